@@ -33,7 +33,7 @@ ANSWERS = {
     "queue_length": "The longest queue is that of rank 1, stream 20: 0.7 launches wait on average, 1 at most.",
     "memory_bandwidth": "Memcpy HtoD moves the most: 3.81 MiB at 20 GB/s while it copies.",
     "operators": "aten::mm has the most device self time: 1.6 ms, 61.5 %.",
-    "modules": "ranks 0-1: no calls of modules were recorded (with_stack=True)",
+    "modules": "ranks 0-1: no module calls were recorded; record with with_stack=True",
     "operator_kernels": "aten::mm launches the most kernel time: 1.6 ms, 61.5 %.",
     "kernel_sequences": "Nothing was recorded that this question is about.",
     "user_annotations": "ProfilerStep#1 takes the most time: 1 ms on the host of rank 0, in 1 call.",

@@ -71,7 +71,7 @@ def test_kernels_by_name() -> None:
             "occupancy_known_fraction": 0.0,
         },
     ]
-    assert result.findings == ("rank 0: 1 of 4 kernels have no known operator (null)",)
+    assert result.findings == ("rank 0: 1 of 4 kernels have no known operator",)
 
 
 def test_kernels_by_operator_and_launch() -> None:

@@ -159,11 +159,11 @@ def test_what_was_not_recorded_is_said() -> None:
     nothing = modules(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build())
     assert nothing.per_module.is_empty()
     assert nothing.lightning_hooks.is_empty()
-    assert nothing.findings == ("rank 0: no calls of modules were recorded (with_stack=True)",)
+    assert nothing.findings == ("rank 0: no module calls were recorded; record with with_stack=True",)
 
     assert modules(module(TraceBuilder(), "Net_0", 0, 100).build()).findings == (
-        "rank 0: nothing ran on a device, or it was not recorded (ProfilerActivity.CUDA)",
-        "rank 0: no backward operator is linked with a forward one, so modules have forward times alone",
+        "rank 0: no device work was recorded; if the job used a device, record with ProfilerActivity.CUDA",
+        "rank 0: no backward operator is linked with a forward one, so modules have forward times only",
     )
 
 

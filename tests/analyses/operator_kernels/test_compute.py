@@ -114,7 +114,7 @@ def test_kernels_without_an_operator_are_noticed() -> None:
     result = operator_kernels(builder.build())
 
     assert (result.per_sequence.height, result.per_forward.height) == (0, 0)
-    assert result.findings == ("rank 0: 2 of 2 kernels belong to no known operator",)
+    assert result.findings == ("rank 0: 2 of 2 kernels have no known operator",)
 
 
 def test_ranks_are_summed_for_people() -> None:

@@ -108,7 +108,7 @@ def test_the_columns_and_their_types() -> None:
     full, empty = (operator_memory(each.build()) for each in (nested_job().builder, TraceBuilder()))
     for name in ("per_operator", "blocks"):
         assert getattr(full, name).schema == getattr(empty, name).schema
-    assert empty.findings == ("rank 0: no memory events were recorded (profile_memory=True)",)
+    assert empty.findings == ("rank 0: no memory events were recorded; record with profile_memory=True",)
 
 
 def test_an_event_belongs_to_what_has_begun_and_not_ended() -> None:
@@ -119,7 +119,7 @@ def test_an_event_belongs_to_what_has_begun_and_not_ended() -> None:
 
     assert result.per_operator.select("operator", "self_allocated_bytes").rows() == [("b", 2), ("a", 1)]
     assert result.blocks["operator"].to_list() == ["a", "b", "(outside operators)"]
-    assert result.findings == ("rank 0: 1 of 3 allocations (4 B) happened outside of operators",)
+    assert result.findings == ("rank 0: 1 of 3 allocations (4 B) happened outside operators",)
 
 
 def test_annotations_inside_an_operator_leave_its_memory_to_it() -> None:
@@ -211,7 +211,7 @@ def test_without_addresses_there_are_sums_but_no_blocks() -> None:
     result = operator_memory(Job().range("a", 0, 9).change(1, 8).change(2, -8).builder.build())
     assert result.per_operator.select("self_allocated_bytes", "self_unreleased_bytes").rows() == [(8, None)]
     assert result.blocks.is_empty()
-    assert result.findings == ("rank 0: the memory events have no addresses: which block is released when is unknown",)
+    assert result.findings == ("rank 0: the memory events have no addresses: lifetimes of blocks are unknown",)
 
 
 def test_an_address_allocated_twice_and_freed_twice() -> None:

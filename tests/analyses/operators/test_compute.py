@@ -159,7 +159,7 @@ def test_steps_and_wrappers_are_no_operators() -> None:
     result = operators(builder.build())
 
     assert result.per_operator["operator"].to_list() == ["aten::mm"]
-    assert "rank 0: 1 of 1 kernels, copies and memsets have no operator, 5 µs in all" in result.findings
+    assert "rank 0: 1 of 1 kernels, copies and memsets have no operator: 5 µs of device time" in result.findings
 
 
 def test_what_was_not_recorded_is_said_once_for_all_ranks() -> None:
@@ -174,9 +174,9 @@ def test_what_was_not_recorded_is_said_once_for_all_ranks() -> None:
     assert result.per_input_shape["input_shape"].to_list() == [None, None]
     assert result.per_call_stack.is_empty()
     assert result.findings == (
-        "ranks 0-1: nothing ran on a device, or it was not recorded (ProfilerActivity.CUDA)",
-        "ranks 0-1: no input shapes were recorded (record_shapes=True)",
-        "ranks 0-1: no call stacks were recorded (with_stack=True)",
+        "ranks 0-1: no device work was recorded; if the job used a device, record with ProfilerActivity.CUDA",
+        "ranks 0-1: no input shapes were recorded; record with record_shapes=True",
+        "ranks 0-1: no call stacks were recorded; record with with_stack=True",
     )
 
 

@@ -115,7 +115,7 @@ def test_a_rank_that_waits_where_it_cannot_be_compared_may_not_be_the_cause() ->
     assert result.findings == (
         (
             "rank 1 arrives last: the others waited 45 µs for it (100.0 % of all waiting in its collectives); it came "
-            "last in 1 of 1 collectives; it waits itself, 0 ns in these and up to 45 µs in other communication, so "
+            "last in 1 of 1 collectives; it also waits itself, 0 ns in these and up to 45 µs in other communication, so "
             "another rank may be the cause"
         ),
     )
@@ -191,7 +191,7 @@ def test_one_rank_has_nobody_to_wait_for() -> None:
 def test_a_job_without_collectives_says_so() -> None:
     """Two ranks that only compute."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).rank(1).kernel("gemm", start_us=0, duration_us=1)
-    assert stragglers(builder.build()).findings == ("no rank has collectives, so no rank waits for another in one",)
+    assert stragglers(builder.build()).findings == ("no rank has collectives, so no rank waits in one",)
 
 
 def stepping(annotation: str | None = None) -> TraceBuilder:

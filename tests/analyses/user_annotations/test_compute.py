@@ -115,7 +115,7 @@ def test_annotations_are_projected_where_the_profiler_did_not() -> None:
     table = result.per_annotation.filter(pl.col("side") == "gpu")
     columns = ("name", "call_count", "total_ns", "self_ns", "kernel_count")
     assert table.select(columns).rows() == [("inner", 2, 20_000, 20_000, 2), ("outer", 2, 50_000, 30_000, 1)]
-    assert result.findings == ("GPU annotations of rank 0 are worked out from launches: the profiler recorded none",)
+    assert result.findings == ("GPU annotations of rank 0 are derived from launches: the profiler recorded none",)
 
 
 def test_work_belongs_to_the_annotation_that_launched_it() -> None:

@@ -23,7 +23,7 @@ from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 SEPARATOR = "|"
-"""Between the names of a pattern."""
+"""Separates the names of a pattern."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class KernelSequences(Result):
         call_count             int64  calls of the operator that launched this sequence
         kernel_count_per_call  int64  kernels of one call
         kernel_ns              int64  summed time of the kernels of all those calls
-        operator_ns            int64  summed time of those calls on the host
+        operator_ns            int64  summed host time of those calls
 
     findings     one sentence per rank without device work
     """
@@ -67,17 +67,17 @@ def kernel_sequences(
 ) -> KernelSequences:
     """Count the sequences of kernels, copies and memsets that calls of operators launched.
 
-    A call owns all work that was launched on its thread while it ran, also by operators inside it. Of operators of
-    the name, one inside the other, only the outermost counts.
+    A call owns all work launched on its thread while it ran, including by operators inside it. Of nested calls that
+    match, only the outermost counts.
 
     Args:
         trace: the job.
-        operator_name: operators and annotations whose name contains this; by default every outermost operator.
-        min_kernel_count: calls that launched fewer kernels are left out.
+        operator_name: count operators and annotations whose name contains this; by default every outermost operator.
+        min_kernel_count: ignore calls that launched fewer kernels.
         executor: where the ranks run.
 
     Raises:
-        InvalidOptionError: the name is empty, or no rank has such an operator; the count is below 1.
+        InvalidOptionError: the name is empty, no rank has such an operator, or the count is below 1.
         MissingDataError: no rank has device work.
 
     Source: docs/reference/analyses/kernel_sequences.md derives it and compares other tools.
@@ -115,17 +115,17 @@ def sequence_calls(rank_trace: RankTrace, *, operator_name: str | None, min_kern
     """
     stacks = call_stacks(rank_trace)
     owned = _owned_work(rank_trace, stacks, operator_name)
-    found = sequences(owned, "row").filter(pl.col("kernel_count") >= min_kernel_count)
-    calls = stacks[found["row"]]
+    launched = sequences(owned, "row").filter(pl.col("kernel_count") >= min_kernel_count)
+    calls = stacks[launched["row"]]
     return calls.select(
         pl.col("event_index").alias("operator_index"),
         "name",
         (pl.col("end_ns") - pl.col("start_ns")).alias("operator_ns"),
-    ).hstack(found.drop("row"))
+    ).hstack(launched.drop("row"))
 
 
 def sequence_work(rank_trace: RankTrace, *, operator_name: str | None) -> pl.DataFrame:
-    """Return `event_index`, `launch_index` and `operator_index` of all work that such operators launched."""
+    """Return `event_index`, `launch_index` and `operator_index` of all work that matching operators launched."""
     stacks = call_stacks(rank_trace)
     owned = _owned_work(rank_trace, stacks, operator_name)
     return owned.select("event_index", "launch_index").with_columns(
@@ -160,10 +160,10 @@ def checked(operator_name: str | None, min_kernel_count: int) -> _Options:
     """Return the options.
 
     Raises:
-        InvalidOptionError: one of them means nothing.
+        InvalidOptionError: an option is out of range.
     """
     if operator_name is not None and not operator_name:
-        message = "operator_name='' is part of every name; leave it out to take every outermost operator"
+        message = "operator_name='' matches every name; omit it to count every outermost operator"
         raise InvalidOptionError(message)
     if min_kernel_count < 1:
         message = f"min_kernel_count={min_kernel_count}: a sequence has at least 1 kernel"
@@ -183,23 +183,25 @@ def _one_rank(rank_trace: RankTrace, *, options: _Options) -> _Partial | NoDevic
 
 
 def _owned_work(rank_trace: RankTrace, stacks: pl.DataFrame, operator_name: str | None) -> pl.DataFrame:
-    """Return the device work of each candidate, sorted by it and then by start; `row` is that of its call."""
+    """Return the device work of each matching call, sorted by call and start; `row` is the call's."""
     launched = launches(rank_trace)
     rows = rows_of_events(stacks, launched["launch_index"])
     owner = np.full(len(rows), NO_PARENT, np.int64)
     known = np.flatnonzero(rows != NO_PARENT)
-    calls, place = np.unique(rows[known], return_inverse=True)
-    owner[known] = furthest_above(stacks["parent_row"].to_numpy(), _matching(rank_trace, operator_name), calls)[place]
+    calls, call_of_row = np.unique(rows[known], return_inverse=True)
+    owner[known] = furthest_above(stacks["parent_row"].to_numpy(), _matching(rank_trace, operator_name), calls)[
+        call_of_row
+    ]
     owned = launched.select("event_index", "launch_index").with_columns(pl.Series("row", owner))
     work = device_work(rank_trace).select(
         "event_index", "name", "start_ns", (pl.col("end_ns") - pl.col("start_ns")).alias("kernel_ns")
     )
-    found = work.join(owned.filter(pl.col("row") != NO_PARENT), on="event_index", maintain_order="left")
-    return found.sort("row", maintain_order=True)
+    owned_work = work.join(owned.filter(pl.col("row") != NO_PARENT), on="event_index", maintain_order="left")
+    return owned_work.sort("row", maintain_order=True)
 
 
 def _matching(rank_trace: RankTrace, operator_name: str | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Say of each row of the call stacks whether its name contains `operator_name`, or whether it is an operator."""
+    """Mark the rows of the call stacks whose name contains `operator_name`; without a name, all operators."""
     stacks = call_stacks(rank_trace)
     if operator_name is None:
         return (stacks["kind"] == EventKind.CPU_OP).to_numpy()
@@ -215,12 +217,14 @@ def _operator_names(rank_trace: RankTrace) -> tuple[str, ...]:
 
 
 def _combine(partials: dict[int, _Partial | NoDeviceWork], options: _Options) -> KernelSequences:
-    found, findings = with_device_work("kernel_sequences", partials)
-    if not any(each.is_known for each in found.values()):
-        raise _unknown_operator(options.operator_name or "", [name for each in found.values() for name in each.names])
-    return KernelSequences(pl.concat([each.per_pattern for each in found.values()]), findings)
+    measured, findings = with_device_work("kernel_sequences", partials)
+    if not any(of_rank.is_known for of_rank in measured.values()):
+        raise _unknown_operator(
+            options.operator_name or "", [name for of_rank in measured.values() for name in of_rank.names]
+        )
+    return KernelSequences(pl.concat([of_rank.per_pattern for of_rank in measured.values()]), findings)
 
 
 def _unknown_operator(wanted: str, names: list[str]) -> InvalidOptionError:
     listed = what_exists(names, wanted=wanted)
-    return InvalidOptionError(f"operator_name={wanted!r}: no operator's name contains it; there are: {listed}")
+    return InvalidOptionError(f"operator_name={wanted!r}: no operator has it in its name; there are: {listed}")

@@ -1,4 +1,4 @@
-"""Which kernels ran, launched how and by which operator, and how well did they fill the device?"""
+"""Which kernels ran, with which launch shape and operator, and how well did they fill the device?"""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ class Kernels(Result):
     per_kernel    one row per rank and name, sorted by rank, the largest sum first:
 
         rank                     int32
-        name                     str      as written in the file
-        uses_tensor_cores        bool     or matrix cores; null where the name does not tell
+        name                     str      as recorded
+        uses_tensor_cores        bool     or matrix cores; null if the name does not say
         call_count               int64
-        total_ns                 int64    of the durations, whether or not they overlap
+        total_ns                 int64    summed durations; overlapping calls all count
         mean_ns                  float64
         min_ns, max_ns           int64
-        mean_blocks_per_sm       float64  of the calls for which it is known, each weighed by its duration; null for none
-        mean_occupancy_fraction  float64  0..1, likewise
+        mean_blocks_per_sm       float64  of the calls where it is known, weighted by duration; null if none
+        mean_occupancy_fraction  float64  0..1, the same
         blocks_per_sm_known_fraction, occupancy_known_fraction
-                            float64  0..1 of total_ns, of the calls for which it is known; null where that is 0
+                            float64  0..1 of total_ns: the value is known; null if total_ns is 0
 
     per_launch_shape  one row per rank, name, operator and launch shape, sorted by rank, the largest sum first:
 
         rank, name                            as above
-        operator                              str    that launched it; null where none is known
-        grid, block                           str    "[1, 2, 3]"; null where the file does not say
-        registers_per_thread                  int64  likewise
-        shared_memory_bytes                   int64  likewise
-        is_operator_eligible                  bool   whether tensor cores could do what the operator does
+        operator                              str    that launched it; null if unknown
+        grid, block                           str    "[1, 2, 3]"; null if not recorded
+        registers_per_thread                  int64  null if not recorded
+        shared_memory_bytes                   int64  null if not recorded
+        is_operator_eligible                  bool   tensor cores could do the operator's work
         uses_tensor_cores … occupancy_known_fraction  as above
 
-    findings   a sentence for each rank that is left out, and for what was not recorded
+    findings   ranks without device work, and what was not recorded
     """
 
     per_kernel: pl.DataFrame
@@ -67,12 +67,12 @@ class _Partial(NamedTuple):
 def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Kernels:
     """Count the kernels of each rank by name, and by name, operator and launch shape.
 
-    Copies and memsets are no kernels. An operator launched a kernel if it is the innermost one around the launch.
+    Copies and memsets do not count. The innermost operator around a kernel's launch owns the kernel.
 
     Args:
         trace: the job.
-        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin; there a missing value counts as
-            0 in the means, and `per_launch_shape` lacks kernels that hang on no thread.
+        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin; missing values then count as
+            0 in the means, and `per_launch_shape` lacks kernels without a host thread.
         executor: where the ranks run.
 
     Raises:
@@ -131,7 +131,7 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial | 
 
 
 def _with_operators(rank_trace: RankTrace, calls: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Add the operator of each call: its string, and whether tensor cores could do its work."""
+    """Add each call's operator name, and whether tensor cores could do its work."""
     nodes = attribution.host_nodes(rank_trace)
     owners = attribution.device_owner(rank_trace).select("event_index", pl.col("operator").replace(-1, None))
     owned = calls.join(owners, on="event_index", how="left", maintain_order="left")
@@ -165,7 +165,7 @@ def _summed(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str], att
 
 
 def _with_texts(per_launch_shape: pl.DataFrame) -> pl.DataFrame:
-    """Put grid and block into one column each."""
+    """Merge the dimensions of grid and block into one column each."""
     texts = [_text(columns).alias(name) for name, columns in (("grid", GRID), ("block", BLOCK))]
     head = ["rank", "name", "operator"]
     return per_launch_shape.select(*head, *texts, pl.exclude(*head, *GRID, *BLOCK))
@@ -187,18 +187,18 @@ def _findings(rank_trace: RankTrace, calls: pl.DataFrame, per_launch_shape: pl.D
     is_estimated = bool(calls["is_estimated"].any())
     unknown = calls.filter(pl.col("uses_tensor_cores").is_null())["name"].n_unique()
     sentences = (
-        (unowned, f"{rank}: {unowned:,} of {len(calls):,} kernels have no known operator (null)"),
+        (unowned, f"{rank}: {unowned:,} of {len(calls):,} kernels have no known operator"),
         (calls["blocks_per_sm"].count() == 0, f"{rank}: blocks per SM and occupancy were not recorded"),
-        (is_estimated, f"{rank}: occupancy is worked out from the launch shapes, and is an upper bound"),
-        (unknown, f"{rank}: for {unknown:,} kernels the name does not tell whether they use tensor cores"),
+        (is_estimated, f"{rank}: occupancy is estimated from launch shapes; it is an upper bound"),
+        (unknown, f"{rank}: {unknown:,} kernel names do not say whether they use tensor cores"),
     )
     return tuple(sentence for is_so, sentence in sentences if is_so)
 
 
 def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> Kernels:
-    found, findings = with_device_work("kernels", partials)
+    measured, findings = with_device_work("kernels", partials)
     return Kernels(
-        pl.concat([each.per_kernel for each in found.values()]),
-        pl.concat([each.per_launch_shape for each in found.values()]),
-        (*findings, *(finding for each in found.values() for finding in each.findings)),
+        pl.concat([of_rank.per_kernel for of_rank in measured.values()]),
+        pl.concat([of_rank.per_launch_shape for of_rank in measured.values()]),
+        (*findings, *(finding for of_rank in measured.values() for finding in of_rank.findings)),
     )

@@ -1,4 +1,4 @@
-"""What does launching the work of the devices cost?"""
+"""What does launching device work cost?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 MEASURES = ("short_kernel", "slow_call", "late_start")
-"""What is looked for: kernels shorter than their launch, calls that take long, kernels that start late."""
+"""What makes a launch bad: a kernel shorter than its launch, a slow call, a late start."""
 
 _LENGTH = {"short_kernel": "kernel_ns", "slow_call": "call_ns", "late_start": "launch_delay_ns"}
 _KIND_NAMES = {int(kind): kind.name.lower() for kind in KernelKind}
@@ -48,22 +48,22 @@ _PER_LAUNCH = {
 
 @dataclass(frozen=True, eq=False)
 class LaunchStatistics(Result):
-    """How the host launched the work of the devices: every piece of work with the call that launched it.
+    """How the host launched device work: every piece of work with the call that launched it.
 
-    A launch may be bad in three ways, with cutoffs as asked for:
+    A launch can be bad in three ways; the cutoffs are options:
 
-        short_kernel  the kernel runs shorter than its call, which itself is no longer than the cutoff
+        short_kernel  the kernel is shorter than its call, and the call is not slow
         slow_call     the call takes longer than the cutoff
-        late_start    the kernel starts later after the end of its call than the cutoff
+        late_start    the kernel starts later than the cutoff after the end of its call
 
-    per_rank   one row per rank, sorted by it:
+    per_rank   one row per rank, sorted by rank:
 
         rank                    int32
         call_count              int64    calls that launched something
         kernel_count            int64    kernels, copies and memsets with a known launch
-        total_call_ns           int64    of the calls, each once
-        mean_call_ns            float64  null where there is none, as are the next two
-        median_launch_delay_ns  float64  from the end of the call to the start; negative where work starts before
+        total_call_ns           int64    each call once
+        mean_call_ns            float64  null without launches, like the next two
+        median_launch_delay_ns  float64  from the end of the call to the start; negative if work starts before
         max_launch_delay_ns     int64
         short_kernel_count      int64
         slow_call_count         int64    calls, each once
@@ -73,26 +73,26 @@ class LaunchStatistics(Result):
     per_call   the same for each function that was called, without `unknown_launch_count`; sorted by rank, the largest
                total_call_ns first; `call` (str) after `rank`
 
-    lengths    how long the bad ones are, in classes from 0, 1, 2, 5, 10, 20 … ns on; empty classes are left out:
+    lengths    how long the bad ones are, in classes that begin at 0, 1, 2, 5, 10, 20 … ns, without empty ones:
 
         rank          int32
         measure       str    short_kernel, slow_call, late_start, in this order
-        from_ns       int64  the length is above this, or equal to it
-        to_ns         int64  and below this
+        from_ns       int64  the length is at least this
+        to_ns         int64  and less than this
         launch_count  int64
 
     per_launch one row per piece of work with a known launch, sorted by rank and start of the call; empty unless
-               asked for:
+               `include_launches`:
 
         rank, device          int32
-        stream, correlation   int64  -1 where the file does not say
+        stream, correlation   int64  -1 if not recorded
         call, kernel          str    names
         kernel_kind           str
-        operator              str    innermost operator around the call; null where there is none
+        operator              str    innermost operator around the call; null if there is none
         launch_start_ns, call_ns, kernel_start_ns, kernel_ns, launch_delay_ns
                               int64
 
-    findings   a sentence for each rank that is left out, or whose launches are not all known
+    findings   ranks without device work, and work whose launch is unknown
     """
 
     per_rank: pl.DataFrame
@@ -125,8 +125,8 @@ def launch_statistics(
 ) -> LaunchStatistics:
     """Link every piece of device work with the call that launched it, and find launches that cost time.
 
-    Any runtime or driver call launches what carries its correlation: of CUDA, HIP, MTIA or XPU, for one kernel or for
-    all kernels of a graph. Waits on the device count neither as work nor as launched.
+    A runtime or driver call of CUDA, HIP, MTIA or XPU launches all work with its correlation: one kernel, or all
+    kernels of a graph. Waits on the device do not count as work.
 
     Args:
         trace: the job.
@@ -183,7 +183,7 @@ def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: boo
 
 
 def launched_calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the work with a known launch: the columns of `launched_work`, how long both took, and the delay between.
+    """Return the work with a known launch: the columns of `launched_work`, both durations, and the launch delay.
 
     `call_ns`, `kernel_ns` and `launch_delay_ns` are int64.
     """
@@ -199,16 +199,16 @@ def launched_calls(rank_trace: RankTrace) -> pl.DataFrame:
 def in_order_of_calls(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
     """Return `launched_calls` sorted by start of call, with the innermost operator.
 
-    Only the columns that show a launch are there, and `operator_name`, a string id.
+    Keeps only the columns that describe a launch, and adds `operator_name`, a string id.
     """
     operators = of_work(launching_operator(rank_trace), launched)["operator_name"]
-    # Work is sorted by start and place in the file, and stays so within each call.
+    # Work is sorted by start and position in the file, and stays so within each call.
     order = np.lexsort((launched["launch_index"].to_numpy(), launched["launch_start_ns"].to_numpy()))
     return launched.select(*_OF_LAUNCH, operators)[order]
 
 
 def _judged(launched: pl.DataFrame, cutoffs: _Cutoffs) -> pl.DataFrame:
-    """Add `is_first`, the row that stands for its call, and a column for each measure."""
+    """Add `is_first`, the row that represents its call, and a column for each measure."""
     is_first, is_slow = pl.col("launch_index").is_first_distinct(), pl.col("call_ns") > cutoffs.slow_call_ns
     return launched.with_columns(
         is_first.alias("is_first"),
@@ -276,11 +276,11 @@ def _finding(rank_trace: RankTrace, work: pl.DataFrame, launched: pl.DataFrame) 
 
 
 def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> LaunchStatistics:
-    found, findings = with_device_work("launch_statistics", partials)
+    measured, findings = with_device_work("launch_statistics", partials)
     return LaunchStatistics(
-        pl.concat([each.per_rank for each in found.values()]),
-        pl.concat([each.per_call for each in found.values()]),
-        pl.concat([each.lengths for each in found.values()]),
-        pl.concat([each.per_launch for each in found.values()]),
-        (*findings, *(each.finding for each in found.values() if each.finding)),
+        pl.concat([of_rank.per_rank for of_rank in measured.values()]),
+        pl.concat([of_rank.per_call for of_rank in measured.values()]),
+        pl.concat([of_rank.lengths for of_rank in measured.values()]),
+        pl.concat([of_rank.per_launch for of_rank in measured.values()]),
+        (*findings, *(of_rank.finding for of_rank in measured.values() if of_rank.finding)),
     )

@@ -18,13 +18,13 @@ from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 SHORTEST_COPY_NS = 1_000
-"""How long a copy of 0 ns counts: clocks of whole microseconds show no less than one."""
+"""Duration that a copy of 0 ns counts as: clocks with microsecond resolution show nothing shorter."""
 
 _LINK = ("device", "name")
 _BYTES_OF_A_GB = 1_000_000_000
 _NS_OF_A_SECOND = 1_000_000_000
 _MOST_GB_PER_S = 10_000_000
-"""No link is nearly as fast: a bandwidth above it was not measured, and sums of such ones would not fit 64 bits."""
+"""No link is nearly as fast: higher bandwidths are recording errors, and their sums would overflow 64 bits."""
 
 _DIRECTION = re.compile(r"^(?:hip)?Memcpy (\w+)|^Copy(Host|Device|Peer)To(Host|Device|Peer)", re.IGNORECASE)
 _FILL = re.compile(r"^(hip)?Memset|^FillBuffer", re.IGNORECASE)
@@ -34,28 +34,28 @@ _FILL = re.compile(r"^(hip)?Memset|^FillBuffer", re.IGNORECASE)
 class MemoryBandwidth(Result):
     """How fast data moved, for each device and each kind of copy.
 
-    series     one row per start and each end of a copy, sorted by rank, device, name, time:
+    series     one row per start and end of a copy, sorted by rank, device, name, time:
 
         rank          int32
         device        int32
-        name          str     `Memcpy HtoD`, `Memcpy DtoD`, `Memset`, …; `Memcpy Unknown` where the name says no more
+        name          str     `Memcpy HtoD`, `Memcpy DtoD`, `Memset`, …; `Memcpy Unknown` without a direction
         time_ns       int64
         event_index   uint32  of the copy
-        active_count  int64   copies that run from this change on
+        active_count  int64   copies running from this change on
         bytes_per_s   int64   their summed bandwidth
 
-    time_weighted    one row per device and kind, sorted by rank, device, name; each bandwidth counts as long as it lasts,
-               and the time in which nothing is copied does not count:
+    time_weighted    one row per device and kind, sorted by rank, device, name; each bandwidth is weighted by how
+               long it lasts, without the time in which nothing is copied:
 
         rank, device, name                                       as above
         copy_count                                               int64
-        bytes                                                    int64    null where no copy says how many
+        bytes                                                    int64    null if no copy has a size
         busy_ns                                                  int64    time in which at least one copy runs
         mean_bytes_per_s, std_bytes_per_s                        float64
         min_bytes_per_s, max_bytes_per_s                         int64
         p25_bytes_per_s, median_bytes_per_s, p75_bytes_per_s     float64
 
-    change_weighted  the same of the bandwidths above 0 after each change, however long they last, as HTA counts:
+    change_weighted  the same over the bandwidths above 0 after each change, unweighted, as in HTA:
 
         rank, device, name                                       as above
         change_count, min_bytes_per_s, max_bytes_per_s           int64
@@ -63,7 +63,7 @@ class MemoryBandwidth(Result):
 
     findings   one sentence per rank without device work
 
-    Tables are empty where nothing is copied.
+    Tables are empty if nothing is copied.
     """
 
     series: pl.DataFrame
@@ -81,9 +81,9 @@ class _Partial(NamedTuple):
 def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryBandwidth:
     """Sum the bandwidth of the copies and memsets that run at once, for each device and kind of copy.
 
-    A copy has the bandwidth that the profiler gives, rounded to whole bytes per second, so that sums are exact; where
-    it gives none, it is the size over the duration, and 0 where the size is unknown too. A copy of 0 ns counts as one
-    of 1 µs. Of changes at one moment ends come before starts: copies that touch do not overlap.
+    A copy's bandwidth is the recorded one, rounded to whole bytes per second so that sums are exact. Without a recorded
+    one it is size / duration, and 0 if the size is unknown too. A copy of 0 ns counts as one of 1 µs. At the same
+    moment, ends come before starts: copies that touch do not overlap.
 
     Raises:
         MissingDataError: no rank has device work.
@@ -105,13 +105,13 @@ def plan() -> Plan[_Partial | NoDeviceWork, MemoryBandwidth]:
 
 
 def copy_kind(name: str) -> str:
-    """Return the kind of copy that a name says: `Memcpy HtoD (Pinned -> Device)` is `Memcpy HtoD`."""
+    """Return the kind of copy in a name: `Memcpy HtoD (Pinned -> Device)` is `Memcpy HtoD`."""
     if _FILL.match(name):
         return "Memset"
-    found = _DIRECTION.match(name)
-    if not found:
+    direction = _DIRECTION.match(name)
+    if not direction:
         return "Memcpy Unknown"
-    return f"Memcpy {found[1] or f'{found[2][0].upper()}to{found[3][0].upper()}'}"
+    return f"Memcpy {direction[1] or f'{direction[2][0].upper()}to{direction[3][0].upper()}'}"
 
 
 def _one_rank(rank_trace: RankTrace) -> _Partial | NoDeviceWork:
@@ -127,28 +127,28 @@ def _copies(rank_trace: RankTrace, work: pl.DataFrame) -> pl.DataFrame:
     """Return event_index, device, name, start_ns, end_ns, bytes and bytes_per_s of every copy and memset."""
     ids = work["name"].unique()
     kinds = pl.Series("copy_kind", [copy_kind(text) for text in rank_trace.texts(ids)], dtype=pl.String)
-    told = rank_trace.table("copies", ["event_index", "bytes", "bandwidth_gb_per_s"])
+    recorded = rank_trace.table("copies", ["event_index", "bytes", "bandwidth_gb_per_s"])
     end = pl.max_horizontal("end_ns", pl.col("start_ns") + (pl.col("end_ns") == pl.col("start_ns")) * SHORTEST_COPY_NS)
     return (
         work.with_columns(end.alias("end_ns"))
         .join(pl.DataFrame([ids, kinds]), on="name", maintain_order="left")
         .with_columns(pl.col("copy_kind").alias("name"))
-        .join(told, on="event_index", how="left", maintain_order="left")
+        .join(recorded, on="event_index", how="left", maintain_order="left")
         .select("event_index", *_LINK, "start_ns", "end_ns", "bytes", _bytes_per_second().alias("bytes_per_s"))
     )
 
 
 def _bytes_per_second() -> pl.Expr:
     given = pl.col("bandwidth_gb_per_s")
-    told = pl.when(given.is_between(0, _MOST_GB_PER_S)).then(given * _BYTES_OF_A_GB)
+    recorded = pl.when(given.is_between(0, _MOST_GB_PER_S)).then(given * _BYTES_OF_A_GB)
     duration = (pl.col("end_ns") - pl.col("start_ns")).cast(pl.Float64)
     ratio = pl.col("bytes").clip(lower_bound=0).cast(pl.Float64) * _NS_OF_A_SECOND / duration
     worked_out = pl.when(ratio <= _MOST_GB_PER_S * _BYTES_OF_A_GB).then(ratio)
-    return pl.coalesce(told, worked_out, pl.lit(0.0)).round().cast(pl.Int64)
+    return pl.coalesce(recorded, worked_out, pl.lit(0.0)).round().cast(pl.Int64)
 
 
 def _series(rank: int, copies: pl.DataFrame) -> pl.DataFrame:
-    """Return what runs after each change; nothing does in the end, so sums run across devices and kinds."""
+    """Return what runs after each change. All copies end, so cumulative sums may cross devices and kinds."""
     begun, ended = (
         copies.select(
             "event_index",
@@ -197,8 +197,8 @@ def _time_weighted(rank: int, copies: pl.DataFrame, series: pl.DataFrame) -> pl.
 
 
 def _change_weighted(series: pl.DataFrame) -> pl.DataFrame:
-    found = summary(series.filter(pl.col("bytes_per_s") > 0), by=["rank", *_LINK], value="bytes_per_s")
-    return found.select("rank", *_LINK, pl.col("count").alias("change_count"), *_named())
+    statistics = summary(series.filter(pl.col("bytes_per_s") > 0), by=["rank", *_LINK], value="bytes_per_s")
+    return statistics.select("rank", *_LINK, pl.col("count").alias("change_count"), *_named())
 
 
 def _named() -> list[pl.Expr]:
@@ -206,6 +206,6 @@ def _named() -> list[pl.Expr]:
 
 
 def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> MemoryBandwidth:
-    found, findings = with_device_work("memory_bandwidth", partials)
-    series, time_weighted, change_weighted = (pl.concat(tables) for tables in zip(*found.values(), strict=True))
+    measured, findings = with_device_work("memory_bandwidth", partials)
+    series, time_weighted, change_weighted = (pl.concat(tables) for tables in zip(*measured.values(), strict=True))
     return MemoryBandwidth(series, time_weighted, change_weighted, findings)

@@ -1,4 +1,4 @@
-"""How much memory was allocated, and what held it when it was most?"""
+"""How much memory was allocated, and by what at the peak?"""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _AT_PEAK = {
 
 @dataclass(frozen=True, eq=False)
 class MemoryTimeline(Result):
-    """The memory of the devices over time, as the profiler's `[memory]` events tell it.
+    """The memory of the devices over time, from the profiler's `[memory]` events.
 
     per_device  one row per device with memory events, sorted by rank, device_type, device:
 
@@ -68,31 +68,31 @@ class MemoryTimeline(Result):
         event_count          int64  allocations and frees
         allocation_count     int64
         first_bytes          int64  allocated before the first event
-        peak_bytes           int64  most that was allocated after an event
-        peak_ns              int64  when that was first reached, ns since the Unix epoch
+        peak_bytes           int64  largest allocated_bytes after an event
+        peak_ns              int64  when peak_bytes was first reached, ns since the Unix epoch
         last_bytes           int64  allocated after the last event
-        peak_reserved_bytes  int64  most that the allocator held; null where the file does not say
-        capacity_bytes       int64  all the memory of the device; null where the file does not say
+        peak_reserved_bytes  int64  most that the allocator reserved; null if not recorded
+        capacity_bytes       int64  all memory of the device; null if not recorded
 
     at_peak     what was alive at the peak, by the operator that allocated it, the largest first:
 
         rank, device_type, device   as above
         operator      str      innermost operator around the allocation, `(outside operators)`, or
-                               `(before the recording)` for what was there already
-        top_operator  str      outermost operator around it; null where there is none
-        block_count   int64    null for what was there before the recording
+                               `(before the recording)` for older memory
+        top_operator  str      outermost operator around it; null if there is none
+        block_count   int64    null for memory from before the recording
         bytes         int64
-        fraction      float64  0..1 of peak_bytes; null where that is 0
+        fraction      float64  0..1 of peak_bytes; null if that is 0
 
     series      one row per event, sorted by rank, device_type, device, time:
 
         rank, device_type, device   as above
         time_ns          int64  ns since the Unix epoch
-        change_bytes     int64  negative where memory was freed
+        change_bytes     int64  negative if memory was freed
         allocated_bytes  int64  after the event
-        reserved_bytes   int64  after the event; null where the file does not say
+        reserved_bytes   int64  after the event; null if not recorded
 
-    findings    a sentence for each rank without memory events, and for what the events do not say
+    findings    ranks without memory events, and what the events lack
     """
 
     per_device: pl.DataFrame
@@ -109,14 +109,14 @@ class _Partial(NamedTuple):
 
 
 def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryTimeline:
-    """Follow the allocated memory of each device, and say which operators allocated what was alive at the peak.
+    """Follow the allocated memory of each device, and list the operators whose memory was alive at the peak.
 
-    The total after each event is the file's. Files of before 2022 have none: there it is the sum of all changes, on top
-    of the least that must have been there for it never to be negative. A block is alive from its allocation until its
+    The total after each event is the recorded one. Files from before 2022 have none: there it is the sum of all changes,
+    plus the least first value that keeps it from becoming negative. A block is alive from its allocation until its
     address is freed.
 
     Args:
-        trace: the job. Without `profile_memory=True` when it was recorded all tables are empty.
+        trace: the job. All tables are empty unless it was recorded with `profile_memory=True`.
         executor: where the ranks run.
 
     Source: docs/reference/analyses/memory_timeline.md derives it and compares other tools.
@@ -140,10 +140,10 @@ def plan() -> Plan[_Partial, MemoryTimeline]:
 def _combine(answers: dict[int, _Partial]) -> MemoryTimeline:
     partials = answers.values()
     return MemoryTimeline(
-        pl.concat([each.per_device for each in partials]),
-        pl.concat([each.at_peak for each in partials]),
-        pl.concat([each.series for each in partials]),
-        tuple(finding for each in partials for finding in each.findings),
+        pl.concat([partial.per_device for partial in partials]),
+        pl.concat([partial.at_peak for partial in partials]),
+        pl.concat([partial.series for partial in partials]),
+        tuple(finding for partial in partials for finding in partial.findings),
     )
 
 
@@ -171,14 +171,14 @@ def _typed(table: pl.DataFrame, rank: int, schema: dict[str, type[pl.DataType]])
 
 
 def _with_operators(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
-    """Add the names of the innermost and the outermost operator around each event; null where there is none."""
+    """Add the names of the innermost and the outermost operator around each event; null if there is none."""
     nodes = host_nodes(rank_trace)
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     inner = itself_or_above(parent, is_counted, nodes_of_memory_events(rank_trace))
     outer = furthest_above(parent, is_counted, inner)
-    found = {"operator": inner, "top_operator": np.where(outer == NO_PARENT, inner, outer)}
+    columns = {"operator": inner, "top_operator": np.where(outer == NO_PARENT, inner, outer)}
     return events.with_columns(
-        rank_trace.texts(gathered(nodes["name"], rows)).alias(label) for label, rows in found.items()
+        rank_trace.texts(gathered(nodes["name"], rows)).alias(label) for label, rows in columns.items()
     )
 
 
@@ -197,7 +197,7 @@ def _device_row(device: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_capacity(rank_trace: RankTrace, per_device: pl.DataFrame) -> pl.DataFrame:
-    """Add the memory of each device; of the host's the file says nothing."""
+    """Add the memory of each device; files do not record the host's."""
     numbers = per_device.filter(~_IS_HOST)["device"].unique().to_list()
     capacity = described_devices(rank_trace, numbers).select("device", pl.col("memory_bytes").alias("capacity_bytes"))
     joined = per_device.join(capacity, on="device", how="left", maintain_order="left")
@@ -209,7 +209,7 @@ def _at_peak(device: pl.DataFrame) -> pl.DataFrame:
 
 
 def _alive_at_peak(device: pl.DataFrame) -> pl.DataFrame:
-    """Return the allocations of blocks that are not freed again until the peak."""
+    """Return the allocations of blocks that are still alive at the peak."""
     until_peak = device.head(_peak(device) + 1)
     last_of_block = until_peak.filter(pl.col("address").is_not_null()).unique("address", keep="last")
     return last_of_block.filter(pl.col("change_bytes") > 0).sort("position")
@@ -220,23 +220,25 @@ def _peak(device: pl.DataFrame) -> int:
 
 
 def _by_operator(device: pl.DataFrame, alive: pl.DataFrame) -> pl.DataFrame:
-    """Add up what was alive at the peak of a device, and what must have been there before the recording."""
+    """Sum the memory alive at a device's peak by operator; the rest was there before the recording."""
     peak_bytes = int(device["allocated_bytes"][_peak(device)])
     totals = alive.group_by(pl.col("operator").fill_null(OUTSIDE_OPERATORS), "top_operator").agg(
         pl.len().cast(pl.Int64).alias("block_count"), pl.col("change_bytes").sum().alias("bytes")
     )
     rest = {"operator": BEFORE_RECORDING, "bytes": peak_bytes - int(alive["change_bytes"].sum())}
     before = pl.DataFrame([rest], schema=totals.schema).filter(pl.col("bytes") > 0)
-    told = pl.concat([totals, before]) if device["address"].null_count() < len(device) else totals.clear()
+    known = pl.concat([totals, before]) if device["address"].null_count() < len(device) else totals.clear()
     share = pl.when(pl.lit(peak_bytes) > 0).then(pl.col("bytes") / max(1, peak_bytes))
-    ordered = told.sort(["bytes", "operator", "top_operator"], descending=[True, False, False])
+    ordered = known.sort(["bytes", "operator", "top_operator"], descending=[True, False, False])
     return ordered.with_columns(share.alias("fraction"), *(pl.lit(device[name][0]).alias(name) for name in DEVICE_KEYS))
 
 
 def _findings(rank: int, events: pl.DataFrame) -> tuple[str, ...]:
-    told = []
+    sentences = []
     if events["total_allocated"].null_count():
-        told.append(f"the memory events of rank {rank} have no totals: allocated is what changed since the first event")
+        sentences.append(
+            f"the memory events of rank {rank} have no totals: allocated memory counts from the first event"
+        )
     if events["address"].null_count() == len(events):
-        told.append(f"the memory events of rank {rank} have no addresses: what was alive at the peak is unknown")
-    return tuple(told)
+        sentences.append(f"the memory events of rank {rank} have no addresses: what was alive at the peak is unknown")
+    return tuple(sentences)

@@ -25,33 +25,33 @@ _PER_MODULE = {"rank": pl.Int32(), **MODULE_TIMES}
 
 @dataclass(frozen=True, eq=False)
 class Modules(Result):
-    """The time of the modules of a model.
+    """The time of a model's modules.
 
-    per_module       one row per rank and place of a module in the model, sorted by rank, each behind the module
-                     around it and in the order of their first calls:
+    per_module       one row per rank and module path, sorted by rank; modules follow their parent, siblings in the
+                     order of their first calls:
 
         rank                      int32
         path                      str    names from the outermost to this one, joined by ` > `
-        module                    str    such as `Linear_3`: the class and which instance of it
-        module_id                 int64  which instance of the class; null where the file does not say
-        depth                     int32  number of modules around it
+        module                    str    class and instance, for example `Linear_3`
+        module_id                 int64  instance of the class; null if not recorded
+        depth                     int32  number of enclosing modules
         call_count                int64
-        operator_call_count       int64  operators called in the module itself: not within another operator or module
+        operator_call_count       int64  operators called directly by the module, not inside another operator or module
         host_total_ns             int64  summed over the calls
-        host_self_ns              int64  outside operators, annotations, runtime calls and modules inside it: Python
-        device_total_ns           int64  kernels, copies and memsets launched inside, parallel ones both
-        device_self_ns            int64  of these, not launched inside a module inside it
+        host_self_ns              int64  outside operators, annotations, runtime calls and inner modules: Python code
+        device_total_ns           int64  kernels, copies and memsets launched inside; parallel ones all count
+        device_self_ns            int64  of these, not launched inside an inner module
         backward_host_total_ns    int64  backward pass of the operators called inside, on autograd's threads
-        backward_host_self_ns     int64  of these, not called inside a module inside it
+        backward_host_self_ns     int64  of these, not called inside an inner module
         backward_device_total_ns  int64  device work launched in that backward pass
         backward_device_self_ns   int64
 
-    lightning_hooks  the same of the ranges by which PyTorch Lightning marks its hooks, such as `run_training_batch`
+    lightning_hooks  the same for PyTorch Lightning's hooks, for example `run_training_batch`
 
     findings         what was not recorded
 
-    The columns of devices are null on ranks where nothing ran on a device, those of the backward pass on ranks where
-    none is linked with the forward pass.
+    Device columns are null on ranks without device work; backward columns are null on ranks whose backward pass is not
+    linked with the forward pass.
     """
 
     per_module: pl.DataFrame
@@ -66,15 +66,15 @@ class _Partial(NamedTuple):
 
 
 def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Modules:
-    """Sum the time of every module by its place in the model, with the backward pass of what it called.
+    """Sum the time of every module by its path in the model, including the backward pass of its operators.
 
-    Modules are recorded with `with_stack=True`, by PyTorch Lightning as ranges `[pl][module]`. A backward operator
-    belongs to the module of its forward operator, by the profiler's arrows or their sequence number.
+    `with_stack=True` records modules; PyTorch Lightning records them as ranges `[pl][module]`. A backward operator
+    belongs to the module of its forward operator, linked by the profiler's arrows or the sequence number.
 
     Args:
         trace: the job.
-        compat: "torch_tb_profiler" lists modules as the TensorBoard plugin's last source did: by their Python parents,
-            one row a call within the parent, each with the totals of all calls, and no backward times.
+        compat: "torch_tb_profiler" lists modules like the TensorBoard plugin's last source: by Python parent, one row
+            per call within the parent, each with the totals of all calls, without backward times.
         executor: where the ranks run.
 
     Source: docs/reference/analyses/modules.md derives it and compares other tools.
@@ -115,7 +115,7 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
 
 
 def _in_columns(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
-    """Put the columns in order; those of devices are null if none was recorded."""
+    """Order the columns; device columns are null if no device was recorded."""
     if device_rows(rank_trace).is_empty():
         table = table.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _DEVICE)
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
@@ -124,12 +124,15 @@ def _in_columns(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
 
 def _findings(rank_trace: RankTrace, per_module: pl.DataFrame) -> tuple[str, ...]:
     if per_module.is_empty():
-        return ("no calls of modules were recorded (with_stack=True)",)
-    found = (
-        (device_rows(rank_trace).is_empty(), "nothing ran on a device, or it was not recorded (ProfilerActivity.CUDA)"),
+        return ("no module calls were recorded; record with with_stack=True",)
+    sentences = (
+        (
+            device_rows(rank_trace).is_empty(),
+            "no device work was recorded; if the job used a device, record with ProfilerActivity.CUDA",
+        ),
         (
             backward_passes(rank_trace).is_empty(),
-            "no backward operator is linked with a forward one, so modules have forward times alone",
+            "no backward operator is linked with a forward one, so modules have forward times only",
         ),
     )
-    return tuple(sentence for is_so, sentence in found if is_so)
+    return tuple(sentence for is_so, sentence in sentences if is_so)

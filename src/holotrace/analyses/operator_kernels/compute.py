@@ -44,15 +44,15 @@ class OperatorKernels(Result):
     per_forward   the device time that a forward operator causes, sorted by rank, the longest first, then by name:
 
         rank                   int32
-        operator               str      forward operator; any other operator that launches stands for itself
-        module                 str      innermost nn.Module around it, such as `Linear_3`; null where unknown
+        operator               str      forward operator; other operators count as their own
+        module                 str      innermost nn.Module around it, for example `Linear_3`; null if unknown
         forward_kernel_count   int64    launched by the operator itself
         forward_kernel_ns      int64
         backward_kernel_count  int64    launched by its backward operator
         backward_kernel_ns     int64
         kernel_ns              int64    both together
 
-    findings      a sentence for each rank that is left out, or whose work is not all of an operator
+    findings      ranks without device work, and kernels without a known operator
     """
 
     per_sequence: pl.DataFrame
@@ -67,7 +67,7 @@ class _Partial(NamedTuple):
 
 
 def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Executor = IN_PROCESS) -> OperatorKernels:
-    """Attach every kernel to the operator that launched it, and backward kernels to their forward operator too.
+    """Assign every kernel to the operator that launched it, and backward kernels to their forward operator too.
 
     The operator is the innermost one around the launch, on the same thread; see `holotrace.enrich.host.operators`. A backward
     operator is one that the profiler links with a forward operator, or anything inside one.
@@ -118,7 +118,7 @@ def _one_rank(rank_trace: RankTrace, *, include_memory: bool) -> _Partial | NoDe
 
 
 def _owned(rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-    """Return the kernels with a known operator in the order of their launches; `row` is that of the operator."""
+    """Return the kernels with a known operator in the order of their launches; `row` is the operator's."""
     stacks = call_stacks(rank_trace)
     operator_index = of_work(launching_operator(rank_trace), kernels)["operator_index"]
     launch_start_ns = of_work(launches(rank_trace), kernels)["launch_start_ns"]
@@ -133,12 +133,12 @@ def _owned(rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
 def _per_sequence(rank_trace: RankTrace, owned: pl.DataFrame) -> pl.DataFrame:
     stacks = call_stacks(rank_trace)
     firsts = owned.unique("row", keep="first", maintain_order=True)
-    found = sequences(owned, "row").with_columns(
+    launched = sequences(owned, "row").with_columns(
         stacks["name"].gather(firsts["row"]).alias("name"),
         (firsts["launch_start_ns"] - stacks["start_ns"].gather(firsts["row"])).alias("launch_delay"),
         (firsts["start_ns"] - firsts["launch_start_ns"]).alias("start_delay"),
     )
-    table = found.group_by("name", "sequence").agg(
+    table = launched.group_by("name", "sequence").agg(
         pl.len().cast(pl.Int64).alias("call_count"),
         pl.col("kernel_ns").sum(),
         pl.col("launch_delay").mean().alias("mean_operator_to_launch_ns"),
@@ -183,7 +183,7 @@ def _kernels(direction: str, chosen: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
 def _forward_rows(
     rank_trace: RankTrace, stacks: pl.DataFrame, operators: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """Return the row of the forward operator each of these stands for, and whether that is by way of a backward one."""
+    """Return the row of each operator's forward operator, and whether the operator is a backward one."""
     links = forward_of(rank_trace)
     forward_of_row = np.full(stacks.height, NO_PARENT, np.int64)
     forward = rows_of_events(stacks, links["forward_index"])
@@ -201,13 +201,13 @@ def _forward_rows(
 def _finding(rank_trace: RankTrace, count: int, unknown_launch_count: int) -> str:
     if not unknown_launch_count:
         return ""
-    return f"rank {rank_trace.rank}: {unknown_launch_count:,} of {count:,} kernels belong to no known operator"
+    return f"rank {rank_trace.rank}: {unknown_launch_count:,} of {count:,} kernels have no known operator"
 
 
 def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> OperatorKernels:
-    found, findings = with_device_work("operator_kernels", partials)
+    measured, findings = with_device_work("operator_kernels", partials)
     return OperatorKernels(
-        pl.concat([each.per_sequence for each in found.values()]),
-        pl.concat([each.per_forward for each in found.values()]),
-        (*findings, *(each.finding for each in found.values() if each.finding)),
+        pl.concat([of_rank.per_sequence for of_rank in measured.values()]),
+        pl.concat([of_rank.per_forward for of_rank in measured.values()]),
+        (*findings, *(of_rank.finding for of_rank in measured.values() if of_rank.finding)),
     )

@@ -1,4 +1,4 @@
-"""Which operators allocate memory, and which of it stays?"""
+"""Which operators allocate memory, and how much of it stays?"""
 
 from __future__ import annotations
 
@@ -51,35 +51,35 @@ _SUMMED = ("increase_bytes", "allocation_count", "allocated_bytes")
 class OperatorMemory(Result):
     """The memory that operators allocate and free.
 
-    per_operator  one row per rank, device and operator that allocates or frees there, itself or in operators
-                  inside it; sorted by rank, device_type, device, the largest self_increase_bytes first:
+    per_operator  one row per rank, device and operator that allocates or frees there, directly or in
+                  operators inside; sorted by rank, device_type, device, the largest self_increase_bytes first:
 
         rank                    int32
         device_type             str    as PyTorch calls it: cpu, cuda (also for HIP), xpu …
         device                  int32  -1 for the CPU
         operator                str
-        call_count              int64  all calls on the rank, whether or not they allocate
-        total_increase_bytes    int64  allocated less freed, also in operators inside it; nested calls count once
-        self_increase_bytes     int64  likewise, without operators inside it
+        call_count              int64  all calls on the rank, with or without allocations
+        total_increase_bytes    int64  allocated minus freed, including operators inside; nested calls count once
+        self_increase_bytes     int64  allocated minus freed, without operators inside
         total_allocation_count  int64
         self_allocation_count   int64
-        total_allocated_bytes   int64  without what is freed
+        total_allocated_bytes   int64  allocated only; frees do not count
         self_allocated_bytes    int64
-        self_unreleased_bytes   int64  the part of self_allocated_bytes that is not freed until the end of the
-                                       recording or window; null on devices whose events have no addresses
+        self_unreleased_bytes   int64  part of self_allocated_bytes not freed by the end of the recording or
+                                       window; null on devices whose events have no addresses
 
-    blocks        one row per block of memory, sorted by rank, device_type, device and its first known moment:
+    blocks        one row per block of memory, sorted by rank, device_type, device and its first known time:
 
         rank, device_type, device   as above
         operator      str    innermost operator around the allocation, `(outside operators)`, or
-                             `(before the recording)` where only the release was recorded
-        caller        str    the operator around that operator; null where there is none
+                             `(before the recording)` if only the release was recorded
+        caller        str    the operator around that operator; null if there is none
         block_bytes   int64
-        allocated_ns  int64  ns since the Unix epoch; null where it is not known
-        released_ns   int64  null where it was not released until the end of the recording
-        lifetime_ns   int64  null where one of the two is
+        allocated_ns  int64  ns since the Unix epoch; null if unknown
+        released_ns   int64  null if not released by the end of the recording
+        lifetime_ns   int64  null if either is null
 
-    findings      a sentence for each rank without memory events, and for what the events do not say
+    findings      ranks without memory events, and what the events lack
     """
 
     per_operator: pl.DataFrame
@@ -108,12 +108,12 @@ def operator_memory(
     address on its device.
 
     Args:
-        trace: the job. Without `profile_memory=True` when it was recorded all tables are empty.
-        start_ns: count only what happens from this moment on, ns since the Unix epoch; and only blocks that are
-            allocated or released in the window.
-        end_ns: count only what happens until this moment, itself included.
-        compat: "torch_tb_profiler" attributes and pairs as the TensorBoard plugin's last source did: by address alone,
-            within the window; and shows CPU and CUDA devices only.
+        trace: the job. All tables are empty unless it was recorded with `profile_memory=True`.
+        start_ns: count only events from this time on, ns since the Unix epoch, and only blocks allocated or released
+            in the window.
+        end_ns: count only events up to this time, inclusive.
+        compat: "torch_tb_profiler" attributes and pairs like the TensorBoard plugin's last source: by address alone,
+            within the window, for CPU and CUDA devices only.
         executor: where the ranks run.
 
     Source: docs/reference/analyses/operator_memory.md derives it and compares other tools.
@@ -139,9 +139,9 @@ def plan(
 
 def _combine(partials: dict[int, _Partial]) -> OperatorMemory:
     return OperatorMemory(
-        pl.concat([each.per_operator for each in partials.values()]),
-        pl.concat([each.blocks for each in partials.values()]),
-        joined_findings({rank: each.findings for rank, each in partials.items()}),
+        pl.concat([of_rank.per_operator for of_rank in partials.values()]),
+        pl.concat([of_rank.blocks for of_rank in partials.values()]),
+        joined_findings({rank: of_rank.findings for rank, of_rank in partials.items()}),
     )
 
 
@@ -157,7 +157,7 @@ def summed_operator_memory(per_operator: pl.DataFrame) -> pl.DataFrame:
 
 def _one_rank(rank_trace: RankTrace, *, window: TimeWindow, attribution: Attribution) -> _Partial:
     if memory_events(rank_trace).is_empty():
-        finding = "no memory events were recorded (profile_memory=True)"
+        finding = "no memory events were recorded; record with profile_memory=True"
         return _Partial(pl.DataFrame(schema=_PER_OPERATOR), pl.DataFrame(schema=_BLOCKS), (finding,))
     nodes = attribution.host_nodes(rank_trace)
     of_all = _owned_events(rank_trace, nodes, attribution)
@@ -181,7 +181,7 @@ def _typed(rank_trace: RankTrace, table: pl.DataFrame, schema: dict[str, type[pl
 
 
 def _owned_events(rank_trace: RankTrace, nodes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Return the memory events with the nodes of their operator and of its caller, -1 if there is none."""
+    """Return the memory events with the nodes of their operator and its caller; -1 for none."""
     innermost = attribution.nodes_of_memory_events(rank_trace)
     parent = np.append(nodes["parent"].to_numpy(), NO_PARENT)
     is_counted = np.append(nodes["is_counted"].to_numpy(), False)
@@ -242,16 +242,18 @@ def _per_operator(
 
 
 def _around(nodes: pl.DataFrame, changes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Return the changes of each operator for the names of the operators around it."""
+    """Return each operator's changes once per name of the operators around it."""
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(changes.height), changes["operator"].to_numpy()
-    places, found = [rows[:0]], [at[:0]]
+    change_rows, operators = [rows[:0]], [at[:0]]
     while len(rows):
         rows, at = rows[at != NO_PARENT], at[at != NO_PARENT]
-        places.append(rows)
-        found.append(at)
+        change_rows.append(rows)
+        operators.append(at)
         at = nearest_above(parent, is_counted, at)
-    named = pl.DataFrame({"row": np.concatenate(places), "name": gathered(nodes["name"], np.concatenate(found))})
+    named = pl.DataFrame(
+        {"row": np.concatenate(change_rows), "name": gathered(nodes["name"], np.concatenate(operators))}
+    )
     once = attribution.names_around(named)
     return changes[once["row"]].with_columns(once["name"])
 
@@ -275,11 +277,11 @@ def _findings(events: pl.DataFrame) -> tuple[str, ...]:
     outside = events.filter((pl.col("operator") == NO_PARENT) & (pl.col("change_bytes") > 0))
     of_all = f"{outside.height:,} of {(events['change_bytes'] > 0).sum():,} allocations"
     size = size_text(int(outside["change_bytes"].sum()))
-    found = (
+    sentences = (
         (
             events.height > 0 and events["address"].is_null().all(),
-            "the memory events have no addresses: which block is released when is unknown",
+            "the memory events have no addresses: lifetimes of blocks are unknown",
         ),
-        (outside.height > 0, f"{of_all} ({size}) happened outside of operators"),
+        (outside.height > 0, f"{of_all} ({size}) happened outside operators"),
     )
-    return tuple(sentence for is_so, sentence in found if is_so)
+    return tuple(sentence for is_so, sentence in sentences if is_so)

@@ -44,42 +44,42 @@ _COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Operators(Result):
-    """The time of the operators.
+    """The host and device time of the operators.
 
     per_operator   one row per rank and operator, sorted by rank, the longest device_self_ns first, then host_self_ns:
 
         rank                        int32
         operator                    str
         call_count                  int64
-        host_total_ns               int64    summed over the calls; of nested calls both count
-        host_self_ns                int64    outside operators inside it, and outside runtime and driver calls
-        device_total_ns             int64    kernels, copies and memsets launched inside, parallel ones both
-        device_self_ns              int64    of these, not launched inside an operator inside it
-        device_total_busy_ns        int64    time in which at least one of these runs on a device, parallel or not
+        host_total_ns               int64    summed over the calls; nested calls all count
+        host_self_ns                int64    outside inner operators, runtime calls and driver calls
+        device_total_ns             int64    kernels, copies and memsets launched inside; parallel ones all count
+        device_self_ns              int64    of these, not launched inside an inner operator
+        device_total_busy_ns        int64    time in which at least one of these runs on a device
         device_self_busy_ns         int64
-        is_tensor_core_eligible     bool     tensor or matrix cores could do some of its work, by its name
-        tensor_core_total_ns        int64    the part of device_total_ns in kernels that use them
+        is_tensor_core_eligible     bool     judged by name: tensor or matrix cores could do some of its work
+        tensor_core_total_ns        int64    part of device_total_ns in kernels that use them
         tensor_core_self_ns         int64
-        tensor_core_total_fraction  float64  0..1 of device_total_ns, at least; null where that is 0 or all is unknown
-        tensor_core_self_fraction   float64  0..1 of device_self_ns, likewise
+        tensor_core_total_fraction  float64  0..1 of device_total_ns, a lower bound; null if that is 0 or all is unknown
+        tensor_core_self_fraction   float64  0..1 of device_self_ns, as above
         tensor_core_unknown_total_ns, tensor_core_unknown_self_ns
-                                    int64    the part in kernels whose name does not tell it
+                                    int64    part in kernels whose name does not say
         tensor_core_unknown_total_fraction, tensor_core_unknown_self_fraction
-                                    float64  0..1 of the same wholes
-        has_call_stack              bool     at least one call has a known call stack
+                                    float64  0..1 of device_total_ns and device_self_ns
+        has_call_stack              bool     at least one call has a recorded call stack
 
-    per_input_shape  the same for each operator and shapes of its inputs, with
+    per_input_shape  the same per operator and input shapes, with
 
-        input_shape                 str      JSON, `[[32, 64], []]`; null where it was not recorded
+        input_shape                 str      JSON, `[[32, 64], []]`; null if not recorded
 
-    per_call_stack  the same for each operator, shapes and call stack, where a stack is known, without the two busy times, with
+    per_call_stack  the same per operator, input shapes and recorded call stack, without the two busy times, with
 
         input_shape                 str
         call_stack                  str      frames joined by `;`, the innermost first
 
-    findings  what was not recorded, and device work that belongs to no operator
+    findings  what was not recorded, and device work without an operator
 
-    The columns of devices are null on ranks where nothing ran on a device.
+    Device columns are null on ranks without device work.
     """
 
     per_operator: pl.DataFrame
@@ -99,11 +99,11 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
     """Sum the time of every operator on the host and on the devices, by name, by input shapes and by call stack.
 
     Device work belongs to the innermost operator around its launch; see `holotrace.enrich.host.host_nodes.device_owner`. Steps, data loaders,
-    optimizer steps and DDP's wrapper are no operators, even in old files that list them among these.
+    optimizer steps and DDP's wrapper do not count as operators, even in old files that record them as operators.
 
     Args:
         trace: the job.
-        compat: "torch_tb_profiler" attributes as the TensorBoard plugin's last source did.
+        compat: "torch_tb_profiler" attributes like the TensorBoard plugin's last source.
         executor: where the ranks run.
 
     Source: docs/reference/analyses/operators.md derives it and compares other tools.
@@ -123,10 +123,10 @@ def plan(*, compat: Compat | None = None) -> Plan[_Partial, Operators]:
 
 def _combine(partials: dict[int, _Partial]) -> Operators:
     return Operators(
-        _finished([each.per_operator for each in partials.values()]),
-        _finished([each.per_input_shape for each in partials.values()]),
-        _finished([each.per_call_stack for each in partials.values()]),
-        joined_findings({rank: each.findings for rank, each in partials.items()}),
+        _finished([of_rank.per_operator for of_rank in partials.values()]),
+        _finished([of_rank.per_input_shape for of_rank in partials.values()]),
+        _finished([of_rank.per_call_stack for of_rank in partials.values()]),
+        joined_findings({rank: of_rank.findings for rank, of_rank in partials.items()}),
     )
 
 
@@ -180,10 +180,7 @@ def _owned_work(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame
 
 
 def _operators_around(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Rows, _Rows]:
-    """Return a row of `work` and the node of a counted operator, for each such operator that owns it or is around.
-
-    They come in the order of `work`.
-    """
+    """Pair each row of `work` with the counted operator that owns it and with each one around that; in the order of `work`."""
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(work.height), itself_or_above(parent, is_counted, work["node"].to_numpy())
     all_rows, all_nodes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -192,9 +189,9 @@ def _operators_around(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Rows, _
         all_rows.append(rows)
         all_nodes.append(at)
         at = nearest_above(parent, is_counted, at)
-    found = np.concatenate(all_rows)
-    order = np.argsort(found, kind="stable")
-    return found[order], np.concatenate(all_nodes)[order]
+    work_rows = np.concatenate(all_rows)
+    order = np.argsort(work_rows, kind="stable")
+    return work_rows[order], np.concatenate(all_nodes)[order]
 
 
 def _sums(described: pl.DataFrame, keys: Sequence[str], is_eligible: pl.Expr) -> pl.DataFrame:
@@ -215,14 +212,14 @@ def _sums_and_busy(  # noqa: PLR0913 -- what belongs together, in columns
     around: _Rows,
     is_eligible: pl.Expr,
 ) -> pl.DataFrame:
-    """Return `_sums`, and how long at least one piece of work ran: launched in operators of each row, or by them."""
+    """Return `_sums` and, per row, the time in which at least one piece of its work ran: in total and by itself."""
     sums = _sums(described, keys, is_eligible)
-    places = described.select(keys).join(
-        sums.select(keys).with_row_index("place"), on=keys, how="left", nulls_equal=True, maintain_order="left"
+    groups = described.select(keys).join(
+        sums.select(keys).with_row_index("group"), on=keys, how="left", nulls_equal=True, maintain_order="left"
     )
     node = described["node"].to_numpy()
     group = np.full(int(node.max(initial=0)) + 1, NO_PARENT, np.int64)
-    group[node] = places["place"].to_numpy()
+    group[node] = groups["group"].to_numpy()
     is_own = work["node"].to_numpy()[rows] == around
     covered = partial(_covered, work=work, group_count=sums.height)
     return sums.with_columns(
@@ -232,7 +229,7 @@ def _sums_and_busy(  # noqa: PLR0913 -- what belongs together, in columns
 
 
 def _covered(groups: _Rows, rows: _Rows, work: pl.DataFrame, group_count: int) -> _Rows:
-    """Return the covered time of each group, added up over the devices."""
+    """Return the covered time of each group, summed over the devices."""
     devices, device = np.unique(work["device"].to_numpy(), return_inverse=True)
     start, end = work["start_ns"].to_numpy()[rows], work["end_ns"].to_numpy()[rows]
     lengths = covered_by_number(groups + group_count * device[rows], start, end, group_count * len(devices))
@@ -242,7 +239,7 @@ def _covered(groups: _Rows, rows: _Rows, work: pl.DataFrame, group_count: int) -
 def _shown(
     rank_trace: RankTrace, table: pl.DataFrame, *, has_device_work: bool, attribution: Attribution
 ) -> pl.DataFrame:
-    """Put texts for ids, and nothing where no device was recorded."""
+    """Replace ids by texts, and device columns by nulls if no device was recorded."""
     named = table.with_columns(
         pl.lit(rank_trace.rank, pl.Int32).alias("rank"), rank_trace.texts(table["name"]).alias("operator")
     )
@@ -258,7 +255,7 @@ def _shown(
 
 
 def _shape_texts(rank_trace: RankTrace, ids: pl.Series) -> pl.Series:
-    """Return the shapes as one and the same JSON text for equal shapes, whatever the file's spaces."""
+    """Return the shapes as JSON, with the same text for equal shapes whatever the file's spaces."""
     distinct = ids.unique().drop_nulls()
     texts = [one_spacing(text) for text in rank_trace.texts(distinct)]
     return ids.replace_strict(distinct, pl.Series(texts, dtype=pl.String), default=None).alias("input_shape")
@@ -268,12 +265,12 @@ def one_spacing(text: str) -> str:
     """Write JSON on one line; text that is not JSON stays as it is."""
     try:
         return json.dumps(json.loads(text))
-    except (ValueError, RecursionError):  # a damaged file: the text as it is tells more than an error
+    except (ValueError, RecursionError):  # a damaged file: its text says more than an error
         return text
 
 
 def _finished(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Join the tables of the ranks, add the shares of tensor cores, and put rows and columns in order."""
+    """Join the tables of the ranks, add the tensor core shares, and order rows and columns."""
     table = pl.concat(parts)
     for part in ("total", "self"):
         whole, unknown = pl.col(f"device_{part}_ns"), pl.col(f"tensor_core_unknown_{part}_ns")
@@ -295,19 +292,19 @@ def _findings(described: pl.DataFrame, work: pl.DataFrame, owned: _Rows) -> tupl
     unowned = work.filter(~has_operator)
     unowned_ns = int((unowned["end_ns"] - unowned["start_ns"]).sum())
     share = f"{unowned.height:,} of {work.height:,} kernels, copies and memsets"
-    found = (
+    sentences = (
         (described.is_empty(), "no operators were recorded; record with ProfilerActivity.CPU"),
-        (work.is_empty(), "nothing ran on a device, or it was not recorded (ProfilerActivity.CUDA)"),
+        (work.is_empty(), "no device work was recorded; if the job used a device, record with ProfilerActivity.CUDA"),
         (
             described["input_dims"].null_count() == described.height,
-            "no input shapes were recorded (record_shapes=True)",
+            "no input shapes were recorded; record with record_shapes=True",
         ),
-        (not described["has_call_stack"].any(), "no call stacks were recorded (with_stack=True)"),
-        (unowned.height > 0, f"{share} have no operator, {duration_text(unowned_ns)} in all"),
+        (not described["has_call_stack"].any(), "no call stacks were recorded; record with with_stack=True"),
+        (unowned.height > 0, f"{share} have no operator: {duration_text(unowned_ns)} of device time"),
     )
-    return tuple(sentence for is_so, sentence in found if is_so)
+    return tuple(sentence for is_so, sentence in sentences if is_so)
 
 
 def _sum_or_null(name: str) -> pl.Expr:
-    """Sum what is known; null where nothing is."""
+    """Sum the known values; null if there are none."""
     return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name)

@@ -1,4 +1,4 @@
-"""How much launched work waits before each stream?"""
+"""How much launched work waits in the queue of each stream?"""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _CHANGES = ("mean", "std", "min", "p25", "median", "p75", "max")
 
 @dataclass(frozen=True, eq=False)
 class QueueLength(Result):
-    """How many pieces of work were launched and not yet begun, for each stream.
+    """How much work of each stream was launched and has not begun.
 
-    series     one row per change, sorted by rank, device, stream, time:
+    series     one row per change of a queue, sorted by rank, device, stream, time:
 
         rank          int32
         device        int32
@@ -48,30 +48,30 @@ class QueueLength(Result):
         work_index    uint32   of the work
         queue_length  int64    from this change on; 0 or more
 
-    time_weighted    one row per stream with work, sorted by rank, device, stream; each length counts as long as it lasts:
+    time_weighted    one row per stream with work, sorted by rank, device, stream; each length is weighted by how long it lasts:
 
         rank, device, stream                       as above
         work_count                                 int64    kernels, copies and memsets of the stream
-        unknown_launch_count                       int64    of these, without a recorded launch; they are in no queue
-        early_start_count                          int64    that seem to begin before their launch: they wait 0 ns
+        unknown_launch_count                       int64    of these, without a recorded launch; they are not queued
+        early_start_count                          int64    begin before their launch, by the clocks: they wait 0 ns
         window_ns                                  int64    from the first change to the last
-        waiting_fraction                           float64  0..1 of the window in which something waits
+        waiting_fraction                           float64  0..1 of the window in which work waits
         mean_length, std_length                    float64
         p25_length, median_length, p75_length      float64
         max_length                                 int64
         full_ns                                    int64    time in which `full_length` or more wait
         full_fraction                              float64  0..1 of the window
 
-    change_weighted  the same of the lengths after each change, however long they last, as HTA counts:
+    change_weighted  the same over the lengths after each change, unweighted, as in HTA:
 
         rank, device, stream                       as above
         change_count, min_length, max_length       int64
         mean_length, std_length                    float64  std_length of a sample, 0 for one change
-        p25_length, median_length, p75_length      float64  between two lengths: on the straight line
+        p25_length, median_length, p75_length      float64  interpolated linearly between two lengths
 
     findings   one sentence per rank without device work
 
-    In `time_weighted`, what has no value is null: lengths where no launch is known or the window is 0 ns long.
+    In `time_weighted`, lengths are null if no launch is known or the window is 0 ns long.
     """
 
     series: pl.DataFrame
@@ -87,17 +87,17 @@ class _Partial(NamedTuple):
 
 
 def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor = IN_PROCESS) -> QueueLength:
-    """Count the work that waits before each stream: launched by the host and not yet begun.
+    """Count the work in the queue of each stream: launched by the host and not yet begun.
 
     A piece of work enters the queue of its stream when the call that launches it begins, and leaves it when the work
-    begins. Every runtime or driver call counts, and each of the many kernels of a graph launch. Work that seems to
-    begin before its launch, because the clocks of host and device disagree, enters and leaves at the launch, so a
-    length is never negative. Of changes at one moment those that leave come first.
+    begins. Every runtime and driver call counts, and so does every kernel of a graph launch. Work that seems to begin
+    before its launch, because the clocks of host and device disagree, enters and leaves at the launch, so a length is
+    never negative. At the same moment, work leaves before other work enters.
 
     Args:
         trace: the job.
-        full_length: from this length on the queue counts as full; CUDA lets 1,024 launches wait, and then the next
-            launch blocks the host.
+        full_length: the queue counts as full from this length on; after 1,024 waiting launches, CUDA blocks the host at
+            the next one.
         executor: where the ranks run.
 
     Raises:
@@ -138,12 +138,12 @@ def _one_rank(rank_trace: RankTrace, *, full_length: int) -> _Partial | NoDevice
 
 
 def _launched(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the device work with its launch, null where none is known."""
+    """Return the device work with its launch; null if unknown."""
     return launched_work(rank_trace).select("event_index", "start_ns", *_STREAM, "launch_index", "launch_start_ns")
 
 
 def _series(rank: int, launched: pl.DataFrame) -> pl.DataFrame:
-    """Return how long each queue is after each change; every queue is empty in the end, so sums run across streams."""
+    """Return the length of each queue after each change. All queues end empty, so cumulative sums may cross streams."""
     starts, calls = launched["start_ns"].to_numpy(), launched["launch_start_ns"].to_numpy()
     count, indexes = len(launched), launched["event_index"].to_numpy()
     times = np.concatenate([calls, np.maximum(starts, calls)])
@@ -195,7 +195,7 @@ def _time_weighted(rank: int, launched: pl.DataFrame, series: pl.DataFrame, full
 
 
 def _lasting(series: pl.DataFrame) -> pl.DataFrame:
-    """Say how long each length lasts, until the next change of its stream; the last one, 0, for no time."""
+    """Add how long each length lasts, until the next change of its stream; the last one, always 0, lasts no time."""
     is_last = pl.any_horizontal(pl.col(key).ne_missing(pl.col(key).shift(-1)) for key in _STREAM)
     lasts = pl.when(is_last).then(0).otherwise(pl.col("time_ns").shift(-1) - pl.col("time_ns"))
     return series.select(*_STREAM, "queue_length", lasts.alias("lasts_ns"))
@@ -209,12 +209,12 @@ def _waiting(lasting: pl.DataFrame, full_length: int) -> pl.DataFrame:
 
 
 def _change_weighted(series: pl.DataFrame) -> pl.DataFrame:
-    found = summary(series, by=["rank", *_STREAM], value="queue_length")
+    statistics = summary(series, by=["rank", *_STREAM], value="queue_length")
     lengths = (pl.col(name).alias(f"{name}_length") for name in _CHANGES)
-    return found.select("rank", *_STREAM, pl.col("count").alias("change_count"), *lengths)
+    return statistics.select("rank", *_STREAM, pl.col("count").alias("change_count"), *lengths)
 
 
 def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> QueueLength:
-    found, findings = with_device_work("queue_length", partials)
-    series, time_weighted, change_weighted = (pl.concat(tables) for tables in zip(*found.values(), strict=True))
+    measured, findings = with_device_work("queue_length", partials)
+    series, time_weighted, change_weighted = (pl.concat(tables) for tables in zip(*measured.values(), strict=True))
     return QueueLength(series, time_weighted, change_weighted, findings)

@@ -21,7 +21,7 @@ from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 CATEGORIES = (*ROLES, "other")
-"""In the order in which they take a moment that several fill."""
+"""By priority: a moment that fits several categories counts for the first."""
 
 _TIMES = tuple(f"{category}_part_ns" for category in CATEGORIES)
 
@@ -41,29 +41,29 @@ _PER_STEP = pl.Schema(
 class StepTime(Result):
     """What each step spent its time on.
 
-    per_step  one row per rank and step, sorted by rank, then in the order in which they begin:
+    per_step  one row per rank and step, sorted by rank and start:
 
         rank                   int32
-        step                   int64  the N of ProfilerStep#N, or the number of the annotation that stands in
-        start_ns, end_ns       int64  ns since the Unix epoch; with the device work that the step launched
+        step                   int64  the N of ProfilerStep#N, or the number of the annotation that replaces it
+        start_ns, end_ns       int64  ns since the Unix epoch; including the device work of the step
         duration_ns            int64  end - start; the eight times below add up to it
         kernel_part_ns         int64  a kernel computes
-        memcpy_part_ns         int64  the device copies, and no kernel computes
-        memset_part_ns         int64  a memset runs, and nothing of the above
-        communication_part_ns  int64  a collective runs, and nothing of the above: exposed communication
-        runtime_part_ns        int64  the host is in the runtime or the driver, and nothing of the above
-        dataloader_part_ns     int64  the host waits for its data loader, and nothing of the above
-        cpu_part_ns            int64  an operator runs on the host, and nothing of the above
+        memcpy_part_ns         int64  a copy runs, and no kernel computes
+        memset_part_ns         int64  a memset runs, and none of the above
+        communication_part_ns  int64  a collective runs, and none of the above: exposed communication
+        runtime_part_ns        int64  the host is in the runtime or the driver, and none of the above
+        dataloader_part_ns     int64  the host waits for its data loader, and none of the above
+        cpu_part_ns            int64  an operator runs on the host, and none of the above
         other_part_ns          int64  the rest
 
-    mean      the mean over the steps of each rank, eight rows each, in the order above:
+    mean      the mean step of each rank, eight rows per rank, in the order above:
 
         rank         int32
         category     str      kernel, memcpy, memset, communication, runtime, dataloader, cpu or other
-        mean_ns      float64  a step
-        fraction     float64  0..1 of the mean step; null where that is 0
+        mean_ns      float64  per step
+        fraction     float64  0..1 of the mean step; null if that is 0
 
-    findings  what stands in for the steps, steps that are left out, and what was not recorded
+    findings  what replaces missing steps, which steps are ignored, and what was not recorded
     """
 
     per_step: pl.DataFrame
@@ -85,19 +85,19 @@ def step_time(
     compat: Compat | None = None,
     executor: Executor = IN_PROCESS,
 ) -> StepTime:
-    """Divide each step into eight categories; every moment counts for the first that fills it, so they add up.
+    """Divide each step into eight categories; each moment counts for the first that fits, so they add up to the step.
 
-    A step begins and ends as the host says, and lasts until the last device work that it launched ends; the next step
-    begins then. Steps at the end whose device work was no longer recorded are left out.
+    A step begins on the host and lasts until the last device work it launched ends; the next step begins then. Steps at
+    the end of the recording whose device work was not recorded are ignored.
 
     Args:
         trace: the job.
         annotation: name of host annotations (or operators) to take instead of the steps, numbered from 0.
-        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, which knew no `annotation`.
+        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, which has no `annotation`.
         executor: where the ranks run.
 
     Raises:
-        InvalidOptionError: there is no such annotation, and the message lists what there is; or `compat` has one.
+        InvalidOptionError: there is no such annotation (the message lists those there are), or `compat` is given too.
         MissingDataError: no rank has anything that could be a step.
 
     Source: docs/reference/analyses/step_time.md derives it and compares other tools.
@@ -120,25 +120,25 @@ def plan(*, annotation: str | None = None, compat: Compat | None = None) -> Plan
 
 
 def _combine(partials: dict[int, _Partial], *, annotation: str | None) -> StepTime:
-    if all(each.per_step.is_empty() for each in partials.values()):
+    if all(of_rank.per_step.is_empty() for of_rank in partials.values()):
         raise _nothing_found(annotation, partials)
-    per_step = pl.concat([each.per_step for each in partials.values()])
-    findings = tuple(finding for each in partials.values() for finding in each.findings)
+    per_step = pl.concat([of_rank.per_step for of_rank in partials.values()])
+    findings = tuple(finding for of_rank in partials.values() for finding in of_rank.findings)
     return StepTime(per_step, _mean(per_step), findings)
 
 
 def _one_rank(rank_trace: RankTrace, *, annotation: str | None, attribution: Attribution) -> _Partial:
-    found = attribution.step_windows(rank_trace, annotation)
-    times = attribution.role_times(attribution.roles(rank_trace), found)
-    per_step = found.select(
+    step_windows = attribution.step_windows(rank_trace, annotation)
+    times = attribution.role_times(attribution.roles(rank_trace), step_windows)
+    per_step = step_windows.select(
         pl.lit(rank_trace.rank, pl.Int32).alias("rank"),
         pl.col("window").alias("step"),
         "start_ns",
         "end_ns",
         (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"),
     ).with_columns(pl.Series(f"{category}_part_ns", values) for category, values in times.items())
-    findings = attribution.shown_findings(_findings(rank_trace, found, annotation))
-    names = annotation_names(rank_trace) if found.is_empty() and annotation is not None else ()
+    findings = attribution.shown_findings(_findings(rank_trace, step_windows, annotation))
+    names = annotation_names(rank_trace) if step_windows.is_empty() and annotation is not None else ()
     return _Partial(per_step.match_to_schema(_PER_STEP), findings, names, rank_trace.source)
 
 
@@ -154,17 +154,17 @@ def _mean(per_step: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _findings(rank_trace: RankTrace, found: pl.DataFrame, annotation: str | None) -> tuple[str, ...]:
+def _findings(rank_trace: RankTrace, step_windows: pl.DataFrame, annotation: str | None) -> tuple[str, ...]:
     rank = f"rank {rank_trace.rank}"
-    left_out = len(windows(rank_trace, annotation)) - len(found)
+    ignored = len(windows(rank_trace, annotation)) - len(step_windows)
     is_whole = annotation is None and steps(rank_trace).is_empty()
     sentences = (
-        (is_whole, f"{rank} has no steps, so the whole recording counts as step 0: call prof.step() after each one"),
-        (left_out, f"{rank}: {left_out} steps at the end are left out, because their device work is not recorded"),
+        (is_whole, f"{rank} has no steps, so the whole recording counts as step 0: call prof.step() after each step"),
+        (ignored, f"{rank}: {ignored} steps at the end are ignored, because their device work was not recorded"),
         (device_rows(rank_trace).is_empty(), f"{rank} has no GPU work: record with ProfilerActivity.CUDA"),
         (not _has_operators(rank_trace), f"{rank} has no operators: record with ProfilerActivity.CPU"),
     )
-    return tuple(sentence for is_so, sentence in sentences if is_so and not found.is_empty())
+    return tuple(sentence for is_so, sentence in sentences if is_so and not step_windows.is_empty())
 
 
 def _has_operators(rank_trace: RankTrace) -> bool:
@@ -172,7 +172,7 @@ def _has_operators(rank_trace: RankTrace) -> bool:
 
 
 def _nothing_found(annotation: str | None, partials: dict[int, _Partial]) -> Exception:
-    names = [name for each in partials.values() for name in each.annotations]
+    names = [name for of_rank in partials.values() for name in of_rank.annotations]
     if annotation is not None:
         return InvalidOptionError.unknown([annotation], names, what="annotation")
     rank, first = next(iter(partials.items()))

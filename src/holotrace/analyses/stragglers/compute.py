@@ -21,14 +21,14 @@ from holotrace.units import duration_text, percent_text
 
 LEAST_WAIT = 0.5
 MOST_CAUSED = 0.5
-"""A rank is called a straggler where it waits at most `LEAST_WAIT` times as long in a collective as the median rank
-does, and more than the share `MOST_CAUSED` of all waiting in its collectives is for it."""
+"""A straggler waits at most `LEAST_WAIT` times as long per collective as the median rank, and causes more than the share
+`MOST_CAUSED` of all waiting in its collectives."""
 
 MOST_EXPLAINED = 0.5
-"""A straggler is the cause of the waiting where its own waiting explains less than this part of its skew."""
+"""A straggler is the cause of the waiting if its own waiting explains less than this part of its skew."""
 
 LEAST_SHARE = 0.01
-"""A straggler matters to the job where the other ranks wait for it for at least this part of their time."""
+"""A straggler matters if the other ranks wait for it for at least this part of their time."""
 
 _MOST_NAMED = 8
 _PER_RANK = {
@@ -57,31 +57,30 @@ _PER_STEP = {
 
 @dataclass(frozen=True, eq=False)
 class Stragglers(Result):
-    """Who waits for whom in collectives, worked out from their durations alone, so clocks of hosts do not matter.
+    """Which rank waits for which in collectives, computed from durations alone, so host clocks do not matter.
 
-    All ranks leave a collective at about the same moment, so who was in it for the shortest time came last:
+    All ranks leave a collective at about the same moment, so the rank with the shortest duration came last:
 
         wait of a rank      its duration - the shortest duration over the ranks
         skew of a rank  the longest duration over the ranks - its duration
 
-    per_rank  one row per rank with a collective that another rank has as well, sorted by rank:
+    per_rank  one row per rank with a collective that another rank also has, sorted by rank:
 
         rank              int32
         collective_count  int64    collectives compared
         wait_ns           int64    time spent waiting for others in them
-        mean_wait_ns      float64  for one collective
+        mean_wait_ns      float64  per collective
         mean_skew_ns      float64  how much later than the first rank it arrives
-        last_count        int64    collectives in which it came last, alone
+        last_count        int64    collectives in which it alone came last
         last_fraction     float64  0..1 of the collectives compared
-        caused_wait_ns    int64    what the others waited in those
-        caused_fraction   float64  0..1 of what all ranks waited in its collectives; null where nobody waits
-        is_straggler      bool     it waits at most half as long as the median rank, and most waiting is for it
-        uncompared_ns     int64    its time in communication that cannot be compared: sends, receives, and collectives
-                                   that no other rank has
+        caused_wait_ns    int64    time that the others waited in those
+        caused_fraction   float64  0..1 of all waiting in its collectives; null if no rank waits
+        is_straggler      bool     it waits at most half as long as the median rank, and causes most waiting
+        uncompared_ns     int64    its time in sends, receives and collectives that no other rank has
         is_cause          bool     it is a straggler, and `wait_ns` and `uncompared_ns` together explain less than half
                                    of its skew; else it may only pass on the delay of a rank it waited for
 
-    per_step  the same for each step, sorted by step and rank; `step` is null for collectives outside of all steps:
+    per_step  the same per step, sorted by step and rank; `step` is null for collectives outside all steps:
 
         step, rank, collective_count, wait_ns, mean_skew_ns, last_count
 
@@ -95,8 +94,8 @@ class Stragglers(Result):
     def candidates(self, count: int) -> list[int]:
         """Return at most `count` ranks that came last at least once, the worst one first.
 
-        The worst is the one for which the others wait longest, less what it waits itself: a rank that is late only
-        because it waited in another group comes after the one it waited for.
+        The worst has the most waiting caused minus own waiting: a rank that is late only because it waited in another
+        group comes after the rank it waited for.
         """
         late = self.per_rank.filter(pl.col("last_count") > 0)
         net = pl.col("caused_wait_ns") - pl.col("wait_ns")
@@ -116,21 +115,21 @@ def stragglers(
     annotation: str | None = None,
     executor: Executor = IN_PROCESS,
 ) -> Stragglers:
-    """Compare how long each rank is in each collective: who waits least is late.
+    """Compare how long each rank spends in each collective: the rank that waits least is late.
 
-    A collective is the same on two ranks if group and sequence number agree, else if the communication id does, else
-    if it is of one kind, type and size and has the same place among its like in the step. Where ranks have different
-    numbers of the latter, they are not compared. Kernels of any library and stream count; in jobs without them, the
-    annotations of gloo, MPI and UCC on the host do. Sends and receives between two ranks are left out.
+    Collectives are matched across ranks by group and sequence number, else by communication id, else by kind, type, size
+    and order in the step; the last only if all ranks have equally many of that kind. Kernels of any library and stream
+    count; in jobs without them, the host annotations of gloo, MPI and UCC do. Sends and receives between two ranks are
+    ignored.
 
     Args:
         trace: the job.
-        steps: only collectives of the steps with these numbers.
-        annotation: name of host annotations that stand in for the steps, numbered from 0.
+        steps: count only collectives of these steps.
+        annotation: name of host annotations to count as steps, numbered from 0.
         executor: where the ranks run.
 
     Raises:
-        InvalidOptionError: there is no such step, or no such annotation; the message lists what there is.
+        InvalidOptionError: there is no such step or annotation; the message lists those there are.
 
     Source: docs/reference/analyses/stragglers.md derives it and compares other tools.
 
@@ -151,43 +150,43 @@ def plan(*, steps: Sequence[int] | None = None, annotation: str | None = None) -
 def _combine(partials: dict[int, _Partial], *, steps: Sequence[int] | None, annotation: str | None) -> Stragglers:
     _require_annotation(annotation, partials)
     _require_steps(steps, partials)
-    rows = of_ranks({rank: each.communication for rank, each in partials.items()}).with_row_index("row")
-    found = rows.filter(pl.lit(value=True) if steps is None else pl.col("window").is_in(list(steps)))
-    matched, uneven_count = comparable(found)
+    rows = of_ranks({rank: of_rank.communication for rank, of_rank in partials.items()}).with_row_index("row")
+    communication = rows.filter(pl.lit(value=True) if steps is None else pl.col("window").is_in(list(steps)))
+    matched, uneven_count = comparable(communication)
     compared = _compared(matched)
-    per_rank = _per_rank(compared, found.join(compared, on="row", how="anti"))
-    collectives = found.drop_nulls("key")
+    per_rank = _per_rank(compared, communication.join(compared, on="row", how="anti"))
+    collectives = communication.drop_nulls("key")
     return Stragglers(per_rank, _per_step(compared), _findings(partials, collectives, per_rank, uneven_count))
 
 
 def _one_rank(rank_trace: RankTrace, *, annotation: str | None) -> _Partial:
-    found = windows(rank_trace, annotation)
-    missing = annotation is not None and found.is_empty()
+    step_windows = windows(rank_trace, annotation)
+    missing = annotation is not None and step_windows.is_empty()
     return _Partial(
         matchable_communication(rank_trace, annotation).select(*OPERATION, "window", "start_ns", "end_ns", "by_order"),
-        found["window"].to_list(),
+        step_windows["window"].to_list(),
         annotation_names(rank_trace) if missing else (),
     )
 
 
 def _require_annotation(annotation: str | None, partials: dict[int, _Partial]) -> None:
-    if annotation is None or any(each.windows for each in partials.values()):
+    if annotation is None or any(of_rank.windows for of_rank in partials.values()):
         return
-    names = [name for each in partials.values() for name in each.available]
+    names = [name for of_rank in partials.values() for name in of_rank.available]
     raise InvalidOptionError.unknown([annotation], names, what="annotation")
 
 
 def _require_steps(steps: Sequence[int] | None, partials: dict[int, _Partial]) -> None:
-    available = {window for each in partials.values() for window in each.windows}
+    available = {window for of_rank in partials.values() for window in of_rank.windows}
     unknown = sorted(set(steps or ()) - available)
     if unknown or (steps is not None and not steps):
         raise InvalidOptionError.unknown(unknown, available, what="step")
 
 
-def _compared(found: pl.DataFrame) -> pl.DataFrame:
-    """Return each collective of each rank that another rank has as well, with `wait_ns` and so on."""
+def _compared(matched: pl.DataFrame) -> pl.DataFrame:
+    """Return each rank's collectives that another rank also has, with `wait_ns` and so on."""
     duration = pl.col("end_ns") - pl.col("start_ns")
-    per_operation = found.group_by(OPERATION).agg(
+    per_operation = matched.group_by(OPERATION).agg(
         duration.min().alias("shortest"),
         duration.max().alias("longest"),
         (duration == duration.min()).sum().alias("shortest_count"),
@@ -196,7 +195,7 @@ def _compared(found: pl.DataFrame) -> pl.DataFrame:
     )
     shared = per_operation.filter(pl.col("rank_count") > 1)
     is_last = (duration == pl.col("shortest")) & (pl.col("shortest_count") == 1)
-    return found.join(shared, on=OPERATION).select(
+    return matched.join(shared, on=OPERATION).select(
         "row",
         "rank",
         "window",
@@ -243,13 +242,13 @@ def _per_step(compared: pl.DataFrame) -> pl.DataFrame:
 
 
 def _findings(
-    partials: dict[int, _Partial], found: pl.DataFrame, per_rank: pl.DataFrame, uneven_count: int
+    partials: dict[int, _Partial], collectives: pl.DataFrame, per_rank: pl.DataFrame, uneven_count: int
 ) -> tuple[str, ...]:
     if per_rank.is_empty():
-        return (_nothing_compared(partials, found),)
+        return (_nothing_compared(partials, collectives),)
     late = per_rank.filter("is_straggler").sort("caused_wait_ns", descending=True).head(_MOST_NAMED)
-    found_late = [_late_sentence(row) for row in late.iter_rows(named=True)]
-    return (*found_late, *_doubts(partials, found, per_rank, uneven_count))
+    late_sentences = [_late_sentence(row) for row in late.iter_rows(named=True)]
+    return (*late_sentences, *_doubts(partials, collectives, per_rank, uneven_count))
 
 
 def _late_sentence(row: dict[str, Any]) -> str:
@@ -261,9 +260,9 @@ def _late_sentence(row: dict[str, Any]) -> str:
 
 
 def late_ranks(per_rank: pl.DataFrame, recorded_ns: float) -> list[dict[str, Any]]:
-    """Return the stragglers that matter in a job of this length, rows of `Stragglers.per_rank`, the worst first.
+    """Return the rows of `Stragglers.per_rank` of the stragglers that matter in a job of this length, the worst first.
 
-    One that is the cause comes before one that may not be.
+    Stragglers that are the cause come before those that may not be.
     """
     others = max(1, len(per_rank) - 1)
     matters = pl.col("caused_wait_ns") / others >= LEAST_SHARE * recorded_ns
@@ -272,7 +271,7 @@ def late_ranks(per_rank: pl.DataFrame, recorded_ns: float) -> list[dict[str, Any
 
 
 def late_clause(row: dict[str, Any]) -> str:
-    """Say of a straggler, a row of `per_rank`, that it is late or, where it may not be the cause, that it comes last."""
+    """Say that a straggler, a row of `per_rank`, is late or, if it may not be the cause, arrives last."""
     return f"rank {row['rank']} is late" if row["is_cause"] else f"rank {row['rank']} arrives last"
 
 
@@ -280,29 +279,31 @@ def _doubt(row: dict[str, Any]) -> str:
     if row["is_cause"]:
         return ""
     return (
-        f"; it waits itself, {duration_text(row['wait_ns'])} in these and up to {duration_text(row['uncompared_ns'])} in "
+        f"; it also waits itself, {duration_text(row['wait_ns'])} in these and up to {duration_text(row['uncompared_ns'])} in "
         "other communication, so another rank may be the cause"
     )
 
 
-def _nothing_compared(partials: dict[int, _Partial], found: pl.DataFrame) -> str:
+def _nothing_compared(partials: dict[int, _Partial], collectives: pl.DataFrame) -> str:
     if len(partials) == 1:
         return f"only rank {next(iter(partials))} was recorded: open all ranks of the job to compare their waiting"
-    communicating = found["rank"].n_unique()
+    communicating = collectives["rank"].n_unique()
     if not communicating:
-        return "no rank has collectives, so no rank waits for another in one"
+        return "no rank has collectives, so no rank waits in one"
     return f"no collective was recorded on more than one rank ({communicating} of {len(partials)} ranks have some)"
 
 
-def _doubts(partials: dict[int, _Partial], found: pl.DataFrame, per_rank: pl.DataFrame, uneven_count: int) -> list[str]:
+def _doubts(
+    partials: dict[int, _Partial], collectives: pl.DataFrame, per_rank: pl.DataFrame, uneven_count: int
+) -> list[str]:
     alone = sorted(set(partials) - set(per_rank["rank"]))
     named = ", ".join(map(str, alone[:_MOST_NAMED])) + (", …" if len(alone) > _MOST_NAMED else "")
-    by_order = int(found["by_order"].sum())
+    by_order = int(collectives["by_order"].sum())
     sentences = [
-        (alone, f"no collective of rank {named} was recorded on another rank too"),
+        (alone, f"no collective of rank {named} was also recorded on another rank"),
         (
             by_order,
-            f"{by_order:,} of {len(found):,} collectives were matched by kind and order: they have no sequence number",
+            f"{by_order:,} of {len(collectives):,} collectives were matched by kind and order: they have no sequence number",
         ),
         (uneven_count, f"{uneven_count:,} kinds of collectives were not compared: their number differs between ranks"),
     ]

@@ -1,4 +1,4 @@
-"""How was the time of each device spent: computing, on other work, or idle?"""
+"""How did each device spend its time: computing, on other work, or idle?"""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _PER_DEVICE = pl.Schema(
 class TemporalBreakdown(Result):
     """How each device spent the time from its first to its last work.
 
-    per_device  one row per rank and device, sorted by them:
+    per_device  one row per rank and device, sorted by rank and device:
 
         rank                      int32
         device                    int32
         window_ns                 int64    from the start of the first work to the end of the last
         computation_ns            int64    at least one computation kernel runs
-        non_computation_ns        int64    something runs, but no computation
+        non_computation_ns        int64    work runs, but no computation
         idle_ns                   int64    nothing runs; the three add up to window_ns
-        computation_fraction      float64  0..1 of the window; null where the window has no length
-        non_computation_fraction  float64  likewise
-        idle_fraction             float64  likewise
-        start_ns                  int64    when the window begins, ns since the Unix epoch
+        computation_fraction      float64  0..1 of the window; null if window_ns is 0
+        non_computation_fraction  float64  0..1 of the window
+        idle_fraction             float64  0..1 of the window
+        start_ns                  int64    start of the window, ns since the Unix epoch
 
     findings    one sentence per rank without device work
     """
@@ -105,5 +105,5 @@ def _one_device(work: pl.DataFrame) -> dict[str, Any]:
 
 
 def _combine(partials: dict[int, pl.DataFrame | NoDeviceWork]) -> TemporalBreakdown:
-    found, findings = with_device_work("temporal_breakdown", partials)
-    return TemporalBreakdown(pl.concat(found.values()), findings)
+    measured, findings = with_device_work("temporal_breakdown", partials)
+    return TemporalBreakdown(pl.concat(measured.values()), findings)

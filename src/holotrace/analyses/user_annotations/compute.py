@@ -31,7 +31,7 @@ from holotrace.store.trace import RankTrace, Trace
 Side: TypeAlias = Literal["cpu", "gpu"]
 
 STEPS = "ProfilerStep"
-"""What `ProfilerStep#1`, `ProfilerStep#2` … are called where they are merged."""
+"""Name of `ProfilerStep#1`, `ProfilerStep#2` … when merged."""
 
 _STEP_NUMBER = r"^ProfilerStep\s*#\s*\d+$"
 _MOST_LISTED = 20
@@ -79,12 +79,12 @@ class UserAnnotations(Result):
     per_annotation  one row per name, sorted by rank, side and name:
 
         rank             int32
-        side             str      `gpu`: as projected on the streams; `cpu`: on the host
+        side             str      `gpu`: projected onto the streams; `cpu`: on the host
         name             str
-        call_count       int64    ranges of that name; on the gpu one for each stream
-        total_ns         int64    their summed durations; nested annotations count in both
-        self_ns          int64    the part in which no shorter annotation of the same stream or thread runs
-        kernel_count     int64    pieces of device work whose innermost annotation it is; null on the cpu
+        call_count       int64    ranges of that name; on the gpu one per stream
+        total_ns         int64    their summed durations; nested annotations all count
+        self_ns          int64    part without a shorter annotation on the same stream or thread
+        kernel_count     int64    pieces of device work with this innermost annotation; null on the cpu
         kernel_ns        int64    their summed durations; null on the cpu
         mean_ns, std_ns  float64  of the durations; std_ns of a sample, 0 for one range
         min_ns, max_ns   int64
@@ -92,12 +92,12 @@ class UserAnnotations(Result):
     per_kernel  what runs under each annotation, the longest first within a rank and annotation:
 
         rank        int32
-        annotation  str    the innermost one; null for work under none
+        annotation  str    innermost annotation; null for work without any
         name        str    of the kernel, copy or memset
         call_count  int64
         total_ns    int64
 
-    findings    ranks whose annotations the profiler did not project, and ranks without any
+    findings    ranks whose GPU annotations are derived, and ranks without annotations
     """
 
     per_annotation: pl.DataFrame
@@ -121,18 +121,18 @@ def user_annotations(
 ) -> UserAnnotations:
     """Add up the time of user annotations, such as `record_function("forward")`, and of the kernels under them.
 
-    On the GPU an annotation reaches, on each stream, from the first to the last work launched inside it. Where the
-    profiler did not record that, it is worked out from the launches. Work belongs to the innermost annotation: the
-    shortest one of its device and stream in which it begins; see `holotrace.enrich.host.annotations`.
+    On the GPU an annotation spans, on each stream, the first to the last work launched inside it; if the profiler did
+    not record that, it is derived from the launches. Work belongs to the innermost annotation: the shortest one on its
+    device and stream in which it begins; see `holotrace.enrich.host.annotations`.
 
     Args:
         trace: the job.
-        allow: regular expressions; only annotations in whose name one is found anywhere are returned.
-        merge_steps: add `ProfilerStep#1`, `ProfilerStep#2` … up under the name `ProfilerStep`.
+        allow: regular expressions; return only annotations whose name matches one of these anywhere.
+        merge_steps: count `ProfilerStep#1`, `ProfilerStep#2` … together as `ProfilerStep`.
         executor: where the ranks run.
 
     Raises:
-        InvalidOptionError: an expression is not valid, or none is found in any name; the message lists the names.
+        InvalidOptionError: an expression is not valid, or no name matches; the message lists the names.
 
     Source: docs/reference/analyses/user_annotations.md derives it and compares other tools.
 
@@ -153,9 +153,9 @@ def plan(*, allow: Sequence[str] | None = None, merge_steps: bool = False) -> Pl
 
 
 def annotation_durations(trace: Trace, side: Side, *, executor: Executor = IN_PROCESS) -> dict[int, pl.DataFrame]:
-    """Return the durations of each rank's annotations: of `UserAnnotations.per_annotation` the rows of one side.
+    """Return the durations of each rank's annotations: the rows of `UserAnnotations.per_annotation` of one side.
 
-    Exclusive times and kernels, which take longest, are left out, and so are rank and side.
+    Leaves out rank and side, and self times and kernels, which take longest to compute.
     """
     return trace.map(partial(_durations_of_rank, side=side), executor)
 
@@ -191,10 +191,10 @@ def _one_rank(rank_trace: RankTrace, *, patterns: tuple[re.Pattern[str], ...] | 
 
 
 def _durations_of_rank(rank_trace: RankTrace, *, side: Side) -> pl.DataFrame:
-    found = summary_by_number(*_names_and_durations(rank_trace, side))
-    names = rank_trace.texts(pl.Series(found.number))
+    statistics = summary_by_number(*_names_and_durations(rank_trace, side))
+    names = rank_trace.texts(pl.Series(statistics.number))
     return pl.DataFrame(
-        {"name": names, **{column: getattr(found, name) for name, column in _NAMES_OF_STATISTICS.items()}}
+        {"name": names, **{column: getattr(statistics, name) for name, column in _NAMES_OF_STATISTICS.items()}}
     )
 
 
@@ -239,7 +239,7 @@ def _named(rank_trace: RankTrace, ids: pl.Series, *, merge_steps: bool) -> pl.Se
 
 
 def _filled(side: pl.DataFrame, rank: int) -> pl.DataFrame:
-    """Give annotations of the gpu without work of their own a zero, and every column its place and type."""
+    """Count 0 for GPU annotations without work of their own, and order and cast the columns."""
     has_work = pl.col("side") == "gpu"
     counted = side.with_columns(
         pl.when(has_work).then(pl.col(name).fill_null(0)).alias(name) for name in ("kernel_count", "kernel_ns")
@@ -249,13 +249,13 @@ def _filled(side: pl.DataFrame, rank: int) -> pl.DataFrame:
 
 
 def _combine(partials: dict[int, _Partial], allow: Sequence[str] | None) -> UserAnnotations:
-    names = {name for each in partials.values() for name in each.names}
-    per_annotation = pl.concat([each.per_annotation for each in partials.values()])
+    names = {name for of_rank in partials.values() for name in of_rank.names}
+    per_annotation = pl.concat([of_rank.per_annotation for of_rank in partials.values()])
     if allow is not None and names and per_annotation.is_empty():
         listed = what_exists(names, wanted=next(iter(allow), ""))
         message = f"no annotation matches {' or '.join(map(repr, allow)) or 'an empty list'}; there are: {listed}"
         raise InvalidOptionError(message)
-    per_kernel = pl.concat([each.per_kernel for each in partials.values()])
+    per_kernel = pl.concat([of_rank.per_kernel for of_rank in partials.values()])
     return UserAnnotations(
         per_annotation,
         per_kernel.select(pl.col(name).cast(kind) for name, kind in _PER_KERNEL.items()),
@@ -264,10 +264,10 @@ def _combine(partials: dict[int, _Partial], allow: Sequence[str] | None) -> User
 
 
 def _findings(partials: dict[int, _Partial]) -> tuple[str, ...]:
-    derived = [rank for rank, each in partials.items() if each.is_derived]
-    without = [rank for rank, each in partials.items() if not each.names]
+    derived = [rank for rank, of_rank in partials.items() if of_rank.is_derived]
+    without = [rank for rank, of_rank in partials.items() if not of_rank.names]
     sentences = (
-        (derived, f"GPU annotations of {_ranks(derived)} are worked out from launches: the profiler recorded none"),
+        (derived, f"GPU annotations of {_ranks(derived)} are derived from launches: the profiler recorded none"),
         (without, f"{_ranks(without)} has no user annotations: mark parts with torch.profiler.record_function"),
     )
     return tuple(sentence for ranks, sentence in sentences if ranks)
