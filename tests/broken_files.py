@@ -30,7 +30,7 @@ KERNEL = {
 }
 EVENTS = [OPERATOR, LAUNCH, KERNEL]
 FAR_US = 5_000_000_000_000_000
-"""158 years in microseconds: the difference of this time and its negative exceeds 64 bits of nanoseconds."""
+"""158 years in microseconds: the distance from this time to its negative exceeds 64 bits in nanoseconds."""
 
 NESTED = 20_000
 

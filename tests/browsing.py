@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holotrace.web.session.session import Scope, Session
 
 PATIENCE_MS = 120_000
-"""How long a page may take on a busy machine."""
+"""Longest wait for a page on a busy machine."""
 
 SCREENSHOTS = Path(__file__).parent.parent / "build" / "screenshots"
 
@@ -41,7 +41,7 @@ REAL_TRACES = {
 
 
 def each_real_trace(*quick: str) -> pytest.MarkDecorator:
-    """Run a test with each of the real traces; those that are not quick are slow tests."""
+    """Run a test with each real trace; all but the quick ones are slow tests."""
     names = [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in REAL_TRACES]
     return pytest.mark.parametrize("name", names)
 
@@ -51,7 +51,7 @@ FIRST_FIGURES = ("temporal_breakdown", "step_time")
 
 _DOWNLOADED = ("http", "ws")
 _TENSORBOARDS_OWN = "/font-roboto/"
-"""Under --path_prefix TensorBoard asks for its fonts at the wrong address, and beside Dash it imports a library twice."""
+"""TensorBoard's own errors: with --path_prefix it requests its fonts at a wrong address, and next to Dash it loads a library twice."""
 
 
 _SEEN = """() => {
@@ -103,7 +103,7 @@ class Visit:
 
 
 def run_called(session: Session, name: str, real_traces: Path) -> str:
-    """Return the id of the run of one of the `REAL_TRACES`; skips where its recording is not among those there."""
+    """Return the id of the run of one of the `REAL_TRACES`; skip the test if the recording is missing."""
     _ = real_traces / REAL_TRACES[name]
     return next(run.id for run in session.runs if run.name == name)
 
@@ -115,7 +115,8 @@ def chromium() -> Iterator[Browser]:
     path = chromium_path()
     if path is None:
         pytest.skip(MISSING)
-    # Chromium makes sockets in its temporary folder, and the address of a socket has at most 108 bytes.
+    # Chromium creates sockets in its temporary folder, and the path of a socket has at most 108 bytes:
+    # https://man7.org/linux/man-pages/man7/unix.7.html
     with TemporaryDirectory(prefix="holotrace-", dir="/tmp") as folder, driver.sync_playwright() as playwright:
         environment = {**os.environ, "TMPDIR": folder}
         started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"], env=environment)

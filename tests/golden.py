@@ -1,4 +1,4 @@
-"""Golden tables: results kept as CSV files, so that a change of a number is seen in review."""
+"""Golden tables: results kept as CSV files, so that reviews show every changed number."""
 
 from __future__ import annotations
 

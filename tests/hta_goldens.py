@@ -1,4 +1,4 @@
-"""The traces behind the results of HTA (traceinsight 0.6.1) that tests compare with."""
+"""The traces whose results from HTA (traceinsight 0.6.1) the tests compare with."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ FILES = {
     "cpu_only": {34: "cpu_only/*"},
     "execution_trace": {0: "execution_trace/*_trace.json.gz"},
 }
-"""Which files HTA was given for each golden, by rank."""
+"""The files that HTA read for each golden, by rank."""

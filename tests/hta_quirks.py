@@ -1,6 +1,6 @@
-"""Made-up traces on which HTA (traceinsight 0.6.1, pandas 2.3.3) shows a quirk: what it answered when asked by hand.
+"""Made-up traces on which HTA (traceinsight 0.6.1, pandas 2.3.3) shows a quirk, with the answers it gave in a manual run.
 
-The calls are the same in both packages.
+Both packages get the same calls.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Writes(Protocol):
 
 
 class Quirk(NamedTuple):
-    """What HTA answered on a trace, the trace, and the call."""
+    """A trace, a call, and the answer of HTA."""
 
     theirs: str
     builder: Writes
     call: Callable[[TraceAnalysis], str]
 
     def ours(self, folder: Path) -> str:
-        """Return what we answer; `folder` is empty."""
+        """Return our answer; `folder` must be empty."""
         self.builder.write(folder)
         return self.call(TraceAnalysis(trace_dir=str(folder)))
 
@@ -42,7 +42,7 @@ def job(name: str, **options: object) -> TraceBuilder:
 
 
 def time_of(kind: str) -> Callable[[TraceAnalysis], str]:
-    """Return the call for the time of one kind of work."""
+    """Return the call that gives the time of one kind of work."""
 
     def call(facade: TraceAnalysis) -> str:
         kinds = facade.get_gpu_kernel_breakdown(visualize=False)[0]
@@ -52,12 +52,12 @@ def time_of(kind: str) -> Callable[[TraceAnalysis], str]:
 
 
 def ranks(facade: TraceAnalysis) -> str:
-    """Return which ranks were found."""
+    """Return the ranks that were found."""
     return str(facade.t.get_ranks())
 
 
 def operators(facade: TraceAnalysis) -> str:
-    """Return which operators launch kernels."""
+    """Return the operators that launch kernels."""
     return ", ".join(facade.get_aten_op_kernels_and_delay([0])[0]["aten_op_name"])
 
 
@@ -68,7 +68,7 @@ def annotations(facade: TraceAnalysis) -> str:
 
 
 class CompactFiles:
-    """Three files of ranks 0 to 2 without a blank after the colons."""
+    """Three files, of ranks 0 to 2, without spaces after colons."""
 
     def write(self, folder: Path) -> None:
         """Write them."""
@@ -79,7 +79,7 @@ class CompactFiles:
 
 
 def without_ranks() -> TraceBuilder:
-    """Return two files that do not say which rank they are."""
+    """Return two files that do not name their rank."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(distributedInfo=None).kernel("gemm", start_us=10, duration_us=5, launch_us=1)
@@ -87,7 +87,7 @@ def without_ranks() -> TraceBuilder:
 
 
 def three_steps() -> TraceBuilder:
-    """Return steps whose kernels run, and are annotated, after the host has gone on."""
+    """Return steps whose kernels and GPU annotations begin at the end of the step and run beyond it."""
     builder = TraceBuilder()
     for step in (1, 2, 3):
         builder.step(step, 100 * step, 100)
@@ -97,7 +97,7 @@ def three_steps() -> TraceBuilder:
 
 
 def two_threads() -> TraceBuilder:
-    """Return a launch of the backward thread while the main thread is in an operator that began later."""
+    """Return a launch on the backward thread, while the main thread runs an operator that began later."""
     return (
         TraceBuilder()
         .operator("aten::mm_backward", start_us=0, duration_us=40, thread=2)
@@ -139,7 +139,7 @@ def border() -> TraceBuilder:
 
 
 def lost_range() -> TraceBuilder:
-    """Return two launches, and the counters of one kernel alone."""
+    """Return two launches, but the counters of only one kernel."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=50)
     for correlation, start in ((1, 2), (2, 5)):
         builder.runtime("cudaLaunchKernel", start_us=start, duration_us=1, correlation=correlation)
@@ -148,7 +148,7 @@ def lost_range() -> TraceBuilder:
 
 
 def hexadecimal() -> TraceBuilder:
-    """Return kernels on two streams, one of them written as text."""
+    """Return kernels on two streams; the id of one is a hexadecimal text."""
     builder = TraceBuilder()
     for start, stream in ((10, "0x7f1c"), (20, 7)):
         place = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": start, "dur": 5}
@@ -218,4 +218,4 @@ QUIRKS: dict[str, Quirk] = {
         lambda facade: f"{sum(map(len, facade.get_cupti_counter_data_with_operators([0])))} row",
     ),
 }
-"""Text of the example -> the quirk."""
+"""{example on the page: quirk}."""

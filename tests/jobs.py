@@ -1,4 +1,4 @@
-"""Small jobs that the tests of what people see share."""
+"""Small jobs for the tests of tables, figures, pages and commands."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown
 from holotrace.testing.builder import TraceBuilder
 
 MARKUP = "<script>alert(1)</script><b>bold</b> $x$"
-"""A kernel name that must appear letter by letter."""
+"""A kernel name with characters that tables and pages must not interpret."""
 
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>"
-"""A name that acts wherever it is taken for markup."""
+"""A name that runs a script wherever it is treated as markup."""
 
 
 def gpu_job() -> TraceBuilder:
@@ -28,7 +28,7 @@ def gpu_job() -> TraceBuilder:
 
 
 def hostile_job() -> TraceBuilder:
-    """Two ranks whose every name is markup: of kernels, operators, annotations, modules, counters, threads, devices."""
+    """Two ranks in which every name is markup: of kernels, operators, annotations, modules, counters, threads, devices."""
     builder = TraceBuilder()
     for rank in (0, 1):
         place = {"pid": 1000 + rank, "tid": 1}

@@ -1,4 +1,4 @@
-"""Which cases of a long list `make test` runs; `make test-all` runs every one."""
+"""Long lists of cases: `make test` runs some of them, `make test-all` runs all."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ QUICK_COMMANDS = frozenset({"summary", "check", "idle-time", "critical-path", "o
 
 
 def slow_except(values: Iterable[T], quick: Iterable[object]) -> list[object]:
-    """Return the values as parameters of a test: those in `quick` run always, the others count as slow."""
+    """Return the values as parameters of a test; those outside `quick` are marked slow."""
     chosen = set(quick)
     return [value if value in chosen else pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
 def each_command(commands: Iterable[str]) -> pytest.MarkDecorator:
-    """Run a test for each command; the quick tests take a few that differ most."""
+    """Run a test for each command; the quick tests use a few that differ most."""
     return pytest.mark.parametrize("command", slow_except(commands, QUICK_COMMANDS))

@@ -1,4 +1,4 @@
-"""Slow answers that are obviously right, to hold the fast algorithms to."""
+"""Slow algorithms that are obviously right; tests compare the fast ones with them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ Pairs = Iterable[tuple[int, int]]
 
 
 def covered(pairs: Pairs) -> set[int]:
-    """Every whole nanosecond that at least one half-open interval covers."""
+    """Return every whole nanosecond that at least one half-open interval covers."""
     return {moment for start, end in pairs for moment in range(start, end)}
 
 
 def holes(pairs: Pairs) -> set[int]:
-    """Every whole nanosecond between the first and the last covered one that none covers."""
+    """Return the uncovered nanoseconds between the first and the last covered one."""
     inside = covered(pairs)
     return set(range(min(inside), max(inside) + 1)) - inside if inside else set()
 
 
 def state_lengths(classes: Sequence[Pairs]) -> Counter[int]:
-    """How many nanoseconds each combination of classes lasts; bit j of the key stands for class j."""
+    """Return how many nanoseconds each combination of classes lasts; bit j of the key is class j."""
     sets = [covered(pairs) for pairs in classes]
     everything = set().union(*sets) if sets else set()
     window = range(min(everything), max(everything) + 1) if everything else range(0)
@@ -29,14 +29,14 @@ def state_lengths(classes: Sequence[Pairs]) -> Counter[int]:
 
 
 def gap_lengths(pairs: Sequence[tuple[int, int]]) -> list[int]:
-    """How long nothing had run before each interval, in the order given, which is by start; 0 for the first."""
+    """Return the idle time before each interval; intervals are sorted by start, and the first has 0."""
     return [
         max(0, start - max(end for _, end in pairs[:place])) if place else 0 for place, (start, _) in enumerate(pairs)
     ]
 
 
 def quantile(values: Iterable[int], share: float) -> float:
-    """The value below which the share of the sorted values lies, on the straight line between neighbours."""
+    """Return the quantile, interpolated linearly between neighbouring values."""
     ordered = sorted(values)
     position = share * (len(ordered) - 1)
     below = int(position)
@@ -45,12 +45,12 @@ def quantile(values: Iterable[int], share: float) -> float:
 
 
 def sample_deviation(values: Sequence[int]) -> float:
-    """The standard deviation of a sample; 0 of a single value."""
+    """Return the standard deviation of a sample; 0 for a single value."""
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
 def nested(intervals: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, bool]]:
-    """Return parent, depth and overlap of each (group, start, length), every pair compared; parent -1 is none."""
+    """Return parent (or -1), depth and overlap of each (group, start, length), by comparing every pair."""
 
     def outside(row: int) -> tuple[int, int, int]:
         _, start, length = intervals[row]

@@ -1,4 +1,4 @@
-"""What the tests of the documentation find in its pages."""
+"""Examples, links and navigation of the documentation pages, for their tests."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def navigation_entries(page: Path) -> list[Path]:
 
 
 def run_blocks(page: Path) -> None:
-    """Run the examples of a page one after the other, as a reader would."""
+    """Run the examples of a page in order, as a reader would."""
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in python_blocks(page):
         exec(compile(block, str(page), "exec"), namespace)  # noqa: S102 -- our own pages
 
 
 def script(name: str) -> ModuleType:
-    """Return the module of a script of the repository."""
+    """Import a script of the repository, and return its module."""
     spec = importlib.util.spec_from_file_location(Path(name).name, ROOT / "scripts" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None

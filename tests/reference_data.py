@@ -21,11 +21,11 @@ IN_THE_REPOSITORY = TESTS / "reference"
 BUILD = TESTS.parent / "build"
 
 VARIABLES = {"traces": "HOLOTRACE_REAL_TRACES", "goldens": "HOLOTRACE_GOLDENS"}
-"""Environment variable: another folder with the large set of traces and results of other tools."""
+"""Environment variables that name another folder with the large set of traces, or of results of other tools."""
 
 
 class SmallSet(type(Path())):  # type: ignore[misc]  # its class depends on the operating system
-    """A folder of the small set; a path to a recording that only the large set has skips the test.
+    """A folder of the small set; using a recording that only the large set has skips the test.
 
     Recordings are complete: a folder with files has all of them, so a missing file there is an error.
     """
@@ -43,7 +43,7 @@ class SmallSet(type(Path())):  # type: ignore[misc]  # its class depends on the 
 
 
 def folder_of(kind: str) -> Path:
-    """Return the folder of `traces` or `goldens`: the one that is named, the one beside the repository, or the small one."""
+    """Return the folder of `traces` or `goldens`: from the environment variable, beside the repository, or the small set."""
     large = Path(os.environ.get(VARIABLES[kind]) or BESIDE_THE_REPOSITORY / kind)
     return large if large.is_dir() else SmallSet(small_folder_of(kind))
 
@@ -55,7 +55,7 @@ def small_folder_of(kind: str) -> Path:
 
 @cache
 def _unpacked(archive: Path) -> Path:
-    """Unpack the archive into a folder named after its content, unless that is there already, and return the folder."""
+    """Return the folder with the content of the archive; unpack it on first use."""
     folder = BUILD / f"reference-{hashlib.sha256(archive.read_bytes()).hexdigest()[:12]}"
     if not folder.is_dir():
         BUILD.mkdir(exist_ok=True)
@@ -63,7 +63,7 @@ def _unpacked(archive: Path) -> Path:
             # Python 3.12 warns without a filter, and 3.11.3 has none: https://docs.python.org/3/library/tarfile.html
             tar.extraction_filter = getattr(tarfile, "data_filter", None)
             tar.extractall(part)  # noqa: S202 (the archive is ours)
-            with suppress(OSError):  # another worker was faster
+            with suppress(OSError):  # another worker unpacked it first
                 Path(part).rename(folder)
     return folder / "goldens"
 
@@ -71,7 +71,7 @@ def _unpacked(archive: Path) -> Path:
 def _held(path: SmallSet) -> SmallSet:
     if not path.exists() and _holds_only_folders(_nearest(path)):
         part = path.relative_to(_root(path))
-        pytest.skip(f"{part} is only in the large set, whose folders {' and '.join(VARIABLES.values())} may name")
+        pytest.skip(f"{part} is only in the large set; name its folders in {' and '.join(VARIABLES.values())}")
     return path
 
 

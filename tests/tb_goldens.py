@@ -1,4 +1,4 @@
-"""The traces behind what the TensorBoard plugin's last source returned, which tests of `compat` compare with."""
+"""The traces whose results from the TensorBoard plugin (its last source) the tests of `compat` compare with."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REAL = {
     "resnet50_num_workers_4/worker0@1": "tensorboard/resnet50_num_workers_4/*",
     "resnet50_num_workers_4/worker0@2": "tensorboard/resnet50_num_workers_4/*",
 }
-"""Golden folder and trace; of several files that match, the span counts."""
+"""{golden folder: trace}; if several files match, the span selects one."""
 
 UNIT = (
     "test_all_categories/0",
@@ -115,7 +115,7 @@ EDGE = (
     "x_event_unknown_cat",
     "zero_duration_children_same_start",
 )
-"""Small inputs for one rule each."""
+"""Small inputs, each for one rule."""
 
 CASES = (
     *(f"tb/{name}" for name in REAL),
@@ -126,7 +126,7 @@ CASES = (
 EACH_CASE = slow_except(
     CASES, (*(f"tb/{name}" for name in REAL if "dlrm" not in name), *(f"tb_edge/{name}" for name in EDGE[::2]))
 )
-"""The cases as parameters: the quick tests take most real traces and every other odd one; the unit tests' are small."""
+"""The cases as parameters; the quick tests use most of the real traces and half of `tb_edge`."""
 
 LOST = (
     "bare_list_json",
@@ -145,20 +145,20 @@ LOST = (
 
 @dataclass(frozen=True)
 class Case:
-    """One trace and what the plugin made of it."""
+    """A trace and the answers of the plugin."""
 
     trace: Trace
     answers: Path
 
     def view(self, name: str) -> Any:
-        """Return one of its answers, None where it gave none; `internals` has the unrounded numbers."""
+        """Return an answer of the plugin, or None; `internals` has the unrounded numbers."""
         files = sorted(self.answers.glob(f"{name}.json*"))
         if not files:
             return None
         return json.loads(gzip.decompress(files[0].read_bytes()) if files[0].suffix == ".gz" else files[0].read_bytes())
 
     def rows(self, name: str) -> list[list[Any]]:
-        """Return the rows of a table of the plugin, none where it gave none."""
+        """Return the rows of a table of the plugin; empty if it gave none."""
         answer = self.view(name) or {"rows": []}
         rows: list[list[Any]] = answer.get("data", answer)["rows"]
         return rows

@@ -1,4 +1,4 @@
-"""Every analysis has what a reader needs: function, figure, command, page, tests and a golden table."""
+"""Every analysis has a function, figure, command, page, tests and a golden table."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ each_question = pytest.mark.parametrize("entry", QUESTIONS, ids=lambda entry: en
 
 
 def test_the_catalogue_lists_every_question() -> None:
-    """Each folder of holotrace/analyses is in it once."""
+    """Each folder of holotrace/analyses appears once."""
     folder = ROOT / "src" / "holotrace" / "analyses"
     names = sorted(path.parent.name for path in folder.glob("*/compute.py"))
     assert sorted(entry.name for entry in QUESTIONS) == names
 
 
 @each_question
-def test_one_word_leads_to_function_and_figure(entry: Analysis) -> None:
+def test_an_analysis_names_its_function_and_figure(entry: Analysis) -> None:
     """`holotrace.<name>` computes, `holotrace.figures.plot_<name>` draws."""
     assert getattr(holotrace, entry.name) is entry.compute
     assert getattr(import_module(f"holotrace.analyses.{entry.name}.compute"), entry.name) is entry.compute
@@ -38,8 +38,8 @@ def test_one_word_leads_to_function_and_figure(entry: Analysis) -> None:
 
 
 @each_question
-def test_one_word_leads_to_the_command(entry: Analysis) -> None:
-    """`holotrace <name>` takes its options, and its help says what it answers."""
+def test_an_analysis_names_its_command(entry: Analysis) -> None:
+    """`holotrace <name>` has its options, and its help states the question."""
     command = COMMANDS.get_command(None, entry.command)
     flags = {flag for parameter in command.params for flag in parameter.opts}
     assert {option.name for option in entry.options} <= flags
@@ -47,35 +47,35 @@ def test_one_word_leads_to_the_command(entry: Analysis) -> None:
 
 
 @each_question
-def test_one_word_leads_to_the_page(entry: Analysis) -> None:
+def test_an_analysis_names_its_page(entry: Analysis) -> None:
     """The page derives the definitions."""
     assert (ROOT / "docs" / entry.page).is_file()
 
 
 @each_question
-def test_one_word_leads_to_tests_and_golden_table(entry: Analysis) -> None:
-    """Numbers are kept where a review sees them change."""
+def test_an_analysis_names_its_tests_and_golden_table(entry: Analysis) -> None:
+    """A review shows every changed number of the golden table."""
     assert (ROOT / "tests" / "analyses" / entry.name / "test_compute.py").is_file()
     assert list((ROOT / "tests" / "golden").glob(f"{entry.name}/**/*.csv"))
 
 
 @each_question
-def test_views_are_tables_that_can_be_cut(entry: Analysis) -> None:
-    """Each view makes a table from the result, and has the column by which rows are chosen."""
+def test_views_can_be_shortened(entry: Analysis) -> None:
+    """Each view makes a table from the result, and names the column that decides which rows stay."""
     result = entry.compute(*[gpu_job().build()] * (2 if entry in COMPARISONS else 1))
     for view in entry.views:
         assert view.telling in view.table(result).columns
 
 
 @each_question
-def test_every_question_defines_its_words(entry: Analysis) -> None:
-    """The report explains what its tables say."""
+def test_every_question_defines_its_terms(entry: Analysis) -> None:
+    """The report explains the terms in its tables."""
     assert entry.definitions
     assert entry.question.endswith("?")
     assert inspect.getdoc(entry.compute)
 
 
 def test_an_unknown_analysis_is_a_key_error() -> None:
-    """A caller that asks for a name that does not exist has made a mistake."""
+    """A wrong name is a mistake of the caller."""
     with pytest.raises(KeyError):
         analysis("nothing")

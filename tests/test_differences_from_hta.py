@@ -1,8 +1,8 @@
-"""The page of differences: each of its numbers is what HTA answered, and what we answer now.
+"""The page of differences from HTA: the tests compute every number that it shows.
 
-A row of the page has the cells quirk, example, HTA, here, reason. `EXAMPLES` has each example under its text, with HTA's
-answer from its results beside the real traces, and ours from the same call. HTA's answers in `ASKED_BY_HAND`, and on the
-made-up traces of `QUIRKS`, are not among those results.
+A row of the page has the cells quirk, example, HTA, here, reason. `EXAMPLES` maps each example to HTA's answer,
+read from its results for the real traces, and to ours, from the same call. For `ASKED_BY_HAND` and the made-up traces of
+`QUIRKS`, HTA's answers come from manual runs and are part of the tests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CELLS = 5
 
 
 class Htas:
-    """What HTA answered on one trace."""
+    """HTA's answers on one trace."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -39,7 +39,7 @@ class Htas:
         return pd.read_csv(path, index_col=0)
 
     def json(self, call: str) -> Any:
-        """Return anything else."""
+        """Return an answer that is not a table."""
         return json.loads((self._folder / f"{call}.json").read_text(encoding="utf-8"))
 
     def failure(self, call: str) -> str:
@@ -55,7 +55,7 @@ Ours = Callable[[TraceAnalysis], str]
 
 
 def us(value: float) -> str:
-    """Return microseconds as the page shows them: whole, or of short times two decimals."""
+    """Return microseconds as the page shows them: whole, or with two decimals if short."""
     return f"{value:,.0f} µs" if abs(value) >= 100 or float(value).is_integer() else f"{value:,.2f} µs"
 
 
@@ -65,7 +65,7 @@ def gb_per_s(value: float) -> str:
 
 
 def rows(frame: pd.DataFrame) -> str:
-    """Return how long a table is."""
+    """Return the number of rows of a table."""
     return f"{len(frame):,} row" + "s" * (len(frame) != 1)
 
 
@@ -78,7 +78,7 @@ def temporal(column: str) -> tuple[Theirs, Ours]:
 
 
 def all_kernels(facade: TraceAnalysis) -> pd.DataFrame:
-    """Return every kernel, nothing grouped."""
+    """Return every kernel, without grouping the short ones."""
     return facade.get_gpu_kernel_breakdown(visualize=False, duration_ratio=1.0, num_kernels=1_000_000)[1]
 
 
@@ -108,7 +108,7 @@ def grouped(*, others: bool) -> tuple[Theirs, Ours]:
 
 
 def mean_backward(frame: pd.DataFrame) -> str:
-    """Return the mean of the backward pass."""
+    """Return the mean duration of the backward pass."""
     return us(frame.set_index("name").loc["## backward ##", "mean (us)"])
 
 
@@ -136,7 +136,7 @@ def shortest_gap(rank: int) -> tuple[Theirs, Ours]:
 
 
 def launch_rows(rank: int = 0) -> tuple[Theirs, Ours]:
-    """Compare how many launches of a rank are known."""
+    """Compare the number of known launches of a rank."""
     return (
         lambda htas: rows(htas.table(f"get_cuda_kernel_launch_stats.rank{rank}")),
         lambda facade: rows(facade.get_cuda_kernel_launch_stats([rank], visualize=False)[rank]),
@@ -144,7 +144,7 @@ def launch_rows(rank: int = 0) -> tuple[Theirs, Ours]:
 
 
 def aten_calls(frame: pd.DataFrame) -> str:
-    """Return how many calls of ATen operators launch kernels."""
+    """Return the number of ATen operator calls that launch kernels."""
     return f"{frame.loc[frame['aten_op_name'].str.startswith('aten::'), 'occurrence_count'].sum():,} calls"
 
 
@@ -180,17 +180,17 @@ def backward(frame: pd.DataFrame) -> str:
 
 
 def stragglers(count: int) -> Ours:
-    """Return the ranks that we name."""
+    """Return the ranks that `get_potential_stragglers` names."""
     return lambda facade: str(facade.get_potential_stragglers(num_candidates=count))
 
 
 def blocked(facade: TraceAnalysis) -> pd.DataFrame:
-    """Return for how long any launch waited."""
+    """Return how long any launch waited."""
     return facade.get_time_spent_blocked_on_full_queue(facade.get_queue_length_time_series(), 1)
 
 
 def failed(call: str) -> Theirs:
-    """Return how a call failed."""
+    """Return the error of a call."""
     return lambda htas: htas.failure(call)
 
 
@@ -317,7 +317,7 @@ EXAMPLES: dict[str, tuple[str, tuple[Theirs, Ours]]] = {
         (failed("get_memory_bw_summary"), lambda facade: rows(facade.get_memory_bw_summary()) + " and a reason"),
     ),
 }
-"""Text of the example -> (HTA's results, (its answer, ours))."""
+"""{example on the page: (HTA's results, (its answer, ours))}."""
 
 
 def largest_gap_of_clocks(real_traces: Path, _: Path) -> str:
@@ -351,12 +351,12 @@ ASKED_BY_HAND: dict[str, tuple[str, Callable[[Path, Path], str]]] = {
         lambda real_traces, _: rows(TraceDiff.compare_traces(*[str(real_traces / "critical_path" / "alexnet")] * 2)),
     ),
 }
-"""Text of the example -> (HTA's answer, what computes ours from the traces and an empty folder)."""
+"""{example on the page: (HTA's answer, a function that computes ours from the traces and an empty folder)}."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cache_of_traces(tmp_path_factory) -> None:
-    """Keep what was read in a folder of the tests."""
+    """Use a temporary cache folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
         yield
@@ -376,27 +376,27 @@ def shown() -> dict[str, tuple[str, str]]:
 
 
 def test_the_page_shows_these_examples() -> None:
-    """Every row of a table is checked below, and nothing is checked that the page does not show."""
+    """The tests below check every row of the page, and no others."""
     assert sorted(shown()) == sorted([*EXAMPLES, *ASKED_BY_HAND, *QUIRKS])
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_page_shows_both_answers(real_traces, goldens, tmp_path, monkeypatch, example) -> None:
-    """HTA's, as it gave it, and ours, as it is now."""
+    """HTA's recorded answer, and ours as computed now."""
     monkeypatch.chdir(tmp_path)
     name, (theirs, ours) = EXAMPLES[example]
     assert shown()[example] == (theirs(Htas(goldens / "hta" / name)), ours(opened(real_traces, name)))
 
 
 @pytest.mark.parametrize("example", ASKED_BY_HAND)
-def test_the_page_shows_our_answer_where_hta_was_asked_by_hand(real_traces, tmp_path, example) -> None:
-    """HTA's stands in this file."""
+def test_the_page_shows_our_answer_next_to_a_manual_run_of_hta(real_traces, tmp_path, example) -> None:
+    """HTA's answer is in this file."""
     theirs, ours = ASKED_BY_HAND[example]
     assert shown()[example] == (theirs, ours(real_traces, tmp_path))
 
 
 @pytest.mark.parametrize("example", QUIRKS)
 def test_the_page_shows_our_answer_on_a_made_up_trace(tmp_path, example) -> None:
-    """HTA's is kept beside the trace."""
+    """HTA's answer is in `QUIRKS`, with the trace."""
     quirk = QUIRKS[example]
     assert shown()[example] == (quirk.theirs, quirk.ours(tmp_path))

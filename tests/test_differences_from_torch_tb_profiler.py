@@ -1,8 +1,8 @@
-"""The page of differences: each of its numbers is what the TensorBoard plugin answered, and what we answer now.
+"""The page of differences from the TensorBoard plugin: the tests compute every number that it shows.
 
-A row of the page has the cells quirk, example, plugin, here, reason. `EXAMPLES` has each example under its text, with the
-plugin's answer from its results, or from our `compat` where those results are of the whole job or of a table that
-tests elsewhere hold to them, and ours from the same trace.
+A row of the page has the cells quirk, example, plugin, here, reason. `EXAMPLES` maps each example to the
+plugin's answer and to ours for the same trace. The plugin's answer is read from its results, or comes from our `compat` if
+other tests compare that with the plugin's results.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Answer = Callable[[Case], str]
 
 
 def us(value_ns: float) -> str:
-    """Return microseconds as the page shows them: whole, or with what is behind the point."""
+    """Return microseconds as the page shows them: whole if possible, else with decimals."""
     value = value_ns / 1000
     return f"{value:,.0f} µs" if abs(value) >= 1_000 or float(value).is_integer() else f"{value:,.2f} µs"
 
@@ -45,12 +45,12 @@ def percent(fraction: float | None) -> str:
 
 
 def both(read: Callable[[Trace, Any], str]) -> tuple[Answer, Answer]:
-    """Ask the same question with and without compat."""
+    """Return the answers with and without `compat`."""
     return lambda one: read(one.trace, PLUGIN), lambda one: read(one.trace, None)
 
 
 def operators(column: str, name: str | None = None) -> tuple[Answer, Answer]:
-    """Compare a column of the operators, added up."""
+    """Compare the sum of a column over the operators."""
     fields = {"call_count": "calls", "device_self_ns": "device_self", "host_self_ns": "host_self"}
     fields |= {"tensor_core_self_ns": "tc_self"}
 
@@ -94,7 +94,7 @@ def lost(ours: Callable[[Trace], str]) -> tuple[Answer, Answer]:
 
 
 def calls(trace: Trace) -> str:
-    """Return how many operators ran, and how many kernels."""
+    """Return the number of operator calls and of kernels."""
     try:
         kernels = holotrace.kernels(trace).per_kernel["call_count"].sum()
     except MissingDataError:
@@ -108,7 +108,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def distributed(*columns: str) -> tuple[Answer, Answer]:
-    """Compare the mean step of a rank; its own numbers need no other rank."""
+    """Compare the mean step of a rank, which does not depend on other ranks."""
 
     def read(trace: Trace, compat: Any) -> str:
         row = holotrace.distributed(trace, compat=compat).per_rank.row(0, named=True)
@@ -118,13 +118,13 @@ def distributed(*columns: str) -> tuple[Answer, Answer]:
 
 
 def kernels_by_table(trace: Trace, compat: Any) -> str:
-    """Return how many kernels both tables hold."""
+    """Return the number of kernels in each of the two tables."""
     result = holotrace.kernels(trace, compat=compat)
     return f"{result.per_kernel['call_count'].sum():,}, {result.per_launch_shape['call_count'].sum():,}"
 
 
 def on_tensor_cores(trace: Trace, compat: Any) -> str:
-    """Return how many names of kernels use tensor cores."""
+    """Return the number of kernel names that use tensor cores."""
     names = holotrace.kernels(trace, compat=compat).per_kernel
     return f"{names['uses_tensor_cores'].sum()} of {names.height}"
 
@@ -135,7 +135,7 @@ def gpu(column: str) -> tuple[Answer, Answer]:
 
 
 def modules(trace: Trace, compat: Any) -> str:
-    """Return rows and calls of a module within another."""
+    """Return the rows and calls of a module inside another."""
     rows = holotrace.modules(trace, compat=compat).per_module.filter(pl.col("module").str.starts_with("Block"))
     return f"{_counted(rows.height, 'row')} of {rows['call_count'][0]} calls"
 
@@ -148,17 +148,17 @@ def backward(trace: Trace, compat: Any) -> str:
 
 
 def module_count(trace: Trace, compat: Any) -> str:
-    """Return how many places the tree of modules has."""
+    """Return the number of nodes in the tree of modules."""
     return _counted(holotrace.modules(trace, compat=compat).per_module.height, "module")
 
 
 def blocks(trace: Trace, compat: Any) -> str:
-    """Return how many blocks of memory are listed."""
+    """Return the number of memory blocks in the list."""
     return _counted(holotrace.operator_memory(trace, compat=compat).blocks.height, "block")
 
 
 def rules(trace: Trace, compat: Any) -> str:
-    """Return the rules that apply."""
+    """Return the names of the rules that apply."""
     return ", ".join(holotrace.advice(trace, compat=compat).recommendations["rule"]) or "none"
 
 
@@ -224,7 +224,7 @@ EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
     "diff/control: rules that apply": (CONTROL, both(rules)),
     **{name: (f"tb_edge/{name}", lost(calls)) for name in LOST},
 }
-"""Text of the example -> (the trace, (the plugin's answer, ours))."""
+"""{example on the page: (the trace, (the plugin's answer, ours))}."""
 
 
 @cache
@@ -241,20 +241,20 @@ def shown() -> dict[str, tuple[str, str]]:
 
 
 def test_the_page_shows_these_examples() -> None:
-    """Every row of a table is checked below, and nothing is checked that the page does not show."""
+    """The test below checks every row of the page, and no others."""
     assert sorted(shown()) == sorted(EXAMPLES)
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_page_shows_both_answers(example: str, goldens: Path, real_traces: Path) -> None:
-    """The plugin's, as it gave it, and ours, as it is now."""
+    """The plugin's recorded answer, and ours as computed now."""
     name, (theirs, ours) = EXAMPLES[example]
     one = opened(name, goldens, real_traces)
     assert shown()[example] == (theirs(one), ours(one))
 
 
-def test_the_plugin_saw_only_files_with_its_own_ending(real_traces: Path) -> None:
-    """The prose names no number of files: it depends on the folder."""
+def test_we_find_more_runs_than_the_plugin_did(real_traces: Path) -> None:
+    """It read only files ending in `.pt.trace.json` or `.pt.trace.json.gz`."""
     listed = holotrace.find_runs(str(real_traces))
     by_name = {path.parent for ending in ("", ".gz") for path in real_traces.rglob(f"*.pt.trace.json{ending}")}
     assert len(listed.runs) > len(by_name)

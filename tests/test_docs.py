@@ -1,4 +1,4 @@
-"""The documentation is complete, its links lead somewhere, and its examples run."""
+"""The documentation is complete, its links are valid, and its examples run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.rel
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Path:
-    """A folder with the traces that the pages speak of."""
+    """A folder with the traces that the pages use."""
     folder = tmp_path_factory.mktemp("docs")
     write_job(folder / "traces", ranks=8, steps=2, layers=2)
     (folder / "mine").mkdir()
@@ -41,7 +41,7 @@ def job(tmp_path_factory) -> Path:
     "page", [page for page in PAGES if page.parent != ROOT and python_blocks(page)], ids=lambda page: page.stem
 )
 def test_the_examples_of_a_page_run(page, job, monkeypatch) -> None:
-    """Copied from top to bottom, they work."""
+    """In order, as a reader would copy them."""
     monkeypatch.chdir(job)
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(job / "cache"))
     try:
@@ -52,13 +52,13 @@ def test_the_examples_of_a_page_run(page, job, monkeypatch) -> None:
 
 
 @each_page
-def test_links_lead_somewhere(page) -> None:
-    """Each link to a file of the repository has its file."""
+def test_links_to_files_are_valid(page) -> None:
+    """Each file that a page links to exists in the repository."""
     assert [link for link in relative_links(page) if not (page.parent / link).exists()] == []
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
-    """Nobody finds a page that the navigation leaves out, and an entry without a page breaks the site."""
+    """Readers cannot find a page outside the navigation, and an entry without a page breaks the site."""
     listed = [entry for page in DOCS.rglob("*.md") for entry in navigation_entries(page)]
     pages = [page for page in DOCS.rglob("*.md") if page != DOCS / "index.md"]
     assert sorted(listed) == sorted(pages)
@@ -66,7 +66,7 @@ def test_every_page_is_in_the_navigation_once() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS.list_commands(None))
 def test_every_command_and_option_is_documented(name) -> None:
-    """A heading for the command, and each option's name on the page."""
+    """The page has a heading for each command, and names each option."""
     text = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
     assert f"## holotrace {name}\n" in text
     options = {
@@ -79,14 +79,14 @@ def test_every_command_and_option_is_documented(name) -> None:
 
 
 def test_every_environment_variable_is_documented() -> None:
-    """Each variable that the code reads is in the table."""
+    """The table has each variable that the code reads."""
     code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     text = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
     assert {name for name in re.findall(r'"((?:HOLOTRACE|HTA)_[A-Z_]+)"', code) if f"`{name}`" not in text} == set()
 
 
 def test_every_error_is_documented() -> None:
-    """Each class with what else it is."""
+    """The page lists each class with its last base class."""
     text = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
     classes = [
         value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.HolotraceError)
@@ -133,7 +133,7 @@ def test_every_target_of_make_exists(page) -> None:
 
 
 def test_every_path_in_contributing_exists() -> None:
-    """Each path in backticks is in the repository, apart from what is made or lies beside it."""
+    """Each path in backticks is in the repository, except files that are generated or outside it."""
     named = set(re.findall(r"`([\w./-]+/[\w./-]*)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
     assert {name for name in named if not (ROOT / name).exists()} <= {"build/screenshots", "site/", "../shared"}
 

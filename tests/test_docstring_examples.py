@@ -19,8 +19,8 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_the_example_of_a_function_gives_what_it_says(name: str) -> None:
-    """Run as it stands, alone."""
+def test_the_example_of_a_function_is_right(name: str) -> None:
+    """Each runs unchanged and independently of the others."""
     (example,) = doctest.DocTestFinder(recurse=False).find(FUNCTIONS[name], name, globs={})
     result = doctest.DocTestRunner().run(example)
 

@@ -1,4 +1,4 @@
-"""Imports have no circles, and import-linter sees all of them."""
+"""Imports have no cycles, and import-linter sees all of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IMPORTED_BY_NAME = {
     "holotrace/execution/extras.py": "optional packages of others",
     "holotrace/export/trace_text.py": "readers of zstd, whichever is installed",
     "hta/facade/answers/dashboard.py": "IPython, which a notebook brings",
-    "hta/facade/imports/elsewhere.py": "Meta's modules offer names of each other, in circles",
+    "hta/facade/imports/elsewhere.py": "Meta's modules export each other's names, in cycles",
     "hta/facade/imports/later.py": "submodules and functions of the facade are imported on first use",
     "hta/facade/imports/pandas_later.py": "pandas is imported on first use",
 }
@@ -58,7 +58,7 @@ def imports_of(node: ast.AST) -> Iterator[str]:
 
 
 def circle_in(graph: dict[str, set[str]]) -> list[str]:
-    """Return a circle of imports; empty if there is none."""
+    """Return a cycle of imports; empty if there is none."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -66,16 +66,16 @@ def circle_in(graph: dict[str, set[str]]) -> list[str]:
     return []
 
 
-def test_no_imports_go_in_a_circle() -> None:
-    """Neither at the top of files nor inside functions."""
+def test_imports_have_no_cycles() -> None:
+    """Imports inside functions count as well."""
     modules = modules_below(SOURCE)
     graph = {name: set(imports_of(parsed(path))) & modules.keys() for name, path in modules.items()}
 
     assert circle_in(graph) == []
 
 
-def test_a_circle_through_a_function_is_noticed() -> None:
-    """The check itself: a imports b at the top, b imports a inside a function."""
+def test_a_cycle_through_a_function_is_found() -> None:
+    """Module a imports b at the top, b imports a inside a function."""
     files = {"a": "from b import f", "b": "def f():\n    import a"}
     graph = {name: set(imports_of(ast.parse(text))) & files.keys() for name, text in files.items()}
 

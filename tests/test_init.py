@@ -27,7 +27,7 @@ def test_every_public_name_exists(name: str) -> None:
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    """`holotrace.no_such_name` fails like in any module."""
+    """`holotrace.no_such_name` fails as in any module."""
     with pytest.raises(AttributeError, match="no_such_name"):
         holotrace.no_such_name  # noqa: B018
 
@@ -37,8 +37,8 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert holotrace.__version__ == version("holotrace")
 
 
-def test_importing_is_light() -> None:
-    """`import holotrace` loads none of the libraries behind it."""
+def test_importing_is_fast() -> None:
+    """`import holotrace` loads none of its dependencies."""
     code = "import sys, holotrace; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     loaded = modules_after(code)
     assert HEAVY.isdisjoint(loaded)

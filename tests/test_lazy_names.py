@@ -1,4 +1,4 @@
-"""Modules that import their names on first use: their names for people and type checkers."""
+"""Modules that import their names on first use still show these names to completion and type checkers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_dir_lists_every_public_name(module) -> None:
 
 
 def test_every_plot_is_public() -> None:
-    """One for each question; the stub lists the same names for type checkers."""
+    """One plot per question; the stub has the same names."""
     plots = {f"plot_{question.name}" for question in (*ANALYSES, *COMPARISONS)}
     assert set(holotrace.figures.__all__) == plots
     stub = ast.parse((SOURCE / "figures.pyi").read_text(encoding="utf-8"))

@@ -50,7 +50,7 @@ def message_of(view: str, trace: Trace) -> str:
 
 
 def test_these_are_views() -> None:
-    """The list follows renamed views."""
+    """A renamed view must be renamed in the list."""
     assert set(OF_THE_PLUGIN) <= {analysis.name for analysis in ANALYSES}
 
 

@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, and find what they speak of."""
+"""The notebooks run from top to bottom, and their text matches the results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(tmp_path, monkeypatch):
 
 
 def run_cell(source: str, names: dict[str, Any]) -> object:
-    """Run a cell and return its last expression, which a notebook would show; None where it has none."""
+    """Run a cell and return its last expression, which a notebook would show; or None."""
     body = ast.parse(source).body
     last = body.pop() if isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), "cell", "exec"), names)  # noqa: S102 -- our own notebooks
@@ -68,7 +68,7 @@ def test_what_trace_diff_shows(run) -> None:
 
 
 def test_what_stragglers_shows(run, capsys) -> None:
-    """Rank 3 sleeps in every step, and both ways find it."""
+    """Rank 3 sleeps in every step, and both methods name it."""
     names, shown = run("stragglers")
     assert names["straggler"] == 3
     assert shown["native"].filter("is_straggler")["rank"].to_list() == [3]
@@ -80,7 +80,7 @@ def test_what_stragglers_shows(run, capsys) -> None:
 
 
 def test_what_memory_shows(run) -> None:
-    """Four equal peaks, whose parts are known; and the peak of the timeline by category."""
+    """Four equal peaks with known parts, and the peak of the timeline by category."""
     names, shown = run("memory")
     assert shown["timeline"]["peak_bytes"].to_list() == [2_405_416] * 4
     assert names["at_peak"]["bytes"].sum() == 2_405_416
@@ -128,8 +128,8 @@ def test_what_critical_path_shows(run, capsys) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_a_notebook_is_kept_clean(path) -> None:
-    """No outputs and no counts, an id of its own for each cell, and few cells."""
+def test_a_notebook_has_no_outputs(path) -> None:
+    """It also has no execution counts, a unique id for each cell, and few cells."""
     content = json.loads(path.read_text(encoding="utf-8"))
     cells = content["cells"]
     assert (content["nbformat"], content["nbformat_minor"]) == (4, 5)

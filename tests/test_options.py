@@ -1,4 +1,4 @@
-"""Options of questions: the values they take, and the arguments they set."""
+"""Options of questions: their values, and the arguments they set."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ OPTIONS = [(question, option) for question in (*ANALYSES, *COMPARISONS) for opti
     ("text", "listed"),
     [("3", [3]), ("0-2", [0, 1, 2]), ("9,0-2,1", [0, 1, 2, 9]), ("4-4", [4]), ("0-9:4,1", [0, 1, 4, 8])],
 )
-def test_numbers_are_single_ones_and_ranges(text, listed) -> None:
-    """Each number once, in ascending order."""
+def test_a_list_of_numbers_has_numbers_and_ranges(text, listed) -> None:
+    """The result has each number once, in ascending order."""
     assert numbers(text) == listed
 
 
@@ -26,7 +26,7 @@ def test_numbers_are_single_ones_and_ranges(text, listed) -> None:
     "text", ["", "a", "1-", "-1", "1,,2", "1;2", "7-0", "3:2", "0-3:", "0-99999999999", "0-2000000", "1" * 5_000]
 )
 def test_other_texts_are_refused(text) -> None:
-    """The error says how to write them."""
+    """The error shows the right form."""
     with pytest.raises(InvalidOptionError, match="write"):
         numbers(text)
 

@@ -1,4 +1,4 @@
-"""The README does what it says."""
+"""The examples and pictures of the README."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_LINES = 10
 
 
 def test_the_examples_run(tmp_path, monkeypatch, capsys) -> None:
-    """In an empty folder, without traces of one's own."""
+    """They need an empty folder, and no traces of the reader."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     run_blocks(README)
@@ -24,11 +24,11 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys) -> None:
 
 
 def test_the_first_example_is_short() -> None:
-    """Ten lines say enough."""
+    """It has at most ten lines."""
     assert len(python_blocks(README)[0].strip().splitlines()) <= MOST_LINES
 
 
 @pytest.mark.parametrize("name", re.findall(r"docs/images/[\w/.]+", README.read_text(encoding="utf-8")))
 def test_the_pictures_exist(name) -> None:
-    """Light and dark."""
+    """Both the light and the dark versions."""
     assert (ROOT / name).stat().st_size > 0

@@ -76,21 +76,21 @@ def test_every_result_of_a_real_recording_shows_itself(entry: Analysis, folder: 
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_names_from_a_trace_are_text_in_a_notebook(entry: Analysis) -> None:
-    """Wherever a name appears."""
+    """Names are escaped wherever they appear."""
     html = entry.compute(hostile_job().build())._repr_html_()
 
     assert "<img" not in html
     assert "<script" not in html
 
 
-def test_some_result_shows_hostile_names() -> None:
-    """The test above would notice markup."""
+def test_hostile_names_appear_in_some_result() -> None:
+    """Otherwise, the test above would check nothing."""
     assert HOSTILE.split()[0].replace("<", "&lt;") in holotrace.kernels(hostile_job().build())._repr_html_()
 
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_every_result_draws_itself(entry: Analysis) -> None:
-    """As `holotrace.figures` draws it, with the same options."""
+    """`plot()` equals the function in `holotrace.figures`, with the same options."""
     result = entry.compute(small_job() if entry.name != "cupti_counters" else hostile_job().build())
     draw = getattr(holotrace.figures, f"plot_{entry.name}")
 
@@ -100,7 +100,7 @@ def test_every_result_draws_itself(entry: Analysis) -> None:
 
 
 def test_many_rows_and_caveats_are_cut_in_a_notebook() -> None:
-    """The rest is counted."""
+    """The notebook shows how many are missing."""
     builder = TraceBuilder()
     for rank in range(12):
         builder.rank(rank).kernel("gemm", start_us=0, duration_us=rank + 1)

@@ -1,4 +1,4 @@
-"""Results as tables for people."""
+"""Results as printed tables."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from holotrace.units import percent_text
         ("name", "\x1b[31mred", Cell("�[31mred", is_number=False)),
     ],
 )
-def test_a_cell_is_printed_in_the_unit_its_column_names(column: str, value: float | str | None, printed: Cell) -> None:
-    """`_ns` is a duration, `fraction` a percentage, nothing a dash; names are shortened and harmless."""
+def test_a_cell_is_printed_with_the_unit_of_its_column(column: str, value: float | str | None, printed: Cell) -> None:
+    """`_ns` becomes a duration, `fraction` a percentage, null a dash; names are shortened and cannot control a terminal."""
     assert cell(column, value) == printed
 
 
-def test_a_column_without_a_name_of_its_own_is_called_as_it_is() -> None:
-    """Underscores are for programs."""
+def test_a_column_without_a_heading_uses_its_name() -> None:
+    """Underscores become spaces."""
     assert (heading("overlap_fraction"), heading("some_thing")) == ("hidden share", "some thing")
 
 
-def test_too_many_rows_are_cut_to_the_most_telling_ones_in_their_order() -> None:
+def test_a_long_table_keeps_the_rows_with_the_largest_values_in_order() -> None:
     """Of four rows, the two with the largest value stay, and the table counts the others."""
     frame = pl.DataFrame({"rank": [0, 1, 2, 3], "idle_ns": [5, None, 9, 7]})
     table = print_frame("Idle", frame, 2, telling="idle_ns")
@@ -45,14 +45,14 @@ def test_too_many_rows_are_cut_to_the_most_telling_ones_in_their_order() -> None
     assert (table.left_out, table.chosen_by) == (2, "idle for")
 
 
-def test_a_table_that_fits_is_whole() -> None:
-    """Nothing is left out, nothing is said about it."""
+def test_a_short_table_is_complete() -> None:
+    """It has all rows, and nothing is counted as left out."""
     table = print_frame("Idle", pl.DataFrame({"rank": [0]}), 1, telling="rank")
     assert (len(table.rows), table.left_out, table.chosen_by) == (1, 0, "")
 
 
 def test_kernels_that_look_alike_have_different_names_in_a_table() -> None:
-    """Their short names would be the same; the whole ones are kept beside them."""
+    """Their short names would be the same; the full names stay available."""
     names = [f"void at::f<{'x' * 200}, {number}>(int)" for number in range(2)]
 
     printed = print_frame("", pl.DataFrame({"name": names, "total_ns": [2, 1]}), 9, telling="total_ns")

@@ -1,4 +1,4 @@
-"""The 59 small inputs on which the TensorBoard plugin was asked about one rule each: none is lost, whoever asks."""
+"""The 59 small inputs, each for one rule of the TensorBoard plugin: holotrace reads all of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tb_goldens import EDGE, LOST
 CASES = sorted((*EDGE, *LOST))
 
 REPAIRED = {"kernel_without_dur": "missing_duration", "unquoted_NA_json": "bare_literal"}
-"""Files that say in their health what was wrong."""
+"""Files with a finding in their health, and its kind."""
 
 NOT_OPERATORS = (
     "[pl]",
@@ -46,13 +46,13 @@ def opened(goldens: Path, name: str) -> Trace:
 
 @cache
 def plugins_index(goldens: Path) -> dict[str, Any]:
-    """Return in short what the plugin answered."""
+    """Return an overview of the plugin's answers."""
     index: dict[str, Any] = json.loads(gzip.decompress((goldens / "tb_edge" / "_index.json.gz").read_bytes()))
     return index
 
 
 def recorded(goldens: Path, name: str, category: str) -> Counter[tuple[str, int]]:
-    """Return name and duration in ns of the complete events of a category, read by other means than ours."""
+    """Return name and duration in ns of the complete events of a category, read with Python's json module."""
     text = (goldens / "tb_edge" / name / "input.pt.trace.json").read_text(encoding="utf-8")
     document = json.loads(text.replace("N/A", '"N/A"'))
     events = document if isinstance(document, list) else document["traceEvents"]
@@ -68,14 +68,14 @@ def by_name(events: Counter[tuple[str, int]]) -> dict[str, tuple[int, int]]:
 
 
 def test_these_are_all_cases(goldens: Path) -> None:
-    """A case that is added is asked."""
+    """A new case must be added to the list."""
     assert sorted(path.name for path in (goldens / "tb_edge").iterdir() if path.is_dir()) == CASES
     assert [name for name in CASES if not plugins_index(goldens)[name]["head"]["ok"]] == list(LOST)
 
 
 @each_case
 def test_no_event_of_a_file_is_lost(name: str, goldens: Path) -> None:
-    """The plugin read 10 of these files not at all."""
+    """The plugin could not read 10 of these files."""
     (rank_trace,) = opened(goldens, name).ranks.values()
     text = (goldens / "tb_edge" / name / "input.pt.trace.json").read_text(encoding="utf-8")
     health = rank_trace.health
@@ -85,7 +85,7 @@ def test_no_event_of_a_file_is_lost(name: str, goldens: Path) -> None:
 
 @each_case
 def test_operators_and_kernels_are_those_of_the_file(name: str, goldens: Path) -> None:
-    """Every operator and kernel counts once, whatever is wrong around it."""
+    """Every operator and kernel counts once, despite faults in other events."""
     trace = opened(goldens, name)
     operators = {
         row["operator"]: (row["call_count"], row["host_total_ns"])
@@ -104,8 +104,8 @@ def test_operators_and_kernels_are_those_of_the_file(name: str, goldens: Path) -
 
 @each_case
 @pytest.mark.parametrize("compat", [None, "torch_tb_profiler"])
-def test_every_view_answers_or_names_what_is_lacking(name: str, compat: Compat | None, goldens: Path) -> None:
-    """No other error than a missing input."""
+def test_every_view_answers_or_names_the_missing_input(name: str, compat: Compat | None, goldens: Path) -> None:
+    """The only error is MissingDataError."""
     trace = opened(goldens, name)
     for analysis in ANALYSES:
         if compat and "compat" not in inspect.signature(analysis.compute).parameters:
@@ -119,7 +119,7 @@ def test_every_view_answers_or_names_what_is_lacking(name: str, compat: Compat |
 
 @each_case
 def test_compat_has_the_plugins_operators(name: str, goldens: Path) -> None:
-    """Where its last source answered: calls, host and device times of each operator in whole µs."""
+    """If the plugin answered: calls, host and device times of each operator, in whole µs."""
     answer = plugins_index(goldens)[name]["head"]
     table = holotrace.operators(opened(goldens, name), compat="torch_tb_profiler").per_operator
     if not answer["ok"]:

@@ -1,4 +1,4 @@
-"""Rules that a sound trace keeps."""
+"""Rules that a sound trace follows."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from holotrace.validation import RULES, Violation, validate
 
 
 def broken(builder: TraceBuilder) -> list[tuple[str, str, int]]:
-    """Return rule, severity and count of what a job breaks."""
-    return [(each.rule, each.severity, each.count) for each in validate(builder.build())]
+    """Return rule, severity and count of each violation in a job."""
+    return [(violation.rule, violation.severity, violation.count) for violation in validate(builder.build())]
 
 
 def sound() -> TraceBuilder:
-    """A job that breaks nothing: a step, an operator with a kernel inside, a collective."""
+    """Return a job without violations: two steps, an operator, and a kernel launched in it."""
     builder = TraceBuilder().step(1, 0, 100).operator("aten::mm", start_us=1, duration_us=20)
     builder.kernel("gemm", start_us=30, duration_us=5, launch_us=2)
     return builder.step(2, 100, 100)
 
 
-def test_a_sound_job_breaks_nothing(tmp_path) -> None:
-    """Neither a small one nor a synthetic training job."""
+def test_a_sound_job_has_no_violations(tmp_path) -> None:
+    """This holds for a small job and for a synthetic training job."""
     assert broken(sound()) == []
     write_job(tmp_path, ranks=2, steps=2, layers=2)
     assert validate(open_trace(tmp_path, cache=False)) == ()
@@ -49,13 +49,13 @@ def test_a_sound_job_breaks_nothing(tmp_path) -> None:
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-def test_each_rule_finds_its_breach_and_no_other(builder, expected) -> None:
-    """One event breaks one rule."""
+def test_each_rule_finds_only_its_own_violation(builder, expected) -> None:
+    """The added event breaks one rule."""
     assert broken(builder) == [expected]
 
 
-def test_a_breach_names_events_and_says_what_is_wrong() -> None:
-    """The first three, by their place in the file; the count tells all."""
+def test_a_violation_names_events_and_says_what_is_wrong() -> None:
+    """It names the first three in file order, and counts all."""
     builder = TraceBuilder()
     for number in range(5):
         builder.kernel(
@@ -73,20 +73,20 @@ def test_a_breach_names_events_and_says_what_is_wrong() -> None:
     assert [example.split(": ")[1] for example in violation.examples] == ["k0", "k1", "k2"]
 
 
-def test_what_was_lost_in_reading_is_an_error(tmp_path) -> None:
-    """Half a file."""
+def test_a_truncated_file_is_an_error(tmp_path) -> None:
+    """Half of a file is missing."""
     content = sound().json()
     (tmp_path / "rank0.json").write_bytes(content[: len(content) // 2])
-    rules = [(each.rule, each.severity) for each in validate(open_trace(tmp_path, cache=False))]
+    rules = [(violation.rule, violation.severity) for violation in validate(open_trace(tmp_path, cache=False))]
     assert ("truncated_json", "error") in rules
 
 
-def test_a_file_that_cannot_be_read_breaks_the_first_rule(tmp_path) -> None:
-    """The others are checked all the same."""
+def test_an_unreadable_file_breaks_the_rule_readable(tmp_path) -> None:
+    """The other ranks are still checked."""
     sound().rank(1).operator("aten::mm", start_us=0, duration_us=1).write(tmp_path)
     trace = open_trace(tmp_path, cache=False)
     (tmp_path / trace.ranks[0].source).unlink()
-    assert [(each.rank, each.rule) for each in validate(trace)] == [(0, "readable")]
+    assert [(violation.rank, violation.rule) for violation in validate(trace)] == [(0, "readable")]
 
 
 def run(folder, *options: str) -> tuple[int, str]:
@@ -95,7 +95,7 @@ def run(folder, *options: str) -> tuple[int, str]:
     return result.exit_code, result.stdout
 
 
-def test_the_exit_code_tells_errors_alone(tmp_path) -> None:
+def test_only_errors_change_the_exit_code(tmp_path) -> None:
     """0 for a sound job and for warnings, 1 for an error."""
     for name, builder, code in (
         ("sound", sound(), 0),

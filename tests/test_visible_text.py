@@ -1,4 +1,4 @@
-"""Text that must not act where it is shown."""
+"""Text that must not control a terminal or run in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from hostile import ACTING, FORMULAS, steering
         ("\ud800", r"\ud800"),
     ],
 )
-def test_what_steers_a_terminal_is_an_escape(text, shown) -> None:
-    """Letters, spaces and everything else that has a shape stay; doing it twice changes nothing."""
+def test_control_characters_are_escaped(text, shown) -> None:
+    """Letters, spaces and all other visible characters stay; escaping twice changes nothing."""
     assert (visible(text), visible(visible(text))) == (shown, shown)
 
 
-def test_json_means_the_same_afterwards() -> None:
-    """Escapes in a JSON text are those of JSON, beyond 16 bits as well."""
+def test_escaped_json_has_the_same_meaning() -> None:
+    """JSON text gets JSON escapes, also for characters beyond 16 bits."""
     value = {"name": f"{ACTING}\U000e0041", "list": [1, None]}
     text = visible_json(json.dumps(value, ensure_ascii=False, indent=1))
     assert steering(text) == set()
@@ -35,12 +35,12 @@ def test_json_means_the_same_afterwards() -> None:
 
 
 @pytest.mark.parametrize("text", FORMULAS)
-def test_a_formula_is_inert(text) -> None:
-    """An apostrophe makes it text."""
+def test_a_formula_gets_an_apostrophe(text) -> None:
+    """Spreadsheets then show it as text."""
     assert inert_cell(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("text", ["", "gemm", "-1", "+1.5e-3", "a=b", "'=1"])
-def test_what_is_no_formula_stays(text) -> None:
-    """Numbers written as text are harmless."""
+def test_other_text_is_unchanged(text) -> None:
+    """This includes numbers written as text."""
     assert inert_cell(text) == text

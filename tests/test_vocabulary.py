@@ -54,7 +54,7 @@ def tables(traces: list[holotrace.Trace]) -> list[tuple[str, pl.DataFrame]]:
 
 
 def results(traces: list[holotrace.Trace]) -> Iterator[tuple[Any, tuple[View, ...]]]:
-    """Run every analysis on every trace; each result comes with its tables for people."""
+    """Run every analysis on every trace; each result comes with its printed tables."""
     for trace in traces:
         for analysis in ANALYSES:
             with suppress(MissingDataError):
@@ -72,7 +72,7 @@ def tables_of(result: Any) -> list[tuple[str, pl.DataFrame]]:
 
 
 def test_every_column_of_a_result_is_declared_with_its_type(tables: list[tuple[str, pl.DataFrame]]) -> None:
-    """One name, one type, in all analyses."""
+    """A name has the same type in all analyses."""
     wrong = {
         (where, name, dtype)
         for where, table in tables
@@ -83,7 +83,7 @@ def test_every_column_of_a_result_is_declared_with_its_type(tables: list[tuple[s
 
 
 def test_every_declared_column_is_used(traces: list[holotrace.Trace]) -> None:
-    """By a result, by a table for people, or by `critical-path` with a change."""
+    """It is in a result, in a printed table, or in the output of `critical-path` with a change."""
     used = set(Predictions([]).table.columns)
     for result, views in results(traces):
         used |= {name for _, table in tables_of(result) for name in table.columns}
@@ -99,15 +99,15 @@ def test_each_name_is_declared_once() -> None:
     assert sorted(names) == sorted(COLUMNS)
 
 
-def test_names_tell_their_units() -> None:
-    """A reader of a CSV file sees only names."""
+def test_names_include_their_units() -> None:
+    """A CSV file has only the names."""
     endings = {"ns": ("_ns", "_ns_per_step"), "0..1": ("fraction",), "bytes": ("bytes",), "bytes/s": ("bytes_per_s",)}
     endings["ns since the Unix epoch"] = ("_ns",)
     wrong = [column for column in COLUMNS.values() if not column.name.endswith(endings.get(column.unit, ("",)))]
     assert not wrong
 
 
-def test_views_of_sql_use_the_same_names() -> None:
+def test_sql_views_use_the_same_names() -> None:
     """A column of a view that is also a column of a result has its type and its unit."""
     wrong = [
         (view.name, column.name)
@@ -119,8 +119,8 @@ def test_views_of_sql_use_the_same_names() -> None:
     assert not wrong
 
 
-def test_undeclared_columns_are_named_and_measured_by_their_names() -> None:
-    """A query may name columns as it likes."""
+def test_undeclared_columns_get_heading_and_unit_from_their_names() -> None:
+    """Queries can name columns freely."""
     assert [(heading_of(name), unit_of(name)) for name in ("gap_ns", "busy_fraction", "n")] == [
         ("gap ns", "ns"),
         ("busy fraction", "0..1"),

@@ -1,4 +1,4 @@
-"""Small timelines that the tests of the timeline share."""
+"""Small timelines for the tests of the timeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests pages and callbacks as a browser does."""
+"""Request pages and callbacks as a browser does."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class WebClient:
         raise TimeoutError(message)
 
     def rows(self, query: str, name: str, request: object, **more: str) -> dict[str, Any]:
-        """Return the answer to a request of a grid."""
+        """Return the answer to a grid's request for rows."""
         wild = {"name": name, "by": more.get("by", ""), "top": more.get("top", "")}
         values = {"getRowsRequest": request, "value": more.get("search", ""), "url.search": query}
         answer = self._ask("getRowsResponse", wild, values)
