@@ -20,6 +20,10 @@ READER_VERSION = 4
 """Raise this when the reader stores something different for the same bytes; caches of other versions are rebuilt."""
 
 
+STEP_NAME = r"^ProfilerStep\s*#\s*(\d+)"
+"""Names of the ranges that mark training steps, `ProfilerStep#12`, and the number of the step in them."""
+
+
 class EventKind(IntEnum):
     """What an event is; one value for all names its category has had since 2020."""
 

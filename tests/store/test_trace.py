@@ -18,12 +18,14 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
+import holotrace
 from holotrace.errors import InvalidOptionError, NotATraceError, UnknownRankError
 from holotrace.execution.executor import IN_PROCESS
 from holotrace.execution.processes import processes
 from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace, SkippedFile, Trace
 from holotrace.store.trace_file import TraceFile
+from holotrace.testing import TraceBuilder
 
 KERNELS = ["gemm", "relu", "gemm", "nccl"]
 
@@ -321,3 +323,29 @@ def test_representations_name_ranks_and_files(trace: Trace) -> None:
     """They show in a Python session."""
     assert repr(trace) == "Trace(ranks=[1, 3, 10])"
     assert repr(trace.ranks[3]).startswith("RankTrace(rank=3, source=")
+
+
+def test_a_notebook_shows_ranks_steps_devices_and_health(tmp_path) -> None:
+    """One row per rank; an unreadable file is a row with its error, and names are text."""
+    builder = TraceBuilder().step(1, 0, 10).step(2, 10, 10).kernel("gemm", start_us=0, duration_us=5)
+    builder.header(deviceProperties=[{"id": 0, "name": "<b>H100</b>"}, {"id": 1, "name": "<b>H100</b>"}])
+    (path,) = builder.write(tmp_path)
+    (tmp_path / "rank1.json").write_text('[{"no": "event"}]', encoding="utf-8")
+    trace = holotrace.open_trace({0: path, 1: tmp_path / "rank1.json"}, cache=False)
+    html = trace._repr_html_()
+
+    assert html.count("<tr>") == 3
+    assert f"<td>0</td><td>{path}</td><td>2</td><td>2 of &lt;b&gt;H100&lt;/b&gt;</td><td>3</td><td>clean</td>" in html
+    assert "<td>unreadable: " in html
+    assert "<b>" not in html
+
+
+def test_a_notebook_shows_a_few_of_many_ranks() -> None:
+    """Files of the others stay unopened."""
+    builder = TraceBuilder()
+    for rank in range(20):
+        builder.rank(rank).kernel("gemm", start_us=0, duration_us=5)
+    html = builder.build()._repr_html_()
+
+    assert html.count("<tr>") == 9
+    assert "… and 12 more ranks." in html

@@ -10,7 +10,7 @@ from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.ingest.discover import rank_in_name
 from holotrace.schema import DEVICE_WORK_KINDS
 from holotrace.store.header import Header
-from holotrace.store.health import Finding
+from holotrace.store.health import Finding, state_of
 from holotrace.store.trace import RankTrace, Trace
 
 RankOrigin = Literal["distributedInfo", "file name", "collectives", "given or next free number"]
@@ -47,12 +47,7 @@ class FileHealth:
     @property
     def state(self) -> State:
         """The overall result, as one label."""
-        if self.error is not None:
-            return "unreadable"
-        severities = {finding.severity for finding in self.findings}
-        if "dropped" in severities:
-            return "with losses"
-        return "repaired" if "repaired" in severities else "clean"
+        return state_of(self.findings) if self.error is None else "unreadable"
 
 
 def file_health(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[FileHealth, ...]:

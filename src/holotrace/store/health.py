@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 Severity = Literal["repaired", "dropped", "note"]
+ReadState = Literal["clean", "repaired", "with losses"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,14 @@ class Finding:
     def loss(self) -> str:
         """What was lost, as `2 events in 1,205 bytes`; empty if nothing was lost or it cannot be counted."""
         return loss_text(self.events_lost, self.bytes_lost)
+
+
+def state_of(findings: Iterable[Finding]) -> ReadState:
+    """Return how well a file was read, as one label."""
+    severities = {finding.severity for finding in findings}
+    if "dropped" in severities:
+        return "with losses"
+    return "repaired" if "repaired" in severities else "clean"
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from dataclasses import dataclass
+from html import escape
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -22,11 +24,12 @@ from holotrace.errors import (
     UnreadableTraceError,
 )
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.schema import EventKind
+from holotrace.schema import STEP_NAME, EventKind
 from holotrace.store.arrow_tables import ColumnMemo, known_columns
 from holotrace.store.header import Header
-from holotrace.store.health import Health
+from holotrace.store.health import Health, state_of
 from holotrace.store.rule_table import rules_in_force, under_rules
+from holotrace.visible_text import visible
 
 logger = logging.getLogger("holotrace")
 
@@ -41,6 +44,9 @@ ABOUT_THE_QUESTION = (InvalidOptionError, MissingDataError, UnknownRankError)
 
 _THE_EXECUTOR_IS_GONE = (BrokenExecutor, CancelledError)
 """Errors of executors that cannot continue; they do not concern a single rank either."""
+
+_MOST_RANKS_SHOWN = 8
+"""Ranks listed in a notebook."""
 
 _MOST_EVENTS_HELD = 20_000_000
 _EVENTS_OF_ANY_RANK = 10_000
@@ -286,6 +292,15 @@ class Trace:
         """Show the ranks."""
         return f"Trace(ranks={list(self.ranks)})"
 
+    def _repr_html_(self) -> str:
+        """Show the first ranks in a notebook: steps, devices, events and health of each; this opens their files."""
+        shown = list(self.ranks.values())[:_MOST_RANKS_SHOWN]
+        rest = len(self.ranks) - len(shown)
+        more = f"<p>… and {rest:,} more ranks.</p>" if rest else ""
+        skipped = f"<p>{len(self.skipped):,} skipped files: <code>.skipped</code></p>" if self.skipped else ""
+        head = "".join(f"<th>{name}</th>" for name in ("rank", "file", "steps", "devices", "events", "health"))
+        return f"<table><tr>{head}</tr>{''.join(map(_html_row, shown))}</table>{more}{skipped}"
+
     def select(self, ranks: Iterable[int] | None) -> Trace:
         """Return the trace with only these ranks, with all for None.
 
@@ -376,6 +391,24 @@ class Trace:
         if rank not in self.ranks:
             raise UnknownRankError.from_available(rank, self.ranks)
         return self.ranks[rank]
+
+
+def _html_row(rank_trace: RankTrace) -> str:
+    cells = "".join(f"<td>{escape(visible(cell))}</td>" for cell in _described(rank_trace))
+    return f"<tr>{cells}</tr>"
+
+
+def _described(rank_trace: RankTrace) -> tuple[str, ...]:
+    """Return rank, file, number of steps, devices, number of events, and health."""
+    named = str(rank_trace.rank), rank_trace.source
+    try:
+        health, properties = rank_trace.health, rank_trace.header.device_properties
+        steps = rank_trace.strings.str.extract(STEP_NAME).drop_nulls().n_unique()
+    except (NotATraceError, UnreadableTraceError) as error:
+        return *named, "", "", "", f"unreadable: {error}"
+    devices = Counter(str(device.get("name", "?")) for device in properties)
+    texts = [f"{count} of {name}" for name, count in devices.items()]
+    return *named, f"{steps:,}", ", ".join(texts), f"{health.event_count:,}", state_of(health.findings)
 
 
 def _reading_error(rank_trace: RankTrace) -> NotATraceError | UnreadableTraceError | None:

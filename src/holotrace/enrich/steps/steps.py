@@ -13,11 +13,9 @@ from holotrace.algorithms.matching import rows_of
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import asked_for, launches
 from holotrace.enrich.events.event_ranges import event_ranges
-from holotrace.schema import EventKind
+from holotrace.schema import STEP_NAME, EventKind
 from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
-
-_STEP_NAME = r"^ProfilerStep\s*#\s*(\d+)"
 
 _STEP_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 """Only host ranges: the profiler repeats steps on the device (GPU_USER_ANNOTATION), with later starts and ends."""
@@ -215,5 +213,5 @@ def _step_numbers(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the string id and the number of every step name."""
     texts = rank_trace.strings
     ids = texts.str.starts_with("ProfilerStep").arg_true().cast(pl.UInt32)
-    numbers = rank_trace.texts(ids).str.extract(_STEP_NAME).cast(pl.Int64, strict=False)
+    numbers = rank_trace.texts(ids).str.extract(STEP_NAME).cast(pl.Int64, strict=False)
     return pl.DataFrame({"name": ids, "step": numbers}).drop_nulls()
