@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holotrace.vocabulary import GROUPS, ResultColumn
+from holotrace.result_columns import GROUPS, ResultColumn
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "columns.md"
 

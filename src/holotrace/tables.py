@@ -14,8 +14,8 @@ import polars as pl
 
 from holotrace.drawing.names import printable, short_name, short_names
 from holotrace.enrich.kernels.kernel_sequences import SEQUENCE_SEPARATOR
+from holotrace.result_columns import heading_of, unit_of
 from holotrace.units import bandwidth_text, duration_text, percent_text, size_text
-from holotrace.vocabulary import heading_of, unit_of
 
 _KERNELS_SHOWN = 3
 

@@ -9,7 +9,7 @@ from scripts.write_palette import MODULE, palette
 
 from holotrace.drawing import theme
 from holotrace.enrich.critical_path.event_graph import PathClass
-from holotrace.vocabulary import PATH_CLASSES
+from holotrace.result_columns import PATH_CLASSES
 
 FILLS = [
     theme.COMPUTATION,

@@ -24,7 +24,7 @@ from holotrace.errors import (
     TraceNotFoundError,
     UnreadableTraceError,
 )
-from holotrace.ingest.discover import JobFiles, TraceSource, discover, natural_order, rank_in_name
+from holotrace.ingest.discover import JobFiles, TraceSource, discover, natural_order
 
 WriteTrace = Callable[..., Path]
 
@@ -43,39 +43,6 @@ def found_names(source: TraceSource) -> dict[int, str]:
 def skipped_names(source: TraceSource) -> dict[str, str]:
     """Return {file name: reason}."""
     return {Path(file.path).name: file.reason for file in discover(source, read_nothing).skipped}
-
-
-@pytest.mark.parametrize(
-    ("name", "rank"),
-    [
-        ("rank-3.json", 3),
-        ("rank3.json.gz", 3),
-        ("rank_3.json", 3),
-        ("Rank=3.json", 3),
-        ("rank0.1795209476340443738.pt.trace.json.gz", 0),
-        ("rank-34.Jul_15_10_52_41.1074.pt.trace.json.gz", 34),
-        ("trace_rank_0.json", 0),
-        ("sampled_rank-1.json.gz", 1),
-        ("job.rank.12.json", 12),
-        ("mtia_inference_rank_0.json.gz", 0),
-        ("worker2_step_12.1694128201554.pt.trace.json.gz", 2),
-        ("worker0.1623212756351.pt.trace.json.gz", 0),
-        ("dp0_pp0_tp1_ep0_rank5.1763000000000.pt.trace.json.gz", 5),
-        ("node1_local_rank2_rank10.json", 10),
-        ("worker7_rank_3.json", 3),
-        ("local_rank2.json", None),
-        ("tp_rank1.json", None),
-        ("frank3.json", None),
-        ("rank.json", None),
-        ("homeworker3.json", None),
-        ("rank_1795209476340443738.json", None),
-        ("host_1234.1694128201554.pt.trace.json", None),
-        ("trace.json", None),
-    ],
-)
-def test_the_rank_in_a_name(name: str, rank: int | None) -> None:
-    """`rank` precedes `worker`; a rank along one axis, a word that ends in rank, and a time do not count."""
-    assert rank_in_name(f"runs/rank9/{name}") == rank
 
 
 def test_file_names_sort_in_natural_order() -> None:

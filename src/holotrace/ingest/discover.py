@@ -34,6 +34,7 @@ from holotrace.errors import (
     UnreadableTraceError,
 )
 from holotrace.ingest.kineto import Peek, peek
+from holotrace.ingest.rank_names import rank_in_name
 from holotrace.locations import (
     Address,
     Child,
@@ -84,9 +85,6 @@ _DERIVED_FILES = {
     re.compile(r"_with_counters\.json"): "a copy of a trace with counters added by an analysis",
     re.compile(r"^overlaid_"): "a copy of a trace with a critical path drawn by an analysis",
 }
-_RANK_IN_NAME = re.compile(r"(?<![a-z0-9])(?P<of>[a-z]+[-_.])?rank[-_.=]?(?P<rank>\d{1,7})(?!\d)", re.IGNORECASE)
-_WORKER_IN_NAME = re.compile(r"(?<![a-z0-9])worker[-_.=]?(?P<rank>\d{1,7})(?!\d)", re.IGNORECASE)
-_PARALLEL_AXES = {"local", "node", "tp", "pp", "dp", "ep", "cp", "sp", "dcp"}
 _TIME_IN_NAME = re.compile(r"(?<!\d)(\d{10}|\d{13}|\d{16}|\d{19})(?!\d)")  # Unix time in s, ms, µs or ns
 _TRACE_NAME_PART = ".pt.trace.json"
 
@@ -128,19 +126,6 @@ def discover(source: TraceSource, read_rank: ReadRank) -> JobFiles:
     if glob.has_magic(path):
         return _from_pattern(path, read_rank)
     raise TraceNotFoundError(nothing_there(path))
-
-
-def rank_in_name(path: str) -> int | None:
-    """Return the rank in a file name, or None.
-
-    `rank` takes precedence over `worker`; a rank along one axis (`local_rank3`, `tp_rank1`) is ignored.
-    """
-    name = name_of(path)
-    for match in reversed(list(_RANK_IN_NAME.finditer(name))):
-        if (match["of"] or "").rstrip("-_.").lower() not in _PARALLEL_AXES:
-            return int(match["rank"])
-    worker = _WORKER_IN_NAME.search(name)
-    return int(worker["rank"]) if worker else None
 
 
 def natural_order(path: str) -> tuple[tuple[int, int, str], ...]:

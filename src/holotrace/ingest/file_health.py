@@ -7,7 +7,7 @@ from typing import Literal
 
 from holotrace.errors import HolotraceError
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.ingest.discover import rank_in_name
+from holotrace.ingest.rank_names import rank_in_name
 from holotrace.schema import DEVICE_WORK_KINDS
 from holotrace.store.header import Header
 from holotrace.store.health import Finding, state_of

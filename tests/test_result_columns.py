@@ -15,11 +15,11 @@ import holotrace
 from holotrace.catalogue import ANALYSES, COMPARISONS
 from holotrace.cli.critical_path.what_if import Predictions
 from holotrace.errors import MissingDataError
+from holotrace.result_columns import COLUMNS, GROUPS, heading_of, unit_of
 from holotrace.sql_queries.views import VIEWS as SQL_VIEWS
 from holotrace.tables import View
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
-from holotrace.vocabulary import COLUMNS, GROUPS, heading_of, unit_of
 
 TYPES = {
     "int64": pl.Int64(),

@@ -1,0 +1,24 @@
+"""The rank that a file name states: `rank-3.json`, `worker2_step_12.pt.trace.json.gz`, `trace_rank_0.json`."""
+
+from __future__ import annotations
+
+import re
+
+from holotrace.locations import name_of
+
+_RANK_IN_NAME = re.compile(r"(?<![a-z0-9])(?P<of>[a-z]+[-_.])?rank[-_.=]?(?P<rank>\d{1,7})(?!\d)", re.IGNORECASE)
+_WORKER_IN_NAME = re.compile(r"(?<![a-z0-9])worker[-_.=]?(?P<rank>\d{1,7})(?!\d)", re.IGNORECASE)
+_PARALLEL_AXES = {"local", "node", "tp", "pp", "dp", "ep", "cp", "sp", "dcp"}
+
+
+def rank_in_name(path: str) -> int | None:
+    """Return the rank in a file name, or None.
+
+    `rank` takes precedence over `worker`; a rank along one axis (`local_rank3`, `tp_rank1`) is ignored.
+    """
+    name = name_of(path)
+    for match in reversed(list(_RANK_IN_NAME.finditer(name))):
+        if (match["of"] or "").rstrip("-_.").lower() not in _PARALLEL_AXES:
+            return int(match["rank"])
+    worker = _WORKER_IN_NAME.search(name)
+    return int(worker["rank"]) if worker else None
