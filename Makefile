@@ -6,9 +6,9 @@ BIN := $(VENV)/bin
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/target/*') $(wildcard crates/*/Cargo.toml)
 DEMO := build/demo_job
 REAL_JOB := tests/reference/traces/dlrm_8rank
-# Neighbouring tests share fixtures, so each worker gets a contiguous range and takes over tests from others at the end.
+# Neighbouring tests share fixtures, so each worker gets a contiguous range; idle workers take over tests from others.
 WORKERS := -n auto --dist worksteal
-# One worker more than there are cores: the tests that drive a browser or start processes wait much of their time.
+# One worker more than there are cores, because tests with browsers or other processes mostly wait.
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)' 2>/dev/null)
 
 .DEFAULT_GOAL := help
@@ -130,12 +130,12 @@ $(VENV)/.built: pyproject.toml packages/holotrace-hta/pyproject.toml $(RUST_SOUR
 
 # Uses the lowest Python on this machine, or LOWEST_PYTHON. Old direct dependencies meet new indirect ones, so deprecation warnings are not errors.
 LOWEST_TESTS := tests/cli/test_commands.py tests/cli/test_pipes.py tests/cli/test_output.py tests/sql_queries tests/export tests/html_report tests/test_init.py tests/test_content_equality.py
-LOWEST_TESTS += --deselect tests/html_report/test_report.py::test_plotly_is_embedded_once # plotly 6 brings its own, larger script
+LOWEST_TESTS += --deselect tests/html_report/test_report.py::test_plotly_is_embedded_once # plotly 6 includes a larger plotly.js
 LOWEST_WARNINGS := -W default::DeprecationWarning -W default::PendingDeprecationWarning -W default::FutureWarning
 $(LOWEST_VENV)/.built: pyproject.toml $(RUST_SOURCES) $(shell find src -name '*.py') | $(VENV)/.built
 	@$(BIN)/python -m pip install -q --disable-pip-version-check 'uv>=0.8'
-	@lowest=$(LOWEST_PYTHON); for each in python3.10 python3.11 python3.12 python3.13 $(PYTHON); do \
-		[ -n "$$lowest" ] || ! $$each -c 'import sys' 2>/dev/null || lowest=$$(command -v $$each); done; \
+	@lowest=$(LOWEST_PYTHON); for candidate in python3.10 python3.11 python3.12 python3.13 $(PYTHON); do \
+		[ -n "$$lowest" ] || ! $$candidate -c 'import sys' 2>/dev/null || lowest=$$(command -v $$candidate); done; \
 		$(BIN)/uv venv --quiet --clear --python "$$lowest" $(LOWEST_VENV)
 	@rm -rf build/wheels
 	@PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/maturin build --release --quiet --out build/wheels

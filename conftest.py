@@ -11,9 +11,9 @@ from hypothesis import settings
 from golden import GoldenTables
 from reference_data import folder_of
 
-settings.register_profile("quick", deadline=None, max_examples=25)  # on a shared machine, slow does not mean wrong
+settings.register_profile("quick", deadline=None, max_examples=25)  # no deadline: a busy machine is slow
 settings.register_profile("thorough", deadline=None, max_examples=100)
-settings.load_profile("quick")  # `make test-all` asks for the other one
+settings.load_profile("quick")  # `make test-all` selects the thorough one
 
 TESTS = Path(__file__).parent / "tests"
 
@@ -21,12 +21,12 @@ TESTS = Path(__file__).parent / "tests"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--rewrite-golden`."""
     parser.addoption(
-        "--rewrite-golden", action="store_true", help="write the golden tables anew instead of comparing with them"
+        "--rewrite-golden", action="store_true", help="rewrite the golden tables instead of comparing with them"
     )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the tests that drive a browser: they take longest, and one left for the end keeps a single worker busy."""
+    """Start with the tests that drive a browser: they take longest, and at the end they would keep a single worker busy."""
     items.sort(key=lambda item: item.get_closest_marker("browser") is None)
 
 
@@ -38,13 +38,13 @@ def real_traces() -> Path:
 
 @pytest.fixture(scope="session")
 def goldens() -> Path:
-    """The folder of results that other tools gave for the real traces."""
+    """The folder with results of other tools for the real traces."""
     return folder_of("goldens")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_of_the_tests(tmp_path_factory) -> Iterator[None]:
-    """Keep what tests read out of the user's cache, and what is there out of the tests."""
+    """Use a temporary cache, so that tests neither fill nor read the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield

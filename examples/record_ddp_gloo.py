@@ -50,7 +50,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Predicts the next token from those before."""
+    """Predicts the next token from the previous ones."""
 
     def __init__(self, width: int = 64, heads: int = 4, blocks: int = 3) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class Transformer(nn.Module):
 
 
 class RandomTokens(Dataset[Tensor]):
-    """Sequences of random tokens, the same at every run."""
+    """Sequences of random tokens, the same in every run."""
 
     def __len__(self) -> int:
         return SAMPLES
@@ -115,7 +115,7 @@ def record_rank(rank: int, folder: Path) -> None:
 
 
 def join_group(rank: int) -> None:
-    """Meet the other processes on this machine; one thread each, so that they do not disturb each other."""
+    """Join the process group on this machine; use one thread, so that processes do not slow each other down."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", RANK=str(rank), WORLD_SIZE=str(RANKS))
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=RANKS)

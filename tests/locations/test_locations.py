@@ -138,7 +138,7 @@ def test_names_decide_what_is_inside_a_folder() -> None:
 
 
 def test_paths_relative_to_a_folder() -> None:
-    """The relative path names runs; the rest of a chain is not part of it."""
+    """The relative path names runs; of a chained URL, it is the part before `::`."""
     assert located("s3://bucket/log/a/b").below(located("s3://bucket/log")) == "a/b"
     assert located("zip://log/a::/x.zip").below(located("zip://log::/x.zip")) == "a"
     assert located("s3://bucket").below(located("s3://bucket")) == ""

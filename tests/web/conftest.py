@@ -13,14 +13,14 @@ from browsing import REAL_TRACES, chromium
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[object]:
-    """A browser without a window; skips where there is none."""
+    """A headless browser; skips the test if there is none."""
     with chromium() as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def log_folder(real_traces, tmp_path_factory):
-    """A folder with a run for each of the real traces, as TensorBoard's log folders are; and a cache of its own."""
+    """A log folder with one run per real trace, as TensorBoard has; and a temporary cache."""
     folder = tmp_path_factory.mktemp("logs")
     for name, path in REAL_TRACES.items():
         with suppress(pytest.skip.Exception):

@@ -175,7 +175,7 @@ def test_without_rows_the_stream_is_inferred_from_work_that_ended_before_the_cal
 
 
 def test_a_wait_with_nothing_launched_before_has_no_source() -> None:
-    """The call has a row, without work it waits for."""
+    """The call has a row, but no work to wait for."""
     assert waits_of(TraceBuilder().runtime("cudaDeviceSynchronize", start_us=6, duration_us=15)) == [
         (0, None, "device", None, None, None)
     ]

@@ -36,7 +36,7 @@ from jobs import HOSTILE, gpu_job, hostile_job
 from matrices import slow_except
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-"""Pages are slow on a busy machine."""
+"""Wait longer: pages are slow on a busy machine."""
 
 
 @contextmanager

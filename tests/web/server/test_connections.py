@@ -82,7 +82,7 @@ def read(connection: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("sent", [NOTHING, HALF_A_LINE, HALF_A_HEADER, HALF_A_BODY, EMPTY_LINES, WHOLE])
-def test_silent_connections_block_nobody(server, sent) -> None:
+def test_silent_connections_do_not_block_others(server, sent) -> None:
     """Three hundred, more than the server accepts; each request on another connection is answered."""
     with ExitStack() as until:
         for _ in range(3):
@@ -91,7 +91,7 @@ def test_silent_connections_block_nobody(server, sent) -> None:
         assert len(server.active_channels) <= MOST_CONNECTIONS + 1
 
 
-def test_slow_connections_block_nobody(server) -> None:
+def test_slow_connections_do_not_block_others(server) -> None:
     """Three hundred connections send one byte again and again."""
     with ExitStack() as until:
         slow = opened(server, 300, HALF_A_HEADER, until)

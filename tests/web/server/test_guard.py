@@ -1,4 +1,4 @@
-"""The guard, against each way in which another page or machine could reach the server."""
+"""The guard, tested against every way in which another page or machine could reach the server."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_only_same_origin_replaces_the_check_of_the_origin() -> None:
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
 def test_other_methods_are_refused(method) -> None:
-    """Nor is a preflight allowed."""
+    """Preflight requests are refused, too."""
     status, headers, _ = ask(guarded(), method)
     assert status == 405
     assert "Access-Control-Allow-Origin" not in headers

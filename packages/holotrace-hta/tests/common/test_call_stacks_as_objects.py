@@ -79,7 +79,7 @@ def test_a_graph_of_a_frame_alone(view) -> None:
 
 
 def test_a_visit_enters_and_leaves_each_node(view) -> None:
-    """It enters parents before their children and leaves them afterwards."""
+    """It enters a parent before its children and leaves it after them."""
     visited: list[tuple[str, int]] = []
     stack = CallGraph(view).rank_to_stacks[0][SIDE]
     stack.dfs_traverse(lambda index, _: visited.append(("in", index)), lambda index, _: visited.append(("out", index)))

@@ -109,7 +109,7 @@ def test_nodes_edges_and_maps_are_those_of_the_events(graph) -> None:
 
 
 def test_frames_hold_the_events_of_the_graph_and_all(graph, analyzer) -> None:
-    """With HTA's columns, and the labels that the nodes name."""
+    """Both frames have HTA's columns; `trace_df` has only the events of the graph, with their indices."""
     assert graph.trace_df.index.tolist() == [MM, LAUNCH, GEMM, SYNC]
     pd.testing.assert_frame_equal(graph.full_trace_df, analyzer.t.get_trace(0))
     assert graph.trace_df.loc[MM, "iteration"] == 1
