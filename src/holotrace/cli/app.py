@@ -139,7 +139,7 @@ def _flush() -> None:
 
 def _stop(message: str | None, code: int = FAILED) -> None:
     """Print the message, if any, in one line, and exit."""
-    with suppress(OSError, ValueError):  # without stderr, the exit code has to do
+    with suppress(OSError, ValueError):  # if stderr is closed, only the exit code reports the failure
         if message is not None:
             shown = visible(message[:LONGEST_MESSAGE])
             sys.stderr.write(f"holotrace: {shown}\n")

@@ -22,7 +22,7 @@ def counted(flop: float) -> TraceBuilder:
     return builder.event(ph="X", cat="cuda_profiler_range", name="gemm", pid=0, tid=0, ts=9, dur=1, args=args)
 
 
-def test_tables_for_people_say_late_in_words() -> None:
-    """And operations as whole numbers."""
+def test_printed_tables_show_late_as_a_word() -> None:
+    """They also show floating-point operations as whole numbers."""
     assert skew_per_rank(stragglers(late_rank().build()))["is_straggler"].to_list() == ["", "late"]
     assert counters_by_operator(cupti_counters(counted(7).build())).rows() == [("mm", 7, 1)]

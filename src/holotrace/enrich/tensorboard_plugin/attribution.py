@@ -80,11 +80,11 @@ class PluginAttribution(Attribution):
         return nodes.sort(finished).filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
-        """Ask the first call alone."""
+        """Use the answer for the first call only."""
         return pl.col("is_tensor_core_eligible").first()
 
     def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:
-        """Go by the plugin's list of operators."""
+        """Use the plugin's list of operators."""
         return plugin_is_eligible(names)
 
     def input_shapes(self, texts: pl.Series) -> pl.Series:

@@ -1,6 +1,6 @@
 """Critical paths and call stacks as HTA's objects.
 
-`graphs.<module>` imports that module on first use, so a script waits only for the questions it asks.
+`graphs.<module>` imports that module on first use, so a script loads only what it uses.
 """
 
 from __future__ import annotations
