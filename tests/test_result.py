@@ -35,7 +35,7 @@ ANSWERS = {
     "operators": "aten::mm has the most device self time: 1.6 ms, 61.5 %.",
     "modules": "ranks 0-1: no module calls were recorded; record with with_stack=True",
     "operator_kernels": "aten::mm launches the most kernel time: 1.6 ms, 61.5 %.",
-    "kernel_sequences": "Nothing was recorded that this question is about.",
+    "kernel_sequences": "The trace has no data for this question.",
     "user_annotations": "ProfilerStep#1 takes the most time: 1 ms on the host of rank 0, in 1 call.",
     "stragglers": "Rank 1 is late: the others wait 400 µs for it.",
     "distributed": "50.0 % of the time in collectives (800 µs over all ranks) is waiting for other ranks.",

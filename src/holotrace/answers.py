@@ -1,4 +1,4 @@
-"""What the sentences that answer a question have in common."""
+"""Building blocks of the sentences that answer a question."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Largest(NamedTuple):
 
 
 def largest(table: pl.DataFrame, group: str, column: str) -> Largest:
-    """Return the group of rows with the largest sum of a column; groups with equal sums in the order of their names."""
+    """Return the group of rows with the largest sum of a column; of equal sums, the first by name."""
     sums = (
         table.group_by(group).agg(pl.col(column).sum()).sort(column, group, descending=[True, False], nulls_last=True)
     )

@@ -1,7 +1,7 @@
-"""The questions that holotrace answers, in the order in which people read them.
+"""The questions that holotrace answers, in reading order.
 
-The command line, the report and the pages loop over these lists. A question is a folder in `holotrace/analyses`, and one word
-leads to all of it: `holotrace.idle_time` computes, `holotrace.figures.plot_idle_time` draws, `holotrace idle-time` prints, and
+The command line, the report and the pages loop over these lists. A question is a folder in `holotrace/analyses`; its
+name leads to everything: `holotrace.idle_time` computes, `holotrace.figures.plot_idle_time` draws, `holotrace idle-time` prints, and
 `reference/analyses/idle_time.md` explains.
 """
 
@@ -49,5 +49,5 @@ COMPARISONS = _questions(
 
 
 def analysis(name: str) -> Analysis:
-    """Return the question of that name, about one trace or two; KeyError if there is none."""
+    """Return the question with this name, about one trace or two; raises KeyError if there is none."""
     return {question.name: question for question in (*ANALYSES, *COMPARISONS)}[name]

@@ -1,4 +1,4 @@
-"""A question about traces: everything that people see of it, and where its answer comes from."""
+"""A question about traces: its texts, and the code that answers it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Analysis:
     question     what it answers
     definitions  terms of its tables and figure, each with its meaning
     section      the heading under which pages list it
-    options      options that its command has besides those of every command
-    alias        name of its command, where that is not the folder's
+    options      options of its command besides the common ones
+    alias        name of its command, if it differs from the folder's
     most_rows    rows of a table on the terminal
 
     Its computation and tables load at first use, since both need polars.
@@ -49,7 +49,7 @@ class Analysis:
 
     @property
     def name(self) -> str:
-        """The word that leads to everything about it: `idle_time`."""
+        """Name of its folder, function, figure and page: `idle_time`."""
         return self.package.rpartition(".")[2]
 
     @property
@@ -81,13 +81,13 @@ class Analysis:
 
     @property
     def views(self) -> tuple[View, ...]:
-        """Its tables for people, the most telling first."""
+        """Its tables for people, the main one first."""
         views: tuple[View, ...] = self._module("tables").VIEWS
         return views
 
     @property
     def main_views(self) -> tuple[View, ...]:
-        """The tables of a summary: all but those with a row per stream, step or launch, which can be very long."""
+        """Its tables without the details: not those with a row per stream, step or launch, which can be very long."""
         return tuple(view for view in self.views if not view.is_detail)
 
     def _module(self, name: str) -> Any:  # noqa: ANN401 -- a module, whose names differ

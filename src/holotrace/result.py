@@ -36,14 +36,14 @@ class Result(EqualByContent):
 
     @property
     def answer(self) -> str:
-        """The answer in one sentence; without rows in the first table, why there are none."""
+        """The answer in one sentence; if the first table is empty, the reason."""
         if self._main_table().is_empty():
-            return next(iter(self.findings), "Nothing was recorded that this question is about.")
+            return next(iter(self.findings), "The trace has no data for this question.")
         sentence: str = self._beside("answer").answer(self)
         return sentence
 
     def plot(self, **options: object) -> Any:  # noqa: ANN401 -- a plotly figure; plotly loads with the first one
-        """Return the result as a plotly figure; options are those of the figure, such as `theme="dark"`.
+        """Return the result as a plotly figure; options are those of the figure, for example `theme="dark"`.
 
         Raises:
             ImportError: plotly is not installed.
@@ -52,7 +52,7 @@ class Result(EqualByContent):
         return getattr(self._beside("figure"), f"plot_{name}")(self, **options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all tables as lists of rows, and the other fields as they are; times are in ns, shares 0 to 1."""
+        """Return all tables as lists of rows, and the other fields unchanged; times are in ns, shares 0 to 1."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {name: value.to_dicts() if isinstance(value, pl.DataFrame) else value for name, value in fields.items()}
 

@@ -46,7 +46,7 @@ _PRINTED: Mapping[str, Callable[[float], str]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class View:
-    """One table of a result: what it says, how to make it, and by what to choose rows where there are too many."""
+    """One table of a result: its caption, how to build it, and the column that ranks rows if there are too many."""
 
     caption: str
     table: Callable[[Any], pl.DataFrame]
@@ -56,7 +56,7 @@ class View:
 
 @dataclass(frozen=True)
 class Cell:
-    """One value as it is printed; `whole` is the untruncated text where the printed one is shortened."""
+    """One printed value; `whole` is the full text if the printed one is shortened."""
 
     text: str
     is_number: bool
@@ -65,7 +65,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """A table ready to be shown; `left_out` counts the rows that were too many, `chosen_by` says which were kept."""
+    """A table ready to print; `left_out` counts the rows over the limit, `chosen_by` names the column that ranked them."""
 
     caption: str
     headings: tuple[str, ...]
@@ -75,12 +75,12 @@ class PrintedTable:
 
 
 def print_view(view: View, result: object, limit: int) -> PrintedTable:
-    """Print a view of a result in at most `limit` rows; of more, those with the largest telling value are kept."""
+    """Print at most `limit` rows of a view of a result, those with the largest values of the column `telling`."""
     return print_frame(view.caption, view.table(result), limit, telling=view.telling)
 
 
 def print_frame(caption: str, frame: pl.DataFrame, limit: int, *, telling: str) -> PrintedTable:
-    """Print a frame in at most `limit` rows, those with the largest values of the column `telling`."""
+    """Print at most `limit` rows of a frame, those with the largest values of the column `telling`."""
     left_out = max(0, len(frame) - limit)
     kept = _most_telling(frame, limit, telling) if left_out else frame
     short = shown_names(kept)
@@ -93,14 +93,14 @@ def print_frame(caption: str, frame: pl.DataFrame, limit: int, *, telling: str) 
 
 
 def heading(column: str) -> str:
-    """Return what a column is called: `overlap_fraction` is the `hidden share`."""
+    """Return the heading of a column: `overlap_fraction` is the `hidden share`."""
     return heading_of(column)
 
 
 def shown_names(frame: pl.DataFrame) -> dict[str, str]:
     """Return the short texts of the kernels and sequences of kernels in a table.
 
-    No two kernels have the same, of up to `_MOST_NAMES` kernels.
+    Short texts differ between kernels, for tables of up to `_MOST_NAMES` kernels.
     """
     columns = [frame.get_column(name) for name in ("name", "event") if frame.schema.get(name) == pl.String]
     names = {
@@ -112,12 +112,12 @@ def shown_names(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def cell(column: str, value: float | str | None, short: Mapping[str, str] = _NOTHING) -> Cell:
-    """Print a value in the unit that the name of its column tells; nothing is a dash.
+    """Print a value in its column's unit, and None as a dash.
 
     Args:
         column: name of the column.
-        value: what it holds.
-        short: `shown_names` of the whole table, so that its kernels have different names.
+        value: one of its values.
+        short: `shown_names` of the whole table, so that different kernels get different names.
     """
     if value is None:
         return Cell(percent_text(None), is_number=True)
@@ -128,25 +128,25 @@ def cell(column: str, value: float | str | None, short: Mapping[str, str] = _NOT
 
 
 def known_columns(table: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the columns of which nothing is known."""
+    """Drop the columns that hold only nulls."""
     return table.select(column for column in table if len(table) == 0 or column.null_count() < len(table))
 
 
 def with_bounds(table: pl.DataFrame, share: str, unknown: str) -> pl.DataFrame:
-    """Say that a share is one at least where a part is unknown; leave the unknown part out where there is none."""
+    """Rename a share to a lower bound if a part is unknown; else drop the column of the unknown part."""
     if table.get_column(unknown).sum():
         return table.rename({share: f"{share.removesuffix('_fraction')}_least_fraction"})
     return table.drop(unknown)
 
 
 def without_wholly_known(table: pl.DataFrame) -> pl.DataFrame:
-    """Leave out shares of what is known where all of it is, or nothing."""
+    """Drop the known shares that are 0 or 1 in every row."""
     shares = [name for name in table.columns if name.endswith("_known_fraction")]
     return table.drop(name for name in shares if table.get_column(name).is_in([0.0, 1.0]).all())
 
 
 def _first_kernels(sequences: Iterable[str]) -> dict[str, str]:
-    """Shorten sequences to the short names of their first kernels, and count the others."""
+    """Shorten sequences to the short names of their first kernels and the count of the others."""
     kernels = {sequence: sequence.split(SEQUENCE_SEPARATOR) for sequence in sequences}
     short = short_names((name for names in kernels.values() for name in names[:_KERNELS_SHOWN]), _KERNEL_LENGTH)
     return {sequence: _sequence_text(names, short) for sequence, names in kernels.items()}
@@ -159,13 +159,13 @@ def _sequence_text(names: Sequence[str], short: Mapping[str, str]) -> str:
 
 
 def _most_telling(frame: pl.DataFrame, limit: int, telling: str) -> pl.DataFrame:
-    """Keep the order of the frame among the rows kept; of differences, the largest either way."""
+    """Keep the rows with the largest absolute values, in the order of the frame."""
     rank = pl.col(telling).fill_null(0).abs().rank("ordinal", descending=True)
     return frame.filter(rank <= limit)
 
 
 def one_device_hidden(table: pl.DataFrame) -> pl.DataFrame:
-    """Leave the device out where no rank has more than one."""
+    """Drop the device if no rank has more than one."""
     devices = table.group_by("rank").agg(pl.col("device").n_unique()).get_column("device").max()
     return table if devices is not None and devices != 1 else table.drop("device")
 
@@ -181,5 +181,5 @@ def _text_cell(column: str, value: str, short: Mapping[str, str]) -> Cell:
 
 
 def _is_short(column: str, value: str) -> bool:
-    """Whether the table shows a short name: of kernels, and of signatures among events of any kind."""
+    """Whether to shorten the value: kernel names, and C++ signatures among other events."""
     return column == "name" or (column == "event" and (value.startswith(("void ", "_Z")) or value.endswith(")")))

@@ -1,4 +1,4 @@
-"""Rules that a sound trace keeps, and where a file breaks them: `holotrace check --strict`."""
+"""Rules of a sound trace, and the events that break them: `holotrace check --strict`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Severity = Literal["error", "warning"]
 
 MOST_EXAMPLES = 3
 _REPAIRS_THAT_GUESS = ("another_document", "negative_duration", "repeated_trace_events", "stray_bracket")
-"""What the reader repairs without knowing what was meant: a negative duration is read as 0, and events of a further list
-or document as if they were of the same recording."""
+"""Repairs by which the reader guesses: it reads a negative duration as 0, and events of a further list or document as
+part of the same recording."""
 
 _EVENT_WAITS = ("Event Sync", "Stream Wait Event")
 _COLLECTIVE_FIELDS = ("collective", "in_elements", "out_elements", "dtype", "group_size")
@@ -36,9 +36,9 @@ class Violation:
 
     rank      of the file
     rule      a short name: `negative_duration`, `starts_before_launch`, …
-    severity  error: numbers made from these events are wrong; warning: something cannot be said of them
-    count     events that break it; 0 where it is not about events
-    meaning   what is wrong, in a sentence
+    severity  error: numbers computed from these events are wrong; warning: they lack information
+    count     events that break it; 0 if it is not about events
+    meaning   the problem in one sentence
     examples  the first few of these events: position in the file and name
     """
 
@@ -61,32 +61,31 @@ class Rule:
 
 
 def validate(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[Violation, ...]:
-    """Return which rules the files of a job break, by rank and in the order of `RULES`; empty for a sound job.
+    """Return the rules that the files of a job break, by rank, in the order of `RULES`; empty for a sound job.
 
-    A file that cannot be read breaks `readable`; what the reader had to repair or drop is listed under the name that
-    `holotrace check` gives it.
+    An unreadable file breaks `readable`. Repaired and dropped parts appear under their names in `holotrace check`.
     """
-    found = trace.map(_one_rank, executor)
-    return tuple(violation for violations in found.values() for violation in violations)
+    of_ranks = trace.map(_one_rank, executor)
+    return tuple(violation for violations in of_ranks.values() for violation in violations)
 
 
 def _one_rank(rank_trace: RankTrace) -> tuple[Violation, ...]:
     try:
         broken = [_violation(rank_trace, rule) for rule in RULES]
-        return (*_of_reading(rank_trace), *(each for each in broken if each is not None))
+        return (*_of_reading(rank_trace), *(violation for violation in broken if violation is not None))
     except HolotraceError as error:
         return (Violation(rank_trace.rank, "readable", "error", 0, str(error)),)
 
 
 def _of_reading(rank_trace: RankTrace) -> tuple[Violation, ...]:
-    """Return what the reader dropped, which is an error, or repaired."""
+    """Return what the reader dropped (an error) or repaired."""
     return tuple(
         Violation(
             rank_trace.rank,
             finding.kind,
             "error" if finding.severity == "dropped" or finding.kind in _REPAIRS_THAT_GUESS else "warning",
             finding.count,
-            f"this had to be {finding.severity} as the file was read{_loss(finding)}",
+            f"{finding.severity} while reading the file{_loss(finding)}",
             tuple(f"byte {offset:,}" for offset in finding.offsets[:MOST_EXAMPLES]),
         )
         for finding in rank_trace.health.findings
@@ -122,7 +121,7 @@ def _overlapping_calls(rank_trace: RankTrace) -> pl.Series:
 
 
 def _orphans(rank_trace: RankTrace) -> pl.Series:
-    """Return device rows that carry a correlation which no call has, where calls were recorded at all."""
+    """Return device rows whose correlation no call has; none if no calls were recorded."""
     if event_ranges(rank_trace, LAUNCH_KINDS, ["event_index"]).is_empty():
         return pl.Series("event_index", [], pl.UInt32)
     rows = device_rows(rank_trace).hstack(launches(rank_trace).select("launch_index"))
@@ -140,9 +139,9 @@ def _steps_out_of_order(rank_trace: RankTrace) -> pl.Series:
     late = ordered.filter(pl.col("step") < pl.col("step").cum_max().over("track_id"))
     kinds = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
     ranges = event_ranges(rank_trace, kinds, ["event_index", "name", "start_ns", "track_id"])
-    found = ranges.join(late, on=["start_ns", "track_id"], how="semi")
-    is_step = rank_trace.texts(found["name"]).str.starts_with("ProfilerStep")
-    return found.filter(is_step)["event_index"]
+    late_ranges = ranges.join(late, on=["start_ns", "track_id"], how="semi")
+    is_step = rank_trace.texts(late_ranges["name"]).str.starts_with("ProfilerStep")
+    return late_ranges.filter(is_step)["event_index"]
 
 
 def _undescribed_collectives(rank_trace: RankTrace) -> pl.Series:
@@ -153,7 +152,7 @@ def _undescribed_collectives(rank_trace: RankTrace) -> pl.Series:
 
 
 def _waits_for_nothing(rank_trace: RankTrace) -> pl.Series:
-    """Return waits for an event of which no call that records it is known."""
+    """Return waits for an event without a known call that records it."""
     waits = rank_trace.table("synchronisations", ["event_index", "sync_kind", "wait_on_record_correlation"])
     kinds = rank_trace.texts(waits["sync_kind"])
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["correlation"])["correlation"].drop_nulls()
@@ -177,13 +176,13 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "overlapping_calls",
         "warning",
-        "these calls begin inside another call of their thread and end after it: they are in no call stack of it",
+        "these calls begin inside another call of their thread and end after it: the other call's stack does not contain them",
         _overlapping_calls,
     ),
     Rule(
         "orphan_correlation",
         "warning",
-        "nothing says what launched this work: it was launched before the recording, or its call is missing",
+        "the launch of this work is unknown: it came before the recording, or its call is missing",
         _orphans,
     ),
     Rule(
@@ -195,7 +194,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "wait_for_unknown_event",
         "warning",
-        "these waits are for an event of which no recording call is known",
+        "these waits are for an event without a known call that records it",
         _waits_for_nothing,
     ),
 )

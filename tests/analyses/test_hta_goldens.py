@@ -257,7 +257,7 @@ def _unclear_gaps(rank_trace: RankTrace, stream: int) -> int:
 
 @golden_cases("mtia_inference_trace__nsfull")
 def test_mtia_waits_are_the_only_difference(case: Case) -> None:
-    """HTA counts MTIA's event_wait and event_record as computation; told to do so, we find the same numbers.
+    """HTA counts MTIA's event_wait and event_record as computation; with the same rule, our numbers are equal.
 
     By default they are no work: 48 waits, 353 ms taken together, on streams that do nothing meanwhile. The device computes
     306 ms, not 382. The trace has no steps, so HTA's other rule for the last step of MTIA traces plays no part.
@@ -279,7 +279,7 @@ def test_mtia_waits_are_the_only_difference(case: Case) -> None:
 
 
 @golden_cases("triton_example__nsfull")
-def test_an_operator_with_a_stream_is_no_device_work(case: Case) -> None:
+def test_an_operator_with_a_stream_is_not_device_work(case: Case) -> None:
     """HTA takes a Triton operator on the host, which carries `stream: 0`, for a kernel: 95.8 µs instead of 1.76."""
     ours, theirs = temporal_rows(case)
 

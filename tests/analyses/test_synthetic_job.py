@@ -79,7 +79,7 @@ def test_idle_time_finds_the_truth(job) -> None:
         assert device["category"].to_list() == list(CATEGORIES)
 
 
-def test_the_numbers_stay_what_they_are(job, golden) -> None:
+def test_the_tables_equal_their_golden_copies(job, golden) -> None:
     """Every table of every analysis equals its golden copy."""
     trace, _ = job
     idle = idle_time(trace)

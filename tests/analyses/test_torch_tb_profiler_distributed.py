@@ -198,7 +198,7 @@ def expect_devices(result: Distributed, tree: Any) -> None:
     assert found == tree
 
 
-def test_the_default_tells_waiting_from_transfer_where_the_plugin_did_not(real_traces, tmp_path) -> None:
+def test_the_default_separates_waiting_from_transfer_unlike_the_plugin(real_traces, tmp_path) -> None:
     """Kernels of NCCL by their names: rank 0 waits 5.58 ms, of which the plugin shows 12 µs."""
     trace = opened({file: worker_of(str(file)) for file in real_traces.glob("dlrm_8rank/*")}, tmp_path)
     default, plugin = distributed(trace), distributed(trace, compat="torch_tb_profiler")

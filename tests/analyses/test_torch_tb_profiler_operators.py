@@ -153,7 +153,7 @@ def test_the_whole_first_tree(answered):
         return
     rank_trace = next(iter(answered.trace.ranks.values()))
     nodes = PLUGIN.host_nodes(rank_trace)
-    # Lightning's view shows the tree of its hooks, which stands behind the others.
+    # Lightning's view shows the tree of its hooks, which follows the others.
     first = nodes.filter(
         pl.col("tree") == nodes["tree"].max() if answered.answers.parent.name == "lightning" else pl.col("tree") == 0
     )

@@ -23,7 +23,7 @@ NO_LENGTH = -(2**64) + 1
 """The length in µs that the plugin gave the step of a file without steps and operators."""
 
 WITHOUT_OPERATORS = ("tb_edge/string_tids",)
-"""Host threads whose number is a text are no threads to the plugin, so no kernel has an operator."""
+"""The plugin ignores host threads whose number is a text, so no kernel has an operator."""
 
 
 @pytest.fixture(params=EACH_CASE, scope="module")

@@ -126,4 +126,4 @@ def test_a_repair_that_may_be_wrong_fails_the_check(name, folder, monkeypatch, c
     """All events are read, but the repair is a guess."""
     code, checked, _ = run(["check", "{job}", "--strict"], {"job": folder / name}, monkeypatch, capsys)
     assert code == 1
-    assert "this had to be repaired as the file was read; nothing is lost" in checked
+    assert "repaired while reading the file; nothing is lost" in checked

@@ -32,7 +32,7 @@ def mostly_idle(launch_us: int) -> TraceBuilder:
     ("launch_us", "cause"),
     [
         (80, "mostly waiting for the host"),
-        (0, "mostly waiting for neither the host nor a kernel's start"),
+        (0, "mostly in long waits between a kernel's launch and its start"),
     ],
 )
 def test_the_cause_of_idling_is_the_category_with_most_of_it(launch_us: int, cause: str) -> None:
@@ -52,7 +52,7 @@ def test_no_cause_is_named_where_none_has_half() -> None:
 
 
 def test_a_device_that_hardly_idles_is_busy() -> None:
-    """Below 10 % of idling the share of work is told instead."""
+    """Below 10 % of idling, the verdict gives the busy share instead."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=96).kernel("gemm", start_us=99, duration_us=1)
     assert verdict(builder).startswith("The GPU is busy 97 % of the time")
 
@@ -66,7 +66,7 @@ def test_communication_and_how_much_of_it_is_hidden_are_told() -> None:
 
 
 def test_several_ranks_without_communication_are_told() -> None:
-    """A job of two ranks that never communicates deserves a word."""
+    """The verdict says that a job of two ranks never communicates."""
     builder = TraceBuilder().kernel("a", start_us=0, duration_us=1).rank(1).kernel("a", start_us=0, duration_us=1)
     assert verdict(builder) == "The GPUs are busy 100 % of the time; computation takes 100 %, and no rank communicates."
 
@@ -120,7 +120,7 @@ def test_every_analysis_is_in_the_overview() -> None:
 
 
 def test_a_job_without_gpu_work_gets_its_cpu_side() -> None:
-    """Nothing is made up: which option may have been off, and what the CPU side shows."""
+    """The verdict names the option that may have been off, and what the CPU side shows."""
     found = summary(cpu_job().build())
     assert found.verdict == (
         "No GPU work was recorded on any of the 2 ranks: this job ran on the CPU, or was recorded without "
@@ -154,7 +154,7 @@ def test_work_of_no_length_has_a_verdict() -> None:
 
 
 def test_files_read_in_part_are_told(tmp_path) -> None:
-    """The verdict is about what could be read, so the reader must know."""
+    """The verdict covers only the readable part, so the doubts say so."""
     first, _ = gpu_job().write(tmp_path)
     content = first.read_bytes()
     first.write_bytes(content.replace(b'"ts"', b'"no"', 1))
@@ -167,7 +167,7 @@ def test_files_read_in_part_are_told(tmp_path) -> None:
 
 
 def test_a_file_that_is_cut_off_is_said_before_the_verdict(tmp_path) -> None:
-    """With its rank and place; it is not also called read in part."""
+    """With its rank and position; it does not also count as read in part."""
     first, _ = gpu_job().write(tmp_path)
     content = first.read_bytes()
     first.write_bytes(content[: len(content) * 2 // 3])
@@ -179,7 +179,7 @@ def test_a_file_that_is_cut_off_is_said_before_the_verdict(tmp_path) -> None:
 
 
 def test_ranks_that_are_no_job_get_no_verdict_on_one() -> None:
-    """It says of itself that it takes them together."""
+    """The verdict says that it takes them together."""
     builder = gpu_job()
     builder.rank(1).header(distributedInfo={"rank": 1, "world_size": 64})
     found = summary(builder.build())

@@ -1,4 +1,4 @@
-"""The health of a job's files: can they be read, what was lost, and do they keep the rules of a sound trace?"""
+"""The health of a job's files: are they readable, what was lost, and which rules of a sound trace do they break?"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Check:
 
     files       one per rank, sorted by rank
     skipped     files that are not part of the job, with the reason
-    violations  rules that files break; None unless `strict` was asked for
+    violations  rules that files break; None without `strict`
     """
 
     files: tuple[FileHealth, ...]
@@ -35,7 +35,7 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """The counts in one sentence, such as `3 files: 1 clean, 1 with losses, 1 unreadable.`."""
+        """The counts in one sentence, for example `3 files: 1 clean, 1 with losses, 1 unreadable.`."""
         counts = Counter(file.state for file in self.files)
         states = [f"{counts[state]:,} {state}" for state in _STATES if counts[state]]
         if self.skipped:
@@ -50,9 +50,11 @@ class Check:
         return not has_errors and any(file.error is None for file in self.files)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python; `violations` is missing unless `strict` was asked for."""
+        """Return everything as plain Python; without `strict`, `violations` is missing."""
         violations = (
-            {} if self.violations is None else {"violations": [dataclasses.asdict(each) for each in self.violations]}
+            {}
+            if self.violations is None
+            else {"violations": [dataclasses.asdict(violation) for violation in self.violations]}
         )
         return {
             "verdict": self.verdict,
@@ -72,13 +74,13 @@ class Check:
 
 
 def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS) -> Check:
-    """Check the health of a job's files: what the reader repaired or dropped, and which files it could not read.
+    """Check the health of a job's files: repaired parts, dropped parts and unreadable files.
 
-    A file that cannot be read is a row with its error, not an exception.
+    An unreadable file is a row with its error, not an exception.
 
     Args:
         trace: the job.
-        strict: also check rules that a sound trace keeps, such as "a kernel starts after its launch".
+        strict: also check the rules of a sound trace, for example that a kernel starts after its launch.
         executor: where the ranks run.
 
     >>> import holotrace

@@ -27,34 +27,34 @@ from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text
 
 VERDICT_ANALYSES = ("temporal_breakdown", "idle_time", "communication_overlap", "stragglers")
-"""What the verdict rests on; a job without GPU work has the last one alone."""
+"""The analyses behind the verdict; only the last one exists for a job without GPU work."""
 
 MOSTLY = 0.5
-"""With more than this share of the idle time, one category counts as its cause."""
+"""A category with more than this share of the idle time counts as its cause."""
 
 BUSY = 0.1
 """Devices that idle less than this share of the time are called busy."""
 
 STANDS_OUT = 0.05
-"""A rank stands out where it idles by this much more of its time than the median rank."""
+"""A rank stands out if its idle share exceeds the median rank's by this much."""
 
 LATE_COMMUNICATION = 0.8
 LATE_COMPUTATION = 1.05
 FEWEST_RANKS = 3
-"""A rank seems to be late where it communicates for at most this part of the median rank's time, while it computes for
-at least this many times the median rank's, among at least that many ranks: those that arrive early wait in their
-collectives, and that waiting is communication."""
+"""A rank seems late if it communicates at most `LATE_COMMUNICATION` times as long as the median rank and computes at
+least `LATE_COMPUTATION` times as long, among at least `FEWEST_RANKS` ranks: ranks that arrive early wait in their
+collectives, and that waiting counts as communication."""
 
 SLOW_STEP = 1.1
-"""A rank stands out where its mean step is this much longer than that of the median rank."""
+"""A rank stands out if its mean step is at least this many times the median rank's."""
 
 MOST_RANKS_NAMED = 8
-"""Ranks listed in a finding; of more, the first are named."""
+"""A finding names at most this many ranks, the first ones."""
 
 _CAUSES = {
     "host_wait": "mostly waiting for the host",
     "kernel_wait": "mostly in short gaps between kernels",
-    "other": "mostly waiting for neither the host nor a kernel's start",
+    "other": "mostly in long waits between a kernel's launch and its start",
 }
 _CPU_SCHEMA = {
     "rank": pl.Int32,
@@ -67,16 +67,16 @@ _CPU_SCHEMA = {
 
 @dataclass(frozen=True, eq=False)
 class Summary(EqualByContent):
-    """What all analyses found.
+    """The results of all analyses.
 
     verdict   one sentence on the whole job
-    results   the result of each analysis that could be made, by its name, in the order of the catalogue
-    missing   why the others could not be made, by their name
+    results   the result of each analysis that could run, by name, in the order of the catalogue
+    missing   why the others could not run, by name
     cpu_side  one row per rank: rank int32, event_count, operator_count, step_count int64, mean_step_ns float64, null
-              without steps; empty where there is GPU work
+              without steps; empty if there is GPU work
     advice    what to try first
-    findings  what the analyses noticed, without repetitions
-    doubts    why the verdict may not be one on a whole job: unrelated traces, files cut off, unreadable or read in part
+    findings  the findings of the analyses, without repetitions
+    doubts    why the verdict may not cover the whole job: unrelated traces, files cut off, unreadable or read in part
     """
 
     verdict: str
@@ -89,9 +89,9 @@ class Summary(EqualByContent):
 
 
 def summary(trace: Trace, *, executor: Executor = IN_PROCESS) -> Summary:
-    """Make every analysis of the catalogue, and say in one sentence what matters.
+    """Run every analysis of the catalogue, and sum up what matters in one sentence.
 
-    A job without any GPU work gets the CPU side instead: how many events each rank has, and how long its steps are.
+    A job without GPU work gets the CPU side instead: the event counts and mean step of each rank.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -112,7 +112,7 @@ def verdict_on(
 ) -> tuple[str, pl.DataFrame]:
     """Return `verdict` and `cpu_side` of a `Summary`.
 
-    `results` are those of `VERDICT_ANALYSES`, more do no harm; a job without GPU work has no temporal breakdown.
+    `results` holds at least those of `VERDICT_ANALYSES`; a job without GPU work has no temporal breakdown.
     """
     has_gpu_work = "temporal_breakdown" in results
     cpu_side = pl.DataFrame(schema=_CPU_SCHEMA) if has_gpu_work else _cpu_side(trace, executor)
@@ -125,13 +125,13 @@ def verdict_on(
 
 
 def _plans(trace: Trace) -> dict[str, Plan[Any, Any]]:
-    """Return everything to compute in the one visit to each rank."""
+    """Return all plans, computed in one pass over the ranks."""
     analyses = {entry.name: entry.plan() for entry in ANALYSES}
     return {**analyses, "losses": _LOSSES, "wholeness": wholeness_plan(trace), "hosts": host_plan()}
 
 
 def losses(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[str, ...]:
-    """Say which files could be read only in part, and what is lost; `wholeness` lists those that end too early."""
+    """Say which files were read only in part, and what is lost; `wholeness` lists files that end too early."""
     return _LOSSES.run(trace, executor)
 
 
@@ -141,34 +141,36 @@ def _lost_in_all(losses_of_ranks: Mapping[int, tuple[int, int] | None]) -> tuple
         return ()
     ranks = ", ".join(map(str, list(lost)[:MOST_RANKS_NAMED])) + (", …" if len(lost) > MOST_RANKS_NAMED else "")
     events, size = (sum(column) for column in zip(*lost.values(), strict=True))
-    amount = f"{loss_text(events, size)} lost" if events or size else "what is lost cannot be counted"
+    amount = f"{loss_text(events, size)} lost" if events or size else "the loss cannot be counted"
     count = f"{len(lost):,} of {len(losses_of_ranks):,} files" if len(losses_of_ranks) > 1 else "The file"
     return (f"{count} could be read only in part (rank {ranks}): {amount}; holotrace check says why.",)
 
 
 def _losses_of_rank(rank_trace: RankTrace) -> tuple[int, int] | None:
-    """Return the events and bytes that are lost where parts could not be read; None where none were."""
+    """Return the events and bytes lost in unreadable parts of a file; None if there are none."""
     dropped = [
-        each for each in rank_trace.health.findings if each.severity == "dropped" and each.kind not in CUT_OFF_KINDS
+        finding
+        for finding in rank_trace.health.findings
+        if finding.severity == "dropped" and finding.kind not in CUT_OFF_KINDS
     ]
     if not dropped:
         return None
-    return sum(each.events_lost for each in dropped), sum(each.bytes_lost for each in dropped)
+    return sum(finding.events_lost for finding in dropped), sum(finding.bytes_lost for finding in dropped)
 
 
 _LOSSES = Plan(_losses_of_rank, _lost_in_all)
 
 
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:
-    """Return what the analyses noticed, once; one whose tables are empty only says what the job does not have."""
-    told = (result for result in results.values() if _has_rows(result))
-    return tuple(dict.fromkeys(finding for result in told for finding in result.findings))
+    """Return the distinct findings of analyses with rows; those without only say what the job does not have."""
+    with_rows = (result for result in results.values() if _has_rows(result))
+    return tuple(dict.fromkeys(finding for result in with_rows for finding in result.findings))
 
 
-def shown_analyses(found: Summary) -> list[Analysis]:
-    """Return the analyses that were made; of a job without GPU work those that show anything."""
-    made = [analysis for analysis in ANALYSES if analysis.name in found.results]
-    return [each for each in made if found.cpu_side.is_empty() or _has_rows(found.results[each.name])]
+def shown_analyses(whole: Summary) -> list[Analysis]:
+    """Return the analyses that ran; for a job without GPU work, those with rows."""
+    made = [analysis for analysis in ANALYSES if analysis.name in whole.results]
+    return [analysis for analysis in made if whole.cpu_side.is_empty() or _has_rows(whole.results[analysis.name])]
 
 
 def _has_rows(result: Result) -> bool:
@@ -219,7 +221,7 @@ def _recorded_ns(per_device: pl.DataFrame) -> float:
 
 
 def _straggler_clause(result: Stragglers | None, recorded_ns: float) -> str:
-    """Name the rank that the others wait for in their collectives, where that is known and matters."""
+    """Name the rank that the others wait for in their collectives, if it is known and matters."""
     late = [] if result is None else late_ranks(result.per_rank, recorded_ns)
     if not late:
         return ""
@@ -231,7 +233,7 @@ def _straggler_clause(result: Stragglers | None, recorded_ns: float) -> str:
 def _late_clause(results: Mapping[str, Any], per_device: pl.DataFrame) -> str:
     """Name the rank that computes longer than the others while they spend more time in their collectives.
 
-    It rests on sums alone, and is for jobs whose collectives cannot be compared one by one.
+    It uses sums alone, for jobs whose collectives cannot be compared one by one.
     """
     compared = results.get("stragglers")
     if compared is not None and len(compared.per_rank):
@@ -275,7 +277,7 @@ def _cpu_facts(rank_trace: RankTrace) -> dict[str, Any]:
 
 
 def _step_lengths(rank_trace: RankTrace) -> pl.Series:
-    """Return the length of each step, over all threads that announce it."""
+    """Return the length of each step, over all threads that mark it."""
     length = pl.col("end_ns").max() - pl.col("start_ns").min()
     return steps(rank_trace).group_by("step").agg(length.alias("length_ns")).get_column("length_ns")
 
@@ -283,7 +285,7 @@ def _step_lengths(rank_trace: RankTrace) -> pl.Series:
 def _cpu_verdict(cpu_side: pl.DataFrame, stragglers: Stragglers | None, cut_off: tuple[int, ...]) -> str:
     """Say that there is no GPU work, what to switch on, and what the CPU side shows.
 
-    Files that are `cut_off` tell nothing of GPU work, which comes last in them.
+    Files that are `cut_off` may have lost their GPU work, which comes last in a file.
     """
     clauses = [
         _no_gpu_work(len(cpu_side), cut_off),

@@ -18,7 +18,7 @@ def test_communication_overlap_splits_the_time_into_hidden_and_exposed() -> None
     assert list(figure.data[1].text) == ["50.0 % hidden", f"{percent_text(None)} hidden"]
 
 
-def test_no_communication_is_said_and_not_drawn() -> None:
+def test_a_trace_without_communication_has_a_message_instead_of_axes() -> None:
     """Empty axes would look like a failure."""
     table = pl.DataFrame(
         {"rank": [0], "communication_ns": [0], "overlap_ns": [0], "exposed_ns": [0], "overlap_fraction": [None]}

@@ -1,4 +1,4 @@
-"""Where two traces came to differ."""
+"""Where two traces differ."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def rows(tree: pl.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def test_the_tree_is_aligned_by_phase_module_and_operator() -> None:
-    """A slower gemm: the backward phase changed most, by 20 µs; then forward, by 10 µs; all of it in the kernels."""
+    """A slower gemm: the backward phase changed most, by 20 µs, then forward, by 10 µs; only kernels changed."""
     control, test = (training(SINGLE, 20, "gemm", length).build() for length in (10, 20))
 
     result = compare_operators(control, test)
@@ -93,7 +93,7 @@ def test_the_tree_is_aligned_by_phase_module_and_operator() -> None:
     assert parents[:6] == [(0, -1), (1, 0), (2, 1), (3, 2), (4, 3), (5, -1)]
 
 
-def test_phases_have_the_sums_of_what_is_inside() -> None:
+def test_phases_sum_everything_inside() -> None:
     """Phases, and the module in the backward phase, add up; the forward module has its own 10 µs of Python."""
     trace = training(SINGLE, 20, "gemm", 10).build()
     tree = compare_operators(trace, trace).tree
@@ -184,8 +184,8 @@ def test_modules_of_one_trace_alone_are_left_out() -> None:
     assert result.findings == ("test was recorded without modules (with_stack=True): modules of the other are ignored",)
 
 
-def test_wrappers_steps_and_annotations_are_no_part_of_a_path() -> None:
-    """DDP in control alone: the module inside it stands where it does without."""
+def test_wrappers_steps_and_annotations_are_not_part_of_a_path() -> None:
+    """DDP in control alone: the module inside has the same path as without DDP."""
     control, test = training(SINGLE, 20, "gemm", 10), training(SINGLE, 20, "gemm", 10)
     _module(control, "nn.Module: DistributedDataParallel_0", 29, 24)
     control.annotation("forward", start_us=28, duration_us=28)
@@ -216,7 +216,7 @@ def test_totals_of_all_phases_are_those_of_the_trace(real_traces: Path) -> None:
 
 
 def test_a_side_can_be_chosen_and_must_exist() -> None:
-    """Host time by choice; a measure that is none is told."""
+    """Host time by choice; an unknown measure is an error."""
     trace = training(SINGLE, 20, "gemm", 10).build()
     assert set(compare_operators(trace, trace, by="host").tree["measure"]) == {"host"}
     with pytest.raises(InvalidOptionError, match="by='time' is not one of: device, host"):
@@ -225,7 +225,7 @@ def test_a_side_can_be_chosen_and_must_exist() -> None:
         compare_operators(trace, TraceBuilder().build())
 
 
-def test_the_numbers_stay_what_they_are(golden, real_traces: Path) -> None:
+def test_the_tables_equal_their_golden_copies(golden, real_traces: Path) -> None:
     """ResNet-50 with no worker process and with four: a batch takes 69.3 ms of a step, and 1.4 ms."""
     folder = real_traces / "tensorboard"
     control, test = (
@@ -255,7 +255,7 @@ def test_the_plugins_diff(name: str, goldens: Path, real_traces: Path) -> None:
 
 @pytest.mark.parametrize("name", DIFFS)
 def test_the_plugins_diff_as_a_comparison(name: str, goldens: Path, real_traces: Path) -> None:
-    """The same tree as rows, on the host as the plugin began with."""
+    """The same tree as rows, on the host, the plugin's default."""
     control, test = (case(side, goldens, real_traces).trace for side in DIFFS[name])
     result = compare_operators(control, test, compat=COMPAT)
     nodes = json.loads(gzip.decompress((goldens / "tb" / "diff" / name / "nodes.json.gz").read_bytes()))

@@ -20,7 +20,7 @@ def trace(gemm_us: int, loader_us: int = 5, name: str = "aten::mm") -> TraceBuil
     return builder.kernel("alone", start_us=90, duration_us=gemm_us)
 
 
-def test_what_changed_most_comes_first_with_its_own_time() -> None:
+def test_the_largest_change_comes_first_with_its_self_time() -> None:
     """Two gemms 10 -> 30 µs under their operator, a lone kernel 5 -> 15, a batch on the host 5 -> 6."""
     figure = plot_compare_operators(compare_operators(trace(5).build(), trace(15, loader_us=6).build()))
 
@@ -47,7 +47,7 @@ def test_the_plugins_pairs_are_drawn_in_full() -> None:
     assert {bar.name: sum(bar.x) for bar in figure.data} == {"control": 5, "test": 6}
 
 
-def test_names_are_no_markup() -> None:
+def test_names_are_escaped() -> None:
     """An operator's name appears letter by letter."""
     result = compare_operators(trace(5).build(), trace(5, name=MARKUP).build())
     assert "<script" not in plot_compare_operators(result).to_json()

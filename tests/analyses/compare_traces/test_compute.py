@@ -40,7 +40,7 @@ def control_and_test() -> tuple[Trace, Trace]:
 
 
 def test_every_name_has_its_change_means_and_values_per_step() -> None:
-    """The whole table: an operator outside of every step counts in the total and not per step."""
+    """The whole table: an operator outside every step counts in the total, not per step."""
     result = compare_traces(*control_and_test())
 
     steps = result.per_name.filter(pl.col("kind") == "user_annotation")
@@ -99,7 +99,7 @@ def test_ranks_are_added_up_and_steps_counted_for_each() -> None:
 
 
 def test_traces_without_steps_are_compared() -> None:
-    """Everything counts; what would be per step is unknown, and a finding says so."""
+    """Everything counts; values per step are null, with a finding."""
     trace = TraceBuilder().kernel("gemm", start_us=1, duration_us=2).build()
 
     result = compare_traces(trace, trace)
@@ -130,7 +130,7 @@ def test_empty_traces_give_an_empty_table() -> None:
         ({"device": "tpu"}, "device='tpu' is not one of: cpu, gpu, all"),
     ],
 )
-def test_what_does_not_exist_is_an_error_that_lists_what_does(options, message) -> None:
+def test_an_unknown_value_is_an_error_that_lists_the_known_ones(options, message) -> None:
     """Steps and devices."""
     with pytest.raises(InvalidOptionError) as raised:
         compare_traces(*control_and_test(), **options)
@@ -145,7 +145,7 @@ def test_a_trace_does_not_differ_from_itself() -> None:
     assert set(table["difference_ns"]) == {0}
 
 
-def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
+def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
     """Rank 0 of a synthetic job against rank 1."""
     write_job(tmp_path / "job", ranks=2, steps=3, layers=2)
     trace = open_trace(tmp_path / "job", cache=False)

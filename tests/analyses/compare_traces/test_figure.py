@@ -34,7 +34,7 @@ def test_equal_traces_give_a_figure_that_says_so(by) -> None:
     assert figure.layout.annotations[0].text == "Nothing differs."
 
 
-def test_names_are_no_markup() -> None:
+def test_names_are_escaped() -> None:
     """A kernel's name appears letter by letter."""
     control, test = TraceBuilder().build(), TraceBuilder().kernel(MARKUP, start_us=0, duration_us=1).build()
     assert "<script" not in plot_compare_traces(compare_traces(control, test)).to_json()

@@ -135,7 +135,7 @@ def test_a_stream_that_waits_for_an_event_follows_the_other_stream() -> None:
     ]
 
 
-def test_without_recorded_waits_one_is_inferred_from_times_and_said() -> None:
+def test_unrecorded_waits_are_inferred_from_timing_with_a_finding() -> None:
     """The kernel starts 63 µs after its stream was free and 3 µs after the other stream's kernel ended."""
     result = critical_path(joined_streams().build())
 
@@ -166,7 +166,7 @@ def test_kernels_of_a_graph_follow_each_other_across_streams() -> None:
 
 
 def test_the_main_thread_hands_over_to_the_backward_thread_and_waits() -> None:
-    """The backward operators of thread 2 lie in a gap of thread 1, which goes on 2 µs after the last."""
+    """The backward operators of thread 2 run in a gap of thread 1, which continues 2 µs after the last."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -190,7 +190,7 @@ def test_the_main_thread_hands_over_to_the_backward_thread_and_waits() -> None:
 
 
 def test_a_thread_that_does_little_in_a_gap_is_not_waited_for() -> None:
-    """A watchdog asks for 1 µs in a gap of 60 µs: the gap is time of the main thread."""
+    """A watchdog runs for 1 µs in a gap of 60 µs: the gap belongs to the main thread."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -262,7 +262,7 @@ def test_a_wait_with_nothing_to_wait_for_is_time_of_the_wait() -> None:
 
 
 def test_a_query_waits_for_nothing() -> None:
-    """The profiler writes the same row for asking; the call returned long before the kernel ended."""
+    """The profiler writes the same row for a query; the call returned long before the kernel ended."""
     builder = (
         TraceBuilder()
         .step(1, 0, 30)
@@ -293,7 +293,7 @@ def test_a_blocking_copy_is_on_the_path() -> None:
     ]
 
 
-def test_data_loading_is_told_by_its_name() -> None:
+def test_data_loading_is_recognised_by_name() -> None:
     """What runs inside counts as well; other patterns can be given."""
     builder = (
         TraceBuilder()
@@ -381,7 +381,7 @@ def test_kernels_that_overlap_on_one_stream_run_at_once() -> None:
 
 
 def test_a_device_without_known_launches_is_looked_at_all_the_same() -> None:
-    """Nobody knows what the kernel waited for until 30 µs."""
+    """The trace does not show what the kernel waited for until 30 µs."""
     builder = (
         TraceBuilder().step(1, 0, 38).kernel("a", start_us=15, duration_us=20).kernel("b", start_us=36, duration_us=4)
     )
@@ -403,7 +403,7 @@ def served(first_start_us: int) -> TraceBuilder:
 
 
 def test_what_a_stream_did_before_its_first_recorded_work_is_unknown() -> None:
-    """The recording begins between two requests: the kernel may wait for work of before, of which there is no event."""
+    """The recording begins between two requests: the kernel may wait for earlier work that was not recorded."""
     result = critical_path(served(400).build())
 
     assert result.path.select("path_class", "name", "duration_ns").rows() == [
@@ -425,7 +425,7 @@ def test_a_first_kernel_that_begins_at_once_has_a_launch_delay() -> None:
 
 
 def test_a_stream_that_was_recorded_before_the_window_is_known_to_be_idle() -> None:
-    """Work of 5 ms earlier says that the stream was recorded: the kernel waits for its launch alone."""
+    """Work 5 ms earlier shows that the stream was recorded: the kernel waits only for its launch."""
     builder = TraceBuilder().kernel("earlier", start_us=5, duration_us=1, launch_us=2).step(1, 5_000, 500)
     builder.kernel("late", start_us=5_400, duration_us=200, launch_us=5_010)
 
@@ -450,7 +450,7 @@ def test_a_stream_that_waits_while_its_device_is_busy_waits_for_that() -> None:
 
 @pytest.mark.parametrize("place", [{"device": 1}, {"stream": 8}])
 def test_each_stream_has_its_own_first_work(place: dict[str, int]) -> None:
-    """Another one worked before, which says nothing of this one."""
+    """Earlier work on another one proves nothing about this one."""
     builder = served(400).kernel("elsewhere", start_us=9, duration_us=1, launch_us=8, **place)
 
     assert "unknown" in critical_path(builder.build()).path["path_class"].to_list()
@@ -461,7 +461,7 @@ def test_each_stream_has_its_own_first_work(place: dict[str, int]) -> None:
     [("sglang_decode/sglang_Qwen3-8B_decode", 0.978), ("vllm_prefilldecode_piecewise/graph_execution", 0.484)],
 )
 def test_the_beginning_of_real_inference_windows(name: str, unknown: float, real_traces: Path) -> None:
-    """The device works on what was asked for before the recording, until the first graph begins."""
+    """The device works on launches from before the recording until the first graph begins."""
     per_class = critical_path(open_trace(real_traces / "inference" / f"{name}.json.gz", cache=False)).per_class
     fractions = dict(per_class.select("path_class", "fraction").iter_rows())
     assert fractions["unknown"] == pytest.approx(unknown, abs=0.001)
@@ -469,7 +469,7 @@ def test_the_beginning_of_real_inference_windows(name: str, unknown: float, real
 
 
 def test_work_of_before_the_recording_does_not_belong_to_the_window_it_runs_in() -> None:
-    """A kernel of before runs 5..200 µs, on stream 20; the step of 50 µs ends with what it launched itself."""
+    """A kernel launched before the step runs 5..200 µs on stream 20; the step of 50 µs ends with its own work."""
     builder = TraceBuilder().step(1, 0, 50).kernel("own", start_us=20, duration_us=40, launch_us=10)
     builder.kernel("left", start_us=5, duration_us=195, stream=20)
     builder.kernel("later", start_us=300, duration_us=5, stream=20, launch_us=250).step(2, 240, 80)
@@ -488,7 +488,7 @@ def test_a_rank_without_device_work_has_the_path_of_its_host() -> None:
 
 
 def test_every_rank_has_its_path() -> None:
-    """Tables are sorted by rank and have all classes of each."""
+    """Tables are sorted by rank and have all classes for each rank."""
     builder = TraceBuilder()
     for rank in (1, 0):
         builder.rank(rank).step(4, 0, 10 * (rank + 1)).operator("a", start_us=0, duration_us=10 * (rank + 1))
@@ -505,7 +505,7 @@ def test_every_rank_has_its_path() -> None:
     ]
 
 
-def test_a_rank_without_anything_is_left_out_and_said() -> None:
+def test_an_empty_rank_has_a_finding_instead_of_rows() -> None:
     """Rank 1 has no events; equal findings of several ranks are one sentence."""
     builder = TraceBuilder()
     for rank in range(12):
@@ -531,7 +531,7 @@ def test_only_the_longest_segments_are_listed() -> None:
         critical_path(gpu_bound().build(), segment_limit=0)
 
 
-def test_slack_is_what_a_node_can_be_late_by() -> None:
+def test_slack_is_the_delay_a_node_can_have() -> None:
     """The short kernel of the other stream may end 60 µs later, when the joined one would start at the earliest."""
     builder = joined_streams().sync(
         "Stream Wait Event", start_us=6, duration_us=1, stream=20, correlation=51, args=waits(7, 50)
@@ -551,13 +551,13 @@ def test_slack_is_what_a_node_can_be_late_by() -> None:
 
 
 def test_an_empty_rank_is_an_error() -> None:
-    """There is nothing a path could go over."""
+    """The trace has nothing for a path."""
     with pytest.raises(MissingDataError, match="no operators, calls or device work"):
         critical_path(TraceBuilder().build())
 
 
 def assert_accounts_for_its_window(found: PathGraph) -> None:
-    """Hold what is true of every path."""
+    """Assert what holds for every path."""
     graph, segments = found.graph, found.segments
     start_ns, end_ns = segments["start_ns"].to_numpy(), segments["end_ns"].to_numpy()
     assert (start_ns[0], end_ns[-1]) == (graph.window_start_ns, graph.window_end_ns)
@@ -581,7 +581,7 @@ def assert_accounts_for_its_window(found: PathGraph) -> None:
 
 @st.composite
 def jobs(draw: st.DrawFn) -> TraceBuilder:
-    """Return traces of any legal oddity: overlapping ranges and kernels, waits, copies, kernels before their launch."""
+    """Return traces with any legal oddity: overlapping ranges and kernels, waits, copies, kernels before their launch."""
     builder = TraceBuilder().step(0, 0, draw(st.integers(1, 60)))
     times = st.tuples(st.integers(0, 60), st.integers(0, 25))
     for correlation in range(1, draw(st.integers(0, 8))):
@@ -642,7 +642,7 @@ def test_classes_sum_to_the_window(builder: TraceBuilder) -> None:
 
 
 def _all_ranks(folder: Path) -> Iterator[RankTrace]:
-    """Open each file by itself; some are of different jobs, and some are no traces."""
+    """Open each file by itself; some belong to different jobs, and some are not traces."""
     for path in sorted({*folder.rglob("*.json"), *folder.rglob("*.json.gz")}):
         with suppress(NotATraceError):
             yield from open_trace(path, cache=False).ranks.values()
@@ -650,7 +650,7 @@ def _all_ranks(folder: Path) -> Iterator[RankTrace]:
 
 @given(trace_documents())
 def test_any_legal_file_has_a_path_or_says_why_not(document: bytes) -> None:
-    """Times from 1970 to 2065, ids of all sizes, categories nobody has heard of."""
+    """Times from 1970 to 2065, ids of all sizes, unknown categories."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rank0.json"
         path.write_bytes(document)

@@ -21,7 +21,7 @@ def found() -> CriticalPath:
 
 
 def test_bars_are_the_shares_of_each_rank_and_the_path_lies_below() -> None:
-    """Only classes that occur; segments lie where they were, in ns of the largest fitting unit."""
+    """Only classes that occur; segments keep their times, in the largest fitting unit."""
     figure = plot_critical_path(found())
 
     bars = {bar.name: list(bar.x) for bar in figure.data if bar.showlegend}
@@ -52,6 +52,6 @@ def test_every_class_has_its_name_and_colour() -> None:
 
 
 def test_a_path_without_length_says_so() -> None:
-    """No empty axes without a word."""
+    """A message instead of empty axes."""
     result = critical_path(TraceBuilder().operator("aten::mm", start_us=0, duration_us=0).build())
     assert plot_critical_path(result).layout.annotations[0].text == "No rank recorded anything that takes time."

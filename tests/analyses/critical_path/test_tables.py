@@ -35,7 +35,7 @@ def test_tables_for_people_show_shares_and_names() -> None:
 
 
 def test_the_longest_parts_are_events() -> None:
-    """Each with its rank and its place in the file; gaps and launch delays between events have none."""
+    """Each with its rank and its position in the file; gaps and launch delays between events have none."""
     result = found()
     table = path_by_event(result)
 

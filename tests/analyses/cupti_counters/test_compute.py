@@ -76,7 +76,7 @@ def test_ranges_are_joined_with_launches_in_order() -> None:
 
 
 def test_a_correlation_is_better_than_order() -> None:
-    """The ranges stand in the other order, and one launch was not measured."""
+    """The ranges are in the other order, and one launch was not measured."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20), third=("sub", 40))
     measured(builder, "minus", 100, correlation=102, fadd=1)
     measured(builder, "gemm", 110, correlation=100, fadd=1)
@@ -84,7 +84,7 @@ def test_a_correlation_is_better_than_order() -> None:
 
 
 def test_names_are_better_than_order() -> None:
-    """Kernels tell what was launched: `plus` belongs to the launch of `plus`, though it was measured first."""
+    """Kernels show what was launched: `plus` belongs to the launch of `plus`, though it was measured first."""
     builder = TraceBuilder()
     for name, operator, start in (("gemm", "mm", 0), ("plus", "add", 20)):
         builder.operator(operator, start_us=start, duration_us=10)
@@ -95,7 +95,7 @@ def test_names_are_better_than_order() -> None:
 
 
 def test_a_lost_launch_loses_the_operators_and_not_the_values() -> None:
-    """Three ranges and two launches: which one is missing, nobody knows."""
+    """Three ranges and two launches: the missing one is unknown."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20))
     for start in (100, 110, 120):
         measured(builder, "gemm", start, ffma=1)
@@ -105,7 +105,7 @@ def test_a_lost_launch_loses_the_operators_and_not_the_values() -> None:
     assert result.findings == ("rank 0 has ranges whose launch is unknown: they have no operators",)
 
 
-def test_a_driver_call_inside_a_runtime_call_is_no_second_launch() -> None:
+def test_a_driver_call_inside_a_runtime_call_is_not_a_second_launch() -> None:
     """They share the correlation."""
     builder = launching(TraceBuilder(), first=("mm", 0))
     builder.runtime("cuLaunchKernel", start_us=2.5, duration_us=0.25, correlation=100)
@@ -113,7 +113,7 @@ def test_a_driver_call_inside_a_runtime_call_is_no_second_launch() -> None:
     assert cupti_counters(builder.build()).per_kernel["operator"].to_list() == ["mm.inner"]
 
 
-def test_other_counters_make_no_operations() -> None:
+def test_other_counters_do_not_count_as_operations() -> None:
     """Bytes are kept as values; FLOP are unknown, not 0."""
     builder = launching(TraceBuilder(), first=("mm", 0))
     builder.event(
@@ -150,7 +150,7 @@ def test_launches_and_operators_are_those_of_hta(real_traces: Path, goldens: Pat
     assert ours["flop"].to_list() == pytest.approx(weighted.to_list())
 
 
-def test_the_numbers_stay_what_they_are(golden) -> None:
+def test_the_tables_equal_their_golden_copies(golden) -> None:
     """Both tables equal their golden copies; operators are joined, as CSV has no lists."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20), third=("mm", 40))
     for number, start in enumerate((100, 110, 120)):

@@ -28,7 +28,7 @@ def test_operations_are_shown_in_a_fitting_unit(flop, shown, unit) -> None:
     assert list(figure.layout.yaxis.ticktext) == ["mm"]
 
 
-def test_no_operations_are_said_and_not_drawn() -> None:
+def test_a_figure_without_operations_says_so() -> None:
     """Counters of nothing but zeros, or none at all."""
     figure = plot_cupti_counters(cupti_counters(counted(0).build()))
     assert figure.layout.annotations[0].text == "No counters of floating-point operations were recorded."

@@ -154,7 +154,7 @@ def test_groups_in_another_order_are_matched_by_group_and_sequence() -> None:
     ]
 
 
-def test_what_is_on_one_rank_only_is_not_divided() -> None:
+def test_collectives_of_one_rank_are_not_divided() -> None:
     """A second all-reduce of rank 0, and a send: neither transfer nor waiting."""
     builder = two_ranks().rank(0).collective(start_us=85, duration_us=5)
     builder.collective("send", start_us=92, duration_us=3)
@@ -209,8 +209,8 @@ def test_the_tree_of_devices() -> None:
     ]
 
 
-def test_the_name_of_a_file_tells_the_host_only_with_the_right_process(tmp_path) -> None:
-    """PyTorch writes <host>_<pid>; `worker0_step_12` is no process 12, except to the plugin."""
+def test_a_file_name_gives_the_host_only_with_the_right_process(tmp_path) -> None:
+    """PyTorch writes <host>_<pid>; `worker0_step_12` is not process 12, except to the plugin."""
     text = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).json()
     for name in ("node_a_1000.1694128201545.pt.trace.json", "worker0_step_12.pt.trace.json"):
         (tmp_path / name).write_bytes(text)
@@ -221,7 +221,7 @@ def test_the_name_of_a_file_tells_the_host_only_with_the_right_process(tmp_path)
 
 
 def test_a_job_without_anything_to_measure_is_an_error() -> None:
-    """No steps, and nothing that could stand in for them."""
+    """No steps, and nothing to replace them."""
     with pytest.raises(MissingDataError, match=r"^distributed: no rank has any operator, kernel or step"):
         distributed(TraceBuilder().build())
 
@@ -265,7 +265,7 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
 
 
 def before_the_recording(**options: object) -> TraceBuilder:
-    """A step of 100 µs that asks for an all-reduce 60..90, which waits for two of before: 0..30 and 30..60."""
+    """A step of 100 µs that calls an all-reduce 60..90, which waits for two earlier ones: 0..30 and 30..60."""
     builder = TraceBuilder().header(**options).step(3, 0, 100).kernel("gemm", start_us=5, duration_us=9, launch_us=2)
     for start in (0, 30):
         builder.kernel("ncclKernel_AllReduce_RING_LL", start_us=start, duration_us=30, stream=20)
@@ -276,8 +276,8 @@ def before_the_recording(**options: object) -> TraceBuilder:
 INPUTS = {"Input Dims": [[64]], "Input type": ["float"]}
 
 
-def test_collectives_of_before_the_recording_count_for_no_step() -> None:
-    """They ran in the step and were asked for before it; a step cannot communicate for longer than it lasts."""
+def test_collectives_launched_before_the_recording_belong_to_no_step() -> None:
+    """They ran in the step but were called before it; a step cannot communicate for longer than it lasts."""
     result = distributed(before_the_recording(record_shapes=1).build())
 
     columns = ("step", "step_ns", "collective_count", "collective_ns")
@@ -288,7 +288,7 @@ def test_collectives_of_before_the_recording_count_for_no_step() -> None:
 
 
 def test_shapes_are_asked_for_only_where_they_were_not_recorded() -> None:
-    """Two collectives of three have no size, because nothing of their calls was recorded."""
+    """Two of three collectives have no size, because their calls were not recorded."""
     assert distributed(before_the_recording().build()).findings[1:] == (
         "2 of 3 collectives were launched before the recording: they belong to no step, and their sizes may be unknown",
     )
@@ -310,7 +310,7 @@ def test_the_first_step_of_a_real_job_has_as_many_collectives_as_the_others(real
     assert not any("record_shapes" in finding for finding in result.findings)
 
 
-def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
+def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
     """All tables equal their golden copies."""
     write_job(tmp_path, ranks=3, steps=2, layers=2, seed=1)
     result = distributed(open_trace(tmp_path, cache=False))

@@ -19,7 +19,7 @@ def job() -> Distributed:
 
 
 def test_each_rank_has_a_bar_for_its_step_and_one_for_its_collectives() -> None:
-    """In µs; what nobody has is not in the legend."""
+    """In µs; parts without time are not in the legend."""
     figure = plot_distributed(job())
     assert {bar.name: list(bar.x) for bar in figure.data} == {
         "computing": [20, 40],
@@ -35,7 +35,7 @@ def test_each_rank_has_a_bar_for_its_step_and_one_for_its_collectives() -> None:
 
 
 def test_one_step_can_be_drawn() -> None:
-    """The heading says which; one that does not exist is said and not drawn."""
+    """The heading says which; for an unknown one, a message replaces the axes."""
     assert "step 5" in plot_distributed(job(), step=5).layout.title.subtitle.text
     assert plot_distributed(job(), step=6).layout.annotations[0].text == "No rank has step 6."
 

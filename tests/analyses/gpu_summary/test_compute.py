@@ -27,7 +27,7 @@ KNOWN = ("sm_efficiency_known_fraction", "occupancy_known_fraction")
 
 
 def shape(blocks_per_sm: float, occupancy: int) -> dict[str, object]:
-    """Return the args that tell how a kernel fills its device."""
+    """Return the args that describe how a kernel fills its device."""
     return {"blocks per SM": blocks_per_sm, "est. achieved occupancy %": occupancy}
 
 
@@ -86,7 +86,7 @@ def test_parts_begin_and_end_exactly_with_the_steps() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables are a contract: names, order and types, also of a device about which nothing is known."""
+    """The tables are a contract: names, order and types, also for a device without metrics."""
     place, fractions = (
         {"rank": pl.Int32, "device": pl.Int32},
         dict.fromkeys((*COLUMNS, "tensor_core_unknown_fraction"), pl.Float64),
@@ -106,8 +106,8 @@ def test_the_columns_and_their_types() -> None:
         assert result.series.schema == {**place, **times, **fractions}
 
 
-def test_what_is_not_recorded_is_null_and_a_finding() -> None:
-    """No shape, no properties; a share of tensor cores is null where the names of all kernels do not tell."""
+def test_values_not_recorded_are_null_with_a_finding() -> None:
+    """No shape, no properties; the tensor core share is null if no kernel name says which cores it uses."""
     result = gpu_summary(TraceBuilder().kernel("triton_tem_fused_mm_0", start_us=0, duration_us=1).build())
 
     (row,) = result.per_device.to_dicts()
@@ -119,7 +119,7 @@ def test_what_is_not_recorded_is_null_and_a_finding() -> None:
     )
 
 
-def test_kernels_whose_names_do_not_tell_are_neither_on_tensor_cores_nor_elsewhere() -> None:
+def test_kernels_with_unknown_cores_count_neither_as_tensor_nor_as_ordinary() -> None:
     """40 of 100 µs are on them, of 50 µs it is not known: at least 40 %, and the same over time."""
     builder = TraceBuilder().step(1, 0, 100).kernel("nvjet_tst_64x8", start_us=0, duration_us=40)
     builder.kernel("relu", start_us=40, duration_us=10).kernel("mystery", start_us=50, duration_us=50)
@@ -165,8 +165,8 @@ def test_with_compat_an_unknown_shape_is_an_empty_one() -> None:
     assert row["sm_efficiency_fraction"] == pytest.approx(0.3)
 
 
-def test_a_known_shape_beside_an_unknown_one_tells_nothing() -> None:
-    """The two always run together, so nobody knows how many SMs have a block."""
+def test_a_known_shape_beside_an_unknown_one_does_not_count() -> None:
+    """The two always run together, so the number of SMs with a block is unknown."""
     builder = TraceBuilder().step(1, 0, 100).kernel("of a graph", start_us=0, duration_us=60)
     builder.kernel("known", start_us=10, duration_us=40, stream=8, args=shape(0.75, 30))
 
@@ -177,7 +177,7 @@ def test_a_known_shape_beside_an_unknown_one_tells_nothing() -> None:
 
 
 def test_the_graphs_of_a_real_server(real_traces) -> None:
-    """361 of 413 kernels come from graphs, without a shape: the rest fills the device, and says for how much it speaks."""
+    """361 of 413 kernels come from graphs, without a shape: the rest fills the device, and the known fraction says how much that is."""
     trace = open_trace(real_traces / "inference/vllm_prefilldecode_piecewise/graph_execution.json.gz", cache=False)
 
     row = gpu_summary(trace).per_device.row(0, named=True)
@@ -186,7 +186,7 @@ def test_the_graphs_of_a_real_server(real_traces) -> None:
     assert row["sm_efficiency_known_fraction"] == pytest.approx(0.039, abs=0.001)
 
 
-def test_shapes_beside_the_launch_tell_it_for_amd() -> None:
+def test_on_amd_shapes_come_from_the_launch() -> None:
     """ROCm writes them there: 52 blocks of 256 threads on 104 compute units; the extended launch counts threads."""
     device = {"id": 0, "name": "AMD", "numSms": 104, "maxThreadsPerMultiprocessor": 2048}
     builder = TraceBuilder().header(deviceProperties=[device])
@@ -252,7 +252,7 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
         assert gpu_summary(trace, executor=executor).series.equals(gpu_summary(trace).series)
 
 
-def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
+def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
     """Both tables equal their golden copies."""
     write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
     result = gpu_summary(open_trace(tmp_path, cache=False), parts=20)

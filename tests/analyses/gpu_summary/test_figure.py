@@ -36,7 +36,7 @@ def test_several_devices_stand_side_by_side_and_one_can_be_named() -> None:
     assert "No such device" in note.text
 
 
-def test_no_device_is_said() -> None:
+def test_a_figure_without_devices_says_so() -> None:
     """An empty result has a figure too."""
     result = gpu_summary(stepping_job().build())
     empty = GpuSummary(result.per_device.clear(), result.series.clear())

@@ -1,4 +1,4 @@
-"""What devices and streams waited for between two pieces of work."""
+"""What devices and streams waited for between pieces of work."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_launch_after_the_start_leaves_no_negative_wait() -> None:
 
 
 def test_without_a_known_launch_nothing_is_blamed_on_the_host() -> None:
-    """Two gaps of 5 and 500 µs before kernels nobody is known to have launched."""
+    """Two gaps of 5 and 500 µs before kernels without a known launch."""
     builder = TraceBuilder()
     for start in (0, 6, 507):
         builder.kernel("k", start_us=start, duration_us=1)
@@ -124,7 +124,7 @@ def test_without_a_known_launch_nothing_is_blamed_on_the_host() -> None:
     assert stream_totals(builder) == [(7, "kernel_wait", 5_000, 1), (7, "other", 500_000, 1)]
 
 
-def test_overlapping_work_makes_no_gap_and_hides_those_inside() -> None:
+def test_overlapping_work_leaves_no_gap_and_hides_those_inside() -> None:
     """A kernel 0..100 with another 10..20 inside; the next begins at 110: 10 µs idle, not 90, never negative."""
     builder = (
         TraceBuilder()
@@ -136,8 +136,8 @@ def test_overlapping_work_makes_no_gap_and_hides_those_inside() -> None:
     assert stream_totals(builder) == [(7, "kernel_wait", 10_000, 1)]
 
 
-def test_one_kernel_has_no_gap_and_every_category_stands_with_zeros() -> None:
-    """The time before the first work is no gap; a share of nothing is unknown."""
+def test_one_kernel_has_no_gap_and_every_category_is_0() -> None:
+    """The time before the first work is not a gap; a share of 0 is null."""
     result = idle_time(TraceBuilder().kernel("a", start_us=5, duration_us=1, launch_us=1).build())
 
     assert result.per_stream.rows() == [(0, 0, 7, category, 0, 0, None) for category in CATEGORIES]
@@ -201,8 +201,8 @@ def test_amd_launches_are_known() -> None:
     assert stream_totals(builder) == [(0, "host_wait", 20_000, 1), (0, "kernel_wait", 10_000, 1)]
 
 
-def test_waiting_ends_no_gap() -> None:
-    """A stream sync in the middle of a gap is no work; the gap stays whole."""
+def test_a_synchronisation_does_not_end_a_gap() -> None:
+    """A stream sync in the middle of a gap is not work; the gap stays whole."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10)

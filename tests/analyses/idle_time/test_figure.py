@@ -28,7 +28,7 @@ def test_idle_time_by_stream_can_show_shares() -> None:
     assert figure.data[0].x[row] == pytest.approx(100 * 40 / 60)
 
 
-def test_no_idle_time_is_said_and_not_drawn() -> None:
+def test_a_figure_without_idle_time_says_so() -> None:
     """A single kernel leaves no gap."""
     result = idle_time(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
     assert plot_idle_time(result).layout.annotations[0].text.startswith("No device is idle")

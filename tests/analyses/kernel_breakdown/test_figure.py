@@ -38,7 +38,7 @@ def test_kernels_that_look_alike_keep_their_own_bars_and_labels() -> None:
 
 
 def test_kernel_breakdown_says_how_many_kernels_it_leaves_out() -> None:
-    """Of 20 kernels, 15 are drawn, and the share of the rest is told."""
+    """Of 20 kernels, 15 are drawn, and the share of the rest is shown."""
     builder = TraceBuilder()
     for number in range(20):
         builder.kernel(f"k{number}", start_us=10 * number, duration_us=5)

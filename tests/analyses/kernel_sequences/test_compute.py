@@ -158,7 +158,7 @@ def test_options_that_mean_nothing_are_errors() -> None:
 
 
 def test_without_device_work_there_is_nothing_to_say() -> None:
-    """An error that says what to record; a rank beside others is left out with a finding."""
+    """An error that says what to record; among other ranks, a finding instead."""
     builder = TraceBuilder().operator("op", start_us=0, duration_us=5)
     with pytest.raises(MissingDataError, match=r"^kernel_sequences: rank 0"):
         kernel_sequences(builder.build())
@@ -166,7 +166,7 @@ def test_without_device_work_there_is_nothing_to_say() -> None:
     assert (result.per_pattern["rank"].to_list(), len(result.findings)) == ([1], 1)
 
 
-def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
+def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
     """The table of a made-up job equals its golden copy."""
     write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
     result = kernel_sequences(open_trace(tmp_path, cache=False), min_kernel_count=1)

@@ -27,7 +27,7 @@ def launched(blocks: int) -> dict[str, object]:
 
 
 def job() -> TraceBuilder:
-    """Two launches of a gemm by aten::mm, one by aten::linear, and a relu that nobody launched."""
+    """Two launches of a gemm by aten::mm, one by aten::linear, and a relu without a known launch."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=20)
     builder.operator("aten::linear", start_us=20, duration_us=20)
     for start, duration, launch, blocks in ((10, 10, 1, 2), (30, 30, 2, 4), (60, 5, 21, 4)):
@@ -150,7 +150,7 @@ def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
     assert result.findings[0].startswith("rank 2 has no GPU kernels")
 
 
-def test_copies_alone_are_no_kernels() -> None:
+def test_copies_are_not_kernels() -> None:
     """There is nothing to count."""
     with pytest.raises(MissingDataError, match=r"^kernels: rank 0 has no GPU kernels"):
         kernels(TraceBuilder().copy(start_us=0, duration_us=1).build())
@@ -179,7 +179,7 @@ def test_both_tables_add_up(name: str, goldens, real_traces) -> None:
     ],
 )
 def test_kernels_of_old_traces_have_an_operator(name: str, goldens, real_traces) -> None:
-    """The plugin found none, for it went by ids that these versions write elsewhere; 99 % have one here."""
+    """The plugin found none, since it reads ids that these versions write elsewhere; here 99 % have one."""
     per_launch_shape = kernels(case(f"tb/{name}", goldens, real_traces).trace).per_launch_shape
 
     known = per_launch_shape.filter(pl.col("operator").is_not_null())["call_count"].sum()
@@ -194,7 +194,7 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
         assert kernels(trace, executor=executor).per_launch_shape.equals(kernels(trace).per_launch_shape)
 
 
-def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
+def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
     """Both tables equal their golden copies."""
     write_job(tmp_path, ranks=2, steps=1, layers=2, seed=1)
     result = kernels(open_trace(tmp_path, cache=False))

@@ -29,7 +29,7 @@ def test_kernels_lie_in_the_colour_of_their_cores() -> None:
     assert figure.layout.title.subtitle.text == "27.3 % of all kernel time is on tensor cores"
 
 
-def test_kernels_whose_names_do_not_tell_are_named_in_the_subtitle() -> None:
+def test_the_subtitle_counts_kernels_with_unknown_cores() -> None:
     """A share of which a part is unknown is a bound."""
     builder = TraceBuilder().kernel("nvjet_tst_64x8", start_us=0, duration_us=60)
     builder.kernel("mystery", start_us=60, duration_us=30).kernel("relu", start_us=90, duration_us=10)
@@ -40,7 +40,7 @@ def test_kernels_whose_names_do_not_tell_are_named_in_the_subtitle() -> None:
     assert figure.layout.title.subtitle.text == told
 
 
-def test_kernels_beyond_the_top_are_counted_and_none_is_said() -> None:
+def test_kernels_beyond_the_top_are_counted() -> None:
     """The figure does not pretend to be complete."""
     builder = TraceBuilder()
     for name in "abc":

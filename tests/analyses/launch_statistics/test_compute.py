@@ -130,7 +130,7 @@ def test_a_graph_is_one_call_for_many_kernels() -> None:
         ("urEnqueueKernelLaunch", "xpu_runtime"),
     ],
 )
-def test_the_name_of_the_call_plays_no_part(call, category) -> None:
+def test_the_name_of_the_call_does_not_matter(call, category) -> None:
     """HIP, MTIA and XPU, on stream 0: what carries the correlation of the work has launched it."""
     trace = (
         TraceBuilder()
@@ -143,7 +143,7 @@ def test_the_name_of_the_call_plays_no_part(call, category) -> None:
 
 
 def test_work_may_start_before_its_call_ends() -> None:
-    """The call takes 10 µs, the kernel starts after 4: a delay of -6 µs, and nobody is late."""
+    """The call takes 10 µs, the kernel starts after 4: a delay of -6 µs, which is not late."""
     trace = TraceBuilder().kernel("k", start_us=4, duration_us=20, launch_us=0, launch_duration_us=10).build()
 
     row = launch_statistics(trace).per_rank.row(0, named=True)
@@ -151,7 +151,7 @@ def test_work_may_start_before_its_call_ends() -> None:
 
 
 def test_waiting_is_not_launched() -> None:
-    """A Stream Sync row with the correlation of a launch is no work."""
+    """A Stream Sync row with the correlation of a launch is not work."""
     trace = launched().sync(start_us=0, duration_us=5, correlation=100_001).build()
 
     assert launch_statistics(trace).per_rank["kernel_count"].item() == 3
@@ -188,7 +188,7 @@ def test_a_cutoff_is_not_negative(option) -> None:
         launch_statistics(launched().build(), **{option: -1})
 
 
-def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
+def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
     """Every table of a made-up job equals its golden copy."""
     write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
     result = launch_statistics(open_trace(tmp_path, cache=False), include_launches=True)

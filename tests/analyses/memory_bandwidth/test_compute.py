@@ -103,7 +103,7 @@ def test_an_impossible_bandwidth_is_unknown() -> None:
     assert changes(copied(TraceBuilder(), 0, 10, 1e300)) == [(0, 1, 409_600_000), (10, 0, 0)]
 
 
-def test_a_copy_that_says_nothing_has_no_bandwidth() -> None:
+def test_a_copy_without_size_and_bandwidth_counts_0() -> None:
     """It still counts as a copy, and its bytes are unknown."""
     builder = TraceBuilder().copy("Memcpy DtoH", start_us=0, duration_us=2, args={BANDWIDTH: None, "bytes": None})
     row = memory_bandwidth(builder.build()).time_weighted.row(0, named=True)
@@ -156,7 +156,7 @@ def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9), st.floats(0.001, 5)), min_size=1, max_size=10))
-def test_at_every_moment_it_is_the_sum_over_what_runs(copies: list[tuple[int, int, float]]) -> None:
+def test_bandwidth_is_always_the_sum_over_running_copies(copies: list[tuple[int, int, float]]) -> None:
     """Summed anew at every nanosecond; exactly 0 where nothing runs."""
     builder = TraceBuilder()
     for start, duration, bandwidth in copies:

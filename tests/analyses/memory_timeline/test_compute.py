@@ -1,4 +1,4 @@
-"""How much memory was allocated, and what held it at the peak."""
+"""How much memory was allocated, and by what at the peak."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def peak_job() -> Job:
     )
 
 
-def test_the_peak_and_what_it_is_made_of() -> None:
+def test_the_peak_and_its_operators() -> None:
     """215 B at 21 µs: 60 B of addmm, 55 B outside of operators, and 100 B from before; an address is used twice."""
     result = memory_timeline(peak_job().builder.build())
 
@@ -75,7 +75,7 @@ def test_the_columns_and_their_types() -> None:
     assert full.at_peak.schema["fraction"] == pl.Float64
 
 
-def test_without_memory_events_the_reason_is_told() -> None:
+def test_without_memory_events_a_finding_says_why() -> None:
     """Empty tables, and which option to record with."""
     result = memory_timeline(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).build())
     assert result.per_device.is_empty()
@@ -131,15 +131,15 @@ def test_the_gpu_of_a_real_amd_trace(real_traces) -> None:
     ]
 
 
-def test_what_was_there_before_is_what_the_file_says(real_traces) -> None:
-    """The total at the peak less what is known to live equals the total before the first event."""
+def test_memory_from_before_the_recording_matches_the_file(real_traces) -> None:
+    """The total at the peak minus the known live blocks equals the total before the first event."""
     result = memory_timeline(open_trace(real_traces / "single_v100", cache=False))
     before = result.at_peak.filter(pl.col("operator") == "(before the recording)")
     assert before["bytes"].to_list() == [4_096_614_400]
     assert result.per_device.filter(device_type="cuda")["first_bytes"].to_list() == [4_096_614_400]
 
 
-def test_the_numbers_stay_what_they_are(golden) -> None:
+def test_the_tables_equal_their_golden_copies(golden) -> None:
     """The example job of four ranks on the CPU."""
     result = memory_timeline(open_trace(DDP, cache=False))
     golden.check(result.per_device, "memory_timeline/ddp_gloo_4rank.per_device")

@@ -92,7 +92,7 @@ def test_modules_have_forward_and_backward_times() -> None:
 
 
 def test_a_module_called_twice_in_its_parent_is_one_row() -> None:
-    """Block_0 twice in Net_0 and once in Other_0: two places, each with its own calls."""
+    """Block_0 twice in Net_0 and once in Other_0: two paths, each with its own calls."""
     builder = module(module(module(TraceBuilder(), "Net_0", 0, 100), "Block_0", 10, 20), "Block_0", 40, 30)
     module(module(builder, "Other_0", 200, 50), "Block_0", 210, 5)
 
@@ -105,7 +105,7 @@ def test_a_module_called_twice_in_its_parent_is_one_row() -> None:
     ]
 
 
-def test_a_module_that_appears_in_a_later_call_stands_behind_its_parent() -> None:
+def test_a_module_that_appears_in_a_later_call_follows_its_parent() -> None:
     """The second call of Net_0 has Extra_0 as well."""
     builder = module(module(TraceBuilder(), "Net_0", 0, 10), "Linear_0", 1, 5)
     module(builder, "Loss_0", 20, 5)
@@ -154,7 +154,7 @@ def test_ranges_of_lightning_are_modules_and_hooks(kind) -> None:
     assert result.lightning_hooks.select(columns).rows() == [("run_training_batch", 1, 1, 90_000, 40_000)]
 
 
-def test_what_was_not_recorded_is_said() -> None:
+def test_a_finding_names_what_was_not_recorded() -> None:
     """No modules: empty tables. Modules without devices and links: what that leaves out."""
     nothing = modules(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build())
     assert nothing.per_module.is_empty()
@@ -198,7 +198,7 @@ def test_compat_lists_a_module_for_each_call_with_the_totals_of_all() -> None:
 
 
 def test_a_recorded_model_has_its_modules_and_backward_pass(real_traces) -> None:
-    """GPT of three blocks under DDP: 29 places on each of 4 ranks, and what autograd did for the blocks is in the model."""
+    """GPT of three blocks under DDP: 29 paths on each of 4 ranks; the model includes the blocks' backward pass."""
     table = modules(open_trace(real_traces / "ddp_gloo_4rank")).per_module
 
     assert table["rank"].value_counts(sort=True)["count"].to_list() == [29] * 4
@@ -208,6 +208,6 @@ def test_a_recorded_model_has_its_modules_and_backward_pass(real_traces) -> None
     assert 0 < blocks["backward_host_total_ns"].sum() < whole["backward_host_total_ns"].item()
 
 
-def test_the_numbers_stay_what_they_are(golden) -> None:
+def test_the_tables_equal_their_golden_copies(golden) -> None:
     """The table of a small model equals its golden copy."""
     golden.check(modules(model().build()).per_module, "modules/small_model")

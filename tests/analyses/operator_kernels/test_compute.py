@@ -77,7 +77,7 @@ def test_kernels_are_in_the_order_of_their_launches() -> None:
 
 
 def test_copies_count_when_asked_for() -> None:
-    """aten::copy_ launches a copy, which is no kernel."""
+    """aten::copy_ launches a copy, which is not a kernel."""
     builder = (
         TraceBuilder()
         .operator("aten::copy_", start_us=0, duration_us=10)
@@ -106,7 +106,7 @@ def test_all_kernels_of_a_graph_count() -> None:
 
 
 def test_kernels_without_an_operator_are_noticed() -> None:
-    """One is launched outside of operators, one by nobody known: an empty table, and a finding."""
+    """One is launched outside operators, one has no known launch: an empty table, and a finding."""
     builder = (
         TraceBuilder().kernel("a", start_us=20, duration_us=5, launch_us=1).kernel("b", start_us=40, duration_us=5)
     )
@@ -137,7 +137,7 @@ def test_without_device_work_there_is_nothing_to_say() -> None:
         operator_kernels(TraceBuilder().operator("op", start_us=0, duration_us=5).build())
 
 
-def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
+def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
     """Both tables of a made-up job equal their golden copies."""
     write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
     result = operator_kernels(open_trace(tmp_path, cache=False))

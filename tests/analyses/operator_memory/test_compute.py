@@ -1,4 +1,4 @@
-"""Which operators allocate memory, and which of it stays."""
+"""Which operators allocate memory, and how much of it stays."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_the_columns_and_their_types() -> None:
     assert empty.findings == ("rank 0: no memory events were recorded; record with profile_memory=True",)
 
 
-def test_an_event_belongs_to_what_has_begun_and_not_ended() -> None:
+def test_an_event_belongs_to_an_operator_that_has_begun_and_not_ended() -> None:
     """One operator ends when the next one begins: the event at that moment belongs to the second, the last to none."""
     job = Job().range("a", 10, 10).range("b", 20, 10).change(10, 1, 1).change(20, 2, 2).change(30, 4, 3)
 
@@ -184,7 +184,7 @@ def test_the_plugin_counts_calls_whatever_device_they_allocate_on(number: int) -
     ]
 
 
-def test_a_window_counts_what_happens_in_it_and_keeps_true_times() -> None:
+def test_a_window_counts_its_own_events_and_keeps_true_times() -> None:
     """From 4 to 8 µs: 40 B allocated, released later; 100 B freed; calls that overlap; both ends belong to it."""
     result = operator_memory(nested_job().builder.build(), start_ns=4_000, end_ns=8_000)
 
@@ -200,7 +200,7 @@ def test_a_window_counts_what_happens_in_it_and_keeps_true_times() -> None:
     ]
 
 
-def test_a_window_without_events_has_no_rows_and_nothing_to_tell() -> None:
+def test_a_window_without_events_has_neither_rows_nor_findings() -> None:
     """Empty, and no word of addresses."""
     result = operator_memory(nested_job().builder.build(), start_ns=1_000_000)
     assert (len(result.per_operator), len(result.blocks), result.findings) == (0, 0, ())
@@ -259,7 +259,7 @@ def test_ranks_and_devices_of_a_type_add_up() -> None:
     ]
 
 
-def test_the_numbers_stay_what_they_are(golden) -> None:
+def test_the_tables_equal_their_golden_copies(golden) -> None:
     """The example job of four ranks on the CPU."""
     result = operator_memory(open_trace(DDP, cache=False))
     golden.check(result.per_operator, "operator_memory/ddp_gloo_4rank.per_operator")

@@ -18,7 +18,7 @@ def result(name: str = "aten::mm", *, with_addresses: bool = True) -> OperatorMe
     return operator_memory(builder.build())
 
 
-def test_each_operator_has_a_bar_of_what_is_released_and_what_stays() -> None:
+def test_each_operator_has_a_bar_of_released_and_unreleased_memory() -> None:
     """In KiB, of the devices on which most was allocated."""
     figure = plot_operator_memory(result())
     assert {bar.name: list(bar.x) for bar in figure.data} == {"released again": [2], "not released by the end": [1]}
@@ -26,7 +26,7 @@ def test_each_operator_has_a_bar_of_what_is_released_and_what_stays() -> None:
     assert list(plot_operator_memory(result(), device_type="cpu").data[0].x) == [16]
 
 
-def test_without_addresses_nothing_is_said_of_releases() -> None:
+def test_without_addresses_releases_are_not_shown() -> None:
     """One part, called what it is."""
     (bar,) = plot_operator_memory(result(with_addresses=False)).data
     assert (bar.name, list(bar.x)) == ("allocated", [3])
@@ -40,6 +40,6 @@ def test_a_figure_without_bars_says_why() -> None:
     assert other.layout.annotations[0].text == "No operator allocated memory on devices of type xpu."
 
 
-def test_names_are_no_markup() -> None:
+def test_names_are_escaped() -> None:
     """An operator's name appears letter by letter."""
     assert "<script" not in plot_operator_memory(result(MARKUP)).to_json()

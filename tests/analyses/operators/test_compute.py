@@ -72,7 +72,7 @@ def test_times_of_an_operator_are_sums_over_its_calls() -> None:
     assert operators(job().build()).per_operator.to_dicts() == [mm, linear]
 
 
-def test_time_in_kernels_whose_names_do_not_tell_is_a_part_of_its_own() -> None:
+def test_time_in_kernels_with_unknown_cores_is_a_separate_part() -> None:
     """aten::mm: 30 of 100 µs on tensor cores at least, of 60 µs it is unknown; nothing is known of my::op's 7 µs."""
     builder = (
         TraceBuilder().operator("aten::mm", start_us=0, duration_us=20).operator("my::op", start_us=30, duration_us=9)
@@ -146,8 +146,8 @@ def test_each_call_stack_has_its_row() -> None:
     ]
 
 
-def test_steps_and_wrappers_are_no_operators() -> None:
-    """What lies in them is; the kernel launched between operators belongs to none, and a finding says so."""
+def test_steps_and_wrappers_are_not_operators() -> None:
+    """Operators inside them are; a kernel launched between operators belongs to none, with a finding."""
     builder = (
         TraceBuilder()
         .operator("ProfilerStep#1", start_us=0, duration_us=90)
@@ -162,7 +162,7 @@ def test_steps_and_wrappers_are_no_operators() -> None:
     assert "rank 0: 1 of 1 kernels, copies and memsets have no operator: 5 µs of device time" in result.findings
 
 
-def test_what_was_not_recorded_is_said_once_for_all_ranks() -> None:
+def test_one_finding_for_all_ranks_names_what_was_not_recorded() -> None:
     """Two ranks on the host alone: nothing in the columns of devices."""
     builder = TraceBuilder()
     for rank in (0, 1):
@@ -204,7 +204,7 @@ def test_ranks_are_summed_for_people() -> None:
     [({"External id": 7}, {"External id": 7}), ({"External id": 99}, {"External id": 99}), ({}, {})],
     ids=["its own", "the correlation, as in 2022", "none"],
 )
-def test_an_external_id_that_names_no_operator_loses_nothing(launch_args, kernel_args) -> None:
+def test_work_with_an_unmatched_external_id_keeps_its_operator(launch_args, kernel_args) -> None:
     """The launch lies in aten::mm; compat finds it by the external id alone, as the plugin did."""
     builder = (
         TraceBuilder()
@@ -255,7 +255,7 @@ def test_nearly_all_launched_work_of_real_traces_has_an_operator(real_traces, so
         assert (launched["operator"] >= 0).mean() >= 0.99
 
 
-def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
+def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
     """All tables of a made-up job equal their golden copies."""
     write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
     result = operators(open_trace(tmp_path, cache=False))

@@ -63,7 +63,7 @@ def test_only_the_longest_operators_are_drawn() -> None:
 
 
 @pytest.mark.parametrize("side", [None, "device"])
-def test_nothing_to_draw_is_said(side) -> None:
+def test_a_figure_without_data_says_so(side) -> None:
     """Neither operators nor modules; and operators and modules without device work."""
     nothing = TraceBuilder().kernel("k", start_us=0, duration_us=5).build()
     host = TraceBuilder().operator("op", start_us=0, duration_us=5).build()

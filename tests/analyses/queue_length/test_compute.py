@@ -1,4 +1,4 @@
-"""How much launched work waits before each stream."""
+"""How much launched work waits in the queue of each stream."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_work_that_seems_to_begin_before_its_launch_does_not_wait() -> None:
     assert (row["early_start_count"], row["window_ns"], row["max_length"], row["full_ns"]) == (1, 0, None, 0)
 
 
-def test_of_changes_at_one_moment_those_that_leave_come_first() -> None:
+def test_at_the_same_moment_work_leaves_before_other_work_enters() -> None:
     """One begins at 10 when the next is launched: the length falls to 0 and rises to 1, and is never 2."""
     builder = (
         TraceBuilder()
@@ -133,8 +133,8 @@ def test_every_stream_of_every_device_has_its_own_queue() -> None:
     assert table.select("device", "stream", "max_length").rows() == [(0, 7, 1), (0, 20, 1), (1, 7, 1), (1, 20, 1)]
 
 
-def test_work_without_a_known_launch_is_in_no_queue_and_counted() -> None:
-    """Its stream has a row, and what cannot be known is null."""
+def test_work_without_a_known_launch_is_counted_but_not_queued() -> None:
+    """Its stream has a row; unknown values are null."""
     result = queue_length(TraceBuilder().kernel("k", start_us=0, duration_us=1).build())
 
     assert result.series.is_empty()
@@ -143,7 +143,7 @@ def test_work_without_a_known_launch_is_in_no_queue_and_counted() -> None:
 
 
 def test_copies_and_memsets_wait_too() -> None:
-    """They stand in the same queue as kernels."""
+    """They wait in the same queue as kernels."""
     builder = TraceBuilder().copy("Memcpy HtoD", start_us=10, duration_us=5, launch_us=1, stream=7)
 
     assert changes(builder) == [(7, 1, 1), (7, 10, 0)]
@@ -179,7 +179,7 @@ works = st.lists(st.tuples(st.integers(7, 8), st.integers(0, 30), st.integers(0,
 
 
 @given(works)
-def test_the_queue_holds_at_every_moment_what_is_launched_and_not_begun(work: list[tuple[int, int, int]]) -> None:
+def test_the_queue_always_holds_the_work_launched_and_not_begun(work: list[tuple[int, int, int]]) -> None:
     """Counted by hand at every nanosecond, and never negative."""
     builder = TraceBuilder()
     for stream, launch, start in work:

@@ -31,7 +31,7 @@ def one_step() -> TraceBuilder:
     return builder.kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", start_us=45, duration_us=25, stream=20)
 
 
-def test_every_moment_counts_for_the_first_that_fills_it() -> None:
+def test_every_moment_counts_for_the_first_category_that_fits() -> None:
     """Kernel 20, copy 10 more, memset 2 more, communication 18 exposed, call 10, loader 5, operator 10, rest 25."""
     result = step_time(one_step().build())
 
@@ -67,8 +67,8 @@ def test_the_columns_and_their_types() -> None:
     assert result.mean.schema == {"rank": pl.Int32, "category": pl.String, **numbers}
 
 
-def test_what_counts_as_what_and_what_does_not() -> None:
-    """Driver calls and gloo count; annotations, an NCCL annotation and rows of streams do not, for they are no work."""
+def test_events_count_for_their_category() -> None:
+    """Driver calls and gloo count; annotations, an NCCL annotation and rows of streams do not, since they are not work."""
     builder = TraceBuilder().step(1, 0, 100)
     builder.runtime("cuLaunchKernel", start_us=0, duration_us=7)
     builder.annotation("gloo:all_reduce", start_us=10, duration_us=11)
@@ -93,7 +93,7 @@ def test_what_counts_as_what_and_what_does_not() -> None:
         "[pl][profile]run_training_batch",
     ],
 )
-def test_a_region_is_no_operator_whatever_the_file_calls_it(name: str) -> None:
+def test_a_region_is_not_an_operator_whatever_its_category(name: str) -> None:
     """PyTorch marks them as annotations since 2022, and as operators before; only what runs inside is work."""
     for add in (TraceBuilder.annotation, TraceBuilder.operator):
         builder = add(TraceBuilder().step(1, 0, 100), name, start_us=10, duration_us=50)
@@ -130,7 +130,7 @@ def test_annotations_stand_in_for_steps() -> None:
         step_time(trace, annotation="part", compat="torch_tb_profiler")
 
 
-def test_findings_say_what_was_not_recorded() -> None:
+def test_findings_name_what_was_not_recorded() -> None:
     """No steps, no GPU, no operators, and steps whose work was cut off."""
     cut = TraceBuilder().operator("a", start_us=0, duration_us=1).step(1, 0, 9).step(2, 10, 9)
     cut.kernel("k", start_us=5, duration_us=1, launch_us=2)
@@ -168,7 +168,7 @@ EDGE = {
 
 @pytest.mark.parametrize("name", EDGE)
 def test_edge_cases_of_the_plugin(name: str, goldens, real_traces) -> None:
-    """What is right, and what the plugin made of it."""
+    """The correct division, and the plugin's."""
     trace = case(f"tb_edge/{name}", goldens, real_traces).trace
     for compat, expected in zip((None, "torch_tb_profiler"), EDGE[name], strict=True):
         row = step_time(trace, compat=compat).per_step.row(0, named=True)
@@ -207,7 +207,7 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
         assert step_time(trace, executor=executor).per_step.equals(step_time(trace).per_step)
 
 
-def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
+def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
     """Both tables equal their golden copies."""
     write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
     result = step_time(open_trace(tmp_path, cache=False))

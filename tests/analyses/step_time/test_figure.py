@@ -17,7 +17,7 @@ def bars(figure) -> dict[str, list[float]]:
 
 
 def test_the_steps_of_one_rank_are_stacked() -> None:
-    """In ms, one bar a step; what has no time is in no legend."""
+    """In ms, one bar a step; categories without time are not in the legend."""
     figure = plot_step_time(step_time(stepping_job().build()))
 
     assert bars(figure) == {"kernel": [4, 4], "operators on the host": [2, 2], "other": [4, 14]}
@@ -44,7 +44,7 @@ def test_steps_of_one_number_stay_apart() -> None:
     assert list(plot_step_time(twice).data[0].y) == ["step 1", "step 1 (2)"]
 
 
-def test_no_step_is_said() -> None:
+def test_a_figure_without_steps_says_so() -> None:
     """An empty result has a figure too."""
     result = step_time(stepping_job().build())
     (note,) = plot_step_time(StepTime(result.per_step.clear(), result.mean.clear())).layout.annotations

@@ -74,18 +74,18 @@ def test_who_is_inside_for_the_shortest_time_came_last() -> None:
 
 
 def test_streams_and_kernel_names_need_not_agree() -> None:
-    """Group and sequence number tell the operation; the stream of each rank is its own."""
+    """Group and sequence number identify the operation; streams differ between ranks."""
     assert stragglers(two_ranks(stream=33).build()).per_rank.equals(stragglers(two_ranks().build()).per_rank)
 
 
-def test_ranks_that_nobody_waited_for_are_no_candidates() -> None:
+def test_ranks_that_caused_no_waiting_are_not_candidates() -> None:
     """Rank 1 is last both times, so asking for two ranks gives one."""
     builder = TraceBuilder().collective(start_us=0, duration_us=50).rank(1).collective(start_us=40, duration_us=10)
     assert stragglers(builder.build()).candidates(2) == [1]
 
 
 def test_equal_durations_blame_nobody() -> None:
-    """Nobody comes last alone, and nobody waits."""
+    """No rank comes last alone, and no rank waits."""
     builder = TraceBuilder().collective(start_us=0, duration_us=9).rank(1).collective(start_us=0, duration_us=9)
     table = stragglers(builder.build()).per_rank
     assert table.select("wait_ns", "last_count", "caused_fraction", "is_straggler").rows() == [(0, 0, None, False)] * 2
@@ -104,7 +104,7 @@ def test_a_rank_that_waited_before_it_was_late_is_not_the_straggler() -> None:
 
 
 def test_a_rank_that_waits_where_it_cannot_be_compared_may_not_be_the_cause() -> None:
-    """Rank 1 receives for 45 µs before it comes to the all-reduce 45 µs late: the sender may be what is slow."""
+    """Rank 1 receives for 45 µs before it comes to the all-reduce 45 µs late: the sender may be the slow one."""
     builder = TraceBuilder().collective(start_us=0, duration_us=50)
     builder.rank(1).collective("recv", start_us=0, duration_us=45, group="1").collective(start_us=45, duration_us=5)
 
@@ -130,7 +130,7 @@ def test_the_slow_ranks_of_real_jobs(real_traces) -> None:
     assert unknown.findings[0].startswith("rank 0 arrives last: ")
 
 
-def test_groups_of_the_same_name_are_told_apart_by_their_ranks() -> None:
+def test_groups_of_the_same_name_are_distinguished_by_their_ranks() -> None:
     """Ranks 0 and 1 call different groups "1"; nothing of them is compared."""
     builder = TraceBuilder().collective(start_us=0, duration_us=5, group="1", group_ranks=(0, 2))
     builder.rank(1).collective(start_us=0, duration_us=50, group="1", group_ranks=(1, 3))
@@ -174,7 +174,7 @@ def test_communication_ids_are_better_than_order() -> None:
 
 
 def test_kinds_of_which_ranks_have_different_numbers_are_left_out() -> None:
-    """Two all-reduces without numbers on rank 0, one on rank 1: nobody knows which is which."""
+    """Two all-reduces without numbers on rank 0, one on rank 1: the match is unknown."""
     name = "ncclKernel_AllReduce_RING_LL_Sum_float(int)"
     builder = TraceBuilder().kernel(name, start_us=0, duration_us=5).kernel(name, start_us=10, duration_us=5)
     builder.rank(1).kernel(name, start_us=0, duration_us=5)
@@ -248,7 +248,7 @@ def test_without_steps_the_whole_trace_is_one() -> None:
         ),
     ],
 )
-def test_what_does_not_exist_is_an_error_that_lists_what_does(options, message) -> None:
+def test_an_unknown_value_is_an_error_that_lists_the_known_ones(options, message) -> None:
     """A step or an annotation that no rank has."""
     with pytest.raises(InvalidOptionError, match=message):
         stragglers(stepping().build(), **options)
@@ -301,7 +301,7 @@ def test_real_jobs_have_an_answer(real_traces: Path) -> None:
     assert result.per_rank["collective_count"].to_list() == [8] * 8
 
 
-def test_the_numbers_stay_what_they_are(tmp_path, golden) -> None:
+def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
     """Both tables equal their golden copies."""
     write_job(tmp_path, ranks=3, steps=2, layers=2, seed=1)
     result = stragglers(open_trace(tmp_path, cache=False))

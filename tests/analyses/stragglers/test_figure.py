@@ -25,7 +25,7 @@ def test_late_ranks_stand_out_by_their_colour() -> None:
     assert "the others wait 40 µs (40,000 ns) for it, 100.0 %" in figure.data[0].customdata[1]
 
 
-def test_nothing_to_compare_is_said_and_not_drawn() -> None:
+def test_a_figure_without_comparisons_says_so() -> None:
     """One rank alone."""
     figure = plot_stragglers(stragglers(TraceBuilder().collective(start_us=0, duration_us=5).build()))
     assert figure.layout.annotations[0].text == "No collective can be compared between ranks."

@@ -151,7 +151,7 @@ def test_amd_stream_0_is_measured() -> None:
 
 
 def test_processes_give_the_same_table() -> None:
-    """Ranks worked on elsewhere, under the rules of this process, come back the same and in order."""
+    """Ranks computed in other processes, under the rules of this one, come back equal and in order."""
     builder = TraceBuilder()
     for rank in range(3):
         builder.rank(rank).kernel("my_ring", start_us=rank, duration_us=2).kernel("gemm", start_us=9, duration_us=1)
