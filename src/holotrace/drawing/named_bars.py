@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -29,17 +30,36 @@ def named_bars(  # noqa: PLR0913 -- the bars and their names
     height = max(2, len(keys)) * _BAR_HEIGHT + MARGIN_HEIGHT
     figure.update_layout(**stacked_layout(heading, theme), height=height, hovermode="closest")
     figure.update_xaxes(title={"text": axis_title, "standoff": 8}, rangemode="tozero")
-    return figure.update_yaxes(
-        type="category",
-        categoryorder="array",
-        categoryarray=keys,
-        tickmode="array",
-        tickvals=keys,
-        ticktext=[label_of[name] for name in names],
-        range=[len(keys) - 0.4, -0.6],
-        ticklabelposition="inside top",
-        showgrid=False,
-    )
+    figure.update_yaxes(names_axis(keys, [label_of[name] for name in names]))
+    return names_above_bars(figure, "y", figure.layout.yaxis)
+
+
+def names_axis(keys: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
+    """Return an axis with a row for each key, from top to bottom, whose labels `names_above_bars` writes."""
+    return {
+        "type": "category",
+        "categoryorder": "array",
+        "categoryarray": keys,
+        "tickmode": "array",
+        "tickvals": keys,
+        "ticktext": labels,
+        "range": [len(keys) - 0.4, -0.6],
+        "showticklabels": False,
+        "showgrid": False,
+    }
+
+
+def names_above_bars(figure: go.Figure, axis: str, rows: go.layout.YAxis) -> go.Figure:
+    """Write the label of each row above its bar, from the left edge.
+
+    Tick labels inside the plot (`ticklabelposition="inside top"`) would hide the ticks of the other axis below them.
+    """
+    place = {"xref": "paper", "x": 0, "xanchor": "left", "yref": axis, "yanchor": "bottom", "xshift": 1, "yshift": -1}
+    labels = [
+        {"text": text, "y": key, "showarrow": False, "align": "left", **place}
+        for key, text in zip(rows.tickvals, rows.ticktext, strict=True)
+    ]
+    return figure.update_layout(annotations=[*figure.layout.annotations, *labels])
 
 
 def _bar(keys: Sequence[str], part: Part) -> go.Bar:

@@ -10,6 +10,7 @@ from plotly.subplots import make_subplots
 
 from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown
 from holotrace.analyses.kernel_breakdown.question import QUESTION
+from holotrace.drawing.named_bars import names_above_bars, names_axis
 from holotrace.drawing.names import hover_text, short_labels
 from holotrace.drawing.stacked_bars import (
     MARGIN_HEIGHT,
@@ -124,6 +125,7 @@ def _add_kernels(figure: go.Figure, shown: pl.DataFrame) -> None:
     longest = max(shown.get_column("total_ns").to_list(), default=0) or 1
     figure.update_xaxes(range=[0, _LABEL_ROOM * longest], visible=False, row=2, col=1)
     figure.update_yaxes(**_kernel_axis(keyed), row=2, col=1)
+    names_above_bars(figure, "y2", figure.layout.yaxis2)
 
 
 def _kernels_of_kind(kernels: pl.DataFrame, kind: str, *, in_legend: bool) -> go.Bar:
@@ -165,14 +167,4 @@ def _kernel_axis(keyed: pl.DataFrame) -> dict[str, Any]:
     """Place kernels by position, with labels that distinguish them."""
     keys, names = keyed.get_column("key").to_list(), keyed.get_column("name")
     labels = short_labels(names)
-    return {
-        "type": "category",
-        "categoryorder": "array",
-        "categoryarray": keys,
-        "tickmode": "array",
-        "tickvals": keys,
-        "ticktext": [labels[name] for name in names],
-        "range": [len(keys) - 0.4, -0.6],
-        "ticklabelposition": "inside top",
-        "showgrid": False,
-    }
+    return names_axis(keys, [labels[name] for name in names])
