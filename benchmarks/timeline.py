@@ -31,7 +31,7 @@ from holotrace.testing.chromium import chromium_path
 from holotrace.web.session.runs import runs_under
 
 PIXELS = 1_800
-"""The width that a browser of 1,440 pixels requests: the view, and a quarter of it on either side."""
+"""Pixels that the page requests in a window 1,440 wide: the view, and a quarter of it on each side."""
 
 SHORTEST_NS = 2_000
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from html import escape
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
-from holotrace.visible_text import visible
+from holotrace.visible_text import html_table, html_text
 
 if TYPE_CHECKING:
     from holotrace.tables import PrintedTable
@@ -61,11 +60,11 @@ class Result(EqualByContent):
         from holotrace.tables import print_view  # noqa: PLC0415 -- a notebook shows few results; scripts show none
 
         view = self._beside("tables").VIEWS[0]
-        caveats = "".join(f"<li>{_text(finding)}</li>" for finding in self.findings[:_MOST_FINDINGS])
+        caveats = "".join(f"<li>{html_text(finding)}</li>" for finding in self.findings[:_MOST_FINDINGS])
         more = len(self.findings) - _MOST_FINDINGS
         rest = f"<li>… and {more:,} more in <code>.findings</code></li>" if more > 0 else ""
         table = _table_html(print_view(view, self, _MOST_ROWS))
-        return f"<p><b>{_text(self.answer)}</b></p>{table}<ul>{caveats}{rest}</ul>"
+        return f"<p><b>{html_text(self.answer)}</b></p>{table}<ul>{caveats}{rest}</ul>"
 
     def _main_table(self) -> pl.DataFrame:
         return next(value for value in vars(self).values() if isinstance(value, pl.DataFrame))
@@ -76,11 +75,6 @@ class Result(EqualByContent):
 
 
 def _table_html(table: PrintedTable) -> str:
-    head = "".join(f"<th>{_text(heading)}</th>" for heading in table.headings)
-    rows = "".join(f"<tr>{''.join(f'<td>{_text(cell.text)}</td>' for cell in row)}</tr>" for row in table.rows)
+    rows = ([cell.text for cell in row] for row in table.rows)
     left_out = f"<p>{table.left_out:,} rows are not shown.</p>" if table.left_out else ""
-    return f"<table><caption>{_text(table.caption)}</caption><tr>{head}</tr>{rows}</table>{left_out}"
-
-
-def _text(text: str) -> str:
-    return escape(visible(text))
+    return html_table(table.headings, rows, table.caption) + left_out

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
+from html import escape
 
 FORMULA_START = "^[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
 """Regular expression, for Python and Polars, of texts that a spreadsheet may run as a formula; the last four characters
@@ -41,9 +43,25 @@ def visible_json(text: str) -> str:
     return "".join(letter if letter == "\n" or _is_visible(letter) else _json_escape(letter) for letter in text)
 
 
+def html_text(text: str) -> str:
+    """Return a text as HTML that shows it, whatever it contains."""
+    return escape(visible(bounded(text)))
+
+
+def html_table(headings: Iterable[str], rows: Iterable[Iterable[str]], caption: str = "") -> str:
+    """Return an HTML table of texts."""
+    lines = [_html_row("th", headings), *(_html_row("td", row) for row in rows)]
+    head = f"<caption>{html_text(caption)}</caption>" if caption else ""
+    return f"<table>{head}{''.join(lines)}</table>"
+
+
 def inert_cell(text: str) -> str:
     """Put an apostrophe before a text that a spreadsheet would run as a formula."""
     return f"'{text}" if _ACTS.match(text) and not _IS_NUMBER.match(text) else text
+
+
+def _html_row(tag: str, cells: Iterable[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{html_text(cell)}</{tag}>' for cell in cells)}</tr>"
 
 
 def _visible_letter(letter: str) -> str:

@@ -91,7 +91,7 @@ def test_other_files_are_errors_that_say_what_they_are(open_bytes: Open, content
     """The error says what was found instead of a trace."""
     with pytest.raises(NotATraceError) as caught:
         open_bytes(content)
-    assert "trace.json is not a profiler trace: found " in str(caught.value)
+    assert "trace.json is not a profiler trace: " in str(caught.value)
     assert description in str(caught.value)
 
 

@@ -116,7 +116,7 @@ faults! {
     TrailingGarbage = "trailing_garbage", Dropped;
     /// The compressed stream stops or breaks in the middle.
     TruncatedCompression = "truncated_compression", Dropped;
-    /// The checksum of a compressed stream differs from that of its decompressed text.
+    /// The checksum or size that a compressed stream states differs from that of its decompressed text.
     ChecksumMismatch = "checksum_mismatch", Dropped;
 }
 

@@ -382,6 +382,22 @@ fn checksums() {
     }
 }
 
+/// A zstd frame shorter than the size it states is reported, although it has no checksum.
+#[test]
+fn stated_sizes() {
+    let text = format!("[{}]", event("a"));
+    let frame = |size: usize| {
+        // One raw block in a single segment without checksum: https://www.rfc-editor.org/rfc/rfc8878#section-3.1.1
+        let block = (text.len() << 3 | 1).to_le_bytes();
+        [&[0x28, 0xB5, 0x2F, 0xFD, 0x20, u8::try_from(size).expect("short")], &block[..3], text.as_bytes()]
+            .concat()
+    };
+    assert_eq!(read_any(&frame(text.len())).findings(), []);
+    let read = read_any(&frame(text.len() + 1));
+    assert_eq!(read.names, ["a"]);
+    assert_eq!(read.findings(), [("checksum_mismatch", "dropped", 1, 0, 0)]);
+}
+
 /// A damaged member or frame does not hide those behind it.
 #[test]
 fn damaged_streams() {

@@ -278,7 +278,7 @@ def _expect_trace(path: str) -> int | None:
     what = _no_file(path)
     beginning = Peek(is_trace=False, rank=None, what=what) if what else peek(path)
     if not beginning.is_trace:
-        message = f"{path} is not a profiler trace: found {beginning.what}"
+        message = f"{path} is not a profiler trace: {beginning.what}"
         raise NotATraceError(message)
     return _stated_rank(path, beginning.rank)
 

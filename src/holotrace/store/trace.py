@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from dataclasses import dataclass
-from html import escape
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -29,7 +28,7 @@ from holotrace.store.arrow_tables import ColumnMemo, known_columns
 from holotrace.store.header import Header
 from holotrace.store.health import Health, state_of
 from holotrace.store.rule_table import rules_in_force, under_rules
-from holotrace.visible_text import visible
+from holotrace.visible_text import html_table
 
 logger = logging.getLogger("holotrace")
 
@@ -298,8 +297,8 @@ class Trace:
         rest = len(self.ranks) - len(shown)
         more = f"<p>… and {rest:,} more ranks.</p>" if rest else ""
         skipped = f"<p>{len(self.skipped):,} skipped files: <code>.skipped</code></p>" if self.skipped else ""
-        head = "".join(f"<th>{name}</th>" for name in ("rank", "file", "steps", "devices", "events", "health"))
-        return f"<table><tr>{head}</tr>{''.join(map(_html_row, shown))}</table>{more}{skipped}"
+        headings = ("rank", "file", "steps", "devices", "events", "health")
+        return f"{html_table(headings, map(_described, shown))}{more}{skipped}"
 
     def select(self, ranks: Iterable[int] | None) -> Trace:
         """Return the trace with only these ranks, with all for None.
@@ -391,11 +390,6 @@ class Trace:
         if rank not in self.ranks:
             raise UnknownRankError.from_available(rank, self.ranks)
         return self.ranks[rank]
-
-
-def _html_row(rank_trace: RankTrace) -> str:
-    cells = "".join(f"<td>{escape(visible(cell))}</td>" for cell in _described(rank_trace))
-    return f"<tr>{cells}</tr>"
 
 
 def _described(rank_trace: RankTrace) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from dataclasses import dataclass
-from html import escape
 from typing import Any, get_args
 
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -13,9 +12,10 @@ from holotrace.ingest.file_health import FileHealth, State, file_health
 from holotrace.store.trace import SkippedFile, Trace
 from holotrace.units import size_text
 from holotrace.validation import Violation, validate
-from holotrace.visible_text import visible
+from holotrace.visible_text import html_table, html_text
 
 _STATES = get_args(State)
+_HEADINGS = ("rank", "file", "state", "events", "GPU work", "size")
 _MOST_ROWS = 50
 """Files listed in a notebook."""
 
@@ -65,12 +65,11 @@ class Check:
 
     def _repr_html_(self) -> str:
         """Show the verdict and one row per file in a notebook."""
-        rows = "".join(map(_html_row, self.files[:_MOST_ROWS]))
         rest = len(self.files) - _MOST_ROWS
         more = f"<p>… and {rest:,} more files: <code>.files</code></p>" if rest > 0 else ""
-        broken = "".join(f"<li>{_text(_sentence(violation))}</li>" for violation in self.violations or ())
-        head = "<tr><th>rank</th><th>file</th><th>state</th><th>events</th><th>GPU work</th><th>size</th></tr>"
-        return f"<p><b>{_text(self.verdict)}</b></p><table>{head}{rows}</table>{more}{f'<ul>{broken}</ul>' if broken else ''}"
+        broken = "".join(f"<li>{html_text(_sentence(violation))}</li>" for violation in self.violations or ())
+        table = html_table(_HEADINGS, map(_cells, self.files[:_MOST_ROWS]))
+        return f"<p><b>{html_text(self.verdict)}</b></p>{table}{more}{f'<ul>{broken}</ul>' if broken else ''}"
 
 
 def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS) -> Check:
@@ -93,16 +92,11 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
     return Check(files, trace.skipped, validate(trace, executor=executor) if strict else None)
 
 
-def _html_row(file: FileHealth) -> str:
+def _cells(file: FileHealth) -> tuple[str, ...]:
     size = size_text(file.bytes_read) if file.error is None else ""
     state = file.state if file.error is None else f"{file.state}: {file.error}"
-    cells = (file.rank, file.path, state, f"{file.event_count:,}", f"{file.gpu_event_count:,}", size)
-    return f"<tr>{''.join(f'<td>{_text(str(cell))}</td>' for cell in cells)}</tr>"
+    return str(file.rank), file.path, state, f"{file.event_count:,}", f"{file.gpu_event_count:,}", size
 
 
 def _sentence(violation: Violation) -> str:
     return f"rank {violation.rank}, {violation.rule}: {violation.meaning}"
-
-
-def _text(text: str) -> str:
-    return escape(visible(text))

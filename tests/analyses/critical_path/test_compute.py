@@ -517,7 +517,7 @@ def test_an_empty_rank_has_a_finding_instead_of_rows() -> None:
     assert result.per_rank["rank"].to_list() == [0, *range(2, 12)]
     assert [finding.partition(": ")[0] for finding in result.findings] == [
         "critical_path",
-        "ranks 0, 2, 3, 4, 5, 6, 7, 8, …",
+        "ranks 0, 2-11",
     ]
 
 

@@ -115,7 +115,7 @@ def test_annotations_are_projected_where_the_profiler_did_not() -> None:
     table = result.per_annotation.filter(pl.col("side") == "gpu")
     columns = ("name", "call_count", "total_ns", "self_ns", "kernel_count")
     assert table.select(columns).rows() == [("inner", 2, 20_000, 20_000, 2), ("outer", 2, 50_000, 30_000, 1)]
-    assert result.findings == ("GPU annotations of rank 0 are derived from launches: the profiler recorded none",)
+    assert result.findings == ("rank 0: GPU annotations are derived from launches, because the profiler recorded none",)
 
 
 def test_work_belongs_to_the_annotation_that_launched_it() -> None:
@@ -173,7 +173,7 @@ def test_a_rank_without_annotations_is_a_finding() -> None:
     result = user_annotations(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
     assert result.per_annotation.is_empty()
     assert result.per_kernel.rows() == [(0, None, "gemm", 1, 1_000)]
-    assert result.findings == ("rank 0 has no user annotations: mark parts with torch.profiler.record_function",)
+    assert result.findings == ("rank 0: no user annotations; mark parts with torch.profiler.record_function",)
 
 
 def test_a_job_without_gpu_work_has_its_cpu_side() -> None:

@@ -10,27 +10,31 @@ use super::streams::Stream;
 pub(crate) struct Frame<R> {
     raw: R,
     decoder: FrameDecoder,
+    decoded_bytes: u64,
     is_begun: bool,
     is_checked: bool,
 }
 
 impl<R: BufRead> Frame<R> {
-    /// Compare the stored checksum of the frame with that of the decoded data.
+    /// Compare the size and the checksum that the frame states, if it states them, with those of the decoded data.
     fn check(&mut self) -> io::Result<usize> {
-        let is_checked = std::mem::replace(&mut self.is_checked, true);
-        let written = self.decoder.get_checksum_from_data();
-        if is_checked || written.is_none() || written == self.decoder.get_calculated_checksum() {
+        if std::mem::replace(&mut self.is_checked, true) {
+            return Ok(0);
+        }
+        let (size, checksum) = (self.decoder.content_size(), self.decoder.get_checksum_from_data());
+        let is_whole = size == 0 || size == self.decoded_bytes;
+        if is_whole && (checksum.is_none() || checksum == self.decoder.get_calculated_checksum()) {
             return Ok(0);
         }
         Err(io::Error::new(io::ErrorKind::InvalidData, MISMATCH))
     }
 }
 
-const MISMATCH: &str = "corrupt zstd frame does not have a matching checksum";
+const MISMATCH: &str = "corrupt zstd frame does not match its size or checksum";
 
 impl<R: BufRead> Stream<R> for Frame<R> {
     fn begin(raw: R) -> Self {
-        Self { raw, decoder: FrameDecoder::new(), is_begun: false, is_checked: false }
+        Self { raw, decoder: FrameDecoder::new(), decoded_bytes: 0, is_begun: false, is_checked: false }
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -47,7 +51,9 @@ impl<R: BufRead> Stream<R> for Frame<R> {
                 .decode_blocks(&mut self.raw, BlockDecodingStrategy::UptoBlocks(1))
                 .map_err(invalid)?;
         }
-        self.decoder.read(buffer)
+        let count = self.decoder.read(buffer)?;
+        self.decoded_bytes += count as u64;
+        Ok(count)
     }
 
     /// The decoder withholds data that later blocks may refer to, until the last block. So give it an empty last block

@@ -316,7 +316,7 @@ const ROLES: [u8; 256] = {
     roles[b'.' as usize] = 4;
     let (separators, brackets) = (b", \n\r\t", b"{}[]\"");
     let mut at = 0;
-    // Each of these bytes ends a word, and is not part of it.
+    // These bytes end a word and are not part of it.
     while at < separators.len() {
         roles[separators[at] as usize] = ENDS_WORD;
         roles[brackets[at] as usize] = ENDS_WORD | NESTS;

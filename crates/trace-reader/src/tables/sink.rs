@@ -21,7 +21,7 @@ pub trait Sink {
     /// The batch cannot be stored.
     fn write(&mut self, table: Table, batch: RecordBatch) -> Result<(), ArrowError>;
 
-    /// Complete the tables: there are no more batches. Add `base_ns` to every `start_ns` written so far.
+    /// Complete the tables after the last batch, and add `base_ns` to every `start_ns` written so far.
     ///
     /// # Errors
     ///

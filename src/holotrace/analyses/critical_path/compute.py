@@ -13,14 +13,13 @@ from holotrace.enrich.critical_path.event_graph import PathClass
 from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING
 from holotrace.enrich.device.synchronisations import has_recorded_waits
+from holotrace.enrich.job.findings import ranks_text
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text
-
-_RANKS_NAMED = 8
 
 HOST_GAP_NAME = "host gap"
 """Name of the path outside all events."""
@@ -266,7 +265,11 @@ _FINDINGS = (
 
 def _findings(per_rank: pl.DataFrame) -> tuple[str, ...]:
     concerned = ((per_rank.filter(condition), sentence) for condition, sentence in _FINDINGS)
-    return tuple(f"{_ranks(rows)}: {sentence.format(**_counts(rows))}" for rows, sentence in concerned if len(rows))
+    return tuple(
+        f"{ranks_text(rows['rank'].to_list())}: {sentence.format(**_counts(rows))}"
+        for rows, sentence in concerned
+        if len(rows)
+    )
 
 
 def _unknown(per_class: pl.DataFrame) -> tuple[str, ...]:
@@ -278,7 +281,7 @@ def _unknown(per_class: pl.DataFrame) -> tuple[str, ...]:
     way_out = (
         "call torch.cuda.synchronize() where the recording begins, or begin it earlier, for example with warmup steps"
     )
-    return (f"{_ranks(rows)}: {unknown}; {way_out}",)
+    return (f"{ranks_text(rows['rank'].to_list())}: {unknown}; {way_out}",)
 
 
 def _together(rows: pl.DataFrame) -> str:
@@ -288,9 +291,3 @@ def _together(rows: pl.DataFrame) -> str:
 
 def _counts(rows: pl.DataFrame) -> dict[str, int]:
     return rows.select(pl.col("^.*_count$").sum()).row(0, named=True)
-
-
-def _ranks(rows: pl.DataFrame) -> str:
-    ranks = rows["rank"].to_list()
-    named = ", ".join(map(str, ranks[:_RANKS_NAMED])) + (", …" if len(ranks) > _RANKS_NAMED else "")
-    return f"rank {named}" if len(ranks) == 1 else f"ranks {named}"

@@ -21,6 +21,7 @@ from holotrace.enrich.host.annotations import (
     has_recorded_device_annotations,
     host_annotations,
 )
+from holotrace.enrich.job.findings import ranks_text
 from holotrace.errors import InvalidOptionError, what_exists
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.result import Result
@@ -267,12 +268,10 @@ def _findings(partials: dict[int, _Partial]) -> tuple[str, ...]:
     derived = [rank for rank, of_rank in partials.items() if of_rank.is_derived]
     without = [rank for rank, of_rank in partials.items() if not of_rank.names]
     sentences = (
-        (derived, f"GPU annotations of {_ranks(derived)} are derived from launches: the profiler recorded none"),
-        (without, f"{_ranks(without)} has no user annotations: mark parts with torch.profiler.record_function"),
+        (
+            derived,
+            f"{ranks_text(derived)}: GPU annotations are derived from launches, because the profiler recorded none",
+        ),
+        (without, f"{ranks_text(without)}: no user annotations; mark parts with torch.profiler.record_function"),
     )
     return tuple(sentence for ranks, sentence in sentences if ranks)
-
-
-def _ranks(ranks: list[int]) -> str:
-    named = ", ".join(map(str, ranks[:_MOST_LISTED])) + (", …" if len(ranks) > _MOST_LISTED else "")
-    return f"rank {named}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+_MOST_RANGES = 8
+
 
 def joined_findings(of_ranks: Mapping[int, Iterable[str]]) -> tuple[str, ...]:
     """Return each different sentence once, with its ranks before it: `rank 3: …`, `ranks 0-5, 7: …`."""
@@ -15,12 +17,13 @@ def joined_findings(of_ranks: Mapping[int, Iterable[str]]) -> tuple[str, ...]:
 
 
 def ranks_text(ranks: list[int]) -> str:
-    """Write ranks as the command line accepts them, with ranges."""
+    """Write ranks as the command line accepts them, with ranges: `ranks 0-3, 7`; of many ranges, the first few."""
     spans: list[list[int]] = []
     for rank in ranks:
         if spans and rank == spans[-1][-1] + 1:
             spans[-1][1:] = [rank]
         else:
             spans.append([rank])
-    listed = ", ".join("-".join(map(str, span)) for span in spans)
+    listed = ", ".join("-".join(map(str, span)) for span in spans[:_MOST_RANGES])
+    listed += ", …" if len(spans) > _MOST_RANGES else ""
     return f"rank {listed}" if len(ranks) == 1 else f"ranks {listed}"
