@@ -1,4 +1,4 @@
-"""How much time the intervals of each group cover."""
+"""`covered_by_group` adds up the time that the intervals of each group cover."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ intervals = st.tuples(st.one_of(st.none(), st.integers(0, 2)), st.integers(0, 20
 
 @given(st.lists(intervals, max_size=12))
 def test_each_group_covers_its_own_nanoseconds_once(rows: list[tuple[int | None, int, int]]) -> None:
-    """The oracle counts nanoseconds one by one; null is a group like any other."""
+    """The covered length of each group equals the nanoseconds counted one by one; null is a group like any other."""
     placed = [(key, start, start + length) for key, start, length in rows]
     table = pl.DataFrame(placed, SCHEMA, orient="row")
 
@@ -25,8 +25,8 @@ def test_each_group_covers_its_own_nanoseconds_once(rows: list[tuple[int | None,
     assert covered_ns == {key: len(covered((start, end) for own, start, end in placed if own == key)) for key in keys}
 
 
-def test_ends_and_names_can_be_chosen() -> None:
-    """The caller names the columns."""
+def test_columns_can_be_chosen() -> None:
+    """The caller names the columns with the starts, the ends and the result."""
     table = pl.DataFrame({"a": [1, 1], "b": [2, 2], "from": [0, 5], "to": [8, 10]})
     covered_ns = covered_by_group(table, ["a", "b"], start="from", end="to", name="busy_ns")
     assert covered_ns.to_dicts() == [{"a": 1, "b": 2, "busy_ns": 10}]

@@ -1,4 +1,4 @@
-"""The shortest interval that covers each time."""
+"""`innermost` returns the shortest interval that covers each time."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def shortest(pairs, moment):
 
 
 def test_the_inner_of_two_nested_intervals_wins_while_it_lasts() -> None:
-    """0..10 around 3..5: the inner one from 3, the outer one again from 5."""
+    """Of 0..10 and 3..5, the outer interval owns 0..3 and 5..10, the inner one 3..5."""
     owners = innermost(*arrays([(0, 10), (3, 5)]))
     assert owners.at(np.array([-1, 0, 2, 3, 4, 5, 9, 10])).tolist() == [-1, 0, 0, 1, 1, 0, 0, -1]
     assert owners.lengths(2).tolist() == [8, 2]
 
 
 def test_no_interval_covers_nothing() -> None:
-    """Without intervals there is no owner."""
+    """Without intervals, no time has an owner."""
     owners = innermost(*arrays([]))
     assert owners.at(np.array([1, 2])).tolist() == [NO_OWNER, NO_OWNER]
     assert owners.lengths(0).tolist() == []
@@ -41,7 +41,9 @@ def test_no_interval_covers_nothing() -> None:
 
 @given(pairs_of_moments)
 def test_the_owner_is_the_shortest_covering_interval(pairs) -> None:
-    """Of equally short ones, the last; nested, overlapping, empty or negative intervals, compared time by time."""
+    """The last of the shortest covering intervals owns a time, also if intervals overlap, are empty or end before they
+    start.
+    """
     moments = np.arange(-25, 40)
     owners = innermost(*arrays(pairs))
     expected = [shortest(pairs, moment) for moment in moments]
@@ -50,7 +52,7 @@ def test_the_owner_is_the_shortest_covering_interval(pairs) -> None:
 
 
 def test_deep_nesting_does_not_take_quadratic_time() -> None:
-    """50,000 nested intervals, and as many side by side: comparing all pairs would exceed the time limit of a test."""
+    """With 50,000 nested or adjacent intervals, comparing all pairs would exceed the time limit of a test."""
     depth = np.arange(50_000)
     nested = innermost(depth, 200_000 - depth).lengths(50_000)
     beside = innermost(depth * 2, depth * 2 + 1).lengths(50_000)

@@ -1,4 +1,4 @@
-"""Half-open intervals, compared with sets of whole nanoseconds."""
+"""Functions of half-open intervals return the same as sets of whole nanoseconds."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_union_covers_the_same_nanoseconds(pairs: Pairs) -> None:
 
 @given(pairs_of_moments)
 def test_union_is_disjoint_ordered_and_has_no_empty_interval(pairs: Pairs) -> None:
-    """At least one nanosecond separates two merged intervals; touching ones are merged."""
+    """`union` merges touching intervals, so at least one nanosecond separates any two merged ones."""
     merged = pairs_in(union(*arrays(pairs)))
 
     assert all(start < end for start, end in merged)
@@ -59,7 +59,7 @@ def test_union_is_disjoint_ordered_and_has_no_empty_interval(pairs: Pairs) -> No
 
 @given(pairs_of_moments)
 def test_union_of_a_union_is_itself(pairs: Pairs) -> None:
-    """Merging twice changes nothing."""
+    """Merging intervals a second time changes nothing."""
     once = union(*arrays(pairs))
 
     assert pairs_in(union(*once)) == pairs_in(once)
@@ -67,7 +67,7 @@ def test_union_of_a_union_is_itself(pairs: Pairs) -> None:
 
 @given(pairs_of_moments, st.lists(st.integers(-50, 50)))
 def test_a_time_belongs_to_the_interval_that_began_last(pairs: Pairs, moments: list[int]) -> None:
-    """The oracle checks each interval; of those that begin together, the last row counts."""
+    """A time whose last-begun interval has ended has none; of intervals that begin together, the last row counts."""
     rising = sorted(pairs, key=lambda pair: pair[0])
     rows = holding(arrays(rising), np.array(moments, np.int64)).tolist()
 
@@ -78,12 +78,12 @@ def test_a_time_belongs_to_the_interval_that_began_last(pairs: Pairs, moments: l
 
 
 def test_touching_intervals_join_and_empty_ones_vanish() -> None:
-    """[0, 4) and [4, 6) become one; [9, 9) and [8, 2) cover nothing."""
+    """[0, 4) and [4, 6) become [0, 6); the empty [9, 9) and the reversed [8, 2) disappear."""
     assert pairs_in(union(*arrays([(4, 6), (9, 9), (0, 4), (8, 2)]))) == [(0, 6)]
 
 
 def test_no_intervals_cover_nothing() -> None:
-    """All functions return nothing or 0 for an empty set."""
+    """For no intervals, every function returns 0 or an empty array."""
     nothing = arrays([])
 
     assert pairs_in(union(*nothing)) == []
@@ -101,7 +101,7 @@ def test_covered_length_counts_each_nanosecond_once(pairs: Pairs) -> None:
 
 @given(pairs_of_moments, pairs_of_moments)
 def test_intersection_counts_what_both_cover(first: Pairs, second: Pairs) -> None:
-    """The length of the intersection is the number of nanoseconds in both sets, whichever comes first."""
+    """The length of the intersection is the number of nanoseconds in both sets, in either order of the arguments."""
     expected = len(covered(first) & covered(second))
 
     assert intersection_length(arrays(first), arrays(second)) == expected
@@ -109,14 +109,14 @@ def test_intersection_counts_what_both_cover(first: Pairs, second: Pairs) -> Non
 
 
 @given(pairs_of_moments)
-def test_gaps_are_the_holes_of_the_union(pairs: Pairs) -> None:
+def test_gaps_are_the_uncovered_nanoseconds(pairs: Pairs) -> None:
     """Gaps cover exactly the free nanoseconds between the first start and the last end."""
     assert covered(pairs_in(gaps(*arrays(pairs)))) == holes(pairs)
 
 
 @given(st.lists(pairs_of_moments, max_size=4))
 def test_a_gap_begins_at_the_latest_earlier_end_of_its_group(groups: list[Pairs]) -> None:
-    """Groups are independent, and an interval inside a longer one does not end a gap."""
+    """Each group has its own gaps, and an interval inside a longer one does not end a gap."""
     ordered = [sorted(group) for group in groups]
     rows = [pair for group in ordered for pair in group]
     group_starts = np.cumsum([0, *map(len, ordered)])[:-1]
@@ -138,14 +138,14 @@ def test_states_split_the_time_between_first_start_and_last_end(classes: list[Pa
 
 
 def test_states_of_two_classes() -> None:
-    """A runs 0..10 and 20..30, B 5..15: 5 + 10 ns A alone, 5 both, 5 B alone, 5 neither."""
+    """With A at 0..10 and 20..30 and B at 5..15, neither runs for 5 ns, A alone for 15, B alone for 5, both for 5."""
     durations = states([arrays([(0, 10), (20, 30)]), arrays([(5, 15)])])
 
     assert durations.tolist() == [5, 15, 5, 5]
 
 
 def test_lengths_stay_exact_at_epoch_nanoseconds() -> None:
-    """At 1.7e18 a float would be off by up to 128 ns; the sum of a million 1 ns pieces is a million."""
+    """At 1.7e18 ns a float is off by up to 128 ns, but a million intervals of 1 ns cover exactly a million."""
     starts = np.arange(1_000_000, dtype=np.int64) * 3 + 1_725_000_000_000_000_000
 
     assert covered_length(starts, starts + 1) == 1_000_000
@@ -159,7 +159,7 @@ def test_concatenated_keeps_every_interval() -> None:
 
 @pytest.mark.parametrize("function", [covered_length, gaps, lambda *pair: states([pair, pair, pair, pair])])
 def test_a_million_intervals_do_not_take_quadratic_time(function: object) -> None:
-    """A rank often has a million kernels; quadratic time would exceed the time limit of a test."""
+    """With a million intervals, as many as a rank has kernels, quadratic time would exceed the time limit of a test."""
     random = np.random.default_rng(0)
     starts = random.integers(0, 10**12, 1_000_000)
     ends = starts + random.integers(0, 10**6, 1_000_000)
@@ -170,7 +170,7 @@ def test_a_million_intervals_do_not_take_quadratic_time(function: object) -> Non
 
 @given(pairs_of_moments)
 def test_covered_time_before_each_time(pairs: Pairs) -> None:
-    """The oracle counts nanoseconds; the difference of two results is the covered time between them."""
+    """`covered_before` returns as many nanoseconds as an oracle that counts them one by one."""
     moments = np.arange(-45, 60)
     expected = [sum(moment < limit for moment in covered(pairs)) for limit in moments.tolist()]
 

@@ -1,4 +1,4 @@
-"""Lanes in which no interval covers another."""
+"""`lanes` puts intervals into lanes in which no interval covers another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INTERVALS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integer
 
 
 def drawn(intervals: list[Interval]) -> tuple[list[Interval], list[int]]:
-    """Return intervals (group, start, length) in the order of drawing, and their lanes."""
+    """Return intervals (group, start, length) in drawing order, and the lane of each."""
     group, start, length = np.array(intervals, np.int64).reshape(-1, 3).T
     order, lane = lanes(group, start, start + length)
     return [intervals[row] for row in order], lane.tolist()
@@ -22,12 +22,12 @@ def drawn(intervals: list[Interval]) -> tuple[list[Interval], list[int]]:
 
 def most_open(intervals: list[Interval], group: int) -> int:
     """Return the largest number of intervals of a group that are open at the same time."""
-    mine = [(start, start + max(length, 1)) for each, start, length in intervals if each == group]
+    mine = [(start, start + max(length, 1)) for own, start, length in intervals if own == group]
     return max((sum(start <= moment < end for start, end in mine) for moment, _ in mine), default=0)
 
 
 def assert_none_is_covered(intervals: list[Interval], lane: list[int]) -> None:
-    """Whether, within a lane of a group, each interval begins after the previous one has ended."""
+    """Check that, within a lane of a group, each interval begins after the previous one has ended."""
     free_from: dict[tuple[int, int], int] = {}
     for (group, start, length), number in zip(intervals, lane, strict=True):
         assert free_from.get((group, number), start) <= start
@@ -36,19 +36,21 @@ def assert_none_is_covered(intervals: list[Interval], lane: list[int]) -> None:
 
 @given(INTERVALS)
 def test_no_interval_covers_another_and_no_lane_is_wasted(intervals: list[Interval]) -> None:
-    """Intervals are sorted and do not overlap within a lane; a group has as many lanes as intervals open at once."""
+    """Intervals in a lane are sorted and do not overlap; a group has as many lanes as intervals open at once."""
     ordered, lane = drawn(intervals)
 
-    assert ordered == sorted(intervals, key=lambda each: (each[0], each[1], -each[2]))
+    assert ordered == sorted(intervals, key=lambda interval: (interval[0], interval[1], -interval[2]))
     assert_none_is_covered(ordered, lane)
     for group in range(3):
-        used = {number for (each, _, _), number in zip(ordered, lane, strict=True) if each == group}
+        used = {number for (own, _, _), number in zip(ordered, lane, strict=True) if own == group}
         assert used == set(range(most_open(intervals, group)))
 
 
 @given(INTERVALS)
 def test_distant_times_are_sorted_the_same_way(intervals: list[Interval]) -> None:
-    """If one time is in 1970 and the others are of today, time and group do not fit one 64-bit number."""
+    """One interval before 1970 among today's changes no lane, although group and time then do not fit one 64-bit
+    number.
+    """
     stray = [(0, -(2**61), 5), *((group, start + 2**60, length) for group, start, length in intervals)]
     ordered, lane = drawn(intervals)
 
@@ -56,8 +58,8 @@ def test_distant_times_are_sorted_the_same_way(intervals: list[Interval]) -> Non
     assert drawn(stray) == ([stray[0], *later], [0, *lane])
 
 
-def test_nested_intervals_are_drawn_below() -> None:
-    """A call in an operator in a step: lanes 0, 1, 2; the next operator is back in lane 1."""
+def test_nested_intervals_get_lower_lanes() -> None:
+    """A step, its operator and the operator's call get lanes 0, 1 and 2; the next operator gets lane 1 again."""
     _, lane = drawn([(0, 0, 100), (0, 10, 50), (0, 20, 5), (0, 70, 10)])
 
     assert lane == [0, 1, 2, 1]
@@ -71,7 +73,7 @@ def test_a_chain_of_overlaps_takes_two_lanes() -> None:
 
 
 def test_overlaps_beyond_the_limit_are_not_drawn(monkeypatch) -> None:
-    """0..10, 5..15, 12..30, 13..30: the last would need a third lane, but only two are allowed."""
+    """With two lanes allowed, 13..30 is not drawn, because 12..30 and 5..15 occupy both."""
     monkeypatch.setattr(module, "MOST_ROUNDS", 2)
     _, lane = drawn([(0, 0, 10), (0, 5, 10), (0, 12, 18), (0, 13, 17)])
 

@@ -1,4 +1,4 @@
-"""Longest paths, compared with a search of all paths."""
+"""Longest paths through a graph equal those of a search that tries all paths."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def numbers(*values: int) -> np.ndarray:
 
 
 def test_the_longest_path_decides() -> None:
-    """0 → 1 → 3 takes 1 + 1, 0 → 2 → 3 takes 5 + 2."""
+    """Node 3 is reached at 7 by 0 → 2 → 3 (5 + 2), not at 2 by 0 → 1 → 3 (1 + 1)."""
     assert earliest_times(DIAMOND, numbers(1, 5, 1, 2)).tolist() == [0, 1, 5, 7]
     assert slacks(DIAMOND, numbers(0, 0, 5, 0)).tolist() == [0, 5, 0, 0]
 
 
 def test_the_first_of_the_latest_arrivals_binds() -> None:
-    """Node 3 is reached at 4 by edges 2 and 3."""
+    """Edges 2 and 3 both reach node 3 at time 4, and the first of the two binds it."""
     binding = binding_edges(DIAMOND, numbers(1, 1, 4, 4))
 
     assert binding.tolist() == [NO_EDGE, 0, 1, 2]
@@ -41,7 +41,7 @@ def test_the_first_of_the_latest_arrivals_binds() -> None:
 
 
 def test_a_cycle_is_an_error() -> None:
-    """1 precedes 2, and 2 precedes 1."""
+    """A graph in which 1 precedes 2 and 2 precedes 1 raises a ValueError that names the cycle."""
     circle = edges_of(3, [(0, 1), (1, 2), (2, 1)])
 
     assert has_cycle(circle)
@@ -54,7 +54,7 @@ def test_a_cycle_is_an_error() -> None:
 
 
 def test_edges_that_do_not_fit_are_errors() -> None:
-    """A node does not exist, or there are too few weights."""
+    """An edge to a missing node, and fewer weights than edges, each raise a ValueError."""
     with pytest.raises(ValueError, match="node 7"):
         has_cycle(edges_of(2, [(0, 7)]))
     with pytest.raises(ValueError, match="differ in length"):
@@ -74,7 +74,7 @@ def weighted_graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]], list[i
 
 @given(weighted_graphs())
 def test_times_and_slacks_equal_those_of_a_full_search(graph: tuple[int, list[tuple[int, int]], list[int]]) -> None:
-    """The native passes visit each edge once; the oracles here try every path."""
+    """The native functions, which visit each edge once, return the same as oracles that try every path."""
     count, pairs, weights = graph
     known = list(zip(pairs, weights, strict=True))
 

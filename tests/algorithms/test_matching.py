@@ -1,4 +1,4 @@
-"""Which row has the same key."""
+"""`only_matches` returns the row with the same key, if there is exactly one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ keys = st.lists(st.integers(-4, 4).map(lambda key: key * 10**15) | st.integers(-
 
 
 @given(keys, keys)
-def test_only_matches_equal_those_of_a_count(offered: list[int], wanted: list[int]) -> None:
-    """Keys may be close together or far apart."""
+def test_a_key_matches_if_exactly_one_row_has_it(offered: list[int], wanted: list[int]) -> None:
+    """Keys that occur once, never or several times are recognised, whether keys are close together or far apart."""
     rows = only_matches(np.array(offered, np.int64), np.array(wanted, np.int64)).tolist()
 
     assert rows == [_only_row(offered, key) for key in wanted]

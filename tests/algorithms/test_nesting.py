@@ -1,4 +1,4 @@
-"""Nesting of intervals."""
+"""`nesting` returns the parent and depth of each interval."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_nesting_agrees_with_its_definition(intervals):
 
 @given(INTERVALS)
 def test_a_parent_contains_its_children(intervals):
-    """Every parent is in the same group, begins no later and ends no earlier."""
+    """Each parent is in the same group as its child, begins no later and ends no earlier."""
     for (group, start, length), parent in zip(intervals, of(*intervals).parent.tolist(), strict=True):
         if parent != NO_PARENT:
             around = intervals[parent]
@@ -50,7 +50,7 @@ def test_a_parent_contains_its_children(intervals):
 
 
 def test_an_interval_that_outlives_the_one_it_began_in_is_its_sibling():
-    """0..20 around 2..10; 8..15 begins in 2..10 and ends later, so both have the same parent."""
+    """In 0..20, the interval 8..15 begins inside 2..10 and outlives it, so both are children of 0..20."""
     result = of((0, 0, 20), (0, 2, 8), (0, 8, 7), (0, 9, 3))
 
     assert result.parent.tolist() == [NO_PARENT, 0, 0, 2]
@@ -64,7 +64,7 @@ def test_of_equal_intervals_the_earlier_row_is_the_outer_one():
 
 
 def test_columns_have_equal_lengths_and_parents_exist():
-    """Two groups, two starts and one end are an error; so is a parent that does not exist."""
+    """Two starts with one end, and a parent row that does not exist, each raise a ValueError."""
     with pytest.raises(ValueError, match="differ in length"):
         nesting(np.array([0, 0]), np.array([1, 2]), np.array([3]))
     with pytest.raises(ValueError, match="row 7"):
@@ -73,25 +73,27 @@ def test_columns_have_equal_lengths_and_parents_exist():
 
 @given(INTERVALS)
 def test_in_order_each_interval_follows_all_around_it(intervals):
-    """The order is by group, start, the longest first, and row."""
+    """`nesting_order` sorts by group, start, descending length and row."""
     group, start, length = np.array(intervals, np.int64).reshape(-1, 3).T
     order = nesting_order(group, start, start + length).tolist()
     assert order == sorted(range(len(intervals)), key=lambda row: (group[row], start[row], -length[row], row))
 
 
-def test_columns_may_have_gaps_between_their_values():
-    """Strided arrays, and groups of another type, nest like copies of them."""
+def test_strided_arrays_nest_like_contiguous_ones():
+    """Strided arrays, and groups of another integer type, give the same parents as contiguous copies."""
     group, start, end = np.zeros(6, np.int16)[::2], np.arange(6)[::2], np.arange(20, 14, -1)[::2]
     assert nesting(group, start, end).parent.tolist() == [NO_PARENT, 0, 1]
 
 
-def test_no_intervals():
-    """The result is empty."""
+def test_no_intervals_give_empty_columns():
+    """Nesting no intervals returns three empty columns."""
     assert [column.tolist() for column in of()] == [[], [], []]
 
 
 def test_climbing_stops_at_the_wanted_rows():
-    """In the chain 0 > 1 > 2 > 3 with 0 and 2 wanted, the nearest above 3 is 2, the furthest 0; 0 has none."""
+    """In the chain 0 > 1 > 2 > 3 with 0 and 2 wanted, row 2 is the nearest above 3 and row 0 the furthest; 0 has
+    neither.
+    """
     parent, wanted = np.array([NO_PARENT, 0, 1, 2]), np.array([True, False, True, False])
     rows = np.array([3, 2, 1, 0])
 
@@ -102,7 +104,7 @@ def test_climbing_stops_at_the_wanted_rows():
 
 @given(INTERVALS)
 def test_sums_of_subtrees_count_each_row_for_all_its_ancestors(intervals):
-    """The sum of a row is its own value and those of its descendants, in any order of the rows."""
+    """A row's sum is its own value plus those of its descendants, also if parents come after children."""
     parent = of(*intervals).parent
     values = np.arange(1, len(parent) + 1)
 
@@ -117,7 +119,7 @@ def test_sums_of_subtrees_count_each_row_for_all_its_ancestors(intervals):
 
 @given(INTERVALS, st.data())
 def test_paths_are_equal_if_the_keys_of_all_ancestors_are(intervals, data):
-    """Two rows have the same number exactly if the keys from them to the root are the same."""
+    """Two rows get the same path number exactly if their keys are the same all the way to the root."""
     parent = of(*intervals).parent
     keys = [data.draw(st.integers(0, 2)) for _ in intervals]
 
@@ -134,8 +136,10 @@ def test_paths_are_equal_if_the_keys_of_all_ancestors_are(intervals, data):
     assert len(set(numbers)) == len(set(paths))
 
 
-def test_a_wanted_row_precedes_its_ancestors():
-    """0..20 around 2..10 around 3..5, the first two wanted: a row itself, the nearest ancestor, none for no row."""
+def test_a_wanted_row_counts_before_its_ancestors():
+    """In the chain 0 > 1 > 2 with 0 and 1 wanted, rows 0 and 1 return themselves, row 2 returns 1, and no row returns
+    none.
+    """
     parent = of((0, 0, 20), (0, 2, 8), (0, 3, 2)).parent
     wanted = np.array([True, True, False])
 

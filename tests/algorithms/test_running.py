@@ -1,4 +1,4 @@
-"""Integrals of running intervals, compared with a sum over every nanosecond."""
+"""`weight_before` integrates the weights of running intervals, like a sum over every nanosecond."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ weighted = st.lists(
 
 
 def integral(rows: list[tuple[int, int, float]], moment: int, most: float) -> float:
-    """Sum the weights of the intervals that run in each nanosecond before the time."""
+    """Sum, over the nanoseconds before `moment`, the weights of the running intervals, limited to `most`."""
     return sum(
         min(most, sum(weight for start, length, weight in rows if start <= time < start + length))
         for time in range(-20, moment)
@@ -26,7 +26,7 @@ def integral(rows: list[tuple[int, int, float]], moment: int, most: float) -> fl
 
 @given(weighted, st.sampled_from([1.0, math.inf]))
 def test_the_integral_counts_the_intervals_of_each_nanosecond(rows: list[tuple[int, int, float]], most: float) -> None:
-    """The weights of overlapping intervals add up to the limit."""
+    """In each nanosecond, the weights of overlapping intervals add up, but only to the limit."""
     starts, lengths = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))
     weights = np.array([row[2] for row in rows], np.float64)
     moments = np.arange(-20, 32)
@@ -38,7 +38,7 @@ def test_the_integral_counts_the_intervals_of_each_nanosecond(rows: list[tuple[i
 
 @given(weighted, weighted)
 def test_nothing_counts_outside(rows: list[tuple[int, int, float]], others: list[tuple[int, int, float]]) -> None:
-    """A nanosecond inside any of the other intervals adds nothing."""
+    """A nanosecond inside one of the `outside` intervals adds nothing to the integral."""
     starts, lengths = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))
     outside, their_lengths = (np.array([row[place] for row in others], np.int64) for place in (0, 1))
     weights = np.array([row[2] for row in rows], np.float64)
@@ -57,7 +57,7 @@ def test_nothing_counts_outside(rows: list[tuple[int, int, float]], others: list
 
 
 def test_times_of_today_are_exact() -> None:
-    """Nanoseconds since 1970 do not fit a double; differences do."""
+    """The integral is exact for nanoseconds since 1970, which do not fit a double."""
     now = 1_700_000_000_000_000_001
     starts = np.array([now, now + 3])
 

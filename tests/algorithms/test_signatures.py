@@ -1,4 +1,4 @@
-"""Parsing function names, as written by demanglers and as mangled by compilers."""
+"""`signature` parses function names, both demangled and mangled."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ GEMM = (
     ],
 )
 def test_a_signature_is_read_by_its_grammar(name: str, read: Signature | None) -> None:
-    """Return types, unnamed scopes, comparisons in arguments, lambdas, operators, clones; other texts return None."""
+    """Return types, unnamed scopes, lambdas, operators and clones are parsed; a text that is not a signature returns
+    None.
+    """
     assert signature(name) == read
 
 
@@ -103,7 +105,7 @@ def test_a_signature_is_read_by_its_grammar(name: str, read: Signature | None) -
     ],
 )
 def test_the_function_name_alone(name: str, function: str) -> None:
-    """It has no return type, template or call arguments; for an unsupported mangling, it is the nested name."""
+    """`function_name` drops return type and arguments; an unsupported mangling returns its nested name."""
     assert function_name(name) == function
 
 
@@ -132,7 +134,7 @@ def test_the_function_name_alone(name: str, function: str) -> None:
     ],
 )
 def test_hostile_names_take_bounded_time(name: str) -> None:
-    """Names come from the traced program: deep nesting, missing brackets, 100 MB; the results also stay short."""
+    """Deep nesting, missing brackets and 100 MB of text take less than a second, and the results stay short."""
     began = time.process_time()
     read, function = signature(name), function_name(name)
     assert time.process_time() - began < 1
@@ -142,8 +144,8 @@ def test_hostile_names_take_bounded_time(name: str) -> None:
 @given(st.text(alphabet="ab<>(){}[]:,*& #~operator1_Z", max_size=200))
 @example("operator")
 @example("a::operator() const")
-def test_every_text_has_an_answer(name: str) -> None:
-    """Every text is a signature with a name, or returns None."""
+def test_any_text_is_parsed_without_an_error(name: str) -> None:
+    """`signature` returns a signature with a name, or None."""
     read = signature(name)
     assert read is None or read.name
     assert isinstance(function_name(name), str)

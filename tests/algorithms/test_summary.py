@@ -1,4 +1,4 @@
-"""Statistics by group, compared with the textbook formulas."""
+"""Statistics by group equal the textbook formulas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def frame(pairs: list[tuple[int, int]]) -> pl.DataFrame:
 
 @given(rows)
 def test_every_statistic_agrees_with_its_definition(pairs: list[tuple[int, int]]) -> None:
-    """Count, sum, mean, sample deviation, extremes and quartiles of each group; groups are in order."""
+    """Count, sum, mean, sample deviation, extremes and quartiles are correct for each group, and groups are sorted."""
     result = summary(frame(pairs), by=["group"], value="value")
 
     groups = sorted({group for group, _ in pairs})
@@ -48,7 +48,7 @@ def test_one_value_has_no_deviation() -> None:
 
 
 def test_no_rows_have_no_groups() -> None:
-    """The result has the columns and no rows."""
+    """Summarising an empty table returns the usual columns and no rows."""
     result = summary(frame([]), by=["group"], value="value")
 
     assert result.columns == ["group", *STATISTICS]
@@ -57,7 +57,7 @@ def test_no_rows_have_no_groups() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-(10**9), 10**9)), max_size=40))
 def test_the_statistics_of_numbers_equal_those_of_groups(pairs: list[tuple[int, int]]) -> None:
-    """Everything except the quartiles; no values have no statistics."""
+    """`summary_by_number` returns the statistics of `summary` except the quartiles, also for no values."""
     numbers, values = (np.array([pair[at] for pair in pairs], kind) for at, kind in ((0, np.uint32), (1, np.int64)))
 
     statistics = summary_by_number(numbers, values)

@@ -1,4 +1,4 @@
-"""Counts and sums by kind and name."""
+"""`sums_by_name` counts events and sums their durations by kind and name."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ rows = st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(-3, 10**17), 
 
 @given(st.lists(rows, max_size=12))
 def test_sums_equal_those_of_polars(rows: list[tuple[int, int, int, int]]) -> None:
-    """They cover all events, and those at marked places; -1 is no place."""
+    """Counts and durations, of all events and of those at marked positions, equal Polars'; -1 means no position."""
     events = pl.DataFrame([row[:3] for row in rows], SCHEMA, orient="row")
-    place, marked = np.array([row[3] for row in rows], np.int64), [False, True, True]
+    position, marked = np.array([row[3] for row in rows], np.int64), [False, True, True]
 
-    sums = sums_by_name(events, place, np.array(marked))
+    sums = sums_by_name(events, position, np.array(marked))
 
     duration_ns, is_marked = pl.col("duration_ns").clip(lower_bound=0), pl.col("is_marked")
     expected = (
-        events.with_columns(pl.Series("is_marked", [number > 0 for number in place.tolist()], pl.Boolean))
+        events.with_columns(pl.Series("is_marked", [number > 0 for number in position.tolist()], pl.Boolean))
         .group_by("kind", "name", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("count"),

@@ -1,4 +1,4 @@
-"""Statistics of values weighted by how long they last."""
+"""`time_weighted` weights each value by how long it lasts."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ def of(rows: list[tuple[int, int, int]]) -> pl.DataFrame:
 
 
 def test_a_value_counts_as_long_as_it_lasts() -> None:
-    """0 for 3 ns and 4 for 1 ns: the mean is 1 and the median 0."""
+    """A queue that is at 0 for 3 ns and at 4 for 1 ns has mean 1 and median 0."""
     assert of([(7, 0, 1), (7, 4, 1), (7, 0, 2)]).rows() == [(7, 4, 1.0, pytest.approx(3**0.5), 0, 0, 0, 0, 4)]
 
 
 def test_values_without_duration_are_ignored() -> None:
-    """A group with only such values is absent."""
+    """A value that lasts 0 ns changes no statistic, and a group with only such values is absent."""
     assert of([(1, 5, 10), (1, 99, 0), (2, 5, 0)])["max"].to_list() == [5]
 
 
 def test_no_values_return_an_empty_table() -> None:
-    """It has the same columns."""
+    """Without rows, the statistics are a table with the usual columns and no rows."""
     assert of([]).columns == ["key", "total", "mean", "std", "min", "p25", "median", "p75", "max"]
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 20)), min_size=1, max_size=12))
 def test_statistics_equal_those_of_every_nanosecond(pairs: list[tuple[int, int]]) -> None:
-    """Repeating each value as often as it lasts returns the same mean, deviation, extremes and quartiles."""
+    """The statistics equal those of a list that repeats each value once per nanosecond."""
     row = of([(0, value, weight) for value, weight in pairs]).row(0, named=True)
-    each = sorted(value for value, weight in pairs for _ in range(weight))
+    values = sorted(value for value, weight in pairs for _ in range(weight))
 
-    assert (row["total"], row["min"], row["max"]) == (len(each), each[0], each[-1])
-    assert row["mean"] == pytest.approx(statistics.fmean(each))
-    assert row["std"] == pytest.approx(statistics.pstdev(each), abs=1e-6)
+    assert (row["total"], row["min"], row["max"]) == (len(values), values[0], values[-1])
+    assert row["mean"] == pytest.approx(statistics.fmean(values))
+    assert row["std"] == pytest.approx(statistics.pstdev(values), abs=1e-6)
     for name, share in (("p25", 0.25), ("median", 0.5), ("p75", 0.75)):
-        assert row[name] == each[max(0, -(-share * len(each) // 1).__int__() - 1)]
+        assert row[name] == values[max(0, -(-share * len(values) // 1).__int__() - 1)]

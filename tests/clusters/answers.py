@@ -38,7 +38,7 @@ def everything(rank_trace: RankTrace, *, mark: Path, deadly_rank: int) -> npt.ND
 
 @contextmanager
 def engine(name: str) -> Iterator[Executor]:
-    """Create the executor as the documentation says; a tcp:// address is a Dask scheduler."""
+    """Create the executor of an engine as the documentation says; a tcp:// address means a Dask scheduler."""
     if name == "none":
         yield IN_PROCESS
     elif name == "processes":
@@ -48,19 +48,19 @@ def engine(name: str) -> Iterator[Executor]:
         with RayExecutor("local", num_cpus=2, include_dashboard=False, object_store_memory=80 << 20) as executor:
             yield executor
     elif name == "mpi":
-        from mpi4py.futures import MPIPoolExecutor  # noqa: PLC0415 -- it starts MPI
+        from mpi4py.futures import MPIPoolExecutor  # noqa: PLC0415 -- importing mpi4py starts MPI
 
         with MPIPoolExecutor() as executor:
             yield executor
     else:
-        from distributed import Client  # noqa: PLC0415 -- may be missing
+        from distributed import Client  # noqa: PLC0415 -- distributed may not be installed
 
         with Client(name) as client:
             yield client.get_executor()
 
 
 def main(engine_name: str, source: str, folder: str, mark: str = "") -> None:
-    """Write the result of every analysis."""
+    """Write the tables and findings of every analysis to a folder."""
     trace = open_trace(source)
     if mark:
         trace = trace.where(partial(everything, mark=Path(mark), deadly_rank=max(trace.ranks)))

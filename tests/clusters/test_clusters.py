@@ -25,7 +25,7 @@ from holotrace.testing.synthetic import write_job
 
 pytestmark = [
     pytest.mark.clusters,
-    pytest.mark.timeout(300),  # Ray alone takes long to start on a machine that is busy
+    pytest.mark.timeout(300),  # Ray starts slowly on a busy machine
     pytest.mark.skipif(os.name == "nt", reason="workers are killed by signals"),
 ]
 
@@ -35,7 +35,7 @@ BESIDE_PYTHON = Path(sys.executable).parent
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A folder for the job, the cache, and what the engines answer."""
+    """Return a folder with a small job; the cache and the engines' results go there too."""
     path = tmp_path_factory.mktemp("clusters")
     write_job(path / "job", ranks=3, steps=2, layers=2)
     return path
@@ -43,14 +43,14 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def short_folder() -> Iterator[str]:
-    """A folder for the sockets of Ray, whose paths may have at most 108 bytes."""
+    """Return a folder with a short path: Ray's sockets allow at most 108 bytes."""
     with TemporaryDirectory(prefix="holotrace-", dir="/tmp") as name:
         yield name
 
 
 @pytest.fixture(scope="module")
 def run(folder, short_folder) -> Run:
-    """Run a Python module in a process; return its stdout."""
+    """Return a function that runs a Python module in a process and returns its stdout."""
     environment = {
         **os.environ,
         "HOLOTRACE_CACHE_DIR": str(folder / "cache"),
@@ -70,13 +70,13 @@ def run(folder, short_folder) -> Run:
 
 @pytest.fixture(scope="module")
 def expected(folder, run) -> dict[str, bytes]:
-    """The results without an executor."""
+    """Return the results that the analyses give without an executor."""
     return answers(folder, run, "none")
 
 
 @pytest.fixture(scope="module")
 def dask_scheduler(folder) -> Iterator[str]:
-    """The address of a Dask cluster: a scheduler and two workers, which restart when killed."""
+    """Start a Dask scheduler and two workers, which restart when killed; return the scheduler's address."""
     require("distributed")
     address_file = folder / "scheduler.json"
     common = ("--scheduler-file", str(address_file), "--host", "127.0.0.1", "--no-dashboard")
@@ -94,30 +94,30 @@ def dask_scheduler(folder) -> Iterator[str]:
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "worker killed"])
 def test_dask(folder, run, expected, dask_scheduler, is_killed) -> None:
-    """Two workers over TCP."""
+    """Two Dask workers over TCP give the same bytes as no executor, also if one is killed."""
     assert answers(folder, run, dask_scheduler, is_killed=is_killed) == expected
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "worker killed"])
 def test_ray(folder, run, expected, is_killed) -> None:
-    """The test starts a cluster with two workers."""
+    """Ray with two CPUs gives the same bytes as no executor, also if a worker is killed."""
     require("ray")
     assert answers(folder, run, "ray", is_killed=is_killed) == expected
 
 
 def test_mpi(folder, run, expected) -> None:
-    """The job has two MPI ranks; MPI ends a job that loses one, so none is killed."""
+    """Two MPI ranks give the same bytes as no executor; none is killed, because MPI ends a job that loses a rank."""
     assert answers(folder, run, "mpi", before=mpiexec("2"), runner=("mpi4py.futures", "-m")) == expected
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "worker killed"])
 def test_processes(folder, run, expected, is_killed) -> None:
-    """Two processes of this machine."""
+    """Two local processes give the same bytes as no executor, also if one is killed."""
     assert answers(folder, run, "processes", is_killed=is_killed) == expected
 
 
 def test_commands_work_on_clusters(folder, run, dask_scheduler) -> None:
-    """`--dask` and `--mpi` do not change the output, which has every table of every analysis."""
+    """`--dask` and `--mpi` do not change what `summary --json` prints."""
     command = ("holotrace", "summary", folder / "job", "--json")
     printed = run(*command)
     assert len(json.loads(printed)["analyses"]) == len(ANALYSES)
@@ -126,7 +126,7 @@ def test_commands_work_on_clusters(folder, run, dask_scheduler) -> None:
 
 
 def test_an_unreachable_scheduler_is_a_one_line_error(folder) -> None:
-    """The line has the option and the reason."""
+    """The error line quotes `--dask` with its address and says that no scheduler answers there."""
     require("distributed")
     command = [sys.executable, "-m", "holotrace", "summary", folder / "job", "--dask", "tcp://127.0.0.1:9"]
     done = subprocess.run(command, capture_output=True, check=False, text=True)  # noqa: S603
@@ -136,7 +136,7 @@ def test_an_unreachable_scheduler_is_a_one_line_error(folder) -> None:
 
 
 def test_mpi_without_another_process_is_a_one_line_error(folder) -> None:
-    """The line says options to start the job."""
+    """`--mpi` without a second MPI process says to start with mpiexec."""
     require("mpi4py")
     command = [sys.executable, "-m", "holotrace", "summary", folder / "job", "--mpi"]
     done = subprocess.run(command, capture_output=True, check=False, text=True)  # noqa: S603
@@ -145,7 +145,7 @@ def test_mpi_without_another_process_is_a_one_line_error(folder) -> None:
 
 
 def test_a_lost_worker_is_a_worker_lost_error() -> None:
-    """The message includes the engine's; an error of the call itself is raised unchanged."""
+    """A worker that Dask lost raises WorkerLostError with Dask's message; the call's own errors stay unchanged."""
     distributed = pytest.importorskip("distributed")
     executor = DaskExecutor(SimpleNamespace(get_executor=lambda: IN_PROCESS))
     error = executor.submit(
@@ -157,7 +157,7 @@ def test_a_lost_worker_is_a_worker_lost_error() -> None:
 
 
 def raise_(error: Exception) -> None:
-    """Raise it."""
+    """Raise the given error, in a worker."""
     raise error
 
 
@@ -200,7 +200,7 @@ def start(folder: Path, *command: str) -> subprocess.Popen[bytes]:
         "POLARS_MAX_THREADS": "1",
     }
     with (folder / "log").open("ab") as log:
-        return subprocess.Popen(  # noqa: S603 -- our own
+        return subprocess.Popen(  # noqa: S603 -- the test chooses the program
             [BESIDE_PYTHON / command[0], *command[1:]],
             cwd=folder,
             env={**environment, "HOLOTRACE_CACHE_DIR": str(folder / "cache")},
@@ -210,7 +210,7 @@ def start(folder: Path, *command: str) -> subprocess.Popen[bytes]:
 
 
 def stop(started: list[subprocess.Popen[bytes]]) -> None:
-    """End programs, the last one first, and wait until they have ended."""
+    """Stop programs, the last started first, and wait until they have ended."""
     for process in reversed(started):
         process.terminate()
         process.wait(60)

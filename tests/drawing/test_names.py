@@ -1,4 +1,4 @@
-"""Kernel names on axes and in hovers."""
+"""Kernel names are shortened for axes and wrapped in hovers."""
 
 from __future__ import annotations
 
@@ -58,23 +58,23 @@ if TYPE_CHECKING:
     ],
 )
 def test_a_signature_keeps_its_name_and_its_template_arguments(name: str, short: str) -> None:
-    """Return type, namespaces and parameters are removed; other names stay."""
+    """The short name drops return type, namespaces and parameters; a name that is not a signature stays."""
     assert short_name(name) == short
 
 
 def test_a_generated_name_is_cut_in_the_middle() -> None:
-    """Generated kernels differ at the end of their names, so both ends stay."""
+    """Generated kernels differ at the end of their names, so the short name keeps both ends."""
     assert short_name("triton_poi_fused_" + "add_mul_" * 30 + "35", 30) == "triton_poi_fused_ad…add_mul_35"
 
 
 def test_a_template_is_cut_at_its_end() -> None:
-    """The beginning of a template says what it computes."""
+    """A long template keeps its beginning, which says what it computes."""
     assert short_name("kernel<" + "float, " * 30 + "int>", 20) == "kernel<float, float…"
 
 
 @given(st.text(max_size=300))
 def test_a_short_name_is_never_too_long(name: str) -> None:
-    """Any name fits the axis."""
+    """The short name of any text has at most LABEL_LENGTH characters."""
     assert len(short_name(name)) <= LABEL_LENGTH
 
 
@@ -110,19 +110,19 @@ _DEVICE_KERNEL = (
     ],
 )
 def test_short_names_of_one_table_differ(names: list[str], short: list[str]) -> None:
-    """Names that would look alike show where they differ or, if that does not fit, a number."""
+    """Similar names show the parts that differ or, if these do not fit, a number."""
     assert [short_names(names)[name] for name in names] == short
 
 
 def test_the_same_kernels_have_the_same_short_names_in_any_order() -> None:
-    """A figure and the table next to it may sort the same kernels differently."""
+    """A figure and its table may sort the same kernels differently and still show the same short names."""
     names = [f"{'x' * 100}{number}{'y' * 100}" for number in range(9)]
     assert short_names(names) == short_names(names[::-1])
 
 
 @given(st.lists(st.text(alphabet="ab<>(), :_\x00é", max_size=120), max_size=12))
 def test_no_two_names_share_a_short_one(names: list[str]) -> None:
-    """This holds for any names, and none exceeds the length."""
+    """Any set of names gets distinct short names of at most 20 characters."""
     short = short_names(names, 20)
     assert short.keys() == set(names)
     assert len(set(short.values())) == len(short)
@@ -130,14 +130,16 @@ def test_no_two_names_share_a_short_one(names: list[str]) -> None:
 
 
 def test_many_names_that_look_alike_are_numbered() -> None:
-    """Comparing them piece by piece would take time and memory proportional to all their characters."""
+    """Beyond MOST_COMPARED names, similar ones get numbers, because comparing their parts takes too much time and
+    memory.
+    """
     names = [f"kernel<{'int, ' * 50}{number:04}>(int)" for number in range(MOST_COMPARED + 1)]
     first = f"kernel<{'int, ' * 14}in…"
     assert list(short_names(names).values())[:3] == [first, f"{first[:77]} #2", f"{first[:77]} #3"]
 
 
 def test_a_name_of_100_megabytes_is_shortened_at_once() -> None:
-    """Only its beginning is read."""
+    """Shortening a name of 100 MB takes less than a second, because only its beginning is read."""
     began = time.process_time()
     assert len(short_name("f<" + "int, " * 20_000_000)) <= LABEL_LENGTH
     assert time.process_time() - began < 1
@@ -145,7 +147,7 @@ def test_a_name_of_100_megabytes_is_shortened_at_once() -> None:
 
 @pytest.mark.parametrize("folder", ["inference", "models", "ns_resolution", "amd_mi250"])
 def test_names_of_real_kernels_become_short_ones(real_traces: Path, folder: str) -> None:
-    """All begin with a letter, and all short names and labels are distinct."""
+    """The kernels of real traces get distinct short names and labels, which begin with a letter or underscore."""
     names = set[str]().union(*map(_kernel_names, (real_traces / folder).rglob("*.json.gz")))
     assert names
     short = short_names(names)
@@ -160,7 +162,7 @@ def _kernel_names(path: Path) -> set[str]:
 
 @given(st.text())
 def test_labels_hold_no_markup(text: str) -> None:
-    """Plotly finds no tag, entity or TeX, and every printable character stays visible."""
+    """A label contains no tag, entity or TeX that Plotly would interpret, and shows every printable character."""
     label = label_text(text)
     assert not set("<>$") & set(label)
     assert html.unescape(label) == printable(text)
@@ -168,22 +170,22 @@ def test_labels_hold_no_markup(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["\x1b[31mred", "a\nb", "left\u202eright", "bell\x07"])
 def test_control_characters_are_replaced(text: str) -> None:
-    """A name on a terminal must not control it or reverse the reading order."""
+    """Control characters become visible ones, so a name cannot control a terminal or reverse the reading order."""
     assert printable(text).isprintable()
     assert len(printable(text)) == len(text)
 
 
 def test_a_short_label_is_escaped_after_it_is_cut() -> None:
-    """Otherwise, the cut could split an entity."""
+    """Labels are cut first and escaped afterwards, so the cut never splits an entity."""
     assert short_label("<" * 100).replace("&lt;", "").strip("…") == ""
 
 
 def test_a_hover_holds_the_whole_name_in_lines() -> None:
-    """A long name is wrapped, not cut."""
+    """A hover wraps a name of 500 characters and cuts nothing."""
     name = "<" + "x" * 500 + ">"
     assert hover_text(name).replace("<br>", "") == "&lt;" + "x" * 500 + "&gt;"
 
 
 def test_a_hover_counts_the_characters_beyond_its_limit() -> None:
-    """A name of a megabyte must not be in the page."""
+    """A hover cuts a name at HOVER_LENGTH and says how many characters are missing."""
     assert hover_text("x" * (HOVER_LENGTH + 1_234)).endswith("… and 1,234 more characters")

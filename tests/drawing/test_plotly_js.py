@@ -1,4 +1,4 @@
-"""The plotly.js that a browser loads: a small build, or all of it."""
+"""Pages load a small build of plotly.js, or all of plotly.js if a figure needs it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _another_plotly(monkeypatch):
 
 
 def test_the_small_build_is_the_published_file() -> None:
-    """Its hash and version match, and its licence is included."""
+    """The included file has the published hash and version, and its licence is beside it."""
     content = files("holotrace.drawing.plotly_js").joinpath("plotly-basic.min.js").read_bytes()
     assert hashlib.sha256(content).hexdigest() == SHA256
     assert f"plotly.js (basic - minified) v{VERSION}".encode() in content[:100]
@@ -42,25 +42,25 @@ def test_the_small_build_has_the_major_version_of_plotly() -> None:
 
 
 def test_only_figures_that_need_it_load_all_of_plotly_js() -> None:
-    """Bars need the small build, icicle charts all of plotly.js."""
+    """Bars need only the small build; icicle charts need all of plotly.js."""
     assert plotly_js_for([BARS, {"data": []}]) == (small_plotly_js() or b"").decode()
     assert plotly_js_for([BARS, BOXES]) == get_plotlyjs()
 
 
 @pytest.mark.usefixtures("_another_plotly")
 def test_another_major_version_of_plotly_uses_its_own_plotly_js() -> None:
-    """The small build might not support its figures."""
+    """With plotly 99, pages use plotly's own plotly.js, because the small build might not support its figures."""
     assert small_plotly_js() is None
     assert plotly_js_for([BARS]) == get_plotlyjs()
 
 
 def test_the_trace_types_of_all_figures() -> None:
-    """A figure with a type outside the small build makes pages and reports contain all of plotly.js."""
+    """Only icicle charts need all of plotly.js, which makes a page or report several times larger."""
     assert _traces_in_the_figures() - TYPES == {"icicle"}
 
 
 def _traces_in_the_figures() -> set[str]:
-    """Return each `go.<Trace>` of the sources."""
+    """Return the trace types that the sources use as `go.<Trace>`."""
     package = files("holotrace")
     drawing = [file for file in package.joinpath("drawing").iterdir() if file.name.endswith(".py")]
     figures = [folder.joinpath("figure.py") for folder in package.joinpath("analyses").iterdir() if folder.is_dir()]

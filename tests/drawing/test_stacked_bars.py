@@ -1,4 +1,4 @@
-"""Stacked bars: rows, ticks, units."""
+"""Stacked bars have readable rows, ticks and units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holotrace.drawing.theme import KIND_COLORS
 
 
 def test_rows_name_the_device_only_where_a_rank_has_several() -> None:
-    """With one device per rank, `rank 1` is enough."""
+    """With one device per rank the row is `rank 1`; with several it is `rank 0 · device 1`."""
     one = pl.DataFrame({"rank": [0, 1], "device": [0, 1]})
     several = pl.DataFrame({"rank": [0, 0], "device": [0, 1]})
     assert rows_of(one).keys == ["rank 0", "rank 1"]
@@ -28,7 +28,7 @@ def test_rows_name_the_device_only_where_a_rank_has_several() -> None:
 
 
 def test_rows_name_the_stream() -> None:
-    """Streams of one rank have separate rows."""
+    """Two streams of a rank get two rows, each named by rank and stream."""
     assert rows_of(pl.DataFrame({"rank": [0, 0], "device": [0, 0], "stream": [7, 20]})).keys == [
         "rank 0 · stream 7",
         "rank 0 · stream 20",
@@ -36,14 +36,14 @@ def test_rows_name_the_stream() -> None:
 
 
 def test_many_rows_are_named_by_numbers_and_the_axis_has_a_title() -> None:
-    """Repeating `rank` a hundred times would leave no room for the bars."""
+    """With 100 rows, the axis title says `rank` and the ticks are plain numbers, which leaves room for the bars."""
     rows = rows_of(pl.DataFrame({"rank": range(100), "device": [0] * 100}))
     assert (rows.keys[99], rows.title, rows.are_lying) == ("99", "rank", False)
 
 
 @pytest.mark.parametrize("count", [LYING_ROWS + 1, 128, 1_000, 4_096])
 def test_ticks_of_many_rows_have_room(count: int) -> None:
-    """At most 24 rows are named, every 2nd, 4th, 8th and so on."""
+    """An axis names at most 24 rows: every 2nd, 4th, 8th and so on."""
     rows = rows_of(pl.DataFrame({"rank": range(count), "device": [0] * count}))
     part = Part("idle", [0.5] * count, ["half"] * count, {"color": "#000"})
     figure = bar_figure(rows, [part], Heading("?", ""), ValueAxis("share", is_share=True), "light")
@@ -57,7 +57,7 @@ def test_ticks_of_many_rows_have_room(count: int) -> None:
     [(0, (1, "ns")), (999, (1, "ns")), (1_000, (1_000, "µs")), (5_000_000_000, (1_000_000_000, "s"))],
 )
 def test_the_unit_of_an_axis_fits_the_longest_value(longest: int, unit: tuple[int, str]) -> None:
-    """The longest value is at least 1 in that unit."""
+    """The unit is the largest one in which the longest value is at least 1."""
     assert largest_unit([longest, 0]) == unit
 
 
@@ -67,7 +67,7 @@ def test_exact_durations_keep_every_nanosecond() -> None:
 
 
 def test_states_of_several_kinds_are_hatched_with_their_colors() -> None:
-    """Colour alone must not distinguish states."""
+    """A state of two kinds has both colours and a hatch pattern, so readers need not rely on colour alone."""
     assert state_marker(["computation"]) == {"color": KIND_COLORS["computation"]}
     pattern = state_marker(["computation", "communication"])["pattern"]
     assert (pattern["bgcolor"], pattern["fgcolor"]) == (KIND_COLORS["computation"], KIND_COLORS["communication"])

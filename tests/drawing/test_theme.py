@@ -1,4 +1,4 @@
-"""Colours of figures."""
+"""The colours of figures are readable on light and dark pages."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def seen(color: str, kind: str) -> tuple[float, ...]:
 @pytest.mark.parametrize("name", ["light", "dark"])
 @pytest.mark.parametrize("fill", FILLS)
 def test_every_fill_stands_out_from_both_backgrounds(fill: str, name: theme.Theme) -> None:
-    """Light and dark pages use the same colours, so that the page can switch without redrawing."""
+    """Each fill has a contrast of at least 1.5 on light and dark pages, which share the colours."""
     assert contrast(fill, theme.SURFACES[name].background) >= 1.5
 
 
@@ -86,7 +86,7 @@ def test_text_on_a_fill_is_readable(fill: str) -> None:
 @pytest.mark.parametrize("kind", BLIND)
 @pytest.mark.parametrize("colors", TOGETHER)
 def test_colors_used_together_differ_for_colour_blind_readers(colors: tuple[str, ...], kind: str) -> None:
-    """Without red or without green cones, any two colours of a figure are still distinct."""
+    """Readers without red or without green cones can tell apart any two colours of a figure."""
     for first, second in itertools.combinations(colors, 2):
         distance = sum((a - b) ** 2 for a, b in zip(seen(first, kind), seen(second, kind), strict=True)) ** 0.5
         assert distance >= 0.1, (first, second)
@@ -94,28 +94,28 @@ def test_colors_used_together_differ_for_colour_blind_readers(colors: tuple[str,
 
 @pytest.mark.parametrize("name", ["light", "dark"])
 def test_text_of_a_theme_is_readable(name: theme.Theme) -> None:
-    """Text and muted text have a contrast of at least 4.5 on their page."""
+    """Text and muted text have a contrast of at least 4.5 on their page's background."""
     surface = theme.SURFACES[name]
     assert min(contrast(surface.text, surface.background), contrast(surface.muted, surface.background)) >= 4.5
 
 
 def test_an_empty_figure_says_why() -> None:
-    """The figure has the reason in place of axes."""
+    """A figure without data shows its title and the reason in place of axes."""
     figure = theme.empty_figure("What?", "Nothing ran.", "dark")
     assert (figure.layout.title.text, figure.layout.annotations[0].text) == ("What?", "Nothing ran.")
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])
 def test_no_figure_offers_to_upload_itself(name: theme.Theme) -> None:
-    """The template removes the button that plotly.js 7 adds, wherever a figure is shown or written."""
+    """The figure template removes the upload button that plotly.js 7 adds."""
     assert theme.template(name).layout.modebar.remove == ("sendChartToCloud",)
 
 
 def test_the_timeline_page_has_the_colours_of_the_figures() -> None:
-    """`python scripts/write_palette.py` writes them into a module of the page."""
+    """The timeline's colours are those that `python scripts/write_palette.py` generates from the figures' theme."""
     assert MODULE.read_text(encoding="utf-8") == palette()
 
 
 def test_every_class_of_the_critical_path_has_a_colour() -> None:
-    """In the order of the classes, under the names that results give them."""
+    """PATH_COLORS lists every class of the critical path, in order and under the names that results use."""
     assert list(theme.PATH_COLORS) == [path_class.name.lower() for path_class in PathClass] == list(PATH_CLASSES)

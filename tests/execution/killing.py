@@ -1,4 +1,4 @@
-"""Calls for workers: some kill their process, as the system does when memory runs out."""
+"""Functions that tests call in workers; some kill their process, as the system does when memory runs out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def killed_once(mark: Path) -> str:
-    """Kill the worker the first time; `mark` is a file that remembers it."""
+    """Kill this worker unless the file `mark` exists, which the first call creates."""
     if not mark.exists():
         mark.touch()
         kill()
@@ -17,12 +17,12 @@ def killed_once(mark: Path) -> str:
 
 
 def kill() -> None:
-    """End this process at once."""
+    """Kill this process with SIGKILL."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def slow(number: int) -> int:
-    """Take a while."""
+    """Return the number after 50 ms."""
     time.sleep(0.05)
     return number
 

@@ -1,4 +1,4 @@
-"""The executor that runs work in the caller's thread."""
+"""`IN_PROCESS` runs each call in the caller's thread."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from holotrace.execution.executor import IN_PROCESS
 
 
 def test_a_call_runs_at_once_in_the_callers_thread() -> None:
-    """A future comes back finished, with the result of a call made in this thread."""
+    """`submit` runs the call in the caller's thread and returns a finished future."""
     future = IN_PROCESS.submit(threading.get_ident)
     assert future.done()
     assert future.result() == threading.get_ident()
 
 
 def test_an_error_is_kept_in_the_future() -> None:
-    """As with every executor, `result()` raises the error."""
+    """The future keeps the ValueError of its call, as with every executor."""
     future = IN_PROCESS.submit(int, "no number")
     assert isinstance(future.exception(), ValueError)
 
 
 def test_an_interrupt_propagates() -> None:
-    """Ctrl-C stops the program, not only the call."""
+    """A KeyboardInterrupt in a call reaches the caller instead of the future, so Ctrl-C stops the program."""
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -33,5 +33,5 @@ def test_an_interrupt_propagates() -> None:
 
 
 def test_map_keeps_the_order() -> None:
-    """`Executor.map` works as with every other executor."""
+    """`map` returns results in the order of the arguments."""
     assert list(IN_PROCESS.map(abs, [-2, 1, -3])) == [2, 1, 3]

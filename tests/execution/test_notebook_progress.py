@@ -1,4 +1,4 @@
-"""The progress bar of a notebook; IPython is replaced by a module that records what it displays."""
+"""A notebook shows a progress bar; a module that records what it displays replaces IPython."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Handle:
     """A display that can be updated."""
 
     def __init__(self, shown: list[str]) -> None:
-        """Record into a list."""
+        """Record what is displayed in a list."""
         self.shown = shown
 
     def update(self, html: str) -> None:
-        """Record an update."""
+        """Append the new content to the list."""
         self.shown.append(html)
 
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What a notebook displays, in order; time does not pass by itself."""
+    """Return the list of everything the notebook displays, in order."""
     displayed: list[str] = []
 
     def display(html: str, *, display_id: bool) -> Handle:
@@ -44,14 +44,14 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The time in seconds, which a test sets."""
+    """Return a list with the time in seconds, which a test changes."""
     now = [0.0]
     monkeypatch.setattr(notebook_progress.time, "monotonic", lambda: now[0])
     return now
 
 
 def test_a_long_file_has_a_bar_that_disappears(shown: list[str], clock: list[float]) -> None:
-    """It appears after a second, moves, and is empty at the end."""
+    """The bar appears after a second, moves, and is removed at the end."""
     bar = NotebookProgress()
     bar.start(200, "rank0.json")
     clock[0] = 1.5
@@ -68,7 +68,7 @@ def test_a_long_file_has_a_bar_that_disappears(shown: list[str], clock: list[flo
 
 
 def test_a_short_file_has_no_bar(shown: list[str], clock: list[float]) -> None:
-    """Less than a second is not worth one."""
+    """A file that is read in less than a second shows no bar."""
     bar = NotebookProgress()
     bar.start(200, "rank0.json")
     clock[0] = 0.9
@@ -79,7 +79,7 @@ def test_a_short_file_has_no_bar(shown: list[str], clock: list[float]) -> None:
 
 
 def test_file_names_are_plain_text(shown: list[str], clock: list[float]) -> None:
-    """Markup is escaped, and control characters are made visible."""
+    """The bar escapes markup in file names and makes control characters visible."""
     bar = NotebookProgress()
     bar.start(100, "<img src=x>\x1b[2J.json")
     clock[0] = 2.0
@@ -90,7 +90,7 @@ def test_file_names_are_plain_text(shown: list[str], clock: list[float]) -> None
 
 @pytest.mark.usefixtures("shown")
 def test_only_notebooks_have_bars(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither scripts nor IPython in a terminal, which has no kernel."""
+    """Scripts, and IPython in a terminal, which has no kernel, show no bar."""
     assert isinstance(default_progress(), NotebookProgress)
     monkeypatch.setattr(sys.modules["IPython"], "get_ipython", object)
     assert default_progress() is SILENT

@@ -1,4 +1,4 @@
-"""The pool of processes on this machine."""
+"""`processes` creates a pool of processes on this machine."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from holotrace.execution.worker import THREADS_VARIABLE
 
 
 def test_work_runs_in_another_process() -> None:
-    """A worker is a separate process."""
+    """A call runs in a process with another id than the caller's."""
     with processes(1) as pool:
         assert pool.submit(os.getpid).result() != os.getpid()
 
 
 def test_workers_share_the_cores() -> None:
-    """All workers together have at most one Polars and one reader thread per core, each worker at least one."""
+    """With twice as many workers as cores, each worker gets one Polars thread and one reader thread."""
     workers = 2 * available_cores()
     with processes(workers) as pool:
         assert pool.submit(os.getenv, "POLARS_MAX_THREADS").result() == "1"
@@ -32,20 +32,20 @@ def test_workers_share_the_cores() -> None:
 
 
 def test_a_single_worker_gets_all_cores() -> None:
-    """A pool of one uses as many cores as the parent process."""
+    """The worker of a one-process pool reads with as many threads as there are cores."""
     with processes(1) as pool:
         assert pool.submit(reader_threads).result() == available_cores()
 
 
 @pytest.mark.parametrize("workers", [0, -1])
 def test_a_pool_without_workers_is_refused(workers: int) -> None:
-    """The message names the value."""
+    """0 or -1 workers are an error that quotes the value."""
     with pytest.raises(InvalidOptionError, match=f"workers={workers}"):
         processes(workers)
 
 
 def test_memory_is_unknown_without_proc(monkeypatch) -> None:
-    """In a sandbox without /proc, the number of cores alone limits the pool."""
+    """Without /proc, as in some sandboxes, only the number of cores limits the pool."""
 
     def fail() -> None:
         raise FileNotFoundError(2, "No such file or directory", "/proc/meminfo")
@@ -57,7 +57,7 @@ def test_memory_is_unknown_without_proc(monkeypatch) -> None:
 
 
 def test_the_default_fits_the_machine() -> None:
-    """At least one worker, and at most one per core and per GiB of free memory."""
+    """The default is at least one worker, and at most one per core and per GiB of free memory."""
     memory = available_memory_bytes()
     assert 1 <= default_worker_count() <= available_cores()
     assert memory is None or default_worker_count() <= max(1, memory >> 30)
@@ -65,6 +65,6 @@ def test_the_default_fits_the_machine() -> None:
 
 @pytest.mark.parametrize(("text", "threads"), [("", None), ("3", 3), ("0", None), ("many", None), ("-1", None)])
 def test_the_threads_variable(monkeypatch: pytest.MonkeyPatch, text: str, threads: int | None) -> None:
-    """A number from 1 limits the reader's threads; any other value allows all cores."""
+    """A positive number in the variable limits the reader's threads; any other text leaves them unlimited."""
     monkeypatch.setenv(THREADS_VARIABLE, text)
     assert reader_threads() == threads

@@ -1,4 +1,4 @@
-"""The progress that shows nothing."""
+"""`SILENT`, the default progress, shows nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holotrace.execution.progress import SILENT
 
 
 def test_the_default_shows_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    """The default writes neither to the terminal nor anywhere else."""
+    """`SILENT` writes nothing to stdout or stderr."""
     SILENT.start(100, "a file")
     SILENT.advance(100)
     SILENT.finish()

@@ -1,4 +1,4 @@
-"""Pools that lose their workers."""
+"""Pools retry the calls of lost workers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
 
 
 def test_a_lost_worker_changes_no_result(tmp_path) -> None:
-    """One process is killed in the middle; the running calls are retried."""
+    """After one of two processes is killed, the pool retries its calls and all 13 results are correct."""
     with processes(2) as pool:
         futures = [pool.submit(slow, number) for number in range(6)]
         futures.append(pool.submit(killed_once, tmp_path / "mark"))
@@ -32,7 +32,7 @@ def test_a_lost_worker_changes_no_result(tmp_path) -> None:
 
 
 def test_only_the_call_that_kills_its_workers_fails() -> None:
-    """The other calls succeed; its error says how often it was tried and the likely cause."""
+    """A call that kills every worker fails with `lost 3 times`; the other six calls succeed."""
     with processes(2) as pool:
         before, culprit = [pool.submit(slow, number) for number in range(3)], pool.submit(kill)
         after = [pool.submit(slow, number) for number in range(3, 6)]
@@ -42,7 +42,7 @@ def test_only_the_call_that_kills_its_workers_fails() -> None:
 
 
 def test_a_pool_that_cannot_start_is_an_error() -> None:
-    """The error is raised, so that no caller waits forever."""
+    """If no process can start, the caller gets the OSError instead of waiting forever."""
 
     def refused() -> Pool:
         message = "no more processes"
@@ -59,7 +59,7 @@ class LosingPool:
         self.futures: list[Future[Any]] = []
 
     def submit(self, fn: Callable[..., Any], /) -> Future[Any]:  # noqa: ARG002 -- the call is never made
-        """Begin a call."""
+        """Return a future that stays pending."""
         self.futures.append(Future())
         return self.futures[-1]
 
@@ -70,15 +70,15 @@ class LosingPool:
         self.futures.clear()
 
     def shutdown(self) -> None:
-        """End."""
+        """Do nothing."""
 
     def terminate(self) -> None:
-        """End now."""
+        """Lose all workers."""
         self.lose()
 
 
 def test_terminate_cancels_calls_that_wait_for_a_retry() -> None:
-    """Calls that are running or between two tries are cancelled, so that no caller waits forever."""
+    """`terminate` cancels running calls and those that wait for a retry, so that no caller waits forever."""
     pools = [LosingPool(), LosingPool(), LosingPool()]
     executor = RetryingExecutor(iter(pools).__next__, at_once=2)
     futures = [executor.submit(abs, number) for number in range(3)]
@@ -92,14 +92,14 @@ def test_terminate_cancels_calls_that_wait_for_a_retry() -> None:
 
 
 def test_errors_are_not_retried() -> None:
-    """Only calls of a lost worker are."""
+    """A call that raises a ValueError runs once, and the pool stays usable."""
     with processes(1) as pool:
         assert isinstance(pool.submit(int, "no number").exception(), ValueError)
         assert pool.submit(abs, -1).result() == 1
 
 
 def test_an_error_in_the_with_block_interrupts_running_calls(tmp_path) -> None:
-    """A running call of one minute stops at once and removes its file, and pending calls are cancelled."""
+    """An exception stops one-minute calls at once, lets them remove their files, and cancels pending calls."""
     started = time.monotonic()
     with pytest.raises(KeyError), processes(1) as pool:  # noqa: PT012
         futures = [pool.submit(write_slowly, tmp_path) for _ in range(4)]
@@ -111,7 +111,7 @@ def test_an_error_in_the_with_block_interrupts_running_calls(tmp_path) -> None:
 
 
 def test_after_shutdown_no_calls_are_accepted() -> None:
-    """As with every executor; calls submitted before are completed."""
+    """`shutdown` completes earlier calls and refuses later ones with a RuntimeError."""
     pool = processes(1)
     future = pool.submit(slow, 1)
     pool.shutdown()
@@ -122,7 +122,7 @@ def test_after_shutdown_no_calls_are_accepted() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_workers_end_with_the_process_that_started_them(tmp_path, number) -> None:
-    """However it ends, no worker stays, and partial files are removed."""
+    """After SIGINT, SIGTERM or SIGKILL of the parent, its workers end and remove their partial files."""
     code = (
         "import pathlib, sys\nfrom execution.killing import write_slowly\nfrom holotrace.execution.processes import processes\n"
         "if __name__ == '__main__':\n  with processes(2) as pool:\n"
@@ -131,7 +131,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path, number) -> Non
     (tmp_path / "script.py").write_text(code)
     (tmp_path / "out").mkdir()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    driver = subprocess.Popen(  # noqa: S603 -- our own
+    driver = subprocess.Popen(  # noqa: S603 -- the test's own script
         [sys.executable, tmp_path / "script.py", tmp_path / "out"], env=environment, stderr=subprocess.PIPE
     )
     _wait_until(lambda: len(list((tmp_path / "out").iterdir())) == 2)

@@ -1,4 +1,4 @@
-"""Wrapping futures of other libraries."""
+"""`wrapped_future` passes on results and errors of other libraries' futures."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from holotrace.execution.wrapped_future import wrapped_future
 
 
 def translated(error: BaseException) -> BaseException:
-    """Translate an error."""
+    """Return a RuntimeError with the message of an error."""
     return RuntimeError(f"translated: {error}")
 
 
 def test_a_result_is_passed_on() -> None:
-    """The result is passed on unchanged."""
+    """The outer future returns the inner future's result."""
     inner: Future[int] = Future()
     outer = wrapped_future(inner, translated)
     inner.set_result(3)
@@ -23,7 +23,7 @@ def test_a_result_is_passed_on() -> None:
 
 
 def test_an_error_is_translated() -> None:
-    """The caller gets the translation."""
+    """The outer future raises the translated error."""
     inner: Future[int] = Future()
     outer = wrapped_future(inner, translated)
     inner.set_exception(ValueError("theirs"))
@@ -32,7 +32,7 @@ def test_an_error_is_translated() -> None:
 
 
 def test_an_error_that_cannot_be_translated_is_passed_on() -> None:
-    """The original error is raised, so that no caller waits forever."""
+    """If the translation itself fails, the outer future raises the original error, and no caller waits forever."""
     inner: Future[int] = Future()
     outer = wrapped_future(inner, lambda error: error.args[7])
     inner.set_exception(ValueError("theirs"))
@@ -41,7 +41,9 @@ def test_an_error_that_cannot_be_translated_is_passed_on() -> None:
 
 
 def test_cancelling_works_in_both_directions() -> None:
-    """Cancelling the future cancels the work; work cancelled by the engine raises CancelledError for the caller."""
+    """Cancelling the outer future cancels the inner one; a cancelled inner future raises CancelledError in the outer
+    one.
+    """
     inner: Future[int] = Future()
     outer = wrapped_future(inner, translated)
     assert outer.cancel()

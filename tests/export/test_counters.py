@@ -1,4 +1,4 @@
-"""Copies of traces with counters."""
+"""Copies of traces have counters of queue length and copy bandwidth."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def counters(builder: TraceBuilder, *kinds: TimeSeriesTypes) -> list[dict]:
 
 @pytest.mark.parametrize("base_time_ns", [0, 1_725_000_000_000_000_000])
 def test_counters_are_written_in_the_time_of_the_file(base_time_ns) -> None:
-    """Times are in microseconds from the file's base time; the process is that of the device."""
+    """Counter times are microseconds from the file's base time, and counters belong to the device's process."""
     assert counters(job(base_time_ns)) == [
         {**QUEUE, "ts": 1.5, "args": {"Queue Length": 1}},
         {**QUEUE, "ts": 10, "args": {"Queue Length": 0}},
@@ -42,13 +42,13 @@ def test_counters_are_written_in_the_time_of_the_file(base_time_ns) -> None:
 
 
 def test_one_of_the_counters_can_be_chosen() -> None:
-    """The choices are HTA's flags."""
+    """`TimeSeriesTypes`, as in HTA, selects the queue length or the copy bandwidth."""
     assert {event["name"] for event in counters(job(), TimeSeriesTypes.QUEUE_LENGTH)} == {"Queue Length"}
     assert {event["name"] for event in counters(job(), TimeSeriesTypes.MEMCPY_BANDWIDTH)} == {"Memcpy HtoD"}
 
 
-def test_of_changes_at_the_same_time_the_last_is_written() -> None:
-    """A timeline can show only one value at a time."""
+def test_of_simultaneous_changes_the_last_is_written() -> None:
+    """One launch of two kernels raises the queue from 0 to 2 at the same time, and only the 2 is written."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=5, correlation=9)
     for start in (10, 20):
         builder.kernel("k", start_us=start, duration_us=1, correlation=9)
@@ -56,7 +56,7 @@ def test_of_changes_at_the_same_time_the_last_is_written() -> None:
 
 
 def test_times_before_the_base_and_times_since_1970_are_exact() -> None:
-    """They are never converted to doubles."""
+    """Times before and after the base time keep every nanosecond: 0 and -0.250 µs."""
     late = TraceBuilder().kernel("k", start_us=1, duration_us=1, launch_us=0).build().ranks[0]
     assert '"ts":0,' in next(counter_events(late))
     early = TraceBuilder().kernel("k", start_us=1, duration_us=1, launch_us=-0.25).build().ranks[0]
@@ -64,12 +64,12 @@ def test_times_before_the_base_and_times_since_1970_are_exact() -> None:
 
 
 def test_without_device_work_there_are_no_counters() -> None:
-    """There is no error either."""
+    """A trace without device work returns an empty list of counters, not an error."""
     assert counters(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)) == []
 
 
 def test_copies_are_beside_the_files_and_skipped_when_the_folder_is_opened(tmp_path) -> None:
-    """The counters can be read back from them; everything else is unchanged."""
+    """The copy opens with the four counter values, and opening the folder skips the copy."""
     (path,) = job().write(tmp_path)
     trace = open_trace(tmp_path, cache=False)
 
@@ -84,7 +84,7 @@ def test_copies_are_beside_the_files_and_skipped_when_the_folder_is_opened(tmp_p
 
 
 def test_copies_go_to_any_folder_and_keep_their_compression(tmp_path) -> None:
-    """The suffix can be chosen."""
+    """A copy of a .json.gz file is written to the chosen folder, with the chosen suffix, as .json.gz."""
     (path,) = job().write(tmp_path / "job")
     packed = tmp_path / "job" / "rank0.pt.trace.json.gz"
     packed.write_bytes(
@@ -97,7 +97,7 @@ def test_copies_go_to_any_folder_and_keep_their_compression(tmp_path) -> None:
 
 
 def test_nothing_is_written_if_one_copy_cannot_be(tmp_path) -> None:
-    """All targets are checked first, and nothing is overwritten unless requested."""
+    """If one of two copies exists, none is written; `overwrite=True` writes both."""
     paths = job().rank(1).kernel("gemm", start_us=0, duration_us=5).write(tmp_path / "job")
     trace = open_trace(tmp_path / "job", cache=False)
     written = write_traces_with_counters(trace)
@@ -110,13 +110,13 @@ def test_nothing_is_written_if_one_copy_cannot_be(tmp_path) -> None:
 
 @pytest.mark.parametrize("suffix", ["", "a/b", "/"])
 def test_a_suffix_is_part_of_a_name(tmp_path, suffix) -> None:
-    """The target is never the original."""
+    """An empty suffix, or one with a slash, is an error, because a copy must never replace its original."""
     with pytest.raises(InvalidOptionError, match="suffix="):
         write_traces_with_counters(job().build(), tmp_path, suffix=suffix)
 
 
 def test_two_ranks_with_files_of_the_same_name_do_not_overwrite_each_other(tmp_path) -> None:
-    """The files are in two folders, and their copies would have the same path."""
+    """Files of the same name in two folders are refused, because their copies would have the same path."""
     first, second = (job().write(tmp_path / name)[0] for name in ("a", "b"))
     with pytest.raises(InvalidOptionError, match="ranks 0 and 1 would both be written"):
         write_traces_with_counters(open_trace({0: first, 1: second}, cache=False), tmp_path)

@@ -1,4 +1,4 @@
-"""Copies of traces with the critical path marked."""
+"""Copies of traces mark the critical path."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def source(tmp_path) -> Path:
 
 
 def copied(source: Path, target: Path, **options) -> list[dict]:
-    """Return the events of the copy; times are exact."""
+    """Write the copy and return its events with times as Decimals."""
     rank_trace = open_trace(source, cache=False).ranks[0]
     write_critical_path_overlay(rank_trace, critical_path_graph(rank_trace, annotation="part"), target, **options)
     return json.loads(target.read_text(), parse_float=Decimal)["traceEvents"]
 
 
 def names(events: list[dict], **args) -> list[str]:
-    """Return the names of the events that have a duration and these args."""
+    """Return the names of the events with a duration and with these args."""
     shown = [event for event in events if event["ph"] == "X"]
     return [event["name"] for event in shown if args.items() <= event["args"].items()]
 
@@ -49,7 +49,9 @@ PATH = ["aten::mm", "cudaLaunchKernel", "gemm", "cudaDeviceSynchronize", "aten::
 
 
 def test_by_default_only_the_path_and_annotations_are_shown(source, tmp_path) -> None:
-    """Marks and counters are kept; the profiler's arrows are dropped together with their events."""
+    """The copy shows annotations, instant events and the path with its arrows; other events and their arrows are
+    dropped.
+    """
     events = copied(source, tmp_path / "copy.json")
 
     assert names(events) == ["part", *PATH]
@@ -59,7 +61,9 @@ def test_by_default_only_the_path_and_annotations_are_shown(source, tmp_path) ->
 
 
 def test_all_events_are_unchanged_except_for_the_mark(source, tmp_path) -> None:
-    """The profiler's arrows are kept, too."""
+    """With `only_critical=False`, the copy keeps every event and the profiler's arrows, and adds `critical` to the
+    path.
+    """
     events = copied(source, tmp_path / "copy.json", only_critical=False)
 
     before = json.loads(source.read_text(), parse_float=Decimal)["traceEvents"]
@@ -69,7 +73,9 @@ def test_all_events_are_unchanged_except_for_the_mark(source, tmp_path) -> None:
 
 
 def test_arrows_lead_from_event_to_event(source, tmp_path) -> None:
-    """From the launch, which ends at 6 µs, to gemm; from gemm to the waiting call; from there over a gap to relu."""
+    """Arrows lead from the launch, which ends at 6 µs, to gemm, from gemm to the waiting call, and on over a gap to
+    relu.
+    """
     arrows = [event for event in copied(source, tmp_path / "copy.json") if event["ph"] in "sf"]
 
     pairs = [
@@ -93,13 +99,13 @@ def test_arrows_lead_from_event_to_event(source, tmp_path) -> None:
 
 
 def test_types_of_arrows_can_be_chosen(source, tmp_path) -> None:
-    """Here, only launches are drawn."""
+    """`arrows=[EdgeType.LAUNCH]` draws only the arrow from the launch to gemm, with its 24 µs."""
     arrows = [e for e in copied(source, tmp_path / "copy.json", arrows=[EdgeType.LAUNCH]) if e["ph"] in "sf"]
     assert [event["args"]["weight"] for event in arrows] == [24, 24]
 
 
 def test_all_edges_can_be_drawn(source, tmp_path) -> None:
-    """Each edge is a pair of events; no arrow begins or ends at the ends of the window."""
+    """Each edge becomes two arrow events; most edges are not critical, and none starts at an end of the window."""
     events = copied(source, tmp_path / "copy.json", only_critical=False, all_edges=True)
     arrows = [event for event in events if event.get("cat") == "critical_path"]
     critical = Counter(event["args"]["critical"] for event in arrows)
@@ -108,16 +114,18 @@ def test_all_edges_can_be_drawn(source, tmp_path) -> None:
 
 
 def test_an_arrow_belongs_to_an_event_that_runs_at_its_time(source, tmp_path) -> None:
-    """Perfetto binds it to that event: begin <= ts < end."""
+    """Each arrow's time is within an event of its thread, begin <= ts < end, so that Perfetto binds the arrow to the
+    event.
+    """
     events = copied(source, tmp_path / "copy.json", only_critical=False, all_edges=True)
     ranges = [(e["pid"], e["tid"], e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X"]
     for arrow in (event for event in events if event.get("cat") == "critical_path"):
-        place, moment = (arrow["pid"], arrow["tid"]), arrow["ts"]
-        assert any(place == (pid, tid) and begin <= moment < end for pid, tid, begin, end in ranges)
+        thread, time = (arrow["pid"], arrow["tid"]), arrow["ts"]
+        assert any(thread == (pid, tid) and begin <= time < end for pid, tid, begin, end in ranges)
 
 
 def test_nothing_is_overwritten_unless_requested(source, tmp_path) -> None:
-    """An existing file is unchanged."""
+    """An existing target is an error and stays unchanged; `overwrite=True` replaces it."""
     (tmp_path / "copy.json").write_text("mine")
     with pytest.raises(InvalidOptionError, match="already exists"):
         copied(source, tmp_path / "copy.json")
@@ -126,6 +134,6 @@ def test_nothing_is_overwritten_unless_requested(source, tmp_path) -> None:
 
 
 def test_names_of_copies() -> None:
-    """They are HTA's names, with a number for further copies; zstd becomes gzip."""
+    """Copies get HTA's names, with a number from the second copy on; a copy of a zstd file is a gzip file."""
     assert overlaid_path_name("a/rank0.json.gz") == "overlaid_critical_path_rank0.json.gz"
     assert overlaid_path_name("rank0.json.zst", 2) == "overlaid_critical_path_2_rank0.json.gz"

@@ -1,4 +1,4 @@
-"""Events as JSON text."""
+"""Events are written as JSON text with exact numbers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from holotrace.export.event_json import event_text, events_text, exact_number, f
 
 @pytest.mark.parametrize("text", ["1725000000000000.123", "0.1", "14.431178472007424", "1e5", "-2.50", "1.0E+400"])
 def test_a_number_keeps_its_value(text: str) -> None:
-    """It is a float if that is exact, else a Decimal."""
+    """Numbers such as 1725000000000000.123 and 1.0E+400 are written with the value they were read with."""
     assert Decimal(event_text({"n": exact_number(text)}).removeprefix('{"n":')[:-1]) == Decimal(text)
 
 
 def test_ordinary_numbers_stay_floats() -> None:
-    """Floats are faster than Decimals."""
+    """A number becomes a float if that is exact, and otherwise a Decimal, which is slower."""
     assert [type(exact_number(text)) for text in ("0.1", "1234567.891", "1725000000000000.123")] == [
         float,
         float,
@@ -28,7 +28,7 @@ def test_ordinary_numbers_stay_floats() -> None:
 
 
 def test_an_event_with_a_decimal_is_the_same_json() -> None:
-    """The event also has texts, lists, booleans and null."""
+    """An event with a Decimal, strings, lists, booleans and null keeps its content and the Decimal's digits."""
     event = {"ts": Decimal("1725000000000000.123"), "args": {"a": [1, 'x"', None, True], "b": (0.5,)}}
     text = event_text(event)
     assert '"ts":1725000000000000.123' in text
@@ -37,7 +37,7 @@ def test_an_event_with_a_decimal_is_the_same_json() -> None:
 
 @pytest.mark.parametrize("events", [[], [{"a": 1}], [{"a": 1}, {"é": [True]}], [{"a": Decimal("0.1")}, {"b": 2}]])
 def test_many_events_equal_those_of_a_list(events: list[dict]) -> None:
-    """They are written in one call if possible, or one by one if there is a Decimal or a text."""
+    """`events_text` writes the same JSON for many events as `event_text` one by one, also with Decimals."""
     assert json.loads(f"[{events_text(events)}]") == json.loads(f"[{','.join(map(event_text, events))}]")
     assert json.loads(f"[{events_text([*events, '[]'])}]")[-1] == []
 
@@ -45,6 +45,6 @@ def test_many_events_equal_those_of_a_list(events: list[dict]) -> None:
 @settings(deadline=None)
 @given(st.integers(-(10**18), 10**18), st.integers(0, 10**18))
 def test_a_time_is_written_exactly(time_ns: int, base_ns: int) -> None:
-    """Times are microseconds from the base time, with three decimals if necessary."""
+    """`file_time` returns microseconds from the base time, exact to the nanosecond."""
     assert Decimal(file_time(time_ns, base_ns)) * 1_000 == time_ns - base_ns
     assert file_time(2_500, 1_500) == 1

@@ -1,4 +1,4 @@
-"""Copies of traces with marked kernel sequences."""
+"""Copies of traces mark kernel sequences."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def source(tmp_path) -> Path:
 
 
 def copied(source, target, **options):
-    """Return the events of the copy with a duration."""
+    """Write the copy and return its events that have a duration."""
     write_overlaid_trace(open_trace(source, cache=False).ranks[0], target, **options)
     return [event for event in json.loads(target.read_text())["traceEvents"] if event["ph"] == "X"]
 
 
 def test_calls_launches_and_kernels_are_marked(source, tmp_path) -> None:
-    """Seven events of each frequent call and of the rare one are marked; all others are unchanged."""
+    """The copy marks the seven events of each `op` call and changes nothing else."""
     rows = copied(source, tmp_path / "copy.json", compress_others=False)
 
     before = [event for event in json.loads(source.read_text())["traceEvents"] if event["ph"] == "X"]
@@ -43,7 +43,7 @@ def test_calls_launches_and_kernels_are_marked(source, tmp_path) -> None:
 
 
 def test_long_sequences_are_marked_with_their_beginning(tmp_path) -> None:
-    """A pattern is written into every event of its calls, so one with thousands of kernels would fill the disk."""
+    """Labels are shortened, because a label with thousands of kernels in every event would fill the disk."""
     builder = TraceBuilder().operator("op", start_us=0, duration_us=10)
     for place in range(3):
         builder.kernel("k" * 600, start_us=20 + place, duration_us=1, launch_us=place)
@@ -55,7 +55,7 @@ def test_long_sequences_are_marked_with_their_beginning(tmp_path) -> None:
 
 
 def test_only_the_most_frequent_are_marked_and_others_shortened(source, tmp_path) -> None:
-    """Only one sequence is marked; the names of unmarked events are numbers, which the profiler's span explains."""
+    """With `top_count=1`, unmarked events have a number as name, and the profiler's span explains each number."""
     rows = copied(source, tmp_path / "copy.json", top_count=1)
 
     *rows, span = rows
@@ -67,7 +67,7 @@ def test_only_the_most_frequent_are_marked_and_others_shortened(source, tmp_path
 
 
 def test_a_span_of_the_profiler_explains_the_numbers(tmp_path) -> None:
-    """It is only added if the file has none."""
+    """The numbers are explained in the file's own profiler span; none is added if there is one."""
     builder = TraceBuilder().operator("other", start_us=0, duration_us=10)
     builder.event(ph="X", cat="Trace", name="PyTorch Profiler (0)", pid="Spans", tid="PyTorch Profiler", ts=0, dur=50)
     (source,) = builder.write(tmp_path / "job")
@@ -79,7 +79,7 @@ def test_a_span_of_the_profiler_explains_the_numbers(tmp_path) -> None:
 
 
 def test_a_copy_is_skipped_when_the_folder_is_opened(source) -> None:
-    """It does not count as another rank beside the trace."""
+    """Opening the folder skips the copy instead of counting it as another rank."""
     target = free_overlaid_path(str(source), source.parent)
     copied(source, target)
 
@@ -89,7 +89,7 @@ def test_a_copy_is_skipped_when_the_folder_is_opened(source) -> None:
 
 
 def test_names_of_copies_are_free(tmp_path) -> None:
-    """The first copy has no number; zstd becomes gzip."""
+    """The second copy's name has a number; a copy of a zstd file is a gzip file."""
     assert free_overlaid_path("a/rank0.json.gz", tmp_path) == tmp_path / "overlaid_rank0.json.gz"
     (tmp_path / "overlaid_rank0.json.gz").touch()
     assert free_overlaid_path("a/rank0.json.gz", tmp_path) == tmp_path / "overlaid_2_rank0.json.gz"
@@ -97,7 +97,7 @@ def test_names_of_copies_are_free(tmp_path) -> None:
 
 
 def test_nothing_is_overwritten_unless_requested(source, tmp_path) -> None:
-    """An existing file is unchanged."""
+    """An existing target is an error and stays unchanged; `overwrite=True` replaces it."""
     target = tmp_path / "copy.json"
     target.write_text("mine")
     with pytest.raises(InvalidOptionError, match="already exists"):
@@ -107,6 +107,6 @@ def test_nothing_is_overwritten_unless_requested(source, tmp_path) -> None:
 
 
 def test_a_missing_folder_is_an_error(tmp_path) -> None:
-    """The error comes before any work."""
+    """A target in a missing folder is an error before any event is read."""
     with pytest.raises(InvalidOptionError, match="is not a folder"):
         free_overlaid_path("rank0.json", tmp_path / "nowhere")

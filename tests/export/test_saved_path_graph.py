@@ -1,4 +1,4 @@
-"""Critical paths saved to files."""
+"""Critical paths are saved to files and loaded again."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def rank_of(folder: Path, duration_us: int = 20) -> RankTrace:
 
 @pytest.fixture
 def rank_trace(tmp_path) -> RankTrace:
-    """Return the rank to save."""
+    """Return the rank whose path the tests save."""
     return rank_of(tmp_path / "job")
 
 
 @pytest.fixture
 def saved(rank_trace, tmp_path) -> Path:
-    """Save the path of the rank."""
+    """Save the critical path of the rank and return the file's path."""
     save_path_graph(rank_trace, critical_path_graph(rank_trace), tmp_path / "path.zip")
     return tmp_path / "path.zip"
 
@@ -45,21 +45,21 @@ def with_member(saved: Path, name: str, content: bytes, **options: int) -> Path:
     changed = saved.with_name("changed.zip")
     with zipfile.ZipFile(saved) as old, zipfile.ZipFile(changed, "w", **options) as new:
         members = {member: old.read(member) for member in old.namelist()} | {name: content}
-        for each, text in members.items():
-            if text:
-                new.writestr(each, text)
+        for member, data in members.items():
+            if data:
+                new.writestr(member, data)
     return changed
 
 
 def with_manifest(saved: Path, **keys: object) -> Path:
-    """Return a copy with other values in the manifest."""
+    """Return a copy of an archive with other values in its manifest."""
     with zipfile.ZipFile(saved) as archive:
         manifest = json.loads(archive.read("manifest.json"))
     return with_member(saved, "manifest.json", json.dumps(manifest | keys).encode())
 
 
 def test_everything_is_restored(rank_trace, saved) -> None:
-    """Each table and each number is restored with its type."""
+    """Loading a saved path restores each table and number with its type."""
     written, read = critical_path_graph(rank_trace), load_path_graph(saved, rank_trace)
 
     for before, after in ((written, read), (written.graph, read.graph)):
@@ -74,7 +74,7 @@ def test_everything_is_restored(rank_trace, saved) -> None:
 
 
 def test_other_tools_read_the_tables(saved) -> None:
-    """Names are strings, and the manifest is JSON."""
+    """A saved path is a zip archive of Parquet tables, with names as strings, and a JSON manifest."""
     with zipfile.ZipFile(saved) as archive:
         activities = pl.read_parquet(io.BytesIO(archive.read("activities.parquet")))
         manifest = json.loads(archive.read("manifest.json"))
@@ -83,28 +83,28 @@ def test_other_tools_read_the_tables(saved) -> None:
 
 
 def test_a_file_is_only_overwritten_on_request(rank_trace, saved) -> None:
-    """The first file is kept."""
+    """Saving to an existing file is an error unless `overwrite=True`."""
     with pytest.raises(InvalidOptionError, match="already exists"):
         save_path_graph(rank_trace, critical_path_graph(rank_trace), saved)
     save_path_graph(rank_trace, critical_path_graph(rank_trace), saved, overwrite=True)
 
 
 def test_a_graph_belongs_to_the_trace_it_was_made_from(saved, tmp_path) -> None:
-    """In another trace it would refer to other events."""
+    """Loading a path with another trace than its own is an error, because the path refers to events by number."""
     with pytest.raises(InvalidOptionError, match="saved from another trace than"):
         load_path_graph(saved, rank_of(tmp_path / "other", duration_us=21))
 
 
 @pytest.mark.parametrize("length", [0, 10, 700, -20])
 def test_a_truncated_file_is_a_clear_error(saved, rank_trace, length) -> None:
-    """This holds for any length."""
+    """A file cut at 0, 10 or 700 bytes, or 20 bytes before its end, raises NotASavedPathError with its name."""
     saved.write_bytes(saved.read_bytes()[:length])
     with pytest.raises(NotASavedPathError, match=r"path\.zip is not a saved critical path that can be restored: "):
         load_path_graph(saved, rank_trace)
 
 
-def test_damage_is_found(saved, rank_trace) -> None:
-    """A flipped bit in a table is an error."""
+def test_a_flipped_bit_is_an_error(saved, rank_trace) -> None:
+    """Checksums detect a flipped bit in a table."""
     content = bytearray(saved.read_bytes())
     content[content.index(b"PAR1") + 40] ^= 1
     saved.write_bytes(content)
@@ -131,19 +131,19 @@ def parquet(table: pl.DataFrame) -> bytes:
     ],
 )
 def test_a_foreign_archive_is_a_clear_error(saved, rank_trace, member, content, reason) -> None:
-    """The error names the missing or unexpected member."""
+    """For an archive of another program, the error says which member is missing, damaged or unexpected."""
     with pytest.raises(NotASavedPathError, match=reason):
         load_path_graph(with_member(saved, member, content), rank_trace)
 
 
 def test_another_version_is_named(saved, rank_trace) -> None:
-    """Its content may be unknown to this version."""
+    """Version 2 is refused, because this version cannot know its content."""
     with pytest.raises(NotASavedPathError, match="it has version 2, and this holotrace reads version 1"):
         load_path_graph(with_manifest(saved, version=2), rank_trace)
 
 
 def test_compressed_members_are_rejected(saved, rank_trace) -> None:
-    """A few KiB could become many GiB."""
+    """Compressed members are refused, because a few KiB could expand to many GiB."""
     packed = with_member(
         saved, "manifest.json", b'{"format":"holotrace critical path"}', compression=zipfile.ZIP_DEFLATED
     )
@@ -160,7 +160,9 @@ def test_compressed_members_are_rejected(saved, rank_trace) -> None:
     ],
 )
 def test_inconsistent_tables_are_rejected(saved, rank_trace, change, reason) -> None:
-    """Even if the hashes match, no invalid row number reaches an algorithm."""
+    """A table that refers to missing rows is refused even if its hash matches, so that no algorithm reads out of
+    bounds.
+    """
     with zipfile.ZipFile(saved) as archive:
         edges = pl.read_parquet(io.BytesIO(archive.read("edges.parquet")))
         hashes = json.loads(archive.read("manifest.json"))["hashes"]
@@ -172,13 +174,13 @@ def test_inconsistent_tables_are_rejected(saved, rank_trace, change, reason) -> 
 
 
 def test_a_missing_file_is_a_system_error(tmp_path, rank_trace) -> None:
-    """It is the same as for any file."""
+    """Loading a missing file raises FileNotFoundError, as for any file."""
     with pytest.raises(FileNotFoundError):
         load_path_graph(tmp_path / "nothing.zip", rank_trace)
 
 
 def test_an_archive_does_not_choose_where_to_write(saved, rank_trace, tmp_path) -> None:
-    """A member whose name leads to another folder is ignored."""
+    """Loading ignores a member named `../../escaped.parquet` and writes nothing."""
     before = sorted(tmp_path.rglob("*"))
     forged = with_member(saved, "../../escaped.parquet", b"x")
     load_path_graph(forged, rank_trace)

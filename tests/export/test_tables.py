@@ -1,4 +1,4 @@
-"""Exporting the stored tables to files."""
+"""`export_tables` writes the stored tables to CSV and Parquet files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ READ = {"csv": pl.read_csv, "parquet": pl.read_parquet}
 
 @pytest.fixture
 def trace(tmp_path):
-    """The small GPU job, opened."""
+    """Write the small GPU job and open it."""
     gpu_job().write(tmp_path / "job")
     return open_trace(tmp_path / "job", cache=False)
 
 
 @pytest.mark.parametrize("table_format", READ)
 def test_every_table_with_rows_is_a_file(trace, tmp_path, table_format) -> None:
-    """A file has the columns of the schema, with texts in place of ids."""
+    """Each table with rows becomes a file with the columns of the schema, and with strings in place of string ids."""
     paths = export_tables(trace, tmp_path / "out", table_format)
 
     assert sorted(paths) == sorted((tmp_path / "out").rglob(f"*.{table_format}"))
@@ -37,7 +37,7 @@ def test_every_table_with_rows_is_a_file(trace, tmp_path, table_format) -> None:
 
 
 def test_large_tables_are_written_in_parts(trace, tmp_path, monkeypatch) -> None:
-    """A file has a single header line."""
+    """A CSV file that is written one row at a time has one header line and all rows."""
     monkeypatch.setattr("holotrace.export.tables._ROWS_AT_ONCE", 1)
     export_tables(trace, tmp_path / "out", "csv")
     expected = trace.ranks[0].table("events")["start_ns"].to_list()
@@ -45,7 +45,7 @@ def test_large_tables_are_written_in_parts(trace, tmp_path, monkeypatch) -> None
 
 
 def test_nothing_is_overwritten_unless_requested(trace, tmp_path) -> None:
-    """The error comes before anything is written."""
+    """If a target folder exists, nothing is written; `overwrite=True` replaces its files."""
     mine = tmp_path / "out" / "rank_1" / "events.csv"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
@@ -57,6 +57,6 @@ def test_nothing_is_overwritten_unless_requested(trace, tmp_path) -> None:
 
 
 def test_a_folder_that_cannot_be_created_is_an_error(trace, tmp_path) -> None:
-    """The parent folder is missing."""
+    """A target whose parent folder is missing is an error."""
     with pytest.raises(InvalidOptionError, match="is not a folder"):
         export_tables(trace, tmp_path / "a" / "b", "csv")
