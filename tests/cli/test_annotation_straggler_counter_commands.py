@@ -38,13 +38,13 @@ def test_the_steps_option_selects_steps(job) -> None:
 
 
 def test_annotations_can_replace_steps(job) -> None:
-    """The first range of the annotation has number 0."""
+    """With `--annotation part`, `--steps 0` selects the first range of each rank."""
     result = rows("stragglers", job, "--annotation", "part", "--steps", "0")
     assert [(row["step"], row["last_count"]) for row in result["per_step"]] == [(0, 0), (0, 1)]
 
 
 def test_patterns_choose_annotations_and_steps_are_merged(job) -> None:
-    """`--allow` may be repeated."""
+    """`--allow` can be given several times; `--merge-steps` joins both steps into one row."""
     result = rows("user-annotations", job, "--allow", "^Prof", "--allow", "x", "--merge-steps", "--ranks", "0")
     assert [(row["side"], row["name"], row["call_count"]) for row in result["per_annotation"]] == [
         ("cpu", "ProfilerStep", 2)

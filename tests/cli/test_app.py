@@ -1,4 +1,4 @@
-"""The entry point: errors, exit codes, what it loads."""
+"""The entry point of the command line: errors, exit codes, and the modules that it imports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run_main(monkeypatch, *arguments: str) -> int:
 
 
 def test_an_error_is_one_line_on_stderr(monkeypatch, capsys, tmp_path) -> None:
-    """It says what is missing, without a traceback."""
+    """The error for a missing path is one line that names the path, without a traceback."""
     code = run_main(monkeypatch, "summary", str(tmp_path / "missing"))
     captured = capsys.readouterr()
     assert (code, captured.out) == (1, "")
@@ -30,21 +30,21 @@ def test_an_error_is_one_line_on_stderr(monkeypatch, capsys, tmp_path) -> None:
 
 
 def test_a_missing_rank_is_an_error(monkeypatch, capsys, tmp_path) -> None:
-    """The message lists the ranks of the job."""
+    """The error for an unknown rank lists the ranks of the job."""
     gpu_job().write(tmp_path)
     assert run_main(monkeypatch, "summary", str(tmp_path), "--ranks", "5", "--no-cache") == 1
     assert capsys.readouterr().err == "holotrace: there is no rank 5 in this trace; its ranks are: 0, 1\n"
 
 
 def test_a_single_analysis_fails_without_gpu_work(monkeypatch, capsys, tmp_path) -> None:
-    """The message says what to record."""
+    """For a job without GPU work, the error of `idle-time` says what to record."""
     cpu_job().write(tmp_path)
     assert run_main(monkeypatch, "idle-time", str(tmp_path), "--no-cache") == 1
     assert "ProfilerActivity.CUDA" in capsys.readouterr().err
 
 
 def test_a_report_that_cannot_be_written_is_an_error(monkeypatch, capsys, tmp_path) -> None:
-    """The message has the path and the reason."""
+    """The error for a report in a missing folder names the folder and says to create it."""
     gpu_job().write(tmp_path)
     path = tmp_path / "missing" / "report.html"
     assert run_main(monkeypatch, "report", str(tmp_path), "-o", str(path), "--no-cache") == 1
@@ -52,13 +52,13 @@ def test_a_report_that_cannot_be_written_is_an_error(monkeypatch, capsys, tmp_pa
 
 
 def test_a_usage_error_has_exit_code_2(monkeypatch, capsys) -> None:
-    """An unknown option, for example."""
+    """The malformed `--ranks 1-` exits with 2; the error shows the accepted form."""
     assert run_main(monkeypatch, "summary", "x", "--ranks", "1-") == 2
     assert "0-7,9" in capsys.readouterr().err
 
 
 def test_without_a_command_the_help_is_shown(monkeypatch, capsys) -> None:
-    """It lists every command with one line."""
+    """`holotrace` without arguments prints its help, which lists the commands."""
     run_main(monkeypatch)
     captured = capsys.readouterr()
     output = captured.out + captured.err
@@ -78,7 +78,7 @@ def test_the_version_loads_no_commands() -> None:
 
 
 def loaded_by(*arguments: str) -> set[str]:
-    """Run a command in a process of its own; return the modules it has loaded."""
+    """Run a command in its own process; return the modules that it loads."""
     program = (
         f"import sys; sys.argv = ['holotrace', *{list(arguments)!r}];"
         "from holotrace.cli.app import main; main(); print(*sys.modules)"
@@ -88,12 +88,12 @@ def loaded_by(*arguments: str) -> set[str]:
 
 
 def test_the_help_loads_no_tables() -> None:
-    """It lists all questions without their computations."""
+    """`holotrace --help` loads neither the analyses nor numpy, Polars or rich."""
     assert loaded_by("--help") & {"numpy", "polars", "rich", "holotrace.cli.questions"} == set()
 
 
 def test_a_command_loads_only_its_own_question(tmp_path) -> None:
-    """Neither the computations of other questions nor what figures, SQL and remote files need."""
+    """`idle-time` loads neither other analyses nor the libraries for figures, SQL and remote files."""
     gpu_job().write(tmp_path)
     modules = loaded_by("idle-time", str(tmp_path), "--no-cache")
     computations = {name for name in modules if name.startswith("holotrace.analyses.") and name.endswith(".compute")}
@@ -123,7 +123,7 @@ def test_the_command_works_as_a_process(tmp_path) -> None:
 
 
 def test_characters_that_stdout_cannot_encode_become_question_marks(tmp_path) -> None:
-    """On ASCII or a Windows code page there is no traceback."""
+    """An ASCII stdout shows `?` for characters that it cannot encode, instead of a traceback."""
     gpu_job().write(tmp_path)
     command = [sys.executable, "-m", "holotrace", "summary", str(tmp_path), "--no-cache"]
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}

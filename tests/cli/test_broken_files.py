@@ -1,4 +1,4 @@
-"""Every command on every broken file: it answers or fails with one line, and reports the loss."""
+"""Every command, given any broken file, answers or fails with one line, and reports what was lost."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FURTHER = {
     "sql of operators": ["sql", "{job}", "SELECT * FROM operators", "--format", "json"],
 }
 QUICK = ("far_waits.json", "odd_inputs.json")
-"""One file with damaged times, one with damaged arguments; all others together are slow."""
+"""A file with damaged times and one with damaged args; the tests of all other files are marked slow."""
 
 REPAIRED = ("stray_bracket.json", "stray_bracket.json.gz", "two_documents.json", "two_lists.json")
 LOSING = (
@@ -57,7 +57,7 @@ LOSING = (
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """The broken files, each a job."""
+    """Write the broken files to a folder; each file is a job."""
     folder = tmp_path_factory.mktemp("broken")
     write_broken(folder)
     return folder
@@ -99,14 +99,14 @@ def failures(commands: dict[str, list[str]], job: Path, out: Path, monkeypatch, 
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in BROKEN]
 )
 def test_every_command_answers_or_fails_with_one_line(name, folder, tmp_path, monkeypatch, capsys) -> None:
-    """Exit code 0, or 1 with one line; never a traceback."""
+    """A command given a broken file exits with 0, or with 1 and one line; it never prints a traceback."""
     assert failures(ONE_OF_EACH, folder / name, tmp_path, monkeypatch, capsys) == {}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_every_form_of_an_answer(name, folder, tmp_path, monkeypatch, capsys) -> None:
-    """The same holds for JSON, figures, and the tables of the TensorBoard plugin."""
+    """JSON, figures and `--compat` on a broken file also answer or fail with one line."""
     assert failures(FURTHER, folder / name, tmp_path, monkeypatch, capsys) == {}
 
 
@@ -123,7 +123,7 @@ def test_the_summary_begins_with_the_loss(name, folder, monkeypatch, capsys) -> 
 
 @pytest.mark.parametrize("name", REPAIRED)
 def test_a_repair_that_may_be_wrong_fails_the_check(name, folder, monkeypatch, capsys) -> None:
-    """All events are read, but the repair is a guess."""
+    """`check --strict` fails for a repair that loses no event, because the repair is a guess."""
     code, checked, _ = run(["check", "{job}", "--strict"], {"job": folder / name}, monkeypatch, capsys)
     assert code == 1
     assert "repaired while reading the file; nothing is lost" in checked

@@ -1,4 +1,4 @@
-"""Progress on the terminal."""
+"""Progress bars on the terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def terminal() -> tuple[Progress, io.StringIO]:
 
 
 def test_a_bar_names_the_file_and_disappears() -> None:
-    """Markup in the name stays text; the bar can be started again."""
+    """A bar shows markup in a file name as text, and starts again for the next file."""
     bars, stream = terminal()
     progress = TerminalProgress(bars)
     with bars:
@@ -43,14 +43,14 @@ def test_a_bar_names_the_file_and_disappears() -> None:
 
 
 def test_a_bar_that_was_not_started_does_nothing() -> None:
-    """Callers may call `advance` or `finish` first."""
+    """`advance` and `finish` before `start` do nothing."""
     progress = TerminalProgress(terminal()[0])
     progress.advance(1)
     progress.finish()
 
 
 def test_without_a_terminal_there_are_no_bars(capsys) -> None:
-    """Logs and pipes get none."""
+    """Logs and pipes get no progress bars."""
     with terminal_display() as display:
         assert display.reading is SILENT
         assert display.counted(IN_PROCESS, 8) is IN_PROCESS
@@ -72,13 +72,13 @@ def test_the_bar_counts_ranks() -> None:
 
 
 def test_one_rank_has_no_bar() -> None:
-    """It would say 1/1."""
+    """A job with one rank gets no rank counter, which would only say 1/1."""
     assert Display(terminal()[0]).counted(IN_PROCESS, 1) is IN_PROCESS
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_command_on_a_terminal_counts_its_ranks_on_stderr(tmp_path, workers) -> None:
-    """The output on stdout is the same as without a terminal."""
+    """On a terminal, rank counts go to stderr; stdout is the same as without a terminal."""
     write_job(tmp_path / "job", ranks=4, steps=1, layers=1)
     command = [
         sys.executable,

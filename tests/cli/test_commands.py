@@ -39,7 +39,7 @@ def run(*arguments: str) -> str:
 
 
 def test_the_summary_begins_with_the_verdict(job) -> None:
-    """The verdict is one sentence; the tables of the analyses follow."""
+    """The summary starts with the verdict, shows the first four analyses, and names the commands of the others."""
     output = run("summary", job)
     assert output.startswith("The GPUs are idle 19 % of the time")
     assert [analysis.question in output for analysis in ANALYSES] == [index < 4 for index in range(len(ANALYSES))]
@@ -47,7 +47,7 @@ def test_the_summary_begins_with_the_verdict(job) -> None:
 
 
 def test_the_summary_as_json_has_stable_keys(job) -> None:
-    """All tables are included, in nanoseconds and fractions of 1."""
+    """The JSON summary holds the tables of all analyses, with times in nanoseconds."""
     answer = json.loads(run("summary", job, "--json"))
     keys = ["doubts", "verdict", "ranks", "analyses", "missing", "cpu_side", "advice", "findings", "skipped_files"]
     assert list(answer) == keys
@@ -58,7 +58,7 @@ def test_the_summary_as_json_has_stable_keys(job) -> None:
 
 
 def test_the_summary_of_a_cpu_job_shows_its_cpu_side(tmp_path) -> None:
-    """A job without GPU work is not an error."""
+    """The summary of a job without GPU work says so and shows its steps on the CPU."""
     cpu_job().write(tmp_path / "cpu")
     output = run("summary", str(tmp_path / "cpu"))
     assert output.startswith("No GPU work was recorded")
@@ -67,13 +67,13 @@ def test_the_summary_of_a_cpu_job_shows_its_cpu_side(tmp_path) -> None:
 
 @pytest.mark.parametrize("command", ANALYSIS_COMMANDS)
 def test_every_analysis_prints_a_table(job, command) -> None:
-    """The question, then the tables."""
+    """An analysis prints its question first."""
     assert run(command, job).splitlines()[0].endswith("?")
 
 
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_every_analysis_prints_json(job, analysis) -> None:
-    """The keys are the analysis, the ranks, the tables of the result, and the findings."""
+    """The JSON of an analysis holds its name, its ranks, its tables and its findings."""
     answer = json.loads(run(analysis.command, job, "--json"))
     tables = {name: table for name, table in answer.items() if name not in {"analysis", "ranks", "findings"}}
     assert (answer["analysis"], answer["ranks"]) == (analysis.name, [0, 1])
@@ -111,20 +111,20 @@ def test_the_gap_threshold_is_in_microseconds(job) -> None:
 
 
 def test_workers_give_the_same_answer(job) -> None:
-    """Worker processes change the speed only."""
+    """Two worker processes give the same answer as one process."""
     assert run("temporal-breakdown", job, "--json", "--workers", "2") == run("temporal-breakdown", job, "--json")
 
 
 @each_command(["summary", *ANALYSIS_COMMANDS])
 def test_a_file_that_fails_late_does_not_hide_the_others(job, command) -> None:
-    """The file is named and begins like a trace, but is not one; the other ranks are analysed."""
+    """A file that starts like a trace but contains no events is skipped; ranks 0 and 1 are analysed."""
     (Path(job) / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
     assert json.loads(run(command, job, "--json"))["ranks"] == [0, 1]
     assert "1 unreadable" in run("check", job)
 
 
 def test_a_report_shows_the_file_that_fails_late(job, tmp_path) -> None:
-    """It has figures of the readable ranks, and the error of the other."""
+    """The report starts with the file that could not be read, followed by the verdict on the other ranks."""
     (Path(job) / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
     lines = run("report", job, "-o", str(tmp_path / "r.html")).splitlines()
     doubt = "1 file could not be read and is missing here: rank7.json (is not a profiler trace: none of its elements is an event)."
@@ -135,7 +135,7 @@ def test_a_report_shows_the_file_that_fails_late(job, tmp_path) -> None:
 
 
 def test_a_summary_begins_with_problems_of_the_files(job) -> None:
-    """Which file is cut off, which cannot be read, and that the ranks are not from one job."""
+    """The summary first reports ranks of different jobs, then the file that is cut off, then the unreadable one."""
     folder = Path(job)
     other = (
         TraceBuilder()
@@ -162,7 +162,7 @@ def test_several_files_are_one_job(tmp_path) -> None:
 
 
 def test_the_cache_can_be_turned_off(job, tmp_path) -> None:
-    """`--no-cache` writes nothing."""
+    """With `--no-cache`, a command creates no cache folder."""
     run("summary", job, "--no-cache")
     assert not (tmp_path / "cache").exists()
     run("summary", job)
@@ -170,7 +170,7 @@ def test_the_cache_can_be_turned_off(job, tmp_path) -> None:
 
 
 def test_names_from_a_trace_are_plain_text(job) -> None:
-    """Names are not rich markup or HTML, and control characters are made visible."""
+    """A kernel name with markup is printed as plain text."""
     assert MARKUP in run("kernel-breakdown", job)
 
 
@@ -184,7 +184,7 @@ def test_names_cannot_control_the_terminal(tmp_path, name) -> None:
 
 
 def test_the_report_command_writes_the_file_and_prints_the_verdict(job, tmp_path) -> None:
-    """The verdict is one sentence; the path of the file follows."""
+    """`holotrace report` prints the verdict and the path of the HTML file."""
     path = tmp_path / "out.html"
     output = run("report", job, "-o", str(path))
     assert output.startswith("The GPUs are idle 19 %")
@@ -193,7 +193,7 @@ def test_the_report_command_writes_the_file_and_prints_the_verdict(job, tmp_path
 
 
 def test_check_describes_each_file(tmp_path) -> None:
-    """Rank and its origin, options, size, events, and skipped files with the reason."""
+    """`check` prints each file's rank and its origin, options and events, and names the skipped files."""
     builder = gpu_job().rank(0).header(with_stack=1)
     builder.write(tmp_path / "job")
     (tmp_path / "job" / "notes.txt").write_text("hello")
@@ -205,7 +205,7 @@ def test_check_describes_each_file(tmp_path) -> None:
 
 
 def test_check_lists_repairs(tmp_path) -> None:
-    """Each has its kind, count and byte offsets."""
+    """`check` prints the kind, count and byte offset of each repair."""
     content = gpu_job().json()
     (tmp_path / "rank0.json").write_bytes(content[: len(content) // 2])
     output = run("check", str(tmp_path))
@@ -215,7 +215,7 @@ def test_check_lists_repairs(tmp_path) -> None:
 
 
 def test_check_prints_json(tmp_path) -> None:
-    """The JSON has the same facts."""
+    """`check --json` gives the verdict, each file's rank and its origin, and the skipped files."""
     gpu_job().write(tmp_path / "job")
     answer = json.loads(run("check", str(tmp_path / "job"), "--json"))
     assert list(answer) == ["verdict", "files", "skipped_files"]
@@ -226,7 +226,7 @@ def test_check_prints_json(tmp_path) -> None:
 
 
 def test_check_fails_only_if_no_file_can_be_read(job, monkeypatch) -> None:
-    """One unreadable file of two is reported."""
+    """`check` exits with 0 if one of two files is readable, and with 1 if none is."""
     good, bad = FileHealth("a.json", 0, "file name"), FileHealth("b.json", 1, "file name", error="b.json: denied")
     for files, code, verdict in (
         ((good, bad), 0, "2 files: 1 clean, 1 unreadable."),
@@ -239,12 +239,12 @@ def test_check_fails_only_if_no_file_can_be_read(job, monkeypatch) -> None:
 
 @each_command(["summary", "report", "check", *ANALYSIS_COMMANDS])
 def test_every_command_has_help(command) -> None:
-    """It says what the command does and which arguments it takes."""
+    """The help of every command lists its options, such as `--ranks` and `--workers`."""
     output = run(command, "--help")
     assert "--ranks" in output
     assert "--workers" in output
 
 
 def test_the_version_is_an_option_of_the_application() -> None:
-    """It also works through typer's parser."""
+    """`--version` also works through typer's parser."""
     assert run("--version").startswith("holotrace ")

@@ -43,12 +43,12 @@ def run(*arguments: object) -> str:
 
 
 def answer_of(*arguments: object) -> dict:
-    """Run it with `--json`; return the answer."""
+    """Run `holotrace critical-path --json`; return the answer."""
     return json.loads(run(*arguments, "--json"))
 
 
 def test_the_default_is_the_step_before_the_last(job) -> None:
-    """Its ten classes add up to 100 µs per rank."""
+    """By default the command analyses step 2 of 3; its ten classes add up to 100 µs per rank."""
     answer = answer_of(job)
     assert [(row["rank"], row["window"], row["duration_ns"]) for row in answer["per_rank"]] == [
         (0, "ProfilerStep#2", 100_000),
@@ -72,13 +72,13 @@ def test_the_default_is_the_step_before_the_last(job) -> None:
     ],
 )
 def test_windows_are_chosen_by_options(job, options, window, duration_ns) -> None:
-    """One step, consecutive steps, annotations, everything, or a time range relative to the first event."""
+    """Options select one step, consecutive steps, annotations, the whole recording or a time range."""
     (row,) = answer_of(job, "--ranks", "0", *options)["per_rank"]
     assert (row["window"], row["duration_ns"]) == (window, duration_ns)
 
 
 def test_a_pattern_marks_data_loading(job) -> None:
-    """The 20 µs of mm count: before its launch, the launch, and after it."""
+    """`--data-loading aten::m` counts the time of `aten::mm` as data loading."""
     per_class = answer_of(job, "--ranks", "1", "--data-loading", "aten::m")["per_class"]
     assert {row["path_class"]: row["total_ns"] for row in per_class}["data_loading"] > 0
 
@@ -93,7 +93,7 @@ def test_a_pattern_marks_data_loading(job) -> None:
     ],
 )
 def test_an_unknown_window_is_an_error_that_lists_the_known_ones(job, options, message) -> None:
-    """Nothing is printed before."""
+    """The error for an unknown name or step lists the known ones."""
     with pytest.raises(InvalidOptionError, match=message):
         run(job, *options)
 
@@ -111,13 +111,13 @@ def test_an_unknown_window_is_an_error_that_lists_the_known_ones(job, options, m
     ],
 )
 def test_malformed_options_are_usage_errors(job, options) -> None:
-    """The exit code is 2."""
+    """A malformed option ends the command with exit code 2."""
     result = CliRunner().invoke(app, ["critical-path", str(job), *options])
     assert result.exit_code == 2
 
 
 def test_copies_and_graphs_are_written_for_each_rank(job, tmp_path) -> None:
-    """Missing folders are created; existing files are replaced only with --force."""
+    """`--overlay` and `--save` create missing folders; only `--force` replaces existing files."""
     options = (job, "--overlay", tmp_path / "copies", "--save", tmp_path / "graphs")
 
     output = run(*options)
@@ -131,7 +131,7 @@ def test_copies_and_graphs_are_written_for_each_rank(job, tmp_path) -> None:
 
 
 def test_copies_with_all_events_and_all_edges_are_larger(job, tmp_path) -> None:
-    """--all-edges includes --all-events."""
+    """A copy grows with `--all-events`, and further with `--all-edges`."""
 
     def size(*options: str) -> int:
         folder = tmp_path / "-".join(["out", *options])
@@ -142,7 +142,7 @@ def test_copies_with_all_events_and_all_edges_are_larger(job, tmp_path) -> None:
 
 
 def test_folders_are_checked_before_any_work(job, tmp_path) -> None:
-    """If one folder cannot be written, nothing is."""
+    """If one output folder is not usable, the command does not create the other."""
     with pytest.raises(InvalidOptionError, match="is not a folder"):
         run(job, "--save", tmp_path / "graphs", "--overlay", tmp_path / "missing" / "out")
     assert not (tmp_path / "graphs").exists()
@@ -162,7 +162,7 @@ def test_predictions_are_made_for_each_rank(job) -> None:
 
 
 def test_a_change_that_matches_no_kernel_is_a_finding(job) -> None:
-    """The path is still printed."""
+    """A change that matches no kernel adds a finding, and the path is still printed."""
     answer = answer_of(job, "--remove", "nothing like it")
     assert answer["what_if"] == []
     assert "none of the" in answer["findings"][-1]
@@ -170,7 +170,7 @@ def test_a_change_that_matches_no_kernel_is_a_finding(job) -> None:
 
 
 def test_the_figure_replaces_a_file_only_with_force(job, tmp_path) -> None:
-    """As with every analysis."""
+    """`--figure` replaces an existing file only with `--force`."""
     run(job, "--figure", tmp_path / "path.html")
     assert "What bounds the step?" in (tmp_path / "path.html").read_text(encoding="utf-8")
     with pytest.raises(InvalidOptionError, match="already exists"):

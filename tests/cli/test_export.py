@@ -1,4 +1,4 @@
-"""`holotrace export`."""
+"""`holotrace export`: formats, folders and `--force`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(*arguments: object) -> str:
     ("to", "pattern"), [("perfetto", "*_with_counters.json*"), ("csv", "*/*.csv"), ("parquet", "*/*.parquet")]
 )
 def test_files_are_written_and_listed(job, tmp_path, to, pattern) -> None:
-    """The folder is created; the output lists each file with its size."""
+    """`export` creates the folder and lists each file that it writes."""
     output = run(job, "--to", to, "-o", tmp_path / "out")
     exported = list((tmp_path / "out").glob(pattern))
     assert len(exported) >= 2
@@ -44,7 +44,7 @@ def test_files_are_written_and_listed(job, tmp_path, to, pattern) -> None:
 
 
 def test_a_second_run_needs_force(job, tmp_path) -> None:
-    """Existing files are not overwritten without it."""
+    """`export` replaces existing files only with `--force`."""
     arguments = (job, "--to", "perfetto", "-o", tmp_path / "out", "--ranks", "1")
     run(*arguments)
     with pytest.raises(InvalidOptionError, match="already exists"):
@@ -53,6 +53,6 @@ def test_a_second_run_needs_force(job, tmp_path) -> None:
 
 
 def test_the_folder_is_checked_before_anything_is_read(tmp_path) -> None:
-    """The error comes before the traces are opened."""
+    """`export` refuses a missing output folder before it opens the traces."""
     with pytest.raises(InvalidOptionError, match="is not a folder"):
         run(tmp_path / "no_job", "--to", "csv", "-o", tmp_path / "missing" / "out")

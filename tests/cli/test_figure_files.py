@@ -22,13 +22,13 @@ def job(tmp_path, monkeypatch) -> str:
 
 
 def run(*arguments: str) -> None:
-    """Run a command; errors are raised."""
+    """Run a command, and raise its error if it fails."""
     CliRunner().invoke(app, list(arguments), catch_exceptions=False)
 
 
 @pytest.fixture
 def kaleido(monkeypatch) -> list[str]:
-    """Replace kaleido; return the list of requested formats."""
+    """Replace kaleido with a stand-in; return the list of requested formats."""
     formats: list[str] = []
     monkeypatch.setattr(figure_files, "can_draw", lambda: True)
     monkeypatch.setattr(go.Figure, "to_image", lambda _, format: formats.append(format) or b"a picture")  # noqa: A006
@@ -41,7 +41,7 @@ SOURCES = {"critical-path": 1, "diff": 2}
 @pytest.mark.parametrize("command", SOURCES)
 @pytest.mark.parametrize("ending", PICTURES)
 def test_without_kaleido_a_picture_is_an_error_before_any_work(command, ending, job, tmp_path, monkeypatch) -> None:
-    """The message says what to install, or to write a page instead."""
+    """Without kaleido, the error for a picture says what to install, or to write a page instead."""
     monkeypatch.setattr(figure_files, "can_draw", lambda: False)
     path = tmp_path / f"f{ending}"
     with pytest.raises(
@@ -55,14 +55,14 @@ def test_without_kaleido_a_picture_is_an_error_before_any_work(command, ending, 
 @pytest.mark.parametrize("command", SOURCES)
 @pytest.mark.parametrize("ending", PICTURES)
 def test_kaleido_draws_pictures(command, ending, job, tmp_path, kaleido) -> None:
-    """The suffix is the format."""
+    """kaleido draws the picture in the format that the file's suffix names, even in upper case."""
     path = tmp_path / f"f{ending.upper()}"
     run(command, *[job] * SOURCES[command], "--figure", str(path))
     assert (path.read_bytes(), kaleido) == (b"a picture", [ending.removeprefix(".")])
 
 
 def test_a_failure_of_kaleido_is_a_one_line_error(job, tmp_path, kaleido, monkeypatch) -> None:
-    """For example, if there is no browser."""
+    """If kaleido finds no browser, the error is one line and no file is written."""
 
     def fail(*_: object, **__: object) -> bytes:
         message = "\n\nno\nChrome"
@@ -77,20 +77,20 @@ def test_a_failure_of_kaleido_is_a_one_line_error(job, tmp_path, kaleido, monkey
 
 @pytest.mark.parametrize("name", ["f", "f.txt", "f.json", "f.html.gz", "f.csv"])
 def test_other_suffixes_of_a_figure_are_refused(name, job, tmp_path) -> None:
-    """No suffix, or one of another format."""
+    """A figure file without a suffix, or with one of another format, is refused."""
     with pytest.raises(InvalidOptionError, match=r"a figure is a page, \.html, or a picture"):
         run("idle-time", job, "--figure", str(tmp_path / name))
 
 
 @pytest.mark.parametrize("name", ["f", "f.pdf", "f.png", "f.html.gz"])
 def test_a_report_must_be_named_html(name, job, tmp_path) -> None:
-    """Other suffixes are refused."""
+    """A report file whose name does not end in `.html` is refused."""
     with pytest.raises(InvalidOptionError, match=r"would contain HTML; choose a name that ends in \.html"):
         run("report", job, "-o", str(tmp_path / name))
 
 
 def test_the_format_and_the_suffix_of_sql_output_must_agree(job, tmp_path) -> None:
-    """Otherwise nothing is written."""
+    """`sql --format csv -o rows.parquet` is an error that says to make both the same."""
     with pytest.raises(
         InvalidOptionError, match=r"rows\.parquet ends in \.parquet, but --format is csv; make both the same"
     ):

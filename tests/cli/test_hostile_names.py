@@ -52,7 +52,7 @@ QUICK = [
     for name in COMMANDS
     if name.split()[0] in QUICK_COMMANDS or name.split()[0] not in {analysis.command for analysis in ANALYSES}
 ]
-"""A few analyses, and everything else."""
+"""The commands of the quick tests: a few analyses, and every command that is not an analysis."""
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def cache(tmp_path, monkeypatch) -> None:
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Path:
-    """The hostile job, in a folder with a hostile name, beside another job and a file that is not a trace."""
+    """Write the hostile job to a folder with a hostile name, beside another job and a file that is not a trace."""
     folder = tmp_path_factory.mktemp("traces") / f"job{ACTING.replace('/', '')}"
     hostile_job().write(folder)
     hostile_job(ranks=1).write(folder.with_name("other"))
@@ -107,7 +107,7 @@ def run(monkeypatch, capsys, arguments: list[str], *, on_terminal: bool) -> tupl
 
 
 def test_a_progress_bar_shows_names_as_text() -> None:
-    """The bar itself moves the cursor; control characters in the name are replaced."""
+    """A progress bar replaces control characters in a file name; only the bar itself moves the cursor."""
     stream = io.StringIO()
     bars = bars_on(Console(file=stream, force_terminal=True, width=200, no_color=True))
     with bars:

@@ -14,7 +14,7 @@ from holotrace.cli.app import main
 from holotrace.testing.builder import TraceBuilder
 from matrices import each_command
 
-IMPOSSIBLE = {"object": {"a": 1}, "list": [1], "too large": 2**63, "too small": -(2**63) - 1, "no number": "x"}
+IMPOSSIBLE = {"object": {"a": 1}, "list": [1], "too large": 2**63, "too small": -(2**63) - 1, "text": "x"}
 KEYS = (
     "id",
     "name",
@@ -36,7 +36,7 @@ def cache(tmp_path, monkeypatch) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """One job per kind of impossible value; all its device properties and job properties have that value."""
+    """Write one job per impossible value; all properties of its devices and of the job have that value."""
     folder = tmp_path_factory.mktemp("jobs")
     for name, value in IMPOSSIBLE.items():
         builder = TraceBuilder().step(1, 0, 100).step(2, 100, 100)
@@ -54,7 +54,7 @@ def folder(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("kind", IMPOSSIBLE)
 @each_command(COMMANDS)
 def test_impossible_values_in_a_header_break_no_command(command, kind, folder, monkeypatch, capsys) -> None:
-    """They count as missing; a command that needs them fails with one line."""
+    """Impossible values in a header count as missing; a command that needs them fails with one line."""
     monkeypatch.setattr(sys, "argv", ["holotrace", command, str(folder / kind)])
     code = 0
     try:
@@ -72,7 +72,7 @@ def test_impossible_values_in_a_header_break_no_command(command, kind, folder, m
 @pytest.mark.parametrize("options", [[], ["--json"]])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_is_one_line(options, unbuffered, folder, tmp_path) -> None:
-    """Writing fails in the middle of the output, or at its end."""
+    """On a full disk, a command fails with one line that says its output is incomplete."""
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "holotrace", "kernels", str(folder / "object"), *options]
     with Path("/dev/full").open("w", encoding="utf-8") as full:
@@ -86,7 +86,7 @@ def test_a_full_disk_is_one_line(options, unbuffered, folder, tmp_path) -> None:
 
 
 def test_a_closed_pipe_prints_no_error(folder, tmp_path) -> None:
-    """As in `holotrace … | head`."""
+    """If the reader closes the pipe, as `head` does, a command exits with 1 and prints nothing on stderr."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "holotrace", "kernels", str(folder / "object")]
     reading, writing = os.pipe()

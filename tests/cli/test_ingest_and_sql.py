@@ -34,7 +34,7 @@ def job(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def store(job, tmp_path_factory) -> Path:
-    """The job as a store."""
+    """Write the job to a store."""
     folder = tmp_path_factory.mktemp("stores") / "job.store"
     run("ingest", job, "-o", folder, "--no-cache")
     return folder
@@ -48,7 +48,7 @@ def run(*arguments: object) -> str:
 
 
 def test_ingest_counts_its_ranks(job, tmp_path) -> None:
-    """A second run finds nothing to do; --force writes again."""
+    """The first `ingest` writes both ranks, the second none; `--force` writes both again."""
     first, second = (run("ingest", job, "-o", tmp_path / "s") for _ in range(2))
     assert "s: 2 ranks; 2 ranks written (" in first
     assert "0 unchanged, 0 files skipped" in first
@@ -57,7 +57,7 @@ def test_ingest_counts_its_ranks(job, tmp_path) -> None:
 
 
 def test_ingest_reports_skipped_files(tmp_path) -> None:
-    """An unreadable file loses only its rank; `check` reports it from the store, too."""
+    """`ingest` leaves out an unreadable file and reports it; `check` of the store reports it too."""
     gpu_job().write(tmp_path / "job")
     (tmp_path / "job" / "rank1.pt.trace.json").write_text("no trace")
     output = run("ingest", tmp_path / "job", "-o", tmp_path / "s")
@@ -68,7 +68,7 @@ def test_ingest_reports_skipped_files(tmp_path) -> None:
 
 @each_command(["summary", "check", "advice", *(analysis.command for analysis in ANALYSES)])
 def test_commands_print_the_same_for_a_store(command, job, store) -> None:
-    """The output and errors equal those for the traces."""
+    """A command prints the same output and errors for a store as for its traces."""
     runner = CliRunner()
     traces, stored = (runner.invoke(app, [command, str(path)]) for path in (job, store))
     assert stored.stdout == traces.stdout
@@ -76,7 +76,7 @@ def test_commands_print_the_same_for_a_store(command, job, store) -> None:
 
 
 def test_commands_that_write(job, store, tmp_path) -> None:
-    """Reports, tables and copies for Perfetto can be written from a store, too."""
+    """`report` and `diff` accept a store; files exported from a store equal those from the traces."""
     run("report", store, "-o", tmp_path / "of_store.html")
     for name, source in (("of_traces", job), ("of_store", store)):
         run("export", source, "--to", "csv", "-o", tmp_path / name)
@@ -89,7 +89,7 @@ def test_commands_that_write(job, store, tmp_path) -> None:
 
 
 def test_sql_prints_a_table(job, store) -> None:
-    """Numbers are exact and names plain text; a store gives the same."""
+    """`sql` prints exact numbers and plain names, the same for a job and its store."""
     lines = run("sql", job, QUERY).splitlines()
     assert lines[0] == "4 rows"
     assert lines[1].split() == ["rank", "name", "duration_ns"]
@@ -99,14 +99,14 @@ def test_sql_prints_a_table(job, store) -> None:
 
 
 def test_sql_prints_the_first_of_many_rows(job) -> None:
-    """The output says how to get all rows."""
+    """`sql` prints the first 100 of 4,000 rows and says how to get all."""
     output = run("sql", job, "SELECT * FROM range(1000) JOIN kernels ON true")
     assert output.startswith("100 rows of 4,000, the first 100\n")
     assert "--format or --output gives all rows" in output
 
 
 def test_sql_prints_text_formats(job) -> None:
-    """These have all rows."""
+    """`--format json` and `--format csv` print rows; JSON shows NaN and infinity as null."""
     rows = json.loads(run("sql", job, QUERY, "--format", "json"))
     assert rows[0] == {"rank": 0, "name": "gemm", "duration_ns": 40_000}
     assert run("sql", job, QUERY, "--format", "csv").splitlines()[:2] == ["rank,name,duration_ns", "0,gemm,40000"]
@@ -121,7 +121,7 @@ def test_sql_prints_text_formats(job) -> None:
     [("csv", pl.read_csv), ("json", pl.read_json), ("parquet", pl.read_parquet), ("arrow", pl.read_ipc)],
 )
 def test_sql_writes_files(ending, read, job, tmp_path) -> None:
-    """The suffix or --format decides the format; existing files are replaced only with --force."""
+    """The suffix or `--format` decides the format of a file; only `--force` replaces an existing one."""
     target = tmp_path / f"rows.{ending}"
     assert run("sql", job, QUERY, "-o", target) == ""
     assert read(target).rows()[0] == (0, "gemm", 40_000)
@@ -144,13 +144,13 @@ def test_sql_writes_files(ending, read, job, tmp_path) -> None:
     ],
 )
 def test_sql_refuses_contradictory_options(arguments, reason, job, tmp_path, monkeypatch) -> None:
-    """The error comes before anything is read."""
+    """`sql` refuses contradictory options before it reads any file."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidOptionError, match=reason):
         run("sql", job, QUERY, *arguments)
 
 
 def test_swapped_arguments_are_an_error(job) -> None:
-    """The message says that the trace comes first and the query last."""
+    """The error for swapped arguments says that the traces come first and the query last."""
     with pytest.raises(InvalidOptionError, match="put the traces first and the query last"):
         run("sql", QUERY, job)

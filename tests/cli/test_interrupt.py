@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during the work: no partial file and no process stays."""
+"""Ctrl-C and SIGTERM leave neither partial files nor processes behind."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def job(tmp_path_factory) -> Path:
     ],
 )
 def test_an_interrupted_command_leaves_nothing_behind(job, tmp_path, workers, number) -> None:
-    """Cache entries of finished ranks stay complete; the unfinished one is removed."""
+    """An interrupted command keeps complete cache entries, removes the unfinished one and ends all its processes."""
     environment = {
         **os.environ,
         "HOLOTRACE_CACHE_DIR": str(tmp_path / "cache"),
@@ -57,7 +57,7 @@ def test_an_interrupted_command_leaves_nothing_behind(job, tmp_path, workers, nu
 
 
 def wait_for_draft(cache: Path) -> None:
-    """Wait until one entry is complete and another is being written."""
+    """Wait until one cache entry is complete and another is being written."""
     deadline = time.monotonic() + 60
     while not (list(cache.glob("*/*/manifest.json")) and list(cache.glob("*/.tmp-*"))):
         assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""Where commands run their work, and how they treat ranks that fail."""
+"""The number of worker processes, the executors, and how commands treat ranks that fail."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cache(tmp_path, monkeypatch) -> None:
 
 @pytest.fixture
 def job(tmp_path) -> Path:
-    """Four small ranks."""
+    """Write a job with four small ranks."""
     write_job(tmp_path / "job", ranks=4, steps=1, layers=1)
     return tmp_path / "job"
 
@@ -54,7 +54,7 @@ def grow(path: Path, size: int) -> None:
 
 
 def test_bytes_of_plain_json_count_less_than_compressed_ones(tmp_path) -> None:
-    """They are read sixteen times as fast."""
+    """Three plain files of 20 MB need no workers: plain JSON counts a sixteenth of compressed bytes."""
     for rank in range(3):
         (tmp_path / f"rank{rank}.json").write_text('{"traceEvents": []}')
     trace = open_trace(tmp_path)
@@ -64,7 +64,7 @@ def test_bytes_of_plain_json_count_less_than_compressed_ones(tmp_path) -> None:
 
 
 def test_a_given_number_of_workers_is_used(job) -> None:
-    """One worker means this process."""
+    """`workers=1` runs in this process, `workers=2` in worker processes."""
     trace = open_trace(job)
     assert isinstance(Execution(workers=1)._executor([trace]), nullcontext)
     with Execution(workers=2)._executor([trace]) as executor:
@@ -72,7 +72,7 @@ def test_a_given_number_of_workers_is_used(job) -> None:
 
 
 def test_two_executors_are_refused(job) -> None:
-    """The message names both options."""
+    """The error for `--workers` together with `--dask` names both options."""
     result = CliRunner().invoke(app, ["summary", str(job), "--workers", "2", "--dask", "tcp://127.0.0.1:1"])
     assert isinstance(result.exception, InvalidOptionError)
     assert str(result.exception).startswith("--workers and --dask exclude each other")
@@ -80,7 +80,7 @@ def test_two_executors_are_refused(job) -> None:
 
 @pytest.mark.parametrize("option", ["--dask=tcp://127.0.0.1:1", "--ray=127.0.0.1:1", "--mpi"])
 def test_a_missing_package_is_named_with_its_extra(job, option, monkeypatch) -> None:
-    """The error is one line and comes before anything is read."""
+    """If the package of an executor is missing, the error names the extra to install."""
     for name in ("distributed", "ray", "mpi4py.futures"):
         monkeypatch.setitem(__import__("sys").modules, name, None)
     result = CliRunner().invoke(app, ["summary", str(job), option])
@@ -91,7 +91,7 @@ def test_a_missing_package_is_named_with_its_extra(job, option, monkeypatch) -> 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_failing_rank_is_skipped_or_ends_the_command(job, workers, caplog) -> None:
-    """By default it is skipped with a warning; `--on-error fail` stops the command."""
+    """By default a failing rank is skipped with a warning; `--on-error fail` stops the command."""
     (job / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
     command = ["temporal-breakdown", str(job), "--json", "--workers", workers]
     assert json.loads(CliRunner().invoke(app, command).stdout)["ranks"] == [0, 1, 2, 3]

@@ -13,7 +13,7 @@ from holotrace.testing.builder import TraceBuilder
 
 @pytest.fixture
 def pair(tmp_path, monkeypatch) -> tuple[str, str]:
-    """Two traces of a step: aten::mm allocates 1 KiB; its gemm takes 10 µs, and 40 µs."""
+    """Write two traces in which aten::mm allocates 1 KiB; its gemm takes 10 µs in `control`, 40 µs in `test`."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     args = {"Device Type": 1, "Device Id": 0, "Bytes": 1024, "Addr": 1}
     for name, duration in (("control", 10), ("test", 40)):
@@ -25,14 +25,14 @@ def pair(tmp_path, monkeypatch) -> tuple[str, str]:
 
 
 def run(*arguments: str) -> str:
-    """Run a command with success; return its stdout."""
+    """Run a command that succeeds; return its stdout."""
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 def test_the_comparison_prints_its_tables(pair) -> None:
-    """It prints the question, both traces, the tree, and the operators."""
+    """`compare-operators` prints its question, the tree of operators, and the difference of 30 µs."""
     output = run("compare-operators", *pair)
     assert output.startswith("Where do control and test differ?")
     assert "· · gemm" in output
@@ -40,7 +40,7 @@ def test_the_comparison_prints_its_tables(pair) -> None:
 
 
 def test_the_comparison_prints_json_and_writes_its_figure(pair, tmp_path) -> None:
-    """The JSON has all rows, in nanoseconds; the options choose ranks per trace and another measure."""
+    """With `--by host`, the JSON compares host times, which are equal here; `--figure` writes the figure too."""
     options = ("--control-ranks", "0", "--test-ranks", "0", "--by", "host", "--figure", str(tmp_path / "figure.html"))
     answer = json.loads(run("compare-operators", *pair, *options, "--json"))
     assert list(answer) == ["comparison", "tree", "per_operator", "sides", "findings"]
@@ -49,13 +49,13 @@ def test_the_comparison_prints_json_and_writes_its_figure(pair, tmp_path) -> Non
 
 
 def test_the_comparison_can_follow_the_plugin(pair) -> None:
-    """The tree of the TensorBoard plugin has one pair: the only operator."""
+    """With `--compat torch_tb_profiler`, the tree has one pair: aten::mm of both traces."""
     answer = json.loads(run("compare-operators", *pair, "--compat", "torch_tb_profiler", "--json"))
     assert [(row["kind"], row["name"]) for row in answer["tree"]] == [("pair", "aten::mm")]
 
 
 def test_operator_memory_takes_a_time_window(pair) -> None:
-    """The table is in KiB; before the allocation it is empty."""
+    """`operator-memory` prints 1 KiB; a window that ends before the allocation has no rows."""
     assert "1 KiB" in run("operator-memory", pair[0])
     answer = json.loads(run("operator-memory", pair[0], "--end-ns", "2000", "--json"))
     assert (answer["per_operator"], answer["blocks"]) == ([], [])

@@ -13,7 +13,7 @@ from holotrace.cli.option_groups import with_option_groups
 
 @dataclass(frozen=True)
 class Inner:
-    """A group in a group."""
+    """An option group that `Outer` contains."""
 
     names: Annotated[list[str], typer.Argument()]
     loud: Annotated[bool, typer.Option("--loud")] = False
@@ -21,14 +21,14 @@ class Inner:
 
 @dataclass(frozen=True)
 class Outer:
-    """A group."""
+    """An option group that contains another group."""
 
     inner: Inner
     size: Annotated[int | None, typer.Option("--size")] = None
 
 
 def test_a_command_has_all_options_of_its_groups() -> None:
-    """Its own options come first in the help; it receives the groups, with the defaults of their fields."""
+    """A command receives its groups as objects, with defaults where needed; the help shows its own options first."""
     calls = []
 
     @with_option_groups

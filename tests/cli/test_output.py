@@ -1,4 +1,4 @@
-"""Tables that fit the terminal, and JSON that is valid."""
+"""Tables fit the terminal, and JSON is valid."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def printed(shown: PrintedTable, width: int) -> list[str]:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 200])
 def test_a_table_fits_the_terminal(width) -> None:
-    """No line is wider than the terminal, and numbers are never cut."""
+    """No line of a table is wider than the terminal, and numbers are never cut."""
     lines = printed(table(), width)
     assert max(map(len, lines)) <= width
     assert not any("123.…" in line for line in lines)
 
 
 def test_a_wide_terminal_shows_everything() -> None:
-    """The name is complete, and no column is missing."""
+    """A table on a terminal of 200 characters shows the complete name and all columns."""
     lines = printed(table(), 200)
     assert NAME in lines[3]
     assert lines[3].count("123.4 ms") == 5
 
 
 def test_long_names_are_cut_before_numbers() -> None:
-    """With 90 characters, the numbers are complete."""
+    """A table on a terminal of 90 characters cuts the long name and keeps all numbers."""
     lines = printed(table(), 90)
     assert "…" in lines[3]
     assert lines[3].count("123.4 ms") == 5
@@ -56,13 +56,13 @@ def test_columns_without_room_are_named() -> None:
 
 
 def test_left_out_rows_are_counted() -> None:
-    """The last line says how many rows are missing, and how to get them."""
+    """The last line of a shortened table says which rows it shows and how to print all."""
     shown = PrintedTable("Kernels", ("n",), ((Cell("1", is_number=True),),), left_out=3, chosen_by="n")
     assert printed(shown, 80)[-1] == "1 of 4 rows, those with the largest “n”; --json prints all"
 
 
 def test_an_empty_table_is_printed() -> None:
-    """It has headings only."""
+    """A table without rows prints its headings."""
     assert any("kernel" in line for line in printed(PrintedTable("Kernels", ("kernel",), ()), 80))
 
 

@@ -50,7 +50,7 @@ def printed(*arguments: object) -> str:
 
 @each_command(["summary", "advice", "check", "runs", *(analysis.command for analysis in ANALYSES)])
 def test_a_pipe_gets_complete_lines(command, job, monkeypatch) -> None:
-    """COLUMNS changes nothing; no line is cut or ends with spaces."""
+    """On a pipe, COLUMNS has no effect; no line is cut or ends with spaces."""
     outputs = set()
     for width in WIDTHS:
         monkeypatch.setenv("COLUMNS", width)
@@ -73,12 +73,12 @@ def test_a_pipe_gets_complete_lines(command, job, monkeypatch) -> None:
     ],
 )
 def test_grep_finds_a_name(command, name, job) -> None:
-    """The output of `holotrace … | grep NAME` has the name."""
+    """A pipe receives complete names, so that `holotrace … | grep NAME` finds them."""
     assert name in printed(command, job)
 
 
 def test_sql_prints_every_column(job) -> None:
-    """No column is left out or cut."""
+    """On a pipe, `sql` prints all columns, none of them cut."""
     lines = printed("sql", job, "SELECT * FROM kernels ORDER BY name DESC LIMIT 1").splitlines()
     assert len(lines[1].split()) > 20
     assert f"{LONG}#3" in lines[3]
@@ -87,7 +87,7 @@ def test_sql_prints_every_column(job) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("command", [[], ["idle-time"], ["sql"]])
 def test_help_on_a_pipe_is_not_wrapped(command, width, monkeypatch) -> None:
-    """Each option and each command has one line with its complete description."""
+    """On a pipe, help gives each option and each command one line with its complete description."""
     monkeypatch.setenv("COLUMNS", width)
     lines = printed(*command, "--help").splitlines()
     assert not any(line.endswith("...") for line in lines if not line.startswith("Usage"))
@@ -98,7 +98,7 @@ def test_help_on_a_pipe_is_not_wrapped(command, width, monkeypatch) -> None:
 
 @pytest.mark.parametrize("arguments", [["summary"], ["summary", "x", "--ranks", "1-"], ["nothing"], ["summary", "--x"]])
 def test_a_usage_error_is_one_line(arguments, monkeypatch, capsys) -> None:
-    """It says what is wrong, and to use --help."""
+    """A usage error is one line that ends by pointing to `--help`."""
     monkeypatch.setattr(sys, "argv", ["holotrace", *arguments])
     monkeypatch.setenv("COLUMNS", "20")
     with pytest.raises(SystemExit) as ending:

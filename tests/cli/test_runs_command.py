@@ -34,7 +34,7 @@ def job(folder) -> str:
 
 
 def test_every_span_has_a_line(tmp_path) -> None:
-    """Consecutive ranks are a range; missing workers and skipped files are named."""
+    """`runs` prints one line per span, with consecutive ranks as a range and missing workers by name."""
     lines = run(job(tmp_path)).splitlines()
     assert lines[0].endswith(": 2 runs of 8 traces, 1 file skipped.")
     assert [line.split()[:3] for line in lines[4:7]] == [["five", "1", "5"], ["two", "1", "2"], ["two", "2", "1"]]
@@ -44,7 +44,7 @@ def test_every_span_has_a_line(tmp_path) -> None:
 
 
 def test_json_has_every_recording(tmp_path) -> None:
-    """Its keys are stable."""
+    """`runs --json` lists every recording under stable keys."""
     answer = json.loads(run(job(tmp_path), "--json"))
     assert list(answer) == ["folder", "runs", "skipped_files"]
     assert [(run["name"], run["workers"][:2], run["spans"]) for run in answer["runs"]] == [
@@ -63,12 +63,12 @@ def test_json_has_every_recording(tmp_path) -> None:
 
 
 def test_an_empty_folder_is_reported(tmp_path) -> None:
-    """An empty folder is not an error."""
+    """`runs` prints one line for an empty folder, not an error."""
     assert run(str(tmp_path)).strip().endswith("no trace, 0 files skipped.")
 
 
 def test_a_store_is_not_a_folder_of_runs(tmp_path) -> None:
-    """The store is listed, its files are not."""
+    """`runs` lists a store as one skipped file and does not list the files inside."""
     holotrace.write_store(TraceBuilder().kernel("k", start_us=0, duration_us=1).build(), tmp_path / "job.store")
     for folder in (tmp_path, tmp_path / "job.store"):
         text = run(str(folder))
@@ -77,7 +77,7 @@ def test_a_store_is_not_a_folder_of_runs(tmp_path) -> None:
 
 
 def test_an_unreadable_run_stays_in_the_list(tmp_path) -> None:
-    """The first lines give the reason; other files in its folder are skipped as usual."""
+    """`runs` lists a run whose only trace is unreadable, and gives the reason in its first lines."""
     gpu_job().write(tmp_path / "good")
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "rank0.json.gz").write_bytes(gzip.compress(b"")[:10] + b"\xff" * 50)

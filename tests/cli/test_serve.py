@@ -1,4 +1,4 @@
-"""`holotrace serve`: errors before it serves, and the server itself."""
+"""`holotrace serve`: errors before the server starts, and the running server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def refused(*arguments: str) -> BaseException | None:
 
 
 def test_a_path_without_a_trace_is_an_error_at_once(tmp_path) -> None:
-    """A folder without a trace, a path that does not exist, and a file that is not a trace."""
+    """`serve` refuses a folder without traces, a missing path, and a file that is not a trace."""
     (tmp_path / "notes.md").write_text("x")
     for path in (tmp_path, tmp_path / "nowhere", tmp_path / "notes.md"):
         error = refused(str(path))
@@ -42,7 +42,7 @@ def test_a_path_without_a_trace_is_an_error_at_once(tmp_path) -> None:
 
 
 def test_a_port_in_use_is_an_error_at_once(tmp_path) -> None:
-    """The message suggests --port."""
+    """The error for a port in use suggests `--port`."""
     gpu_job().write(tmp_path)
     session = Session([tmp_path], cache=False)
     with bound_server(session, Address(port=0, has_token=False)) as server:
@@ -55,7 +55,7 @@ def test_a_port_in_use_is_an_error_at_once(tmp_path) -> None:
 
 
 def test_without_the_extra_the_error_says_what_to_install(tmp_path, monkeypatch) -> None:
-    """The core does not install Dash."""
+    """If Dash is not installed, the error says to install the extra `web`."""
     monkeypatch.setattr(serve_module, "_MODULES", ("dash", "no_such_module_of_holotrace"))
     error = refused(str(tmp_path))
     assert str(error) == "holotrace serve needs no_such_module_of_holotrace: pip install 'holotrace[web]'"
@@ -63,7 +63,7 @@ def test_without_the_extra_the_error_says_what_to_install(tmp_path, monkeypatch)
 
 @contextmanager
 def serving(*arguments: str) -> Iterator[str]:
-    """Start the command, and return the address that it prints."""
+    """Start `holotrace serve`; yield the address that it prints."""
     command = [sys.executable, "-m", "holotrace", "serve", *arguments, "--port", "0", "--no-cache"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         try:
@@ -73,7 +73,7 @@ def serving(*arguments: str) -> Iterator[str]:
 
 
 def status_of(url: str, **headers: str) -> int:
-    """Return the HTTP status, after redirects that need no cookies."""
+    """Return the HTTP status of a request without cookies, after redirects."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60) as answer:  # noqa: S310
             return answer.status
@@ -82,8 +82,8 @@ def status_of(url: str, **headers: str) -> int:
         return error.code
 
 
-def test_it_answers_only_with_the_token_and_under_its_own_host(tmp_path) -> None:
-    """The command, waitress, the guard and the pages together; other users of this machine get nothing."""
+def test_the_server_answers_only_with_the_token_and_under_its_own_host(tmp_path) -> None:
+    """A browser with the token gets the page; without the token, every path answers 401, and a foreign host 403."""
     gpu_job().write(tmp_path)
     with serving(str(tmp_path)) as url:
         base = url.partition("?token=")[0]
@@ -134,7 +134,7 @@ def test_the_browser_is_opened_without_showing_the_token_to_other_users(tmp_path
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])  # noqa: S104
 def test_an_address_carries_a_token(tmp_path, host) -> None:
-    """The token is different each time."""
+    """Two servers have different tokens of at least 32 characters."""
     gpu_job().write(tmp_path)
     urls = set()
     for _ in range(2):
