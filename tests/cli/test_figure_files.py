@@ -55,7 +55,7 @@ def test_without_kaleido_a_picture_is_an_error_before_any_work(command, ending, 
 @pytest.mark.parametrize("command", SOURCES)
 @pytest.mark.parametrize("ending", PICTURES)
 def test_kaleido_draws_pictures(command, ending, job, tmp_path, kaleido) -> None:
-    """kaleido draws the picture in the format that the file's suffix names, even in upper case."""
+    """Kaleido draws the picture in the format that the file's suffix names, even in upper case."""
     path = tmp_path / f"f{ending.upper()}"
     run(command, *[job] * SOURCES[command], "--figure", str(path))
     assert (path.read_bytes(), kaleido) == (b"a picture", [ending.removeprefix(".")])
