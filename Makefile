@@ -12,7 +12,7 @@ WORKERS := -n auto --dist worksteal
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-python test-everything test-rust test-pages test-lowest test-clusters test-stores test-servers store-trials check lint types layers javascript rust docs links bench pictures fuzz fuzz-files golden clean needs
+.PHONY: help demo test test-all test-python test-everything test-rust test-pages test-lowest test-clusters test-stores test-servers store-trials check lint types layers generate generated javascript rust docs links bench pictures fuzz fuzz-files golden clean needs
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
@@ -62,7 +62,7 @@ test-rust: export CARGO_PROFILE_DEV_DEBUG := false
 test-rust: needs
 	cargo test --quiet -p algorithms -p checksums -p trace-reader
 
-check: lint types layers javascript rust docs ## check format, lint, types, layers, docs; CI runs this too
+check: lint types layers generated javascript rust docs ## check format, lint, types, layers, docs; CI runs this too
 
 lint: $(VENV)/.check-tools
 	$(BIN)/ruff check .
@@ -74,6 +74,9 @@ types: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.check-tools
 
 layers: $(VENV)/.built $(VENV)/.check-tools
 	$(BIN)/lint-imports
+
+generated: $(VENV)/.built # `make generate` has been run
+	$(BIN)/python scripts/generate --check
 
 javascript: node_modules/.installed ## lint, type-check and test the scripts of the pages; needs Node.js with npm
 	npm run --silent lint
@@ -94,6 +97,9 @@ links: $(VENV)/.built $(VENV)/.docs-tools ## check the links of the documentatio
 bench: $(VENV)/.built ## measure speed and memory; TRACE=trace file, PEER=python of an environment with HTA
 	$(BIN)/python benchmarks/open_and_answer.py $(if $(TRACE),--trace $(TRACE)) $(if $(PEER),--peer $(PEER))
 	$(BIN)/python benchmarks/analyses.py $(if $(TRACE),--trace $(TRACE)) $(if $(PEER),--peer $(PEER))
+
+generate: $(VENV)/.built ## write the pages, stubs and colours that follow from the code
+	$(BIN)/python scripts/generate
 
 pictures: $(VENV)/.built $(VENV)/.test-tools ## draw the pictures of the documentation from real traces; needs chromium
 	$(BIN)/python scripts/pictures

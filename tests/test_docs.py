@@ -66,8 +66,9 @@ def test_every_page_is_in_the_navigation_once() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS.list_commands(None))
 def test_every_command_and_option_is_documented(name) -> None:
-    """The page has a heading for each command, and names each option."""
-    text = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
+    """The pages have a heading for each command, and name each option."""
+    pages = [DOCS / "reference" / "commands.md", DOCS / "reference" / "question_commands.md"]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     assert f"## holotrace {name}\n" in text
     options = {
         option
@@ -109,11 +110,6 @@ def test_the_pictures_are_small_enough_for_a_repository() -> None:
     sizes = [path.stat().st_size for path in (DOCS / "images").rglob("*.*")]
     assert max(sizes) <= 200_000
     assert sum(sizes) <= 3_000_000
-
-
-def test_the_gallery_shows_every_question() -> None:
-    """`python scripts/pictures/gallery.py` writes the page."""
-    assert (DOCS / "gallery.md").read_text(encoding="utf-8") == script("pictures/gallery").gallery_page()
 
 
 def test_the_picture_of_the_layers_shows_every_module() -> None:

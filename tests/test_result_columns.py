@@ -9,7 +9,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from scripts.write_columns_page import PAGE, columns_page
 
 import holotrace
 from holotrace.catalogue import ANALYSES, COMPARISONS
@@ -126,8 +125,3 @@ def test_undeclared_columns_get_heading_and_unit_from_their_names() -> None:
         ("busy fraction", "0..1"),
         ("n", ""),
     ]
-
-
-def test_the_page_lists_all_columns() -> None:
-    """`python scripts/write_columns_page.py` writes it."""
-    assert PAGE.read_text(encoding="utf-8") == columns_page()

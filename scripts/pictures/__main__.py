@@ -1,25 +1,26 @@
-"""Make all pictures of the documentation, and the page that shows them: `make pictures`.
+"""Make the pictures of the documentation: `make pictures`, or `python scripts/pictures idle_time` for one question.
 
 The traces are the recordings in the repository. The browser is chromium, or the one that HOLOTRACE_CHROMIUM names.
 """
 
 from __future__ import annotations
 
-import gallery
+import sys
+
 import layers
 import questions
 import web_pages
 from browser import opened_browser
 
 
-def main() -> None:
-    """Draw the layers, one figure per question and the pages, each light and dark; write the gallery."""
-    layers.write_pictures()
+def main(names: list[str]) -> None:
+    """Draw the figures of these questions; without names the layers, all questions and the pages. Each is light and dark."""
     with opened_browser() as browser:
-        questions.write_pictures(browser)
-        web_pages.write_pictures(browser)
-    gallery.write_page()
+        questions.write_pictures(browser, names)
+        if not names:
+            layers.write_pictures()
+            web_pages.write_pictures(browser)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -9,11 +9,11 @@ import plotly
 from browser import ROOT, THEMES, picture_path, write_picture
 
 import holotrace
-from holotrace.catalogue import ANALYSES, COMPARISONS
+from holotrace.catalogue import ANALYSES, COMPARISONS, analysis
 from holotrace.figures import figure_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     import plotly.graph_objects as go
     from playwright.sync_api import Browser, Page
@@ -44,20 +44,20 @@ def recording(question: str) -> str:
     return RECORDING.get(question, DLRM)
 
 
-def write_pictures(browser: Browser) -> None:
-    """Write a light and a dark picture of each figure."""
+def write_pictures(browser: Browser, names: Collection[str] = ()) -> None:
+    """Write a light and a dark picture of the figure of each of these questions, by default of all."""
     page = browser.new_page(viewport={"width": WIDTH, "height": _DEFAULT_HEIGHT})
     page.set_content("<body style='margin:0'><div id='figure'></div></body>")
     page.add_script_tag(content=plotly.offline.get_plotlyjs())
-    for name, plot in _figures():
+    for name, plot in _figures(names):
         for theme in THEMES:
             _draw(page, plot(theme=theme))
             write_picture(page, picture_path("questions", name, theme))
     page.close()
 
 
-def _figures() -> Iterator[tuple[str, Callable[..., go.Figure]]]:
-    for question in (*ANALYSES, *COMPARISONS):
+def _figures(names: Collection[str]) -> Iterator[tuple[str, Callable[..., go.Figure]]]:
+    for question in map(analysis, names) if names else (*ANALYSES, *COMPARISONS):
         traces = _control_and_test() if question in COMPARISONS else (_opened(recording(question.name)),)
         result = question.compute(*traces)
         yield question.name, partial(figure_of, question.name, result)

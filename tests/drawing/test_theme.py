@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from scripts.write_palette import MODULE, palette
 
 from holotrace.drawing import theme
 from holotrace.enrich.critical_path.event_graph import PathClass
@@ -109,11 +108,6 @@ def test_an_empty_figure_says_why() -> None:
 def test_no_figure_offers_to_upload_itself(name: theme.Theme) -> None:
     """The figure template removes the upload button that plotly.js 7 adds."""
     assert theme.template(name).layout.modebar.remove == ("sendChartToCloud",)
-
-
-def test_the_timeline_page_has_the_colours_of_the_figures() -> None:
-    """The timeline's colours are those that `python scripts/write_palette.py` generates from the figures' theme."""
-    assert MODULE.read_text(encoding="utf-8") == palette()
 
 
 def test_every_class_of_the_critical_path_has_a_colour() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from typing import Any
@@ -176,14 +175,3 @@ def test_every_query_of_the_page_is_tested() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     assert len(QUERIES) >= 12
     assert [heading for heading in QUERIES if f', "{heading}")' not in source] == []
-
-
-def test_the_page_of_the_schema_is_up_to_date() -> None:
-    """`python scripts/write_schema_page.py` writes it."""
-    path = ROOT / "scripts" / "write_schema_page.py"
-    spec = importlib.util.spec_from_file_location("write_schema_page", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert module.PAGE.read_text(encoding="utf-8") == module.schema_page()

@@ -72,10 +72,11 @@ def _loaded(name: str) -> Any:  # noqa: ANN401 -- typer brings its own click
     if question is None:
         function = getattr(import_module(f"holotrace.cli.commands.{name}"), name)
         return _command(name, function, _COMMANDS[name])
-    return _command(name, _command_of(question), _help_of(question))
+    return _command(name, command_of(question), _help_of(question))
 
 
-def _command_of(question: Analysis) -> Callable[..., None]:
+def command_of(question: Analysis) -> Callable[..., None]:
+    """Return the function that runs a question's command."""
     if question.name in _OWN_MODULES:
         function: Callable[..., None] = getattr(import_module(_OWN_MODULES[question.name]), question.name)
         return function

@@ -37,9 +37,12 @@ Scaled = Annotated[
     list[str] | None,
     typer.Option("--scale", metavar="REGEX=0.5", help="What if work whose name matches took half as long?"),
 ]
-Removed = Annotated[list[str] | None, typer.Option("--remove", metavar="REGEX", help="What if it took no time?")]
+Removed = Annotated[
+    list[str] | None, typer.Option("--remove", metavar="REGEX", help="What if work whose name matches took no time?")
+]
 Replaced = Annotated[
-    list[str] | None, typer.Option("--replace", metavar="REGEX=12.5", help="What if each piece of it took 12.5 µs?")
+    list[str] | None,
+    typer.Option("--replace", metavar="REGEX=12.5", help="What if each piece of work whose name matches took 12.5 µs?"),
 ]
 NoLaunches = Annotated[bool, typer.Option("--no-launch-overhead", help="What if launching took no time?")]
 Overlapped = Annotated[bool, typer.Option("--perfect-overlap", help="What if no work waited for communication?")]

@@ -1,4 +1,4 @@
-// Colours shared with the figures; `python scripts/write_palette.py` writes this file from `holotrace.drawing.theme`.
+// Colours shared with the figures; `make generate` writes this file from `holotrace.drawing.theme`.
 
 /**
  * Hue, saturation and lightness of each class of events; names vary around them.

@@ -1,12 +1,10 @@
-"""Write docs/reference/columns.md from what the code declares: `python scripts/write_columns_page.py`."""
+"""The page of the columns of results, `docs/reference/columns.md`."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from markdown_table import table
 
 from holotrace.result_columns import GROUPS, ResultColumn
-
-PAGE = Path(__file__).parent.parent / "docs" / "reference" / "columns.md"
 
 _BEGINNING = """\
 # Columns of results
@@ -83,26 +81,22 @@ _EARLIER = """\
 ## Earlier names
 
 Development versions used these names. The package `holotrace-hta` keeps HTA's names.
-
-| where | earlier | now |
-|---|---|---|
 """
 
 
 def columns_page() -> str:
     """Return the text of the page."""
-    return "\n".join([_BEGINNING, *(_section(title, columns) for title, columns in GROUPS.items()), _earlier()])
+    sections = [_section(title, columns) for title, columns in GROUPS.items()]
+    return "\n".join([_BEGINNING, *sections, _EARLIER, table(("where", "earlier", "now"), _renamed())])
 
 
 def _section(title: str, columns: tuple[ResultColumn, ...]) -> str:
-    lines = [f"## {title}", "", "| column | type | unit | meaning |", "|---|---|---|---|"]
-    lines += [f"| `{column.name}` | {column.type} | {column.unit} | {_cell(column.meaning)} |" for column in columns]
-    return "\n".join([*lines, ""])
+    rows = [(f"`{column.name}`", column.type, column.unit, column.meaning) for column in columns]
+    return f"## {title}\n\n" + table(("column", "type", "unit", "meaning"), rows)
 
 
-def _earlier() -> str:
-    rows = ((where, *pair) for where, names in _RENAMED.items() for pair in names.items())
-    return _EARLIER + "".join(f"| {where} | {_code(before)} | {_code(now)} |\n" for where, before, now in rows)
+def _renamed() -> list[tuple[str, str, str]]:
+    return [(where, _code(before), _code(now)) for where, names in _RENAMED.items() for before, now in names.items()]
 
 
 def _code(names: str) -> str:
@@ -113,11 +107,3 @@ def _code(names: str) -> str:
 def _marked(name: str) -> str:
     word, _, rest = name.partition(" ")
     return f"`{word}` {rest}".rstrip()
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    PAGE.write_text(columns_page(), encoding="utf-8")

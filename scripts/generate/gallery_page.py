@@ -1,15 +1,8 @@
-"""Write docs/gallery.md, the page that shows all pictures.
-
-python scripts/pictures/gallery.py
-"""
+"""The page that shows all pictures, `docs/gallery.md`."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from holotrace.catalogue import ANALYSES, COMPARISONS
-
-PAGE = Path(__file__).parent.parent.parent / "docs" / "gallery.md"
 
 _BEGINNING = """\
 # Gallery
@@ -43,11 +36,6 @@ _PAGES = (
 )
 
 
-def write_page() -> None:
-    """Write the page."""
-    PAGE.write_text(gallery_page(), encoding="utf-8")
-
-
 def gallery_page() -> str:
     """Return the text of the page."""
     pages = [_entry(title, text, f"pages/{name}", target) for name, title, text, target in _PAGES]
@@ -55,12 +43,8 @@ def gallery_page() -> str:
         _entry(question.title, question.question, f"questions/{question.name}", question.page)
         for question in (*ANALYSES, *COMPARISONS)
     ]
-    return "\n".join([_BEGINNING, *pages, "## Questions\n", *figures]).rstrip("\n") + "\n"
+    return "\n".join([_BEGINNING, *pages, "## Questions\n", *figures])
 
 
 def _entry(title: str, text: str, picture: str, target: str) -> str:
     return f"### {title}\n\n{text}\n\n[![{title}](images/{picture}.webp)]({target})\n"
-
-
-if __name__ == "__main__":
-    write_page()

@@ -1,14 +1,12 @@
-"""Write docs/reference/schema.md from what the code declares: `python scripts/write_schema_page.py`."""
+"""The page of the stored tables and SQL views, `docs/reference/schema.md`."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from markdown_table import table
 
 from holotrace.schema import TABLES, Column
 from holotrace.sql_queries.views import VIEWS
 from holotrace.store.parquet_tables import is_text, parquet_name
-
-PAGE = Path(__file__).parent.parent / "docs" / "reference" / "schema.md"
 
 _BEGINNING = """\
 # Stored tables and SQL views
@@ -74,16 +72,14 @@ In SQL these tables are `stored.events`, `stored.kernels` and so on, each with `
 def schema_page() -> str:
     """Return the text of the page."""
     views = [
-        _section(f"### {view.name}", f"One row is {view.meaning}.", _rows(view.columns)) for view in VIEWS.values()
+        f"### {view.name}\n\nOne row is {view.meaning}.\n\n{_table(_rows(view.columns))}" for view in VIEWS.values()
     ]
-    tables = [_section(f"### stored.{name}", "", _stored_rows(name)) for name in TABLES]
-    return "\n".join([_BEGINNING, *views, _STORE, *tables]).rstrip("\n") + "\n"
+    tables = [f"### stored.{name}\n\n{_table(_stored_rows(name))}" for name in TABLES]
+    return "\n".join([_BEGINNING, *views, _STORE, *tables])
 
 
-def _section(heading: str, text: str, rows: list[tuple[str, str, str]]) -> str:
-    lines = [heading, "", *([text, ""] if text else []), "| column | type | meaning |", "|---|---|---|"]
-    lines += [f"| `{name}` | {column_type} | {meaning.replace('|', '/')} |" for name, column_type, meaning in rows]
-    return "\n".join([*lines, ""])
+def _table(rows: list[tuple[str, str, str]]) -> str:
+    return table(("column", "type", "meaning"), [(f"`{name}`", kind, meaning) for name, kind, meaning in rows])
 
 
 def _rows(columns: tuple[Column, ...]) -> list[tuple[str, str, str]]:
@@ -104,7 +100,3 @@ def _stored_type(table: str, column: Column) -> str:
 
 def _meaning(column: Column) -> str:
     return f"{column.meaning} ({column.unit})" if column.unit else column.meaning
-
-
-if __name__ == "__main__":
-    PAGE.write_text(schema_page(), encoding="utf-8")

@@ -1,17 +1,14 @@
-"""Write the colours of the timeline page from those of the figures: `python scripts/write_palette.py`."""
+"""The colours of the timeline page, `src/holotrace/web/assets/palette.js`, from those of the figures."""
 
 from __future__ import annotations
 
 import colorsys
 import json
-from pathlib import Path
 
 from holotrace.drawing.theme import DARK_INK, EVENT_COLORS, FINDING_COLORS, LIGHT_INK, PALE, PATH_COLORS
 
-MODULE = Path(__file__).parent.parent / "src" / "holotrace" / "web" / "assets" / "palette.js"
-
 _MODULE = """\
-// Colours shared with the figures; `python scripts/write_palette.py` writes this file from `holotrace.drawing.theme`.
+// Colours shared with the figures; `make generate` writes this file from `holotrace.drawing.theme`.
 
 /**
  * Hue, saturation and lightness of each class of events; names vary around them.
@@ -56,7 +53,3 @@ def _hsl(color: str) -> list[int]:
     red, green, blue = (int(color[at : at + 2], 16) / 255 for at in (1, 3, 5))
     hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
     return [round(360 * hue), round(100 * saturation), round(100 * lightness)]
-
-
-if __name__ == "__main__":
-    MODULE.write_text(palette(), encoding="utf-8")

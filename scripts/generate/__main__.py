@@ -1,0 +1,44 @@
+"""Write the files that follow from the code: `python scripts/generate`. With `--check`, only name those that are out of date."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from columns_page import columns_page
+from gallery_page import gallery_page
+from palette import palette
+from question_commands_page import question_commands_page
+from schema_page import schema_page
+from stubs import figures_stub, public_names_stub
+
+ROOT = Path(__file__).parent.parent.parent
+
+FILES = {
+    "docs/gallery.md": gallery_page,
+    "docs/reference/columns.md": columns_page,
+    "docs/reference/question_commands.md": question_commands_page,
+    "docs/reference/schema.md": schema_page,
+    "src/holotrace/__init__.pyi": public_names_stub,
+    "src/holotrace/figures.pyi": figures_stub,
+    "src/holotrace/web/assets/palette.js": palette,
+}
+"""{file: function that returns its text}."""
+
+
+def main() -> None:
+    """Write each file whose text has changed."""
+    texts = {ROOT / path: text() for path, text in FILES.items()}
+    outdated = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    if "--check" in sys.argv[1:]:
+        if outdated:
+            names = ", ".join(str(path.relative_to(ROOT)) for path in outdated)
+            sys.exit(f"out of date: {names}; run `make generate`")
+        return
+    for path in outdated:
+        path.write_text(texts[path], encoding="utf-8")
+        print(path.relative_to(ROOT))  # noqa: T201 -- shows what to commit
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The page of the commands of questions, `docs/reference/question_commands.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from inspect import Parameter, signature
+from typing import Literal, get_args, get_origin
+
+from markdown_table import table
+
+from holotrace.catalogue import ANALYSES, COMPARISONS
+from holotrace.cli.group import command_of
+from holotrace.cli.questions import analysis_command, comparison_command
+from holotrace.question import Analysis
+
+_BEGINNING = """\
+# Commands of questions
+
+Each question is a command with the [common options](commands.md) and these:
+
+| option | meaning |
+|---|---|
+| `--json` | print an object with `analysis`, `ranks`, the tables of the result under their names, and `findings` |
+| `--figure FILE` | also write the figure |
+| `--force` | replace an existing file |
+
+JSON contains every row; times are whole nanoseconds, shares are fractions of 1, and unknown values are null.
+
+A figure that ends in `.html` is a page that works offline. With kaleido and a Chrome browser installed, `.png`, `.jpg`, `.webp`, `.svg`
+and `.pdf` work, too. If the file exists or cannot be written, the command stops before it reads anything.
+"""
+
+_COMPARISONS = """\
+## Two traces
+
+The remaining commands compare two traces: `holotrace diff CONTROL TEST`. Each is one file, folder or pattern; `--control-ranks 0-7,9`
+and `--test-ranks 0-7,9` choose their ranks. `--json` prints `comparison` in place of `analysis` and `ranks`.
+"""
+
+
+def question_commands_page() -> str:
+    """Return the text of the page."""
+    sections = [*map(_section, ANALYSES), _COMPARISONS, *map(_section, COMPARISONS)]
+    return "\n".join([_BEGINNING, *sections])
+
+
+def _section(question: Analysis) -> str:
+    page = question.page.removeprefix("reference/")
+    options = [(f"`{_usage(option)}`", _meaning(option)) for option in _own_options(question)]
+    listed = [table(("option", "meaning"), options)] if options else []
+    return "\n".join([f"## holotrace {question.command}\n", f"[{question.question}]({page})\n", *listed])
+
+
+def _own_options(question: Analysis) -> list[Parameter]:
+    """Return the options that other questions lack."""
+    without_own = replace(question, options=())
+    shared = {*_parameters(analysis_command(without_own)), *_parameters(comparison_command(without_own))}
+    return [option for name, option in _parameters(command_of(question)).items() if name not in shared]
+
+
+def _parameters(command: object) -> Mapping[str, Parameter]:
+    return signature(command).parameters
+
+
+def _usage(option: Parameter) -> str:
+    """Return the option with its value: `--operator NAME`, `--by device|host`, `--min-kernels N`."""
+    (declared,) = option.annotation.__metadata__
+    kind = option.annotation.__origin__
+    choices = [choice for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)]
+    value = "" if kind is bool else declared.metavar or "|".join(choices) or "N"
+    name, *_ = (declared.default, *declared.param_decls)  # typer takes the name in Annotated for a default
+    return f"{name} {value}".rstrip()
+
+
+def _meaning(option: Parameter) -> str:
+    (declared,) = option.annotation.__metadata__
+    return declared.help if option.default in (None, False) else f"{declared.help} Default: {option.default}."
