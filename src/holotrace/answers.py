@@ -18,7 +18,7 @@ class Largest(NamedTuple):
 
 
 def largest(table: pl.DataFrame, group: str, column: str) -> Largest:
-    """Return the group of rows with the largest sum of a column; of equal sums, the first by name."""
+    """Return the group of rows with the largest sum of a column; equal sums go to the first group by name."""
     sums = (
         table.group_by(group).agg(pl.col(column).sum()).sort(column, group, descending=[True, False], nulls_last=True)
     )

@@ -49,5 +49,5 @@ COMPARISONS = _questions(
 
 
 def analysis(name: str) -> Analysis:
-    """Return the question with this name, about one trace or two; raises KeyError if there is none."""
+    """Return the question with this name, about one trace or two; raise KeyError if no question has it."""
     return {question.name: question for question in (*ANALYSES, *COMPARISONS)}[name]

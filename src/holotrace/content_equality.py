@@ -24,7 +24,7 @@ class EqualByContent:
         return _are_equal(_content(self), _content(other))
 
     def __hash__(self) -> int:
-        """Return the same number for equal results."""
+        """Return a hash of the shapes of the tables, so that equal results share it."""
         return hash((type(self), *map(_shape, _content(self))))
 
 

@@ -26,14 +26,14 @@ class Result(Protocol):
 class Analysis:
     """One question about a trace, or about two.
 
-    package      its folder, whose name is also that of its function, figure, command and page
-    title        what people call it
+    package      its folder; the function, figure, command and page have the folder's name
+    title        its name for people, in headings and navigation
     question     what it answers
     definitions  terms of its tables and figure, each with its meaning
     section      the heading under which pages list it
     options      options of its command besides the common ones
     alias        name of its command, if it differs from the folder's
-    most_rows    rows of a table on the terminal
+    most_rows    most rows of a table on the terminal
 
     Its computation and tables load at first use, since both need polars.
     """

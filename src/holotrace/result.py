@@ -1,4 +1,4 @@
-"""What every result can do: answer in a sentence, draw itself, become plain Python, and show itself in a notebook."""
+"""The base class of results, which answer in a sentence, draw themselves and show themselves in notebooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 10
 _MOST_FINDINGS = 5
-"""What a notebook shows at once; the tables and `findings` hold the rest."""
+"""Most rows and findings that a notebook shows; the tables and `findings` hold all."""
 
 
 class Result(EqualByContent):

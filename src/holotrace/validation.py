@@ -34,12 +34,12 @@ _COLLECTIVE_FIELDS = ("collective", "in_elements", "out_elements", "dtype", "gro
 class Violation:
     """One rule that a file breaks.
 
-    rank      of the file
+    rank      rank of the file
     rule      a short name: `negative_duration`, `starts_before_launch`, …
     severity  error: numbers computed from these events are wrong; warning: they lack information
     count     events that break it; 0 if it is not about events
     meaning   the problem in one sentence
-    examples  the first few of these events: position in the file and name
+    examples  position in the file and name of the first few events that break it
     """
 
     rank: int
@@ -52,7 +52,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: `broken_by` returns the events that break it, by their `event_index`."""
+    """One rule of a sound trace; `broken_by` returns the `event_index` of each event that breaks the rule."""
 
     name: str
     severity: Severity
@@ -121,7 +121,7 @@ def _overlapping_calls(rank_trace: RankTrace) -> pl.Series:
 
 
 def _orphans(rank_trace: RankTrace) -> pl.Series:
-    """Return device rows whose correlation no call has; none if no calls were recorded."""
+    """Return device rows whose correlation number no call has; no rows if no calls were recorded."""
     if event_ranges(rank_trace, LAUNCH_KINDS, ["event_index"]).is_empty():
         return pl.Series("event_index", [], pl.UInt32)
     rows = device_rows(rank_trace).hstack(launches(rank_trace).select("launch_index"))
@@ -134,7 +134,7 @@ def _starts_before_launch(rank_trace: RankTrace) -> pl.Series:
 
 
 def _steps_out_of_order(rank_trace: RankTrace) -> pl.Series:
-    """Return the steps that begin after one with a higher number, on the same thread."""
+    """Return the steps that begin after a step with a higher number on the same thread."""
     ordered = steps(rank_trace).sort("track_id", "start_ns", maintain_order=True)
     late = ordered.filter(pl.col("step") < pl.col("step").cum_max().over("track_id"))
     kinds = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
@@ -194,7 +194,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "wait_for_unknown_event",
         "warning",
-        "these waits are for an event without a known call that records it",
+        "these calls wait for an event, but the call that records the event is unknown",
         _waits_for_nothing,
     ),
 )

@@ -28,7 +28,9 @@ _IS_NUMBER = re.compile(PLAIN_NUMBER)
 
 def bounded(text: str) -> str:
     """Truncate a text that is too long to show, and say how much is missing."""
-    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} ({len(text) - LONGEST_TEXT:,} more letters)"
+    return (
+        text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} ({len(text) - LONGEST_TEXT:,} more characters)"
+    )
 
 
 def visible(text: str) -> str:

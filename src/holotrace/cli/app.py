@@ -22,13 +22,13 @@ TRACEBACK_VARIABLE = "HOLOTRACE_TRACEBACK"
 """If this environment variable is set, a bug in holotrace shows its traceback."""
 
 LONGEST_MESSAGE = 10_000
-"""Characters of an error message; the names in it can be of any length."""
+"""Longest error message to print, in characters; a name in a message can have any length."""
 
 FAILED = 1
 MISUSED = 2
 
 _OBJECTS_PER_COLLECTION = 100_000
-"""New objects after which Python looks for garbage; 700 by default, which loading modules exceeds many times."""
+"""Python looks for garbage after this many new objects; loading modules would exceed its default of 700 many times."""
 
 
 def main() -> None:
@@ -43,9 +43,9 @@ def main() -> None:
 def _run_and_report_errors() -> None:
     _prepare_streams()
     _collect_less_garbage()
-    if not sys.warnoptions:  # warnings of libraries are for programmers
+    if not sys.warnoptions:  # libraries address their warnings to programmers, not to users of a command
         warnings.simplefilter("ignore")
-    for name in ("SIGTERM", "SIGHUP"):  # from a scheduler that ends the job, or a closed terminal
+    for name in ("SIGTERM", "SIGHUP"):  # sent by a scheduler that ends the job, or by a terminal that closes
         if number := getattr(signal, name, None):
             signal.signal(number, _end)
     try:
@@ -71,7 +71,7 @@ def _described(error: BaseException) -> str | None:
         return str(error)
     if isinstance(error, CancelledError):
         return "the cluster cancelled the work; check that its scheduler still runs"
-    if isinstance(error, BrokenPipeError):  # `holotrace … | head` has seen enough
+    if isinstance(error, BrokenPipeError):  # in `holotrace … | head`, head closes the pipe early
         return None
     if isinstance(error, OSError):
         return _reason(error)
@@ -103,29 +103,29 @@ def _run() -> None:
 
 
 def _collect_less_garbage() -> None:
-    """Save a quarter of the time of a short command: modules are never garbage, neither while they load nor at exit."""
+    """Look for garbage rarely: loaded modules never become garbage, and a short command saves a quarter of its time."""
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
     atexit.register(_freeze)
 
 
 def _freeze() -> None:
-    """Skip the last collection, unless DuckDB is loaded: its bindings would print what they take for leaks."""
+    """Skip the garbage collection at exit, unless DuckDB is loaded: its bindings would report leaks that are none."""
     if "duckdb" not in sys.modules:
         gc.freeze()
 
 
 def _prepare_streams() -> None:
-    """Keep closed streams, and characters that an encoding lacks, from causing an error."""
+    """Let stdout and stderr accept everything, even if they are closed or their encoding lacks a character."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed by `>&-`
+        if stream is None:  # the shell closed it, as with `>&-`
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 -- for the rest of the process
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    """Exit in good order: half-written files are removed, and workers end."""
+    """Exit by an exception, so that half-written files are removed and workers end."""
     sys.exit(128 + number)
 
 
@@ -166,7 +166,7 @@ def _discard_output() -> None:
 def _reason(error: OSError) -> str:
     if error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    return f"{error.strerror or error}; the system does not say for which file, perhaps the output"
+    return f"{error.strerror or error}; the system does not name the file, which may be the output"
 
 
 def _bug(error: BaseException) -> str:

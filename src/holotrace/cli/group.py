@@ -19,7 +19,7 @@ _HELP = "Where the time of a PyTorch job goes, read from its profiler traces."
 _COMMANDS = {
     "summary": "Sum up in one sentence where the time of a job goes, and print the tables behind it.",
     "report": "Write one HTML file with the verdict, figures, tables and file health; it works offline.",
-    "serve": "Show all runs under a folder as pages in the browser, with figures and tables; Ctrl-C ends it.",
+    "serve": "Show all runs under a folder as pages in the browser, with figures and tables, until Ctrl-C.",
     "advice": "Suggest what to try first, by rules over the other analyses, and how much it could save.",
     "check": "Show for each file its rank, the profiler options, and what was repaired, dropped or missing.",
     "runs": "List the runs in a log folder and its subfolders: their workers, spans and skipped files.",
@@ -41,7 +41,7 @@ class _LazyGroup(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:  # noqa: ANN401 -- as typer passes them
         super().__init__(**settings)
-        names: dict[str, Any] = dict.fromkeys(_LISTED)  # typer suggests from these
+        names: dict[str, Any] = dict.fromkeys(_LISTED)  # typer suggests one of these names for a misspelt command
         self.commands = names
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 -- typer brings its own click
@@ -52,7 +52,7 @@ class _LazyGroup(TyperGroup):
             formatter.write_dl(list(_LISTED.items()))
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:  # noqa: ANN401 -- typer brings its own click
-        if not sys.stdout.isatty():  # whoever reads a pipe or file wants whole lines
+        if not sys.stdout.isatty():  # readers of a pipe or file want whole lines
             settings.setdefault("terminal_width", UNLIMITED)
         return super().make_context(*arguments, **settings)
 

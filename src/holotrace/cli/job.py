@@ -41,7 +41,7 @@ _MEMORY_PER_BYTE = 16
 """Memory that a worker may need per byte of a compressed file, for all analyses together."""
 
 _COMPRESSION = 16
-"""How much smaller a trace is when compressed; the size of uncompressed files is divided by it."""
+"""A compressed trace is about this many times smaller; estimates divide the size of uncompressed files by it."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Execution:
     def _executor(self, traces: Sequence[Trace]) -> AbstractContextManager[Executor]:
         asked = [f"--{name}" for name in ("workers", "dask", "ray", "mpi") if getattr(self, name)]
         if len(asked) > 1:
-            message = f"{' and '.join(asked)} exclude each other; choose one place to run the work"
+            message = f"{' and '.join(asked)} exclude each other; choose one of them to run the work"
             raise InvalidOptionError(message)
         if self.dask:
             return dask(self.dask)

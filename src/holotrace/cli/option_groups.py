@@ -42,7 +42,7 @@ def with_option_groups(command: Callable[..., None], options: Iterable[Option] =
 
 
 def read_or_refuse(read: Callable[[Any], Any], value: object) -> Any:  # noqa: ANN401 -- whatever `read` returns
-    """Convert the value of an option; an invalid one is a misuse of the command."""
+    """Convert the value of an option; report an invalid value as a misuse of the command."""
     try:
         return read(value)
     except ValueError as error:
@@ -83,7 +83,7 @@ def _is_positional(parameter: inspect.Parameter) -> bool:
 
 
 def _take(group: Any, values: dict[str, Any]) -> Any:  # noqa: ANN401 -- a dataclass in, an instance out
-    """Remove the options of a group from `values`, and make the group of them."""
+    """Remove the options of a group from `values`, and return the group with their values."""
     hints = get_type_hints(group)
     made = {
         field.name: _take(hints[field.name], values)

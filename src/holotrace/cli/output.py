@@ -33,14 +33,14 @@ _WIDEST_PADDING = 80
 
 
 def console() -> Console:
-    """Return the console on stdout; unless that is a terminal, it neither wraps nor cuts."""
+    """Return the console on stdout; it wraps and cuts lines only on a terminal."""
     if sys.stdout.isatty():
         return Console(highlight=False)
     return Console(highlight=False, width=UNLIMITED, force_jupyter=False)
 
 
 def print_line(to: Console, text: str, style: str = "") -> None:
-    """Print a sentence, wrapped on a terminal; markup in it is plain text."""
+    """Print a sentence as plain text without markup, wrapped on a terminal."""
     with writing_to_stdout():
         to.print(Text(visible(text), style=style), soft_wrap=to.width >= UNLIMITED)
 

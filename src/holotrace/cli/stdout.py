@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from holotrace.errors import OutputError
 
 UNLIMITED = 1_000_000
-"""The width of a console that neither wraps nor cuts."""
+"""A console of this width neither wraps nor cuts lines."""
 
 
 @contextmanager

@@ -41,20 +41,20 @@ MOST_BYTES = 8_000_000
 """Maximum size of the file, which people mail and attach to tickets."""
 
 MOST_FIGURE_BYTES = 1_500_000
-"""Maximum size of all figures; the largest are left out to stay below."""
+"""Maximum size of all figures together; the report leaves out the largest ones until the rest fits."""
 
 MOST_ROWS = (200, 50, 10)
-"""Rows of one table: the first number with which the file is small enough. A note counts the other rows and names the
-command that prints all."""
+"""Most rows of a table: the report uses the first limit that makes the file small enough. A note counts the other rows
+and names the command that prints all."""
 
 MOST_FINDINGS = 12
-"""Findings shown unfolded."""
+"""Number of findings shown unfolded; the others are folded."""
 
 MOST_FINDINGS_LISTED = 500
-"""Findings in all, folded ones included."""
+"""Maximum number of findings, folded ones included."""
 
 MOST_FILES = 512
-"""Rows of the table of files, and of the table of skipped files."""
+"""Most rows of the table of files, and of the table of skipped files."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def report(
 
 
 def _place(trace: Trace) -> str:
-    """Return the only file of a job, or the folder of its first one."""
+    """Return the file of a job with a single file, or else the folder of the first file."""
     sources = [rank_trace.source for rank_trace in trace.ranks.values()]
     return sources[0] if len(sources) == 1 else sources[0].rpartition("/")[0] or sources[0]
 

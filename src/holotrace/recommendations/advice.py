@@ -61,7 +61,7 @@ class Advice(EqualByContent):
         limit_fraction  float64  the limit
         worth_ns        float64  the most that can be saved in the mean step; null if unknown
 
-    events           the events behind it, the most important first:
+    events           the events behind the advice, the most important first:
 
         rule, rank, device  as above
         event       str    name of the events; for memory, of the operators whose blocks were alive at the peak

@@ -52,15 +52,17 @@ class HostFacts(NamedTuple):
 
     loading        the waits for the data loader, with the columns of `EVENTS`
     wrappers       the calls of DataParallel and DistributedDataParallel, with the same columns
-    libraries      those that carry out collectives, such as gloo and nccl
+    libraries      the libraries that carry out collectives, such as gloo and nccl
     used_devices   how many devices ran work
-    properties     of all devices that the file describes
+    properties     the properties of all devices that the file describes
     is_rocm        whether the devices are AMD's
-    eligible       fraction of the kernel time launched by operators whose work tensor cores could do; None without any
-    slow_eligible  these operators, by the time of their kernels that do not use tensor cores
-    eligible_ns    that time
-    used           fraction of the kernel time on tensor cores; None without any
-    unknown        of eligible operators' kernel time, the fraction whose kernel names do not tell; None without any
+    eligible       fraction of the kernel time that eligible operators launched: those whose work tensor cores could do;
+    None without kernels
+    slow_eligible  eligible operators, by the time of their kernels that do not use tensor cores
+    eligible_ns    kernel time that eligible operators launched
+    used           fraction of the kernel time on tensor cores; None without kernels
+    unknown        fraction of the eligible operators' kernel time in kernels whose names do not show whether they use
+    tensor cores; None without eligible operators
     """
 
     loading: pl.DataFrame
@@ -122,7 +124,7 @@ def _answer(compute: Callable[..., Any], trace: Trace, executor: Executor) -> An
     try:
         return compute(trace, executor=executor)
     except MissingDataError:
-        return None  # the rules that need it say so
+        return None  # the rules that need this result report that it is missing
 
 
 def host_plan(compat: Compat | None = None) -> Plan[HostFacts, dict[int, HostFacts]]:
@@ -205,9 +207,9 @@ def _owned_kernels(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFr
     Returns:
         name               uint32  string id of the operator; null if unknown
         start_ns, end_ns   int64
-        uses_tensor_cores  bool    null if the name of the kernel does not tell
+        uses_tensor_cores  bool    null if the name of the kernel does not show it
         is_counted         bool    whether the operator counts as one
-        is_eligible        bool    whether it is within an eligible operator that has no eligible ones inside it
+        is_eligible        bool    whether the operator is or belongs to an eligible one, of nested ones the innermost
     """
     nodes = attribution.host_nodes(rank_trace)
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
@@ -229,7 +231,7 @@ def _owned_kernels(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFr
 
 
 def _share(kernels: pl.DataFrame, chosen: pl.Expr) -> float | None:
-    """Return the share of the chosen ones in the summed time; None without any."""
+    """Return the fraction of the kernels' summed time that the chosen kernels take; None without kernels."""
     whole = _time(kernels)
     return _time(kernels.filter(chosen)) / whole if whole else None
 
@@ -239,7 +241,7 @@ def _time(kernels: pl.DataFrame) -> int:
 
 
 def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.DataFrame:
-    """Return the longest of the ranges by name, with the start of the longest one of each."""
+    """Return the names whose ranges take the most time, with the start of the longest range of each name."""
     duration = pl.col("end_ns") - pl.col("start_ns")
     summed = (
         ranges.drop_nulls("name")

@@ -1,7 +1,7 @@
-"""The rules: what each of them looks for on a rank, and what it recommends.
+"""The rules of the advice: what each one looks for on a rank, and what it recommends.
 
-A rule has a function that returns its cases on one rank, and one that says in a sentence what to do about all cases of
-the job. The limits are those of PyTorch's TensorBoard plugin; `Thresholds` changes them.
+A rule has two functions: one returns its cases on one rank, the other says in a sentence what to do about all cases of
+the job. The default limits are those of PyTorch's TensorBoard plugin; `Thresholds` changes them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TENSOR_CORE_CAPABILITY = 7
 _MOSTLY = 0.5
 _MOST_NAMED = 8
 _MUCH_WAITING = 0.2
-"""If a rank is late, and more than this part of the time in collectives is waiting, advise to fix the late rank first."""
+"""Advise to fix a late rank first if more than this fraction of the time in collectives is waiting."""
 
 _OF_IDLE = {
     "dataloader": (
@@ -50,7 +50,7 @@ _OF_IDLE = {
     ),
     "": "a larger batch fills them, unless they wait for the host",
 }
-"""What to try if devices idle, by what they mostly wait for; the empty key stands for an unknown cause."""
+"""What to try if devices idle, by what they mostly wait for; the empty key means that the cause is unknown."""
 
 _WITHOUT_TENSOR_CORES = "GTX 16"
 """GeForce GTX 16 has capability 7.5 and no tensor cores: https://en.wikipedia.org/wiki/GeForce_GTX_16_series"""
@@ -93,7 +93,7 @@ class Case(NamedTuple):
 
     value, limit  the measured fraction, and its limit; None for a rule without one
     worth_ns      the most that can be saved in the mean step; None if unknown
-    events        the events behind it, with the columns of `holotrace.recommendations.facts.EVENTS`
+    events        the events behind the case, with the columns of `holotrace.recommendations.facts.EVENTS`
     """
 
     device: int | None
@@ -113,12 +113,12 @@ class RankCase(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule.
+    """One rule of the advice.
 
     name      its subject
     measure   the whole of which its value is a fraction or, without a value, what it looks for
     analysis  the analysis that shows more
-    needs     says which input is missing; None if none is
+    needs     returns a sentence on the missing input; None if nothing is missing
     check     returns its cases on a rank
     say       says what to do about all cases; there is at least one
     is_first  list it before all other rules, whatever they are worth
@@ -308,7 +308,7 @@ def _gaps(rank_case: RankCase) -> pl.DataFrame:
 
 
 def _precision(facts: RankFacts, limits: Thresholds) -> list[Case]:
-    # Kernels whose names do not tell might use tensor cores.
+    # Kernels whose names do not show it might use tensor cores.
     return precision_cases(facts, limits) if _types(facts) and not facts.host.unknown else []
 
 
@@ -350,7 +350,10 @@ def _types(facts: RankFacts) -> tuple[str, ...]:
 
 
 def _nvidia_types(name: str | None, capability: str | None) -> tuple[str, ...]:
-    """https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#features-and-technical-specifications."""
+    """Return the types that NVIDIA lists for the device.
+
+    https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#features-and-technical-specifications
+    """
     major = _major(capability)
     if major < TENSOR_CORE_CAPABILITY or _WITHOUT_TENSOR_CORES in (name or ""):
         return ()
@@ -358,7 +361,7 @@ def _nvidia_types(name: str | None, capability: str | None) -> tuple[str, ...]:
 
 
 def _amd_types(name: str | None, capability: str | None) -> tuple[str, ...]:
-    """https://rocm.docs.amd.com/en/latest/reference/precision-support.html."""
+    """Return the types by https://rocm.docs.amd.com/en/latest/reference/precision-support.html."""
     major = _major(capability)
     is_vega = any(vega in (name or "") for vega in _WITHOUT_MATRIX_CORES)
     has_matrix_cores = major >= _RDNA_WITH_MATRIX_CORES or (major == _CDNA and not is_vega)
@@ -504,11 +507,11 @@ RULES = (
     Rule("mixed_precision", "of the kernels' time", "operators", _needs_kernels, _precision, _say_precision),
     Rule("memory_limit", "of the device's memory", "memory_timeline", _needs_memory, _memory, _say_memory),
 )
-"""Our own rule, then the plugin's in its order."""
+"""The rule on late ranks, which is ours, then the plugin's rules in the plugin's order."""
 
 
 class RuleSet(NamedTuple):
-    """Rules, and the analyses whose results they need; they do without an analysis whose input is missing."""
+    """Rules, and the analyses whose results they use; the rules also accept that some results are missing."""
 
     rules: Sequence[Rule]
     analyses: tuple[str, ...]

@@ -24,13 +24,13 @@ from holotrace.recommendations.rules import (
 
 
 def _precision(facts: RankFacts, limits: Thresholds) -> list[Case]:
-    """Ask whether the first device has tensor cores."""
+    """Return the cases of mixed precision if the first device has tensor cores; other devices do not count."""
     is_able = any(capability(first)[0] >= TENSOR_CORE_CAPABILITY for first in facts.host.properties[:1])
     return precision_cases(facts, limits) if is_able else []
 
 
 def _memory(facts: RankFacts, limits: Thresholds) -> list[Case]:
-    """Report one device at most; the CPU counts, with the memory of the last GPU by mistake."""
+    """Report at most one device; by mistake, the plugin compares the CPU's peak with the memory of the last GPU."""
     sizes = [properties.get("totalGlobalMem") for properties in facts.host.properties]
     numbers = facts.memory["device"]
     capacity = [sizes[number] if -len(sizes) <= number < len(sizes) else None for number in numbers]

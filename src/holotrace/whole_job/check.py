@@ -17,7 +17,7 @@ from holotrace.visible_text import html_table, html_text
 _STATES = get_args(State)
 _HEADINGS = ("rank", "file", "state", "events", "GPU work", "size")
 _MOST_ROWS = 50
-"""Files listed in a notebook."""
+"""Most files that a notebook lists."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Check:
         return not has_errors and any(file.error is None for file in self.files)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python; without `strict`, `violations` is missing."""
+        """Return the health of all files as plain Python; the key `violations` exists only with `strict`."""
         violations = (
             {}
             if self.violations is None
@@ -80,7 +80,7 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
     Args:
         trace: the job.
         strict: also check the rules of a sound trace, for example that a kernel starts after its launch.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

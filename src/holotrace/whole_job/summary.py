@@ -27,7 +27,7 @@ from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text
 
 VERDICT_ANALYSES = ("temporal_breakdown", "idle_time", "communication_overlap", "stragglers")
-"""The analyses behind the verdict; only the last one exists for a job without GPU work."""
+"""The analyses behind the verdict; a job without GPU work has results only for the last one."""
 
 MOSTLY = 0.5
 """A category with more than this share of the idle time counts as its cause."""
@@ -75,7 +75,7 @@ class Summary(EqualByContent):
     cpu_side  one row per rank: rank int32, event_count, operator_count, step_count int64, mean_step_ns float64, null
               without steps; empty if there is GPU work
     advice    what to try first
-    findings  the findings of the analyses, without repetitions
+    findings  the distinct findings of the analyses
     doubts    why the verdict may not cover the whole job: unrelated traces, files cut off, unreadable or read in part
     """
 

@@ -1,1 +1,1 @@
-"""The commands that no question of the catalogue provides: each file has one, under its own name."""
+"""Commands that do not belong to one question of the catalogue; each file holds the command of its name."""

@@ -65,15 +65,15 @@ def _print(recommended: Advice) -> None:
         print_line(to, "No rule applies.")
     print_recommendations(to, recommended)
     for caption, table, telling in (
-        ("The numbers behind it", recommended.evidence, "value_fraction"),
-        ("The events behind it", recommended.events.drop("at_ns"), "total_ns"),
+        ("The numbers behind the advice", recommended.evidence, "value_fraction"),
+        ("The events behind the advice", recommended.events.drop("at_ns"), "total_ns"),
     ):
         if len(table):
             print_table(to, print_frame(caption, table, _MOST_ROWS, telling=telling))
 
 
 def _parsed(text: str) -> tuple[str, float]:
-    """Read `communication=0.2`."""
+    """Read a rule and its threshold, such as `communication=0.2`."""
     name, _, value = text.partition("=")
     try:
         fraction = float(value)

@@ -24,7 +24,7 @@ Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Also check for what a sound trace never contains; exit code 1 if a rule of severity error is broken.",
+        help="Also check the rules of a sound trace; exit with 1 if a file breaks a rule of severity error.",
     ),
 ]
 
@@ -36,7 +36,7 @@ def check(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the health of each file; exit with 1 if none can be read or, with `strict`, if a rule of severity error is broken."""
+    """Print the health of each file; exit with 1 if none is readable or, with `strict`, if one breaks an error rule."""
     with opened_job(job) as (trace, executor):
         checked = check_files(trace, strict=strict, executor=executor)
     if as_json:

@@ -20,7 +20,7 @@ from holotrace.units import size_text
 
 
 class ExportFormat(str, Enum):
-    """What `--to` takes."""
+    """The values of `--to`."""
 
     perfetto = "perfetto"
     csv = "csv"

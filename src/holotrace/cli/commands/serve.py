@@ -41,7 +41,7 @@ def serve(  # noqa: PLR0913 -- one argument an option
     allow_host: AllowHost = None,
     no_cache: NoCache = False,
 ) -> None:
-    """Serve the runs until Ctrl-C; stop at once if there is no run, or if a file named here is not a trace."""
+    """Serve the runs until Ctrl-C; stop at once if there is no run, or if a file that the user named is not a trace."""
     _expect_extra()
     from holotrace.web.server.server import Address, bound_server  # noqa: PLC0415 -- loads dash
     from holotrace.web.session.session import Session  # noqa: PLC0415
@@ -50,13 +50,13 @@ def serve(  # noqa: PLR0913 -- one argument an option
     if not session.runs:
         raise TraceNotFoundError.nothing_under(sources)
     for run in session.runs:
-        if run.root is None:  # a file named by the user: report its errors now
+        if run.root is None:  # the user named this file, so report its errors now
             session.whole(run.id)
     address = Address(host, port, frozenset(allow_host or ()), has_token=not no_token)
     with bound_server(session, address) as server, ExitStack() as until_the_end:
         to = console()
         print_line(to, f"{len(session.runs):,} run{'' if len(session.runs) == 1 else 's'} at {server.url}", "bold")
-        print_line(to, "Ctrl-C ends it.")
+        print_line(to, "Press Ctrl-C to stop.")
         if open_browser:
             webbrowser.open(until_the_end.enter_context(_redirect_to(server.url)))
         server.run()

@@ -15,10 +15,10 @@ from holotrace.whole_job.summary import Summary, shown_analyses
 from holotrace.whole_job.summary import summary as summarize
 
 MOST_ROWS = 16
-"""Rows of a table in the summary."""
+"""Most rows of a table in the summary."""
 
 MOST_ANALYSES = 4
-"""Analyses printed, the first of the catalogue; the report shows all."""
+"""The summary prints this many analyses, the first of the catalogue; the report shows all."""
 
 
 @with_option_groups

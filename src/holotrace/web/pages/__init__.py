@@ -1,4 +1,4 @@
-"""The pages, in the order of the navigation."""
+"""The pages of the server, in the order of the navigation."""
 
 from __future__ import annotations
 

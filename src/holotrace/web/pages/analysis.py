@@ -25,41 +25,41 @@ def analysis_pages() -> tuple[Page, ...]:
     return tuple(map(_page_of, ANALYSES))
 
 
-def _page_of(each: Analysis) -> Page:
+def _page_of(question: Analysis) -> Page:
     return Page(
-        name=each.name,
-        title=each.title,
-        question=each.question,
-        section=each.section,
-        layout=partial(_layout, each),
-        parts={each.name: partial(_shown, each)},
-        tables=_tables_of(each),
+        name=question.name,
+        title=question.title,
+        question=question.question,
+        section=question.section,
+        layout=partial(_layout, question),
+        parts={question.name: partial(_shown, question)},
+        tables=_tables_of(question),
     )
 
 
-def _layout(each: Analysis, session: Session, selection: Selection) -> Component:
-    return html.Article([title_block(each.title, each.question), *_body(each, session, selection)])
+def _layout(question: Analysis, session: Session, selection: Selection) -> Component:
+    return html.Article([title_block(question.title, question.question), *_body(question, session, selection)])
 
 
-def _body(each: Analysis, session: Session, selection: Selection) -> list[Component]:
-    code = python_of(each.python, session.run(selection.scope.run), selection.scope)
-    return [part(each.name, min_height=420), definitions(each.definitions), python_block(code)]
+def _body(question: Analysis, session: Session, selection: Selection) -> list[Component]:
+    code = python_of(question.python, session.run(selection.scope.run), selection.scope)
+    return [part(question.name, min_height=420), definitions(question.definitions), python_block(code)]
 
 
-def _shown(each: Analysis, session: Session, selection: Selection) -> Component:
+def _shown(question: Analysis, session: Session, selection: Selection) -> Component:
     """Return the findings, figure and tables of an analysis; only the findings if all tables are empty."""
-    result = session.result(selection.scope, each.name)
-    tables = {name: make(session, selection) for name, make in _tables_of(each).items()}
+    result = session.result(selection.scope, question.name)
+    tables = {name: make(session, selection) for name, make in _tables_of(question).items()}
     if all(table.frame.is_empty() for table in tables.values()):
         return nothing_found(result.findings, selection)
-    figure = figure_of(each.name, result, theme=selection.option("theme", "light"))
+    figure = figure_of(question.name, result, theme=selection.option("theme", "light"))
     boxes = [table_box(name, table, selection) for name, table in tables.items()]
-    return html.Div([*findings(result.findings), graph(each.name, figure), *boxes])
+    return html.Div([*findings(result.findings), graph(question.name, figure), *boxes])
 
 
-def _tables_of(each: Analysis) -> dict[str, partial[Table]]:
-    return {f"{each.name}.{number}": partial(_table, each, view) for number, view in enumerate(each.views)}
+def _tables_of(question: Analysis) -> dict[str, partial[Table]]:
+    return {f"{question.name}.{number}": partial(_table, question, view) for number, view in enumerate(question.views)}
 
 
-def _table(each: Analysis, view: View, session: Session, selection: Selection) -> Table:
-    return Table(view.caption, view.table(session.result(selection.scope, each.name)), view.telling)
+def _table(question: Analysis, view: View, session: Session, selection: Selection) -> Table:
+    return Table(view.caption, view.table(session.result(selection.scope, question.name)), view.telling)

@@ -26,13 +26,13 @@ CONTROL = "control"
 
 _TERMS = (
     ("test", "the run, ranks, steps and devices selected at the top of the page"),
-    ("control", "the run to compare with; same ranks, steps and devices"),
+    ("control", "the run to compare with, on the same ranks, steps and devices"),
     ("difference", "total time of all events with that name in test, minus that in control"),
 )
 
 
 def control_of(session: Session, selection: Selection) -> str:
-    """Return the run to compare with: the requested one, else the previous one in the list, else the next."""
+    """Return the run to compare with: the requested run, else the previous run in the list, else the next."""
     known = [run.id for run in session.runs]
     requested = selection.option(CONTROL)
     if requested in known or selection.scope.run not in known:

@@ -28,7 +28,7 @@ _TERMS = (
     ("with losses", "some events could not be read and were skipped"),
     ("unreadable", "the file contains no trace or cannot be opened"),
     ("rank from", "source of the rank number"),
-    ("options", "profiler options that were on; data of the others is missing"),
+    ("options", "profiler options that were on; the trace lacks the data of all other options"),
 )
 _FILES = {
     "rank": pl.Int32,
@@ -101,7 +101,7 @@ def _left_out(session: Session, selection: Selection) -> Table:
 
 
 def _health(session: Session, selection: Selection) -> tuple[FileHealth, ...]:
-    """Return the health of all files, also of ranks that are not selected."""
+    """Return the health of all files, including those of unselected ranks."""
     run = selection.scope.run
     return session.remember(Scope(run), "health", lambda: file_health(session.whole(run)))
 

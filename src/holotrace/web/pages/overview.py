@@ -57,7 +57,7 @@ def _verdict(session: Session, selection: Selection) -> Component:
 
 
 def _figure(name: str, session: Session, selection: Selection) -> Component:
-    """Return the figure of an analysis with a link to its page; nothing if its input is missing, as the verdict says."""
+    """Return the figure of an analysis with a link to its page; nothing if the analysis lacks its input."""
     try:
         result = session.result(selection.scope, name)
     except HolotraceError:
@@ -110,7 +110,7 @@ def _cpu_side(session: Session, selection: Selection) -> Table:
 
 
 def _events(session: Session, selection: Selection) -> Table:
-    return Table("The events behind it", _advised(session, selection).events, "total_ns")
+    return Table("The events behind the advice", _advised(session, selection).events, "total_ns")
 
 
 def _said(session: Session, selection: Selection) -> tuple[str, pl.DataFrame]:

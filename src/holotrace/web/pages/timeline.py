@@ -17,10 +17,10 @@ from holotrace.web.timeline.routes import add_routes
 QUESTION = "What ran when, on which thread and which stream?"
 
 _TERMS = (
-    ("row", "a thread of the host or a stream of a device; calls are below their callers"),
-    ("pale slice", "several events shorter than a pixel, merged; paler if they fill less of its time"),
+    ("row", "a thread of the host or a stream of a device; a call is drawn below its caller"),
+    ("pale slice", "several events shorter than a pixel, merged; the less of the time they fill, the paler it is"),
     ("GPU busy", "whether the device is busy; when zoomed out, the busy share of each pixel's time"),
-    ("queue", "work launched on a stream that has not started"),
+    ("queue", "work that was launched on a stream and has not started"),
     ("launch", "arrow from a launch call to the work that it launched"),
     ("forward, backward", "arrow between an operator and the one that computes its gradient"),
     (

@@ -1,4 +1,4 @@
-"""The functions of `assets/shell/callbacks.js`. No script is inline, so the content security policy can forbid it."""
+"""The functions of `assets/shell/callbacks.js`; the content security policy forbids inline scripts."""
 
 from __future__ import annotations
 

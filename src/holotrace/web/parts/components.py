@@ -20,7 +20,7 @@ def title_block(title: str, question: str) -> Component:
 
 
 def definitions(terms: Sequence[tuple[str, str]]) -> Component:
-    """Explain terms, folded."""
+    """Return a folded list of terms with their definitions."""
     rows = [part for term, meaning in terms for part in (html.Dt(term), html.Dd(meaning))]
     return html.Details([html.Summary("What the words mean"), html.Dl(rows)], className="holotrace-details")
 

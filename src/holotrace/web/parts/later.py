@@ -1,4 +1,4 @@
-"""Content that the browser builds after the figures of the page; `assets/shell/later.js` has its other half."""
+"""Content that the browser builds after the figures of the page; `assets/shell/later.js` does so in the browser."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dash.development.base_component import Component
 class Later(Component):
     """Children that wait until the figures are drawn and the scripts of tables have loaded.
 
-    Tables and their controls take longer to build than a figure, and are mostly below one.
+    Tables and their controls take longer to build than a figure, and most are below a figure.
     """
 
     _children_props: list[str] = []  # noqa: RUF012 -- as in every component of Dash, also the next line

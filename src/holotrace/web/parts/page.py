@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Table(EqualByContent):
-    """A table of a page: its caption, its rows, and the column that ranks rows by importance."""
+    """A table of a page: its caption, its rows, and the column that says how important a row is."""
 
     caption: str
     frame: pl.DataFrame
@@ -34,15 +34,15 @@ MakeTable: TypeAlias = Callable[[Session, Selection], Table]
 class Page:
     """One page.
 
-    name      its name in the address: `?view=<name>`
-    title     its name in the navigation
+    name      name of the page in the address: `?view=<name>`
+    title     name of the page in the navigation
     question  the question that it answers
-    section   its heading in the navigation
+    section   heading above the page in the navigation
     layout    returns the page at once, without computing anything; `part(name)` is a placeholder for a slow part
     parts     the slow parts, made on a worker thread; placeholders show progress and errors
     tables    the tables that its parts show with `table_box(name)`
-    module    the module in `assets` that only this page needs, in its own folder; empty for none
-    routes    adds addresses to the server
+    module    the module in `assets` that only this page needs, in its own folder; empty if the page needs none
+    routes    adds the page's own addresses to the server
     """
 
     name: str

@@ -25,7 +25,7 @@ from holotrace.web.session.session import Session
 logger = logging.getLogger("holotrace")
 
 PAGE_PATIENCE_S = 0.1
-"""How long a page waits for its parts before it appears without those that are not ready."""
+"""A page waits this long for its parts, then appears without the unfinished ones."""
 
 PATIENCE_S = 0.3
 POLL_MS = 350
@@ -45,7 +45,7 @@ def part(name: str, *, min_height: int = 60) -> Component:
 
 @dataclass(frozen=True)
 class Parts:
-    """Makes the parts of pages; every page has those in `common`."""
+    """Makes the parts of pages; every page has the parts in `common`."""
 
     session: Session
     pages: Mapping[str, Page]
@@ -75,12 +75,12 @@ class Parts:
         def show_part(_: int | None, query: str | None, scheme: str | None) -> tuple[Any, bool]:
             selection = with_run(Selection.from_query(query), self.session)
             answer = self._answer(str(ctx.outputs_list[0]["id"]["name"]), selection, scheme)
-            if answer is None:  # a placeholder of a page that the browser just left
+            if answer is None:  # the browser has just left the page with this placeholder
                 return no_update, True
             return _shown(answer, self.session, selection, PATIENCE_S)
 
     def _answer(self, name: str, selection: Selection, scheme: str | None) -> Future[Component] | None:
-        """Return a part, or the work on it; None if the page has no such part."""
+        """Return the part of this name, or the work that makes it; None if the page has no such part."""
         page = self.pages.get(selection.view)
         make = self.common.get(name) or (page.parts.get(name) if page else None)
         if make is None:
@@ -98,7 +98,7 @@ def with_run(selection: Selection, session: Session) -> Selection:
 
 
 def problem(error: HolotraceError, selection: Selection) -> Component:
-    """Say what was not recorded and how to record it, or what else prevents an answer."""
+    """Show the error, with its remedy, in place of a part: data that was not recorded, or another problem."""
     if isinstance(error, MissingDataError):
         return _missing([str(error)], selection)
     return _alert("Cannot show this", [str(error)], selection, "yellow")
@@ -122,7 +122,7 @@ def _alert(title: str, reasons: Sequence[str], selection: Selection, color: str)
 def _shown(
     answer: Future[Component], session: Session, selection: Selection, patience_s: float
 ) -> tuple[Component, bool]:
-    """Return what to show now, and whether it is complete."""
+    """Return the content to show now, and whether it is final."""
     try:
         return answer.result(patience_s), True
     except NotYet:

@@ -1,1 +1,1 @@
-"""The server behind `holotrace serve`: waitress behind a guard."""
+"""The server of `holotrace serve`: waitress, protected by a guard."""

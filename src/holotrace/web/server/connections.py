@@ -24,28 +24,28 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
 THREADS = 16
-"""Concurrent requests: a page requests several parts, and each waits at most a fraction of a second for its work."""
+"""Threads for requests: a page requests several parts at once, and a request waits at most a fraction of a second."""
 
 MOST_CONNECTIONS = 256
-"""Browsers open six each. Connections take at most half of the files that the process may open."""
+"""Maximum number of connections, at most half of the files that the process may open; a browser opens six."""
 
 LONGEST_WAIT_S = 30
-"""Time for a complete request to arrive, and for a connection to stay open after an answer."""
+"""Seconds within which a complete request must arrive, and for which a connection stays open after an answer."""
 
 LONGEST_STALL_S = 120
-"""Time for which a browser may receive nothing of an answer."""
+"""The server closes a connection if the browser receives nothing of an answer for this many seconds."""
 
 _MOST_HEADER_BYTES = 64 << 10
 _CLEANED_EVERY_S = 5
 _SPARE = 32
-"""Connections accepted while others are being closed."""
+"""Connections accepted beyond the maximum while the server closes others."""
 
 
 class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
-    """A connection that knows since when it has waited for a request."""
+    """A connection that remembers when it began to wait for a request."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 -- waitress's own
-        """Start waiting."""
+        """Start to wait for the first request."""
         super().__init__(*arguments, **options)
         self.waits_since_s = self.creation_time
         self.has_answered = False
@@ -67,7 +67,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         self.has_answered, self.waits_since_s = True, time.time()
 
     def end(self) -> None:
-        """Close the connection, even if the other side receives nothing; waitress does so in its next round."""
+        """Close the connection in waitress's next round, even if the other side has not received everything."""
         self.will_close = True
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
@@ -100,7 +100,7 @@ class ConnectionServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no 
                 connection.end()
 
     def handle_accept(self) -> None:
-        """Accept a connection; if there are too many, close another one."""
+        """Accept a connection; if too many are open, close the one that has waited longest."""
         waiting = [connection for connection in self.active_channels.values() if connection.is_waiting]
         if len(self.active_channels) >= self._most_connections and waiting:
             _longest_waiting(waiting).end()

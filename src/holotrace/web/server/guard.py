@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 COOKIE = "holotrace_token"
-"""The port follows: browsers share cookies among all ports of a machine."""
+"""Beginning of the cookie's name; the port follows, because browsers share cookies among all ports of a machine."""
 
 ANY_NAME = "*"
-"""As an allowed name, it allows all."""
+"""An allowed name of `*` allows all names."""
 
 PERFETTO = "https://ui.perfetto.dev"
 
@@ -114,16 +114,16 @@ class Guard:
 
 
 def _follows_a_link(environ: WSGIEnvironment) -> bool:
-    """Whether the browser follows a link from another site.
+    """Whether the browser follows a link from another site, and therefore withholds our cookie.
 
-    Then it withholds the cookie; it sends it when our own page reloads.
+    The browser sends the cookie once our own page loads the address again.
     """
     sent = tuple(environ.get(f"HTTP_SEC_FETCH_{name}") for name in ("SITE", "MODE", "DEST"))
     return environ["REQUEST_METHOD"] == "GET" and sent == ("cross-site", "navigate", "document")
 
 
 def _ask_again(start_response: StartResponse) -> Iterable[bytes]:
-    """Make the browser open the same address again, now from our own page."""
+    """Answer with a page that opens the same address again, so that the browser sends our cookie."""
     headers = [("Content-Type", "text/html; charset=utf-8"), ("Content-Length", str(len(_AGAIN)))]
     start_response(_NO_TOKEN[0], [*headers, _NOT_KEPT, *_HEADERS, _policy(_AGAIN, _OWN_FRAMES)])
     return [_AGAIN]
@@ -191,9 +191,9 @@ def _without(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def _comes_from_here(environ: WSGIEnvironment, host: str) -> bool:
     """Whether a POST comes from a page of this server.
 
-    Browsers send Origin with every POST; programs that do not send it have no cookies of a user.
+    Browsers send Origin with every POST. Programs that send none do not have the cookies of a user.
     """
-    if environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":  # pages cannot set it, and proxies keep it
+    if environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":  # pages cannot set this header, and proxies keep it
         return True
     origin = environ.get("HTTP_ORIGIN")
     return origin is None or (bool(host) and _netloc_of(origin) == host.lower())
@@ -227,7 +227,7 @@ def _token_in_cookie(environ: WSGIEnvironment) -> str:
 
 
 def _cookie_name(environ: WSGIEnvironment) -> str:
-    """Return the name of the cookie, which contains the requested port, so that several servers do not share one."""
+    """Return the name of the cookie; it contains the requested port, so that several servers do not share a cookie."""
     try:
         port = urlsplit(f"//{environ.get('HTTP_HOST', '')}").port
     except ValueError:

@@ -1,4 +1,4 @@
-"""The server behind `holotrace serve`: waitress, one process, guarded."""
+"""The server of `holotrace serve`: waitress in one process, protected by a guard."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only this machine can reach the address."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -42,7 +42,7 @@ class Address:
 
     @property
     def allowed_hosts(self) -> frozenset[str]:
-        """Valid Host headers; for a server that listens on all addresses, those of the machine."""
+        """Valid names in the Host header; a server that listens on all addresses allows the names of the machine."""
         own = {*_own_names(), *_own_addresses()} if self.host in _ANY_ADDRESS else {self.host}
         return frozenset({*_LOOPBACK_NAMES, *own, *self.names})
 
@@ -84,12 +84,12 @@ def bound_server(session: Session, address: Address) -> Iterator[Server]:
 
 
 def guarded(session: Session, address: Address, token: str | None) -> WSGIApplication:
-    """Return the application behind its guard."""
+    """Return the application, protected by a guard."""
     return Guard(create_app(session).server.wsgi_app, allowed_hosts=address.allowed_hosts, token=token)
 
 
 def _token(address: Address) -> str | None:
-    """Return a new token; other users of this machine can also reach the port."""
+    """Return a new token; None if the user asked for none, so that all users of this machine can open the pages."""
     if address.has_token:
         return secrets.token_urlsafe(24)
     if address.is_loopback:

@@ -1,1 +1,1 @@
-"""The data behind the pages: the runs below the served folders, the open traces, and the results made so far."""
+"""The data that pages show: the runs below the served folders, the open traces, and the results computed so far."""

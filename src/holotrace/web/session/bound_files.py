@@ -25,15 +25,15 @@ from holotrace.store.trace_file import Reader, TraceFile
 T = TypeVar("T")
 
 _OPENED_FILES = Path("/proc/self/fd")
-"""Paths of the open files of this process, even if the files were moved since; only on Linux."""
+"""Linux gives the path of each open file of this process here, even after a file was moved."""
 
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0)
-"""Opening a pipe would wait for its other end."""
+"""Flag for opening a file: without it, opening a pipe would wait for its other end."""
 
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
-"""O_PATH passes through folders that can be entered but not listed."""
+"""Flags to open a folder; O_PATH also passes through folders that can be entered but not listed."""
 
 _WALKS = os.open in os.supports_dir_fd and bool(_NO_LINK)
 _MET_A_LINK = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENOENT)
@@ -41,7 +41,7 @@ _MET_A_LINK = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENOENT)
 
 @dataclass(frozen=True)
 class BoundFile:
-    """A file at its place when its run was opened.
+    """A file, and where its path led when its run was opened.
 
     path  as given
     real  the resolved path
@@ -63,7 +63,7 @@ class BoundFile:
         """Open the file without following links, and return `work(descriptor, path)`.
 
         Raises:
-            UnreadableTraceError: the path now leads elsewhere or to something else than a regular file, or cannot be opened.
+            UnreadableTraceError: the path now leads elsewhere, is not a regular file, or cannot be opened.
             HolotraceError: an error of `work`, with the given path in its message.
         """
         descriptor = self._open()
@@ -105,35 +105,35 @@ class BoundReader:
     file: BoundFile
 
     def read(self, path: Location, folder: Path | None, progress: Progress) -> Reading:
-        """Read the file; see `Reader`."""
+        """Read the file, as `Reader.read` does."""
         del path
         shown = _Named(progress, self.file.real.name)
         return self.file.through(lambda _, opened: self.inner.read(opened, folder, shown))
 
     def content_hash(self, path: Location) -> str:
-        """Return a hash of the content; see `Reader`."""
+        """Return a hash of the file's content, as `Reader.content_hash` does."""
         del path
         return self.file.through(lambda _, opened: self.inner.content_hash(opened))
 
 
 @dataclass(frozen=True)
 class _Named:
-    """Shows progress under the name of the file instead of that of its descriptor."""
+    """Shows progress under the name of the file instead of the name of its descriptor."""
 
     inner: Progress
     name: str
 
     def start(self, total_bytes: int, description: str) -> None:
-        """Begin a file."""
+        """Begin to show the progress of a file."""
         del description
         self.inner.start(total_bytes, self.name)
 
     def advance(self, byte_count: int, /) -> None:
-        """Count bytes read."""
+        """Count bytes that were read."""
         self.inner.advance(byte_count)
 
     def finish(self) -> None:
-        """End the file."""
+        """Stop showing the progress of the file."""
         self.inner.finish()
 
 
@@ -141,8 +141,8 @@ def opened_trace(file: TraceFile) -> tuple[BinaryIO, int | None]:
     """Open the trace file; return it and its size, if known.
 
     Raises:
-        UnreadableTraceError: it cannot be opened, or was replaced since it was read.
-        NotATraceError: it no longer contains a trace.
+        UnreadableTraceError: the file cannot be opened, or was replaced since it was read.
+        NotATraceError: the file no longer contains a trace.
     """
     if not isinstance(file.reader, BoundReader):
         return _opened_url(file.path)

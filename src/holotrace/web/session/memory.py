@@ -1,4 +1,4 @@
-"""Memory of results and of this process."""
+"""How much memory results and this process take."""
 
 from __future__ import annotations
 

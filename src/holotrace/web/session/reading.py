@@ -1,4 +1,4 @@
-"""The progress of reading files, for pages that wait."""
+"""The progress of reading files, shown on pages that wait for the files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Reading:
     """A `Progress` that remembers the file that each thread reads."""
 
     def __init__(self) -> None:
-        """Start without files."""
+        """Start with no file being read."""
         self._files: dict[int, _File] = {}
 
     def start(self, total_bytes: int, description: str) -> None:
-        """Start a file in this thread."""
+        """Begin to read a file in this thread."""
         self._files[threading.get_ident()] = _File(description, total_bytes)
 
     def advance(self, byte_count: int, /) -> None:
@@ -31,7 +31,7 @@ class Reading:
             file.done_bytes += byte_count
 
     def finish(self) -> None:
-        """End the file of this thread."""
+        """Forget the file that this thread has read."""
         self._files.pop(threading.get_ident(), None)
 
     def text(self) -> str:

@@ -1,9 +1,9 @@
 """The runs below the paths that a server serves.
 
-As in TensorBoard, a folder with at least one trace is a run, even if the trace cannot be read; its subfolders are searched
-too. A store is a run, and its subfolders are not searched. Nothing outside the served folder is served: links to folders
-are not followed, and traces behind links out of the folder are left out. The folder may be a URL; then entries of a listing
-that lead outside are left out.
+As in TensorBoard, a folder with at least one trace is a run, even if the trace cannot be read; the search continues
+in its subfolders. A store is a run, and the search skips its subfolders. The server shows nothing outside the served
+folder: it does not follow links to folders, and leaves out traces behind links that lead outside. If the folder is a
+URL, the server leaves out entries of a listing that lead outside.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from holotrace.store.trace_file import TraceFile
 from holotrace.web.session.bound_files import BoundFile, BoundReader
 
 MOST_FOLDERS = 20_000
-"""Folders searched below one path; TensorBoard's log folders may contain anything."""
+"""Most folders to search below one path; TensorBoard's log folders may contain anything."""
 
 SPAN_MARK = "~"
 """Separates the id of a run from the number of a span."""
@@ -41,11 +41,11 @@ _Listing = tuple[tuple[str, int, int | str], ...]
 class RunInfo:
     """One recorded job.
 
-    id      opaque, and the same after each start of the server; that of a span ends with its number: `31fc1308cf59~2`
-    name    its folder below the served one, or the name of the file
+    id      opaque, and the same after each start of the server; the id of a span ends with its number: `31fc1308cf59~2`
+    name    the run's folder, relative to the served folder, or the name of the file
     source  the argument for `holotrace.open_trace`
-    root    the folder that must contain its files; None if they were named one by one
-    stamp   changes whenever its files do
+    root    the folder that must contain the run's files; None if the user named the files
+    stamp   a text that changes whenever the files change
     """
 
     id: str
@@ -56,7 +56,7 @@ class RunInfo:
 
 
 def runs_under(paths: Sequence[str]) -> Iterator[RunInfo]:
-    """Find the runs: one for all files among the paths, and one for each folder with a trace."""
+    """Find the runs: one run for all files among the paths, and one for each folder with a trace."""
     files = tuple(path for path in paths if not located(path).is_dir())
     if files:
         yield _run_of_files(files)
@@ -72,14 +72,14 @@ def of_span(info: RunInfo, span: str) -> RunInfo | None:
 
 
 def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
-    """Return the files of each span, one recording of all workers; empty for files named one by one."""
+    """Return the files of each span, which is one recording of all workers; empty if the user named the files."""
     return {} if isinstance(info.source, tuple) or info.root is None else _spans_in(info.source, info.stamp)
 
 
 def contained(trace: Trace, root: str | None) -> Trace:
-    """Leave out files outside `root` behind links, and the reasons for skipping them, which quote their content.
+    """Leave out files that links reach outside `root`, and the reasons for skipping them, which quote their content.
 
-    The other files are read only where they are now: a link that replaces one later is not followed.
+    The remaining files are bound to their present paths: the server does not follow a link that replaces a file later.
     """
     bound = {rank: _bound(rank_trace, root) for rank, rank_trace in trace.ranks.items()}
     inside = {rank: rank_trace for rank, rank_trace in bound.items() if rank_trace is not None}
@@ -93,7 +93,7 @@ def contained(trace: Trace, root: str | None) -> Trace:
 
 
 def real_paths(paths: Iterable[str]) -> dict[str, Path]:
-    """Return the resolved paths of local files; without links, because those may change."""
+    """Return the resolved paths of local files, but not of links, because the target of a link may change."""
     named = {path: Path(path) for path in paths if not is_url(path)}
     return {path: file.resolve() for path, file in named.items() if file.is_file() and not file.is_symlink()}
 
@@ -102,7 +102,7 @@ def expect_still_there(real: Mapping[str, Path]) -> None:
     """Check that paths still lead to the same files as when the server started.
 
     Raises:
-        UnreadableTraceError: one does not.
+        UnreadableTraceError: a path leads to another file.
     """
     for path, file in real.items():
         if Path(path).resolve() != file:
@@ -111,7 +111,7 @@ def expect_still_there(real: Mapping[str, Path]) -> None:
 
 
 def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
-    """Return the rank bound to the present place of its file; None if that is outside `root`."""
+    """Return the rank bound to the present path of its file; None if this path is outside `root`."""
     file = rank_trace.file
     if isinstance(file, TraceFile) and not is_url(file.path):
         bound = BoundFile.of(file.path, root)
@@ -123,7 +123,7 @@ def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
 
 @lru_cache(maxsize=256)
 def _spans_in(folder: str, stamp: str) -> dict[int, tuple[str, ...]]:
-    """Read a folder again only if its stamp changed."""
+    """Return the files of each span in a folder; a cache keeps them until the stamp changes."""
     del stamp
     try:
         run = run_in(folder)
@@ -200,7 +200,7 @@ def _size_and_time(path: str, known: Status | None = None) -> tuple[int, int | s
 
 @lru_cache(maxsize=4_096)
 def _holds_a_trace(folder: str, listing: _Listing) -> bool:
-    """Read the beginnings of files, only once as long as the folder does not change."""
+    """Whether a folder holds a trace, which the beginnings of its files show; read again only if the folder changes."""
     return any(is_or_was_a_trace(_inside(folder, name)) for name, _, _ in listing)
 
 

@@ -1,6 +1,6 @@
 """The selection of a page, as the query string of its address: `?view=idle_time&run=31fc1308cf59&ranks=0-3,7`.
 
-So a link shows the same page to everybody. Query strings are untrusted: invalid parts are ignored.
+A link therefore shows the same page to everybody. Query strings are untrusted: invalid parts are ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode
 from holotrace.web.session.session import Scope
 
 FIRST_VIEW = "overview"
-"""The page of an address that names none."""
+"""The page that an address without a page name shows."""
 
 LONGEST_QUERY = 8_192
 MOST_NUMBERS = 100_000
@@ -30,7 +30,7 @@ class Selection:
     """What a page shows.
 
     view                   name of the page
-    run                    id of the run; None for the first
+    run                    id of the run; None for the first run
     ranks, steps, devices  only these; None for all
     options                further (key, value) pairs, sorted by key
     """
@@ -57,7 +57,7 @@ class Selection:
         )
 
     def query(self) -> str:
-        """Return the query string, with its question mark."""
+        """Return the query string, which begins with a question mark."""
         numbers = {key: text_of(getattr(self, key) or ()) for key in _SCOPE_KEYS}
         named = {"view": self.view, "run": self.run or "", **numbers}
         pairs = [(key, value) for key, value in named.items() if value]
@@ -83,11 +83,11 @@ class Selection:
         return replace(self, ranks=None, steps=None, devices=None)
 
     def at(self, view: str) -> Selection:
-        """Return the selection of another page for the same part of the run."""
+        """Return the selection that shows the same part of the run on another page."""
         return replace(self, view=view, options=())
 
     def with_options(self, **options: str) -> Selection:
-        """Return the selection with other options; an empty value removes one."""
+        """Return the selection with these options changed; an empty value removes an option."""
         merged = {**dict(self.options), **options}
         return replace(self, options=tuple(sorted((key, value) for key, value in merged.items() if value)))
 
@@ -112,5 +112,5 @@ def text_of(numbers: Iterable[int]) -> str:
 def _pairs(text: str) -> list[tuple[str, str]]:
     try:
         return parse_qsl(text[:LONGEST_QUERY].removeprefix("?"), max_num_fields=64)
-    except ValueError:  # too many fields
+    except ValueError:  # the query has too many fields
         return []

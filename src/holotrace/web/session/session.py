@@ -1,4 +1,4 @@
-"""The runs below the served paths, the open traces, and the results made so far.
+"""The runs below the served paths, the open traces, and the results computed so far.
 
 A page names a run by an id from the server's own scan, never by a path. All caches are bounded: results by their bytes,
 open traces by their number and by the memory of the process.
@@ -43,7 +43,7 @@ T = TypeVar("T")
 MOST_RESULT_BYTES = 256 << 20
 MOST_OPEN_TRACES = 8
 MOST_PROCESS_BYTES = 1_000 << 20
-"""Above this, open traces and the facts derived from them are dropped after use; the cache on disk reopens them."""
+"""If the process uses more memory, it drops open traces and what it derived from them; the disk cache reopens them."""
 
 MOST_ANSWERS = 64
 SCAN_AGAIN_S = 5.0
@@ -80,14 +80,14 @@ class Session:
 
     @property
     def runs(self) -> tuple[RunInfo, ...]:
-        """The present runs; folders are searched again after some seconds."""
+        """The present runs; the folders are searched again after some seconds."""
         return tuple(self._scanned().values())
 
     def run(self, run_id: str) -> RunInfo:
         """Return the run, or span of a run, with this id.
 
         Raises:
-            InvalidOptionError: there is none.
+            InvalidOptionError: no run has this id.
         """
         whole, _, span = run_id.partition(SPAN_MARK)
         info = self._scanned().get(whole)
@@ -99,7 +99,7 @@ class Session:
         return info
 
     def whole(self, run_id: str) -> Trace:
-        """Return the trace of a run with all its files, also unreadable ones.
+        """Return the trace of a run with all its files, including unreadable ones.
 
         Raises:
             InvalidOptionError: there is no such run.
@@ -156,9 +156,9 @@ class Session:
         return cast("T", value)
 
     def answer(self, key: Hashable, work: Callable[[], T]) -> Future[T]:
-        """Do some work on a worker thread; the same key returns the same work.
+        """Start `work` on a worker thread and return its future; calls with the same key share one future.
 
-        Failed work starts again at the next call.
+        After a failure, the next call starts the work again.
         """
         with self._lock:
             known = self._answers.get(key)
@@ -226,7 +226,7 @@ class Session:
 
 
 class _Turn:
-    """A lock that a weak dictionary can hold: it disappears when nobody waits."""
+    """A lock that a weak dictionary can hold; it disappears when no thread waits for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

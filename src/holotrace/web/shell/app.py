@@ -24,10 +24,10 @@ from holotrace.web.shell.selectors import CHOICES_PART, choices_part, register_s
 from holotrace.web.tables.routes import register_tables
 
 MOST_REQUEST_BYTES = 256 << 10
-"""Requests contain selections, never data. waitress holds an incomplete request in memory, whoever sends it."""
+"""Maximum size of a request: requests contain selections, never data, and waitress keeps incomplete ones in memory."""
 
 SCHEME_COOKIE = "holotrace-color-scheme"
-"""The last colour scheme; `assets/shell/scheme.js` sets it."""
+"""Cookie with the last colour scheme, which `assets/shell/scheme.js` sets."""
 
 
 def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
@@ -49,7 +49,7 @@ def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
         enable_mcp=False,
     )
     app.init_app(flask, requests_pathname_prefix=requests_prefix)
-    flask.register_error_handler(DependencyException, lambda _: Response(status=404))  # unknown script
+    flask.register_error_handler(DependencyException, lambda _: Response(status=404))  # not a script
     register_scripts(flask)
     register_body_check(app, flask)
     parts = Parts(session, pages, {CHOICES_PART: choices_part})
@@ -76,7 +76,7 @@ _NOTHING = _Shown([], [], None)
 
 
 def _register_shell(app: Dash, session: Session, parts: Parts) -> None:
-    """Show the page that the address names: the first one together with the shell, later ones inside it."""
+    """Show the page that the address names: the first page arrives together with the shell, later pages inside it."""
 
     def layout() -> Component:
         query = _query_of_the_page()
@@ -141,7 +141,7 @@ def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
         padding="md",
     )
     themes = {theme: template(theme).to_plotly_json() for theme in SURFACES}
-    known = {} if query is None else {"search": query}  # if unknown, the browser sends it and gets the page
+    known = {} if query is None else {"search": query}  # the browser sends an unknown query later
     stores = [dcc.Location(id="url", refresh="callback-nav", **known), dcc.Store(id="templates", data=themes)]
     return dmc.MantineProvider([*stores, shell], id="theme", forceColorScheme=scheme)
 
@@ -156,7 +156,7 @@ def _page(page: Page, session: Session, selection: Selection) -> Component:
 
 
 def _no_runs(session: Session) -> Component:
-    """Say which files are searched, and where."""
+    """Return a note for a server without runs: it names the folders searched and the kinds of files."""
     return dmc.Alert(
         f"No profiler trace in {', '.join(session.paths)} or its subfolders. Traces are .json, .json.gz or .json.zst files "
         "from torch.profiler, for example from torch.profiler.tensorboard_trace_handler(folder). "
@@ -175,7 +175,7 @@ def _navigation(selection: Selection) -> list[Component]:
 
 
 def _position(page: Page) -> tuple[int, bool]:
-    """Sort sections by their first page; the page with the title of its section comes first."""
+    """Return the sort key of a page: sections by their first page, and first the page that has its section's title."""
     return [known.section for known in PAGES].index(page.section), page.title != page.section
 
 

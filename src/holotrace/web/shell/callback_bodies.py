@@ -20,7 +20,7 @@ _VALUES: dict[str, tuple[type, ...]] = {
     "n_intervals": (int,),
     "getRowsRequest": (dict,),
 }
-"""The types of the values that callbacks receive; any may be null."""
+"""The types of the values that callbacks receive; every value may also be null."""
 
 
 def register_body_check(app: Dash, flask: Flask) -> None:
@@ -57,7 +57,7 @@ def _body() -> object:
 
 
 def _fit(sent: object, wanted: list[dict[str, str]]) -> bool:
-    """Whether these are the values that a callback expects, in order."""
+    """Whether the sent values are those that a callback expects, in order."""
     return isinstance(sent, list) and len(sent) == len(wanted) and all(map(_fits, sent, wanted))
 
 
@@ -72,7 +72,7 @@ def _fits(sent: object, wanted: Mapping[str, str]) -> bool:
 
 
 def _are_outputs(sent: object, output: str) -> bool:
-    """Whether these are the outputs that `output` names: `..nav.children...page.children..` or `url.search`."""
+    """Whether the sent outputs are those that `output` names: `..nav.children...page.children..` or `url.search`."""
     names = output.strip(".").split("...")
     listed = sent if output.startswith("..") else [sent]
     wanted = [dict(zip(("id", "property"), name.rsplit(".", 1), strict=True)) for name in names]

@@ -1,8 +1,8 @@
 """Which scripts a page loads, and when: the browser takes longer to read them than the server to answer.
 
-Dash and the components of the shell come with every page, plotly.js with pages that have figures. Everything else loads when
-it is shown, tables after the figures: `assets/shell/later.js` loads it from the addresses that this module writes into the
-page.
+Every page loads Dash and the components of the shell; pages with figures also load plotly.js. Other scripts load when
+they are needed, those of tables after the figures: `assets/shell/later.js` loads them from the addresses that this
+module writes into the page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holotrace.web.parts.page import Page
 from holotrace.web.session.selection import FIRST_VIEW
 
 KEPT_S = 31_536_000
-"""How long a browser may cache a script: its address changes with its content."""
+"""Seconds for which a browser may cache a script; a script with other content has another address."""
 
 ASSETS = Path(__file__).parent.parent / "assets"
 _SHELL = "shell"
@@ -45,18 +45,18 @@ class LeanDash(Dash):
     """Dash that loads only what the requested page needs at the start."""
 
     def __init__(self, pages: Mapping[str, Page], **options: Any) -> None:  # noqa: ANN401 -- Dash's own
-        """Take the pages by name, and the options of Dash."""
+        """Create the application from the pages by name, and from the options of Dash."""
         super().__init__(
             **options,
             assets_folder=str(ASSETS),
             assets_url_path=assets_path(),
-            include_assets_files=False,  # `interpolate_index` names them
+            include_assets_files=False,  # `interpolate_index` adds the assets
         )
         self.scripts = _ScriptsWithoutTables(serve_locally=True, eager=False)
-        self.renderer = ""  # `assets/shell/start.js` starts it, after the modules that it calls
+        self.renderer = ""  # `assets/shell/start.js` starts the renderer, after the modules that it calls
         self._pages = pages
 
-    def interpolate_index(self, **parts: str) -> str:  # type: ignore[override]  # Dash names what it gives
+    def interpolate_index(self, **parts: str) -> str:  # type: ignore[override]  # Dash passes its parts by name
         """Return the HTML around the page that the address names."""
         page = self._pages.get(request.args.get("view", FIRST_VIEW)) or self._pages[FIRST_VIEW]
         own = {
@@ -84,7 +84,7 @@ class LeanDash(Dash):
             yield f'<script async src="{self._url(_GRAPH)}"></script>'
 
     def _later(self) -> dict[str, Any]:
-        """Return the scripts that may follow: those of figures and tables, and the modules of single pages."""
+        """Return the scripts that may load later: those of figures and tables, and the modules of single pages."""
         return {
             "plotly": [self._url(_plotly())],
             "wholePlotly": [self._url(_WHOLE_PLOTLY)],
@@ -98,7 +98,7 @@ class LeanDash(Dash):
 
 
 class _ScriptsWithoutTables(Scripts):
-    """Dash's scripts, with those of the tables served but not loaded at the start."""
+    """Dash's scripts; the server offers those of tables, but pages do not load them at the start."""
 
     def get_all_scripts(self, dev_bundles: bool = False) -> list[Any]:  # noqa: FBT001, FBT002 -- Dash's own
         """Return the scripts of all components; Dash writes no tag for dynamic ones."""
@@ -110,7 +110,7 @@ class _ScriptsWithoutTables(Scripts):
 
 @cache
 def assets_path() -> str:
-    """Return the path of the assets; one fingerprint for all, because modules import each other by relative paths."""
+    """Return the path of the assets, with one fingerprint for all: modules import each other by relative paths."""
     files = sorted(path for path in ASSETS.rglob("*") if path.is_file())
     return f"assets/{_fingerprint(b'|'.join(path.name.encode() + path.read_bytes() for path in files))}"
 
@@ -121,7 +121,7 @@ def modules_in(folder: str) -> list[str]:
 
 
 def register_scripts(flask: Flask) -> None:
-    """Serve the small plotly.js. Let browsers cache it and the assets: each address contains a fingerprint."""
+    """Serve the small plotly.js, and let browsers cache it and the assets, whose addresses contain a fingerprint."""
     flask.config["SEND_FILE_MAX_AGE_DEFAULT"] = KEPT_S
     flask.add_url_rule(f"/{_SMALL_PLOTLY}", "plotly", _serve_plotly)
 

@@ -23,7 +23,7 @@ from holotrace.web.session.session import Scope, Session
 CHOICES_PART = "choices"
 
 MOST_LISTED = 2_048
-"""Numbers that a selector offers; the address accepts any."""
+"""Most numbers that a selector offers; the address accepts all numbers."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Choices:
 
 
 def selectors(session: Session, selection: Selection) -> list[Component]:
-    """Return the selectors; those for ranks, steps and devices follow once a file of the run has been read."""
+    """Return the selectors; the selectors for ranks, steps and devices appear once a file of the run has been read."""
     runs = [{"value": run.id, "label": run.name} for run in session.runs]
     run = (selection.run or "").partition(SPAN_MARK)[0]
     chosen = dmc.Select(
@@ -54,7 +54,7 @@ def selectors(session: Session, selection: Selection) -> list[Component]:
 
 
 def choices_part(session: Session, selection: Selection) -> Component:
-    """Return the selectors for ranks, steps and devices; none if the run cannot be opened, which the page explains."""
+    """Return the selectors for ranks, steps and devices; nothing if the run cannot be opened: the page says why."""
     try:
         known = choices(session, selection.scope)
     except HolotraceError:
@@ -71,7 +71,7 @@ def choices_part(session: Session, selection: Selection) -> Component:
 
 
 def choices(session: Session, scope: Scope) -> Choices:
-    """Return the choices of a run; reads one file."""
+    """Return the ranks, steps and devices to choose from, read from one file of the run."""
     whole = session.whole(scope.run)
     ranks = tuple(whole.ranks)
     first = next((rank for rank in (*(scope.ranks or ()), *ranks) if rank in whole.ranks), None)
@@ -84,7 +84,7 @@ def choices(session: Session, scope: Scope) -> Choices:
 
 
 def register_selectors(app: Dash) -> None:
-    """Put the selection into the address, which loads the page again."""
+    """Write each change of the selectors into the address, which loads the page again."""
     app.clientside_callback(
         client("select"),
         Output("url", "search"),

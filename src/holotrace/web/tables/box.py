@@ -77,7 +77,7 @@ def table_box(name: str, table: Table, selection: Selection) -> Component:
 
 
 def grid(name: str, table: Table, by: str, top: str) -> Component:
-    """Return the grid of a table, grouped and cut; it requests rows as they come into view."""
+    """Return the grid of a grouped and cut table; the grid requests rows as they come into view."""
     shown = shaped(table, shape_of(by, top)).frame
     return dag.AgGrid(
         id={"type": "grid", "name": name, "by": by, "top": top},
@@ -104,7 +104,7 @@ def _height(rows: pl.DataFrame) -> int:
 
 
 def shape_of(by: object, top: object) -> Shape:
-    """Read grouping and length, as the page sends them."""
+    """Read the grouping and length of a table that the page sends."""
     return Shape(by if isinstance(by, str) else "", int(top) if top in TOPS else 0)
 
 

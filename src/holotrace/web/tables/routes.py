@@ -90,7 +90,7 @@ def rows_of(session: Session, pages: Mapping[str, Page], query: str | None, name
     key = ("rows", page.name, name, own, shape)
     try:
         return session.remember(selection.scope, key, lambda: _rows(page, name, session, selection, shape))
-    except HolotraceError:  # the page shows it
+    except HolotraceError:  # the page shows the error
         return None
 
 

@@ -1,6 +1,6 @@
 """Tables of any length on a page: the browser requests the rows in view; the server sorts, searches and groups.
 
-Cells contain the same text as in the terminal and the report; a tooltip has the exact value.
+A cell contains the same text as in the terminal and the report; its tooltip shows the exact value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holotrace.tables import cell, heading, shown_names
 from holotrace.web.parts.page import Table
 
 MOST_ORDERS = 16
-"""Cached row orders of a table: one for each search and sort."""
+"""Number of row orders that a table caches: one for each search and sort."""
 
 MOST_ROWS_AT_ONCE = 1_000
 
@@ -27,11 +27,11 @@ ROW_COUNT = "row_count"
 
 _EXACT = {"ns": " ns", "ns since the Unix epoch": " ns", "bytes": " bytes", "bytes/s": " bytes/s"}
 _NOT_SHOWN = {"at_ns"}
-"""Columns that only link to the timeline: a time since the epoch tells readers nothing."""
+"""Columns that serve only as links to the timeline, because readers cannot use a time since the epoch."""
 
 _ROWS_MEASURED = 50
 _LETTER_PX, _AROUND_PX, _WIDEST_TEXT_PX = 8, 40, 340
-_HEADING_PX, _AROUND_HEADING_PX = 8, 44  # with room for the arrow of a sorted column
+_HEADING_PX, _AROUND_HEADING_PX = 8, 44  # leaves room for the arrow of a sorted column
 
 _NOT_SUMMED = ("mean_", "median_", "std_", "p25_", "p75_")
 
@@ -76,7 +76,7 @@ class Rows:
 
     @property
     def frame(self) -> pl.DataFrame:
-        """All rows."""
+        """All rows of the table."""
         return self.table.frame
 
     def answer(self, request: Request) -> tuple[list[dict[str, str]], int]:
@@ -144,7 +144,7 @@ def group_columns(frame: pl.DataFrame) -> list[str]:
 def grouped(frame: pl.DataFrame, by: str) -> pl.DataFrame:
     """Sum times, sizes and counts of the rows with the same value of `by`, and keep minima and maxima.
 
-    Shares, means and medians are left out: those of a group do not follow from those of its rows.
+    Groups have no shares, means or medians, because these cannot be computed from the values of the rows.
     """
     summed = [_aggregate(name) for name, dtype in frame.schema.items() if name != by and dtype.is_numeric()]
     kept = [expression for expression in summed if expression is not None]
@@ -188,7 +188,7 @@ def _exact(name: str, value: float | str | None) -> str:
 
 
 def _aggregate(name: str) -> pl.Expr | None:
-    """Return how a group combines the values of a column, from its name; None if it cannot."""
+    """Return the expression that combines a column's values in a group, by the column's name; None if none fits."""
     if name.startswith(("max_", "peak_")):
         return pl.col(name).max()
     if name.startswith("min_"):

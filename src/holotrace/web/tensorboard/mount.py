@@ -1,4 +1,4 @@
-"""An application below a path of another server, made at the first request."""
+"""Mount an application below a path of another server; the first request creates the application."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Mount:
     """A WSGI application below the first `path` in the requested addresses."""
 
     def __init__(self, path: str, make: Callable[[], WSGIApplication]) -> None:
-        """Take the path, and the function that makes the application."""
+        """Mount the application that `make` returns below `path`."""
         self._path = path
         self._make = make
         self._lock = threading.Lock()
@@ -25,7 +25,7 @@ class Mount:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request."""
         before, _, inside = environ["PATH_INFO"].partition(self._path)
-        if not inside:  # the addresses in the page are relative to its folder
+        if not inside:  # redirect to the folder, because the addresses in the page are relative to it
             return _see(start_response, self._path.strip("/") + _INDEX)
         moved = {
             "SCRIPT_NAME": environ.get("SCRIPT_NAME", "") + before + self._path,

@@ -1,4 +1,4 @@
-"""The plugin that TensorBoard loads at its start: small, because most users never open the tab.
+"""The plugin that TensorBoard loads when it starts; it loads little, because most users never open the tab.
 
 TensorBoard finds the class through the entry point `tensorboard_plugins`.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 MOST_FOLDERS = 1_000
-"""Folders searched for a trace; TensorBoard waits for the answer."""
+"""Most folders to search for a trace, because TensorBoard waits for the answer."""
 
 HOSTS_VARIABLE = "HOLOTRACE_ALLOW_HOST"
 """Environment variable: further names of TensorBoard's server, separated by commas."""
@@ -33,7 +33,7 @@ class HolotracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboar
     plugin_name = "holotrace"
 
     def __init__(self, context: base_plugin.TBContext) -> None:
-        """Take the log folder; read nothing yet."""
+        """Remember the log folder without reading it."""
         self._logdir = str(context.logdir or "")
         self._flags = context.flags
         self._mount = Mount("/app", self._app)
@@ -49,11 +49,11 @@ class HolotracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboar
         return self._has_traces
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
-        """Return how TensorBoard loads the tab."""
+        """Return the settings with which TensorBoard loads the tab."""
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="holotrace", disable_reload=True)
 
     def _app(self) -> WSGIApplication:
-        """Make the application; this loads dash."""
+        """Load Dash and create the application."""
         from holotrace.web.server.guard import Guard  # noqa: PLC0415
         from holotrace.web.session.session import Session  # noqa: PLC0415
         from holotrace.web.shell.app import create_app  # noqa: PLC0415
@@ -102,6 +102,6 @@ def _names_below(logdir: str) -> Iterator[list[str]]:
 
 
 def _may_hold_traces(logdir: str) -> bool:
-    """Check names only; a tree with too many folders may."""
+    """Whether a name below the log folder is that of a trace; assume so for a tree with too many folders to search."""
     folders = list(islice(_names_below(logdir), MOST_FOLDERS))
     return len(folders) == MOST_FOLDERS or any(name.endswith(_ENDINGS) for names in folders for name in names)

@@ -1,4 +1,4 @@
-"""Values over time above the rows of a rank: queue lengths, bandwidths, busy devices, memory."""
+"""The counters that the timeline draws above the rows of a rank: queue lengths, bandwidths, busy devices, memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Counter(EqualByContent):
-    """A value that is constant between changes.
+    """A value over time that stays constant between its changes.
 
     unit   "" for a count, "fraction" of 1, "bytes", "bytes/s"
     time   ns from the origin of the rank, sorted; at equal times the last value holds
@@ -67,7 +67,7 @@ def counter_answer(counter: Counter, window: Window) -> dict[str, list[Any]]:
     """Return the changes in a window; if there are more than pixels, the mean and highest value of each pixel.
 
     Returns:
-        columns `time`, `mean`, `highest`; each value holds from its time to the next
+        columns `time`, `mean`, `highest`; a value holds from its time to the next one
     """
     first = max(0, int(np.searchsorted(counter.time, window.start, side="right")) - 1)
     last = int(np.searchsorted(counter.time, window.end, side="left"))
@@ -95,7 +95,7 @@ def _highest(counter: Counter, edges: _Numbers) -> npt.NDArray[np.float64]:
 
 
 def _from(counter: Counter, origin_ns: int) -> Counter:
-    """Count times from the origin, and keep the last of several changes at the same time."""
+    """Return the counter with times from the origin, and with only the last of several changes at the same time."""
     is_last = np.append(np.diff(counter.time) != 0, True)[: len(counter.time)]
     time, value = counter.time[is_last] - origin_ns, counter.value[is_last]
     return Counter(printable(counter.label), counter.unit, counter.device, time, value)

@@ -15,18 +15,18 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text
 
 MOST_OF_A_KIND = 20
-"""Findings of each kind on a rank: the longest."""
+"""Most findings of each kind on a rank; the longest come first."""
 
 SHORTEST_NS = 30_000
-"""Shorter gaps and waits are the price of any launch; `holotrace.idle_time` has the same threshold."""
+"""Shorter gaps and waits cannot be avoided with any launch; `holotrace.idle_time` has the same threshold."""
 
 _MOST_EVENTS = 3
-"""Events shown for a piece of advice."""
+"""Most events shown for a piece of advice."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something to look at.
+    """A place on the timeline that deserves a look.
 
     kind              "idle", "waiting" or "advice"
     text              one sentence, without its full stop
@@ -57,7 +57,7 @@ def _gap_text(start_ns: int, end_ns: int, launch_ns: int | None) -> str:
 
 
 def waiting_findings(rank: int, waits: Waits) -> Iterator[Finding]:
-    """Yield the collectives in which a rank waits long, or lets others wait."""
+    """Yield the collectives in which a rank waits long for others, or others wait long for it."""
     for row in waits.table.filter(pl.col("rank") == rank).iter_rows(named=True):
         start, late = row["start_ns"], row["late_rank"]
         if row["caused_ns"]:
@@ -70,7 +70,7 @@ def waiting_findings(rank: int, waits: Waits) -> Iterator[Finding]:
 
 
 def advice_findings(rank: int, advice: Advice) -> Iterator[Finding]:
-    """Yield the most telling events behind each piece of advice."""
+    """Yield the most important events behind each piece of advice."""
     texts = dict(advice.recommendations.select("rule", "advice").iter_rows())
     events = advice.events.filter((pl.col("rank") == rank) & pl.col("at_ns").is_not_null())
     for rule, text in texts.items():

@@ -20,10 +20,10 @@ from holotrace.store.trace import RankTrace
 from holotrace.web.timeline.slices import Lanes, Slices, at_level
 
 NOT_SLICES = (EventKind.MEMORY, EventKind.TRACE_SPAN, EventKind.INSTANT)
-"""Allocations become a counter. Spans of the whole recording and instants are neither calls nor work."""
+"""Events that are not slices: instants, spans of the whole recording, and allocations, which become a counter."""
 
 FEW_EVENTS = 150_000
-"""Up to this many events, each answer merges them itself; for more, a merged level of the whole rank is cached."""
+"""Up to this many events, an answer merges them itself; for more, it uses a cached, merged level of the whole rank."""
 
 _DEVICE_ROW_KINDS = (*DEVICE_WORK_KINDS, EventKind.GPU_USER_ANNOTATION, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)
 _LABELS = {"track_id": pl.Int64, "label": pl.String, "process": pl.String, "device": pl.Int64}
@@ -37,7 +37,7 @@ class Row:
     label          `stream 7`, `thread 59811 (python3)`
     process        `GPU 0`, `python3 59811`
     device         ordinal of its device; None for threads
-    first_lane     its first lane; there are `lane_count`
+    first_lane     the first of its `lane_count` lanes
     hidden_count   events nested too deep to be drawn
     """
 
@@ -58,7 +58,7 @@ class TimelineIndex:
     origin_ns    the earliest start; times of slices count from it
     rows         in the order in which they are drawn
     events       start and end of each event from the origin, sorted by lane and time
-    name         string id of each; `kind` and `event_index` in the same order
+    name         string id of the name of each event; `kind` and `event_index` have the same order
     step_ranges  (start, end, number) of each training step, from the origin
     """
 
@@ -75,7 +75,7 @@ class TimelineIndex:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def level(self, level: int) -> Slices:
-        """Return all slices at a level of detail; made once, from the nearest finer level."""
+        """Return all slices at a level of detail; they are computed once, from the nearest finer level."""
         with self._lock:
             if level not in self._levels:
                 finer = max((known for known in self._levels if known < level), default=None)
@@ -84,7 +84,7 @@ class TimelineIndex:
             return self._levels[level]
 
     def prepare(self, widest: int) -> None:
-        """Make the levels for windows with many slices, up to the widest one."""
+        """Compute the levels that windows with many slices use, up to the `widest` window."""
         halvings = (len(self.events.start) // FEW_EVENTS).bit_length()
         for level in range(max(0, widest - halvings), widest) if halvings else ():
             self.level(level)
@@ -93,12 +93,12 @@ class TimelineIndex:
         return Slices.single(self.events, np.arange(len(self.events.start)), self.events.bounds)
 
     def row_of(self, place: int) -> tuple[int, int]:
-        """Return row and depth of an event."""
+        """Return the row and the depth of an event."""
         row, depth = self.rows_of(np.array([place]))
         return int(row[0]), int(depth[0])
 
     def rows_of(self, places: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return rows and depths of events."""
+        """Return the rows and the depths of events."""
         firsts = np.array([row.first_lane for row in self.rows], np.int64)
         lane = self.events.lane_of(places)
         row = np.searchsorted(firsts, lane, side="right") - 1
@@ -110,7 +110,7 @@ class TimelineIndex:
         return int(places[0]) if len(places) else None
 
     def around(self, place: int) -> list[int]:
-        """Return the events around an event, in the lanes above it, the innermost first."""
+        """Return the events that contain an event, which are in the lanes above it, the innermost first."""
         row, depth = self.row_of(place)
         start, end = self.events.start[place], self.events.end[place]
         outer = []
@@ -183,7 +183,7 @@ def _metadata(rank_trace: RankTrace) -> dict[tuple[str, Any], Any]:
 
 
 def _described(track: dict[str, Any], metadata: dict[tuple[str, Any], Any]) -> dict[str, Any]:
-    """Return labels and position of a track: threads before streams, numbers in order, texts last."""
+    """Return the labels and sort position of a track: threads before streams, ascending numbers before texts."""
     own, process_key = track["track_id"], _process_key(track)
     thread = track["thread_text"] if track["thread_id"] is None else track["thread_id"]
     process = process_key[1] if process_key[0] is None else process_key[0]

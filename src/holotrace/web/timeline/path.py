@@ -29,8 +29,8 @@ class PathOverlay(EqualByContent):
 
     window      description of its window
     along       its segments with a length, in order, in a single lane
-    path_class  of each segment
-    place       of its event in the index; `NOWHERE` outside all drawn events
+    path_class  class of each segment
+    place       index of the segment's event; `NOWHERE` outside all drawn events
     marks       the same segments by the lane of their events
     """
 
@@ -67,8 +67,8 @@ def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> d
 
     Returns:
         window   description of the window of the path
-        start, end, count  of the whole path; all segments with a length
-        classes  [name, ns] of the whole path, the longest first
+        start, end, count  start and end of the whole path, and the number of its segments with a length
+        classes  [name, ns] of each class on the whole path, the longest first
         along    columns: start minus the previous end, length, number of merged segments; for the longest of them, the
                  numbers of its class and name, event_index, row and depth, -1 outside all events
         path_classes, names  the texts for these numbers
@@ -91,7 +91,7 @@ def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> d
 
 
 def _places(index: TimelineIndex, graph: PathGraph) -> _Numbers:
-    """Return the place in the index of each activity, and `NOWHERE` at the end, for segments outside all of them."""
+    """Return the place of each activity in the index, then one `NOWHERE` for segments outside all activities."""
     wanted = graph.graph.activities["event_index"].to_numpy()
     highest = int(max(wanted.max(initial=0), index.event_index.max(initial=0)))
     place_of = np.full(highest + 1, NOWHERE, np.int64)
@@ -126,7 +126,7 @@ def _columns(index: TimelineIndex, overlay: PathOverlay, along: Slices) -> tuple
 
 
 def _where(is_known: npt.NDArray[np.bool_], column: npt.NDArray[np.integer]) -> _Numbers:
-    """Return the values at their places, and `NOWHERE` elsewhere."""
+    """Return the column's values where they are known, and `NOWHERE` elsewhere."""
     whole = np.full(len(is_known), NOWHERE, np.int64)
     whole[is_known] = column
     return whole

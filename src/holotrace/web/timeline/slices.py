@@ -1,4 +1,4 @@
-"""Slices in lanes, and at coarser levels of detail."""
+"""Slices in lanes, also at coarser levels of detail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Lanes:
-    """Intervals in lanes, sorted by lane and time; those of a lane do not overlap.
+    """Intervals in lanes, sorted by lane and time; intervals of one lane do not overlap.
 
     bounds      the first interval of each lane, and the number of all intervals
     start, end  ns
@@ -41,19 +41,19 @@ class Lanes:
     def _range(self, lane: int, start: int, end: int) -> tuple[int, int]:
         first, last = int(self.bounds[lane]), int(self.bounds[lane + 1])
         begin = first + int(np.searchsorted(self.end[first:last], start, side="right"))
-        while begin > first and self.start[begin - 1] == start:  # an instant at the edge
+        while begin > first and self.start[begin - 1] == start:  # include an instant at the edge
             begin -= 1
         return begin, max(begin, first + int(np.searchsorted(self.start[first:last], end, side="left")))
 
 
 @dataclass(frozen=True, eq=False)
 class Slices(Lanes):
-    """Intervals of one event, or of several short ones.
+    """Intervals that stand for one event, or for several short events.
 
     busy        total length of the events
     count       number of events
-    longest     the place of the longest event in the index
-    longest_ns  its length
+    longest     place of the longest event in the index
+    longest_ns  length of the longest event
     """
 
     busy: _Numbers
@@ -63,13 +63,13 @@ class Slices(Lanes):
 
     @classmethod
     def single(cls, lanes: Lanes, places: _Numbers, bounds: _Numbers) -> Slices:
-        """Return some intervals as slices of one event each."""
+        """Return the chosen intervals as slices that hold one event each."""
         start, end = lanes.start[places], lanes.end[places]
         one = np.broadcast_to(np.int32(1), len(start))
         return cls(bounds, start, end, end - start, one, places.astype(np.int32), end - start)
 
     def only(self, places: _Numbers, bounds: _Numbers) -> Slices:
-        """Return some of the slices."""
+        """Return the chosen slices."""
         return Slices(
             bounds,
             self.start[places],
@@ -111,7 +111,7 @@ def at_level(slices: Slices, level: int, *, coarser: int = 1) -> Slices:
 
 
 def _longest(length: _Numbers, first: _Numbers, last: _Numbers) -> _Numbers:
-    """Return the place of the longest item of each group, the first of equal ones."""
+    """Return the place of the longest item of each group; among equally long ones, of the first."""
     longest = np.maximum.reduceat(length, first)
     places = np.flatnonzero(length == np.repeat(longest, last - first + 1))
     group = np.searchsorted(first, places, side="right") - 1

@@ -20,15 +20,15 @@ _WORK = [int(kind) for kind in DEVICE_WORK_KINDS]
 
 
 def span_answer(index: TimelineIndex, rows: Sequence[int], start: int, end: int) -> dict[str, Any]:
-    """Sum the events of these rows in [start, end) ns from the origin; of longer events only the part inside.
+    """Sum the events of these rows in [start, end) ns from the origin, counting only the parts inside.
 
     Returns:
         rows     [row, busy ns, events] of each row that is not empty; a thread is busy during any event, a stream only
                  during work, not during annotations and waits
         device   [name, events, ns, event_index of the longest] of the names that take most time on streams, the longest
                  first, at most `MOST_NAMES`
-        host     the same on threads; callers include the time of their callees
-        device_count, host_count  number of all names
+        host     the same for names on threads; the time of a caller includes that of its callees
+        device_count, host_count  number of all names on streams and on threads
     """
     in_rows = [(row, index.events.within(lanes_of(index, row), start, end)[0]) for row in rows]
     filled = [(row, places) for row, places in in_rows if len(places)]
