@@ -1,4 +1,4 @@
-"""Golden tables of the critical path of a made-up job."""
+"""The critical path of a synthetic job equals its golden tables."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from holotrace import critical_path, open_trace
 from holotrace.testing.synthetic import write_job
 
 
-def test_numbers_stay_as_they_are(tmp_path, golden) -> None:
-    """Three ranks, two steps, the last rank slow."""
+def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
+    """A synthetic job of three ranks and two steps, the last rank slow, gives the golden tables."""
     write_job(tmp_path, ranks=3, steps=2, layers=2, seed=1)
 
     result = critical_path(open_trace(tmp_path, cache=False))

@@ -1,10 +1,10 @@
-"""The numbers of HTA (traceinsight 0.6.1) for real traces, and where we differ on purpose.
+"""Results for real traces compared with HTA's (traceinsight 0.6.1), with our deliberate differences.
 
-HTA reports µs. For traces of whole µs our nanoseconds are exactly a thousand times its numbers. It rounds traces with
-nanoseconds; for those the goldens `__nsfull` were made with the rounding switched off, and agree to the noise of
-doubles. Suffix `__last`: the whole trace; otherwise the last step is left out, here by `before_last_step`.
+HTA reports µs. For traces in whole µs, our nanoseconds are exactly a thousand times its numbers. HTA rounds traces in
+nanoseconds; the goldens `__nsfull` were made without that rounding and agree except for the noise of doubles. HTA leaves
+out the last step, as `before_last_step` does here; the goldens `__last` include it.
 
-Where HTA is known to be wrong the test states the relation that holds instead, and its docstring the reason.
+Where HTA is known to be wrong, the test asserts the relation that does hold, and its docstring gives the reason.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ WHOLE_MICROSECONDS = (
     "df_index_resolver__last",
     "execution_trace",
 )
-"""Traces of whole µs, where every number is equal."""
+"""Traces in whole µs, for which every number equals HTA's."""
 
 NANOSECONDS = ("ns_resolution_trace__nsfull", "amd_trace__nsfull")
-"""Traces with nanoseconds, as HTA reads them without rounding."""
+"""Traces in nanoseconds, read by HTA without rounding."""
 
 WITH_SYNC_ROWS = ("critical_path_simple_add", "critical_path_alexnet", "critical_path_cuda_event_sync")
-"""Traces whose CUDA synchronisation rows HTA counts as busy."""
+"""Traces with CUDA synchronisation rows, which HTA counts as busy."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One golden folder and the trace it was made from."""
+    """A golden folder and the trace it was made from."""
 
     folder: Path
     trace: Trace
 
     def table(self, call: str) -> pl.DataFrame:
-        """Read what a call of HTA returned."""
+        """Read the table that a call of HTA returned."""
         (path,) = (path for ending in ("csv", "csv.gz") if (path := self.folder / f"{call}.{ending}").is_file())
         table = pl.read_csv(path, infer_schema_length=None)
         return table.drop(name for name in table.columns if not name)
@@ -75,10 +75,10 @@ class Case:
 
 @pytest.fixture
 def case(request: pytest.FixtureRequest, real_traces: Path, goldens: Path) -> Case:
-    """Open the trace behind the golden that the test is parametrised with, less what HTA leaves out of it.
+    """Open the trace of the golden in the test's parameter, without the events that HTA leaves out.
 
-    With two steps or more HTA also drops kernels whose launch was not recorded; we keep them. `trace_diff_test` has 614,
-    launched before the recording began, so they are left out of the comparison.
+    With two steps or more, HTA drops kernels whose launch was not recorded; we keep them. The 614 kernels of
+    `trace_diff_test` that were launched before the recording are therefore left out of the comparison.
     """
     golden, _, suffix = request.param.partition("__")
     trace = _opened(real_traces, golden)
@@ -96,19 +96,19 @@ def _opened(real_traces: Path, golden: str) -> Trace:
 
 
 def launched(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
-    """Select all events but device work without a recorded launch."""
+    """Select all events except device work without a recorded launch."""
     table = launches(rank_trace)
     unknown = table.filter(pl.col("launch_index").is_null())["event_index"].to_numpy()
     return ~np.isin(rank_trace.table("events", ["event_index"])["event_index"].to_numpy(), unknown)
 
 
 def golden_cases(*names: str) -> pytest.MarkDecorator:
-    """Run a test for each of these goldens."""
+    """Run a test for each of the given goldens."""
     return pytest.mark.parametrize("case", names, indirect=True)
 
 
 def microseconds(table: pl.DataFrame, **columns: str) -> list[tuple[object, ...]]:
-    """Return rank and the columns named, as HTA names and scales them: new name = our name."""
+    """Return the rank and our columns in µs under HTA's names (HTA's name = our name)."""
     return table.select("rank", *((pl.col(ours) / 1_000).alias(theirs) for theirs, ours in columns.items())).rows()
 
 
@@ -117,12 +117,12 @@ def temporal_rows(case: Case) -> tuple[list[tuple[object, ...]], list[tuple[obje
     ours = temporal_breakdown(case.trace).per_device
     theirs = case.table("get_temporal_breakdown")
     names = {"window_ns": "kernel", "computation_ns": "compute", "non_computation_ns": "non_compute", "idle_ns": "idle"}
-    found = microseconds(ours, **{f"{name}_time": column for column, name in names.items()})
-    return found, theirs.select("rank", *(f"{name}_time(us)" for name in names.values())).rows()
+    our_rows = microseconds(ours, **{f"{name}_time": column for column, name in names.items()})
+    return our_rows, theirs.select("rank", *(f"{name}_time(us)" for name in names.values())).rows()
 
 
 def state_lengths(case: Case) -> tuple[dict[str, float], dict[str, int]]:
-    """Return our states and HTA's, summed over ranks, in µs; HTA lists states of length 0 now and then."""
+    """Return our states and HTA's in µs, summed over ranks, without the states of 0 µs that HTA may list."""
     ours = kernel_breakdown(case.trace).per_state.group_by("state").agg(pl.col("total_ns").sum() / 1_000)
     theirs = case.table("get_gpu_kernel_breakdown.0").filter(pl.col("sum") > 0)
     names = theirs["kernel_type"].str.to_lowercase().str.replace_all(" overlapping ", " + ", literal=True)
@@ -130,7 +130,7 @@ def state_lengths(case: Case) -> tuple[dict[str, float], dict[str, int]]:
 
 
 def kernel_statistics(case: Case) -> pl.DataFrame:
-    """Return our statistics and HTA's of each kernel side by side, in µs; the golden `all` groups no kernels."""
+    """Return our statistics of each kernel beside HTA's, in µs; the golden `all` does not group kernels."""
     ours = kernel_breakdown(case.trace).per_kernel.rename({"kernel_kind": "kernel_type"})
     theirs = case.table("get_gpu_kernel_breakdown.all.1").with_columns(pl.col("kernel_type").str.to_lowercase())
     scaled = ours.with_columns(pl.col("^.*_ns$") / 1_000)
@@ -138,7 +138,7 @@ def kernel_statistics(case: Case) -> pl.DataFrame:
 
 
 def assert_same_statistics(table: pl.DataFrame) -> None:
-    """Compare sum, extremes, mean and deviation of every kernel."""
+    """Assert that sum, extremes, mean and deviation of every kernel equal HTA's."""
     for ours, theirs in {
         "total": "sum (us)",
         "max": "max (us)",
@@ -151,7 +151,7 @@ def assert_same_statistics(table: pl.DataFrame) -> None:
 
 @golden_cases(*WHOLE_MICROSECONDS)
 def test_temporal_breakdown_is_equal(case: Case) -> None:
-    """Window, compute, other and idle time of every rank, to the microsecond."""
+    """Window, compute, other and idle time of every rank equal HTA's to the microsecond."""
     ours, theirs = temporal_rows(case)
 
     assert ours == theirs
@@ -159,7 +159,7 @@ def test_temporal_breakdown_is_equal(case: Case) -> None:
 
 @golden_cases(*NANOSECONDS)
 def test_temporal_breakdown_is_equal_to_the_noise_of_doubles(case: Case) -> None:
-    """HTA keeps µs since 1970 in doubles, 0.25 µs apart; ours are exact."""
+    """HTA's doubles of µs since 1970 are 0.25 µs apart, so its times differ by up to 0.5 µs from our exact ones."""
     ours, theirs = temporal_rows(case)
 
     assert [pytest.approx(row, abs=0.5) for row in theirs] == ours
@@ -167,7 +167,7 @@ def test_temporal_breakdown_is_equal_to_the_noise_of_doubles(case: Case) -> None
 
 @golden_cases(*WITH_SYNC_ROWS)
 def test_waiting_is_not_busy(case: Case) -> None:
-    """HTA counts synchronisation rows that have a stream as busy, and lets them widen the window; compute agrees."""
+    """HTA counts synchronisation rows of a stream as busy and as part of the window; compute time agrees."""
     (ours,), (theirs,) = temporal_rows(case)
 
     rank, window, compute, non_compute, idle = ours
@@ -179,7 +179,7 @@ def test_waiting_is_not_busy(case: Case) -> None:
 
 @golden_cases(*WHOLE_MICROSECONDS, *WITH_SYNC_ROWS)
 def test_states_are_equal(case: Case) -> None:
-    """How long each combination of kinds ran, to the microsecond; HTA has no kind other, and no trace here needs it."""
+    """The time of each combination of kinds equals HTA's; HTA lacks the kind "other", which no trace here has."""
     ours, theirs = state_lengths(case)
 
     assert ours == theirs
@@ -187,7 +187,7 @@ def test_states_are_equal(case: Case) -> None:
 
 @golden_cases(*NANOSECONDS)
 def test_states_are_equal_but_for_cut_off_fractions(case: Case) -> None:
-    """HTA cuts every stretch of a state down to whole µs, also without its rounding: it finds up to 1 µs less each."""
+    """HTA rounds each stretch of a state down to whole µs, so each is up to 1 µs shorter than ours."""
     ours, theirs = state_lengths(case)
 
     assert ours.keys() == theirs.keys()
@@ -197,13 +197,13 @@ def test_states_are_equal_but_for_cut_off_fractions(case: Case) -> None:
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_statistics_of_every_kernel_are_equal(case: Case) -> None:
-    """Sum, maximum, minimum, mean and deviation of the calls of each name on each rank."""
+    """Sum, maximum, minimum, mean and deviation of each kernel on each rank equal HTA's."""
     assert_same_statistics(kernel_statistics(case))
 
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_communication_overlap_is_equal(case: Case) -> None:
-    """The percentage to its two decimals; where nothing communicates HTA divides 0 by 0, and we say unknown."""
+    """Percentages equal HTA's to two decimals; without communication, HTA gives 0/0 and we give null."""
     ours = communication_overlap(case.trace).per_rank
 
     percentages = (ours["overlap_fraction"] * 100).round(2)
@@ -212,7 +212,7 @@ def test_communication_overlap_is_equal(case: Case) -> None:
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_idle_time_of_every_stream_adds_up_to_the_same(case: Case) -> None:
-    """Where work overlaps on a stream, as 114 µs of trace_diff_test do, HTA subtracts the overlap from the idle time."""
+    """HTA subtracts overlap on a stream (114 µs in trace_diff_test) from the idle time; we do not."""
     ours = idle_time(case.trace).per_stream
     for rank in case.trace.ranks:
         theirs = case.table(f"get_idle_time_breakdown.rank{rank}.0")
@@ -222,18 +222,18 @@ def test_idle_time_of_every_stream_adds_up_to_the_same(case: Case) -> None:
 
 
 def _overlap_ns(rank_trace: RankTrace, stream: int) -> int:
-    """Return by how much the durations of the work on a stream exceed the time it covers."""
+    """Return by how much the summed durations of a stream's work exceed the time that the work covers."""
     starts, ends = intervals_of(device_work(rank_trace).filter(stream=stream))
     return int((ends - starts).sum()) - covered_length(starts, ends)
 
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Case) -> None:
-    """HTA gives a gap wholly to the host when its work was launched within it; we give the host the part before.
+    """HTA counts a gap wholly as host wait if its work was launched within it; we count the part before the launch.
 
-    So the number of such gaps agrees, and our host_wait is at most HTA's. Not compared are gaps that HTA cannot judge:
-    those before work without a known launch, for which it reads the time of event 0, and those whose launch lies within
-    the 0.25 µs by which doubles of µs since 1970 are off.
+    The number of such gaps agrees, and our host wait is at most HTA's. The test allows for gaps that HTA cannot judge: those
+    before work without a known launch, for which HTA reads the time of event 0, and those whose launch is within 0.25 µs of
+    the gap's start, the precision of doubles of µs since 1970.
     """
     result = idle_time(case.trace).per_stream.filter(category="host_wait")
     for rank, rank_trace in case.trace.ranks.items():
@@ -248,7 +248,7 @@ def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Ca
 
 
 def _unclear_gaps(rank_trace: RankTrace, stream: int) -> int:
-    """Count the pieces of work of a stream whose launch is unknown, or at one time with the end of the work before."""
+    """Count a stream's work whose launch is unknown or as early as the end of the preceding work."""
     work = device_work(rank_trace).filter(stream=stream).join(launches(rank_trace), on="event_index")
     margin = pl.col("launch_start_ns") - pl.col("end_ns").cum_max().shift(1)
     is_whole = (pl.col("start_ns") % 1_000 == 0).all()
@@ -259,8 +259,8 @@ def _unclear_gaps(rank_trace: RankTrace, stream: int) -> int:
 def test_mtia_waits_are_the_only_difference(case: Case) -> None:
     """HTA counts MTIA's event_wait and event_record as computation; with the same rule, our numbers are equal.
 
-    By default they are no work: 48 waits, 353 ms taken together, on streams that do nothing meanwhile. The device computes
-    306 ms, not 382. The trace has no steps, so HTA's other rule for the last step of MTIA traces plays no part.
+    By default they do not count as work: 48 waits, 353 ms in sum, run on streams that do nothing else meanwhile, and the device
+    computes for 306 ms instead of 382. The trace has no steps, so HTA's other rule for the last step of MTIA does not apply.
     """
     by_default = temporal_breakdown(case.trace).per_device["computation_ns"].item()
     add_rule("^event_(wait|record)$", "computation")
@@ -280,7 +280,7 @@ def test_mtia_waits_are_the_only_difference(case: Case) -> None:
 
 @golden_cases("triton_example__nsfull")
 def test_an_operator_with_a_stream_is_not_device_work(case: Case) -> None:
-    """HTA takes a Triton operator on the host, which carries `stream: 0`, for a kernel: 95.8 µs instead of 1.76."""
+    """HTA takes a Triton operator on the host, whose args have `stream: 0`, for a kernel: 95.8 instead of 1.76 µs."""
     ours, theirs = temporal_rows(case)
 
     assert ours == [(0, 1.76, 1.76, 0.0, 0.0)]
@@ -290,7 +290,7 @@ def test_an_operator_with_a_stream_is_not_device_work(case: Case) -> None:
 
 @golden_cases("ns_resolution_trace", "amd_trace", "mtia_inference_trace")
 def test_rounding_loses_kernel_time(case: Case) -> None:
-    """By default HTA rounds starts up and ends down to whole µs; the memory copies, short and many, lose most."""
+    """HTA rounds starts up and ends down to whole µs, so the many short memory copies lose time."""
     statistics = kernel_statistics(case).filter(pl.col("kernel_type") == "memory").drop_nulls("sum (us)")
 
     assert (statistics["total_ns"] > statistics["sum (us)"]).all()
@@ -299,7 +299,7 @@ def test_rounding_loses_kernel_time(case: Case) -> None:
 
 @golden_cases("cpu_only", "cupti_profiler")
 def test_no_device_work_is_a_clear_error(case: Case) -> None:
-    """HTA raises IndexError, or returns 0 / 0, for a trace of the host alone and for ranges of the CUPTI profiler."""
+    """HTA raises IndexError or divides 0 by 0 for traces without device work; we raise MissingDataError."""
     for analysis in (temporal_breakdown, kernel_breakdown, communication_overlap, idle_time):
         with pytest.raises(MissingDataError, match=f"^{analysis.__name__}: rank .* has no GPU kernels to measure"):
             analysis(case.trace)

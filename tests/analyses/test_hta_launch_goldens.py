@@ -1,6 +1,6 @@
-"""Launches, operators and sequences: the numbers of HTA for real traces, and where we differ on purpose.
+"""Launches, operators and sequences of real traces compared with HTA's, with our deliberate differences.
 
-Which goldens there are, and what is left out of the traces, is said in test_hta_goldens.py.
+The docstring of test_hta_goldens.py describes the goldens and which events they leave out.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WITH_GRAPHS = ("trace_diff_test", "trace_diff_test__last", "trace_diff_pair")
-"""Traces with graph launches, which HTA leaves out."""
+"""Traces with CUDA graph launches; HTA omits these launches."""
 
 NOISE_US = 0.5
-"""HTA keeps µs since 1970 in doubles, 0.25 µs apart."""
+"""HTA stores µs since 1970 as doubles, which are 0.25 µs apart."""
 
 
 @pytest.fixture
 def case(request: pytest.FixtureRequest, real_traces: Path, goldens: Path) -> Case:
-    """Open the trace behind a golden, less what HTA leaves out of it."""
+    """Open the trace of a golden without the events that HTA leaves out."""
     golden, _, suffix = request.param.partition("__")
     trace = _opened(real_traces, golden)
     trace = trace if suffix == "last" else trace.where(before_last_step)
@@ -46,7 +46,7 @@ def case(request: pytest.FixtureRequest, real_traces: Path, goldens: Path) -> Ca
 
 
 def launches(case: Case, rank: int, *, include_graphs: bool = True) -> pl.DataFrame:
-    """Return our launches of a rank as HTA names and scales them."""
+    """Return the launches of a rank with HTA's column names, in µs."""
     table = launch_statistics(case.trace.select([rank]), include_launches=True).per_launch
     known = table if include_graphs else table.filter(pl.col("call") != "cudaGraphLaunch")
     return known.select(
@@ -60,7 +60,7 @@ def launches(case: Case, rank: int, *, include_graphs: bool = True) -> pl.DataFr
 
 @golden_cases(*WHOLE_MICROSECONDS, *WITH_SYNC_ROWS)
 def test_launches_are_equal(case: Case) -> None:
-    """Every launch with its durations and its delay, with and without copies; HTA knows no graph launches."""
+    """Every launch has HTA's durations and delay, with and without copies; HTA omits graph launches."""
     for rank in case.trace.ranks:
         ours = launches(case, rank, include_graphs=False)
         for call, table in (("", ours), ("nomem.", ours.filter(pl.col("kernel_kind") != "memory"))):
@@ -70,7 +70,7 @@ def test_launches_are_equal(case: Case) -> None:
 
 @golden_cases("ns_resolution_trace__nsfull")
 def test_launches_are_equal_to_the_noise_of_doubles(case: Case) -> None:
-    """Durations are exact in both, delays within the noise."""
+    """Durations equal HTA's, and delays differ by less than 0.5 µs."""
     ours = launches(case, 0).sort("correlation")
     theirs = case.table("get_cuda_kernel_launch_stats.rank0").sort("correlation")
 
@@ -81,14 +81,14 @@ def test_launches_are_equal_to_the_noise_of_doubles(case: Case) -> None:
 
 @golden_cases("amd_trace__nsfull", "triton_example__nsfull")
 def test_launches_that_hta_does_not_know_are_there(case: Case) -> None:
-    """It lists no launch on AMD, and none by the driver."""
+    """HTA lists no launches on AMD and none through the CUDA driver; we do."""
     assert case.table("get_cuda_kernel_launch_stats.rank0").is_empty()
     assert launch_statistics(case.trace).per_rank["kernel_count"].item() > 0
 
 
 @golden_cases("mtia_inference_trace__nsfull")
 def test_launches_of_mtia_kernels_are_equal(case: Case) -> None:
-    """HTA knows the calls that launch kernels, not those that copy."""
+    """HTA lists the launches of MTIA kernels but not those of copies."""
     ours = launches(case, 0).filter(pl.col("kernel_kind") != "memory").sort("correlation")
     theirs = case.table("get_cuda_kernel_launch_stats.rank0").sort("correlation")
 
@@ -97,7 +97,7 @@ def test_launches_of_mtia_kernels_are_equal(case: Case) -> None:
 
 
 def sequence_calls_of(case: Case) -> list[tuple[str, str, int]]:
-    """Return call, operator and rank of each golden of sequences."""
+    """Return the file name, operator and rank of each golden with kernel sequences."""
     prefix = "get_frequent_cuda_kernel_sequences."
     calls = sorted({path.name.split(".csv")[0] for path in case.folder.glob(f"{prefix}*")})
     parts = [(call, *call.removeprefix(prefix).rsplit(".rank", 1)) for call in calls]
@@ -105,7 +105,7 @@ def sequence_calls_of(case: Case) -> list[tuple[str, str, int]]:
 
 
 def their_sequences(case: Case, call: str) -> list[tuple[object, ...]]:
-    """Read HTA's patterns; without any it writes an empty file."""
+    """Read HTA's sequences; if it has none, the golden file is empty."""
     try:
         return case.table(call).rows()
     except pl.exceptions.NoDataError:
@@ -113,7 +113,7 @@ def their_sequences(case: Case, call: str) -> list[tuple[object, ...]]:
 
 
 def our_sequences(case: Case, operator: str, rank: int) -> list[tuple[object, ...]]:
-    """Return pattern, count and both durations in µs; nothing for an operator that is not there, as HTA does."""
+    """Return our patterns, counts and durations in µs; an empty list if the operator does not exist."""
     try:
         table = kernel_sequences(case.trace.select([rank]), operator_name=operator).per_pattern
     except InvalidOptionError:
@@ -123,7 +123,7 @@ def our_sequences(case: Case, operator: str, rank: int) -> list[tuple[object, ..
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_sequences_are_equal(case: Case) -> None:
-    """Patterns, counts and durations; patterns in which HTA counts waits as kernels are left out."""
+    """Patterns, counts and durations equal HTA's, except where HTA counts waits as kernels."""
     for call, operator, rank in sequence_calls_of(case):
         theirs = their_sequences(case, call)
         with_waits = [row for row in theirs if "Stream Wait Event" in str(row[0])]
@@ -133,7 +133,7 @@ def test_sequences_are_equal(case: Case) -> None:
 
 
 def delays(case: Case, rank: int) -> dict[tuple[str, str], tuple[int, float, float]]:
-    """Return count and delays in µs of each aten operator and sequence; HTA looks at no others."""
+    """Return count and mean delays in µs of each aten operator and sequence; HTA lists only aten operators."""
     table = operator_kernels(case.trace.select([rank])).per_sequence
     means = pl.col("mean_operator_to_launch_ns", "mean_launch_to_kernel_ns") / 1_000
     rows = (
@@ -155,7 +155,7 @@ def delays(case: Case, rank: int) -> dict[tuple[str, str], tuple[int, float, flo
     *WITH_SYNC_ROWS,
 )
 def test_operators_and_their_kernels_are_equal(case: Case) -> None:
-    """Sequences, counts and mean delays of the first rank; HTA adds every rank to those before it."""
+    """Sequences, counts and delays equal HTA's on the first rank; on later ranks HTA adds up all before."""
     rank = next(iter(case.trace.ranks))
     theirs = {row[:2]: row[2:] for row in case.table(f"get_aten_op_kernels_and_delay.rank{rank}").rows()}
     ours = delays(case, rank)
@@ -167,7 +167,7 @@ def test_operators_and_their_kernels_are_equal(case: Case) -> None:
 
 @golden_cases("trace_filter")
 def test_of_operators_that_begin_together_the_inner_one_launched(case: Case) -> None:
-    """aten::matmul and the aten::mm inside it begin in the same µs: HTA takes the outer one now and then."""
+    """aten::mm begins in the same µs as the aten::matmul around it; HTA sometimes picks the outer operator."""
     theirs = {row[:2]: row[2] for row in case.table("get_aten_op_kernels_and_delay.rank0").rows()}
     ours = {key: count for key, (count, *_) in delays(case, 0).items()}
 

@@ -1,4 +1,4 @@
-"""All four analyses on a made-up job: against the truth worked out from its plan, and against golden tables."""
+"""Six analyses of a synthetic job, compared with the truth computed from its plan and with golden tables."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ RANKS = 3
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> tuple[Trace, JobTruth]:
-    """Write a job of three ranks and two steps, the last rank slow, and open it."""
+    """Write and open a job of three ranks and two steps, the last rank slow; return the trace and its truth."""
     folder = tmp_path_factory.mktemp("job")
     truth = write_job(folder, ranks=RANKS, steps=2, layers=2, seed=1)
     return open_trace(folder, cache=False), truth
 
 
 def test_temporal_breakdown_finds_the_truth(job) -> None:
-    """Window, compute and idle time of every rank, to the nanosecond."""
+    """Start, window, compute and idle time of every rank match the plan to the nanosecond."""
     trace, truth = job
 
     table = temporal_breakdown(trace).per_device
@@ -41,7 +41,7 @@ def test_temporal_breakdown_finds_the_truth(job) -> None:
 
 
 def test_kernel_breakdown_finds_the_truth(job) -> None:
-    """Every combination of kinds of every rank, and how many pieces of work each kind has."""
+    """Each rank's time per combination of kinds and its kernel count per kind match the plan."""
     trace, truth = job
 
     result = kernel_breakdown(trace)
@@ -54,7 +54,7 @@ def test_kernel_breakdown_finds_the_truth(job) -> None:
 
 
 def test_communication_overlap_finds_the_truth(job) -> None:
-    """Communication and its hidden part of every rank, to the nanosecond."""
+    """Each rank's communication time and its hidden part match the plan to the nanosecond."""
     trace, truth = job
 
     table = communication_overlap(trace).per_rank
@@ -65,22 +65,22 @@ def test_communication_overlap_finds_the_truth(job) -> None:
 
 
 def test_idle_time_finds_the_truth(job) -> None:
-    """What every stream and every device waited for, to the nanosecond."""
+    """Each stream's and device's idle time per category matches the plan to the nanosecond."""
     trace, truth = job
 
     result = idle_time(trace)
 
     for rank in truth.ranks:
         for stream, expected in rank.idle_by_stream_ns.items():
-            found = result.per_stream.filter(rank=rank.rank, stream=int(stream))
-            assert dict(found.select("category", "idle_ns").rows()) == expected
+            by_stream = result.per_stream.filter(rank=rank.rank, stream=int(stream))
+            assert dict(by_stream.select("category", "idle_ns").rows()) == expected
         device = result.per_device.filter(rank=rank.rank)
         assert dict(device.select("category", "idle_ns").rows()) == rank.idle_of_device_ns
         assert device["category"].to_list() == list(CATEGORIES)
 
 
 def test_the_tables_equal_their_golden_copies(job, golden) -> None:
-    """Every table of every analysis equals its golden copy."""
+    """Every table of all six analyses equals its golden copy."""
     trace, _ = job
     idle = idle_time(trace)
     kernels = kernel_breakdown(trace)

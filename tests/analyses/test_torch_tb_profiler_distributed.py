@@ -1,4 +1,4 @@
-"""`compat="torch_tb_profiler"` gives the distributed view of the plugin's last source, for real jobs and its own tests."""
+"""The distributed view with `compat="torch_tb_profiler"` equals the plugin's, for real jobs and the plugin's tests."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ EDGE = (
 
 @pytest.mark.parametrize("run", REAL)
 def test_real_jobs_have_the_numbers_of_the_plugin(run, goldens, real_traces, tmp_path) -> None:
-    """Steps, waiting and operations; the file of a worker without a number is named as the plugin was given it."""
+    """Steps, waiting and operations equal the plugin's, given files of the same names."""
     files = sorted(real_traces.glob(REAL[run]))
     names = {file: f"{worker_of(str(file))}.1" if "@1" in run else "worker0" for file in files}
     expect_the_view(opened(names, tmp_path), goldens / "tb" / run)
 
 
 @pytest.mark.parametrize("name", UNIT)
-def test_the_plugins_own_tests_have_its_numbers(name, goldens, tmp_path) -> None:
-    """Two workers, whose kernels have the external ids of the collectives."""
+def test_inputs_of_the_plugins_tests_give_its_numbers(name, goldens, tmp_path) -> None:
+    """Two workers whose kernels have the external ids of their collectives give the plugin's numbers."""
     folder = goldens / "tb" / "unit" / name
     names = {folder / str(number) / "input.json": f"worker{number}" for number in range(2)}
     expect_the_view(opened(names, tmp_path), folder / "All")
@@ -56,14 +56,14 @@ def test_the_plugins_own_tests_have_its_numbers(name, goldens, tmp_path) -> None
 
 @pytest.mark.parametrize("name", EDGE)
 def test_edge_cases_have_the_numbers_of_the_plugin(name, goldens, tmp_path) -> None:
-    """One rule each."""
+    """Each file exercises one rule of the plugin and gives its numbers."""
     folder = goldens / "tb_edge" / name
     expect_the_view(opened({folder / "input.pt.trace.json": "worker0"}, tmp_path), folder / "head", "dist_")
 
 
 @pytest.mark.parametrize("name", ["nccl_all_to_all_not_known", "nccl_and_gloo_both"])
 def test_where_the_plugin_has_no_view_there_is_no_communication(name, goldens, tmp_path) -> None:
-    """Names it does not know, and two libraries in one file."""
+    """The plugin has no view for names it does not know or for two libraries in one file; nor do we."""
     trace = opened({goldens / "tb_edge" / name / "input.pt.trace.json": "worker0"}, tmp_path)
     result = distributed(trace, compat="torch_tb_profiler")
     assert result.per_operation.is_empty()
@@ -71,7 +71,7 @@ def test_where_the_plugin_has_no_view_there_is_no_communication(name, goldens, t
 
 
 def test_two_libraries_and_unknown_names_count_by_default(goldens, tmp_path) -> None:
-    """The all-to-all is one of 50 µs on the device; gloo counts on the host, where nccl only hands work over."""
+    """Without `compat`, the unknown all-to-all counts 50 µs and gloo, beside nccl calls on the host, 12 µs."""
     folder = goldens / "tb_edge"
     kernels = {folder / "nccl_all_to_all_not_known" / "input.pt.trace.json": "worker0"}
     hosts = {folder / "nccl_and_gloo_both" / "input.pt.trace.json": "worker0"}
@@ -84,8 +84,8 @@ def test_two_libraries_and_unknown_names_count_by_default(goldens, tmp_path) -> 
 @pytest.mark.parametrize(
     ("other", "unmatched"), [("comm_sizes_by_dtype", [5_000, 160_000]), ("nccl_all_to_all_not_known", [5_000, None])]
 )
-def test_ranks_with_other_collectives_have_no_view_there(other, unmatched, goldens, tmp_path) -> None:
-    """The plugin shows one only if every worker communicates, and n-th and n-th correspond."""
+def test_ranks_with_different_collectives_have_no_view_in_the_plugin(other, unmatched, goldens, tmp_path) -> None:
+    """The plugin has a view only if all workers communicate and their n-th collectives match."""
     folder = goldens / "tb_edge"
     inputs = ("two_workers_like_names", other)
     names = {folder / name / "input.pt.trace.json": f"worker{rank}" for rank, name in enumerate(inputs)}
@@ -96,9 +96,9 @@ def test_ranks_with_other_collectives_have_no_view_there(other, unmatched, golde
 
 
 def test_the_mean_of_the_waiting_counts_a_doubled_step_once() -> None:
-    """The plugin kept the waiting by the step's name, and the times of the step in a list: these count twice.
+    """The plugin's means count a step recorded twice once for waiting and twice for step times.
 
-    Step 1 is announced by the host and on the device, step 2 by the host; their collectives take 30 and 10 µs.
+    The host and the device both record step 1, only the host step 2; their collectives take 30 and 10 µs.
     """
     builder = (
         TraceBuilder().step(1, 0, 100).step(2, 100, 100).gpu_annotation("ProfilerStep#1", start_us=0, duration_us=100)
@@ -117,7 +117,7 @@ def test_the_mean_of_the_waiting_counts_a_doubled_step_once() -> None:
 
 
 def opened(workers: dict[Path, str], folder: Path) -> Trace:
-    """Open copies of the files, named as the plugin was given them."""
+    """Open copies of the files under the worker names that the plugin received."""
     folder.mkdir(exist_ok=True)
     for file, worker in workers.items():
         ending = ".pt.trace.json.gz" if file.suffix == ".gz" else ".pt.trace.json"
@@ -127,7 +127,7 @@ def opened(workers: dict[Path, str], folder: Path) -> Trace:
 
 
 def expect_the_view(trace: Trace, folder: Path, prefix: str = "") -> None:
-    """Compare all four tables of the plugin's view."""
+    """Assert that all four tables of the plugin's view equal ours."""
     result = distributed(trace, compat="torch_tb_profiler")
     workers = {rank: worker_of(rank_trace.source) for rank, rank_trace in trace.ranks.items()}
 
@@ -143,7 +143,7 @@ def expect_the_view(trace: Trace, folder: Path, prefix: str = "") -> None:
 
 
 def as_expected(tables: Any) -> Any:
-    """Allow for the sums of floats of the plugin, which are off by a fraction of a nanosecond."""
+    """Allow for the plugin's sums of floats, which are off by a fraction of a nanosecond."""
     return {
         key: {name: pytest.approx(row, rel=1e-6, abs=0.01) for name, row in rows.items()}
         for key, rows in tables.items()
@@ -153,22 +153,22 @@ def as_expected(tables: Any) -> Any:
 def per_step(
     result: Distributed, workers: dict[int, str], columns: tuple[str, ...]
 ) -> dict[str, dict[str, list[float]]]:
-    """Return {step: {worker: µs of each column}}, and under `all` the means, truncated."""
-    found: dict[str, dict[str, list[float]]] = {}
+    """Return {step: {worker: µs of each column}}, and the truncated means under `all`."""
+    steps: dict[str, dict[str, list[float]]] = {}
     for row in result.per_step.drop_nulls(columns[0]).iter_rows(named=True):
         step = "null" if row["step"] is None else str(row["step"])
-        found.setdefault(step, {})[workers[row["rank"]]] = [row[column] / 1_000 for column in columns]
+        steps.setdefault(step, {})[workers[row["rank"]]] = [row[column] / 1_000 for column in columns]
     rows = result.per_rank.iter_rows(named=True)
-    return found | {
+    return steps | {
         "all": {workers[row["rank"]]: [int(row[f"mean_{column}"] / 1_000) for column in columns] for row in rows}
     }
 
 
 def operations(result: Distributed, workers: dict[int, str]) -> dict[str, dict[str, list[float]]]:
-    """Return {worker: {collective: calls, sizes, times in µs}}; means are rounded."""
-    found: dict[str, dict[str, list[float]]] = {}
+    """Return {worker: {collective: [calls, sizes, times in µs]}} with rounded means."""
+    calls: dict[str, dict[str, list[float]]] = {}
     for row in result.per_operation.iter_rows(named=True):
-        found.setdefault(workers[row["rank"]], {})[row["collective"]] = [
+        calls.setdefault(workers[row["rank"]], {})[row["collective"]] = [
             row["call_count"],
             row["bytes"],
             round(row["mean_bytes"]),
@@ -177,17 +177,17 @@ def operations(result: Distributed, workers: dict[int, str]) -> dict[str, dict[s
             row["transfer_ns"] / 1_000,
             round(row["mean_transfer_ns"] / 1_000),
         ]
-    return found
+    return calls
 
 
 def expect_devices(result: Distributed, tree: Any) -> None:
-    """Compare the tree, which the plugin leaves out where the file describes no device."""
+    """Compare the devices with the plugin's tree, which is empty if the file describes no device."""
     if not tree:
         assert result.per_device["device_name"].null_count() == len(result.per_device)
         return
-    found: dict[str, Any] = {}
+    hosts: dict[str, Any] = {}
     for row in result.per_device.iter_rows(named=True):
-        process = found.setdefault(row["host"], {}).setdefault(f"Process {row['process_id']}", {})
+        process = hosts.setdefault(row["host"], {}).setdefault(f"Process {row['process_id']}", {})
         if row["device"] is not None:
             process[f"GPU{row['device']}"] = {
                 "Name": row["device_name"],
@@ -195,11 +195,11 @@ def expect_devices(result: Distributed, tree: Any) -> None:
                 "Memory Raw": row["memory_bytes"],
                 "Compute Capability": row["compute_capability"],
             }
-    assert found == tree
+    assert hosts == tree
 
 
 def test_the_default_separates_waiting_from_transfer_unlike_the_plugin(real_traces, tmp_path) -> None:
-    """Kernels of NCCL by their names: rank 0 waits 5.58 ms, of which the plugin shows 12 µs."""
+    """Rank 0 waits 5.58 ms by default and 12 µs with `compat`, for NCCL kernels known by name only."""
     trace = opened({file: worker_of(str(file)) for file in real_traces.glob("dlrm_8rank/*")}, tmp_path)
     default, plugin = distributed(trace), distributed(trace, compat="torch_tb_profiler")
     waiting = [result.per_step.filter(pl.col("rank") == 0)["synchronising_ns"][0] for result in (default, plugin)]
@@ -207,7 +207,7 @@ def test_the_default_separates_waiting_from_transfer_unlike_the_plugin(real_trac
 
 
 def test_every_type_has_its_size_by_default(goldens, tmp_path) -> None:
-    """20 elements of eight types: 600 bytes, of which the plugin counts 420."""
+    """20 elements of each of eight types are 600 bytes, of which the plugin counts 420."""
     text = (goldens / "tb_edge" / "comm_sizes_by_dtype" / "input.pt.trace.json").read_text()
     (tmp_path / "worker0.json").write_text(text.replace("nccl:", "gloo:"))
     trace = open_trace(tmp_path, cache=False)
@@ -216,8 +216,8 @@ def test_every_type_has_its_size_by_default(goldens, tmp_path) -> None:
     assert (sum(by_type.values()), by_type["float64"], by_type["int8"], plugin) == (600, 160, 20, [420])
 
 
-def test_without_its_kernels_nccl_is_named_as_missing(goldens, tmp_path) -> None:
-    """The plugin takes the host's calls for the transfer itself."""
+def test_nccl_without_its_kernels_gives_a_finding(goldens, tmp_path) -> None:
+    """Calls to nccl without recorded kernels do not count as communication; the plugin counts them."""
     trace = opened({goldens / "tb_edge" / "comm_sizes_by_dtype" / "input.pt.trace.json": "worker0"}, tmp_path)
     result = distributed(trace)
     assert result.findings == (

@@ -1,4 +1,4 @@
-"""With `compat`, the operator, call-stack and module tables are those of the TensorBoard plugin's last source."""
+"""Operator, call-stack and module tables with `compat="torch_tb_profiler"` equal those of the plugin."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ PLUGIN = attribution_of(COMPAT)
 
 @pytest.fixture(params=EACH_CASE, scope="module")
 def answered(request, goldens, real_traces) -> Case:
-    """Return one trace and the plugin's answers."""
+    """Return a trace and the plugin's results for it."""
     return case(request.param, goldens, real_traces)
 
 
 def microseconds(duration_ns: int | None) -> int:
-    """Round as the plugin's tables do."""
+    """Round to whole µs, as the plugin's tables do; null becomes 0."""
     return round((duration_ns or 0) / 1_000)
 
 
 def percent(fraction: float | None) -> float:
-    """Round as the plugin's tables do, which have 0 for a share of nothing."""
+    """Round to two decimals of a percent, as the plugin's tables do; null becomes 0."""
     return round(100 * (fraction or 0), 2)
 
 
 def printed(row: dict[str, Any], keys: list[str]) -> dict[str, Any]:
-    """Return a row of ours as the plugin's tables have it."""
+    """Return one of our rows with the plugin's names and rounding."""
     return {
         **{key: row[key] for key in keys},
         "calls": row["call_count"],
@@ -52,7 +52,7 @@ def printed(row: dict[str, Any], keys: list[str]) -> dict[str, Any]:
 
 
 def in_one_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows of the plugin or of ours, without what only one of them has."""
+    """Sort the rows of one side, after dropping `has_call_stack` and adding device times of 0 where absent."""
     dropped = {"has_call_stack"}
     filled = [{"device_self_duration": 0, "device_total_duration": 0, **row} for row in rows]
     return sorted(
@@ -62,12 +62,12 @@ def in_one_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_operators_by_name_and_shape(answered):
-    """Every row of both tables, with all of its columns."""
-    found = operators(answered.trace, compat=COMPAT)
+    """Every row and column of the tables by name and by input shape equals the plugin's."""
+    tables = operators(answered.trace, compat=COMPAT)
 
     for view, table, keys in (
-        ("operation_table", found.per_operator, ["name"]),
-        ("operation_table_by_input", found.per_input_shape, ["name", "input_shape"]),
+        ("operation_table", tables.per_operator, ["name"]),
+        ("operation_table_by_input", tables.per_input_shape, ["name", "input_shape"]),
     ):
         expected = answered.view(view)["data"]
         ours = table.rename({"operator": "name"}).to_dicts()
@@ -77,7 +77,7 @@ def test_operators_by_name_and_shape(answered):
 
 
 def test_call_stacks(answered):
-    """Every call stack of every operator and shape."""
+    """Every call stack of every operator and shape has the plugin's numbers."""
     expected = answered.view("operation_stack_by_input") or {}
     table = operators(answered.trace, compat=COMPAT).per_call_stack.rename({"operator": "name"})
 
@@ -87,7 +87,7 @@ def test_call_stacks(answered):
 
 
 def test_unrounded_sums(answered):
-    """The sums of every operator to a thousandth of a microsecond a call."""
+    """The sums of every operator equal the plugin's within a nanosecond per call."""
     rank_trace = next(iter(answered.trace.ranks.values()))
     nodes = PLUGIN.host_nodes(rank_trace).hstack(PLUGIN.node_times(rank_trace)).filter("is_counted")
     sums = (
@@ -114,7 +114,7 @@ def test_unrounded_sums(answered):
 
 
 def test_trees(answered):
-    """Begin, end and number of children of the root of every thread, in the order in which the threads appear."""
+    """Each thread's root has the plugin's start, end and number of children, in the plugin's order."""
     rank_trace = next(iter(answered.trace.ranks.values()))
     nodes = PLUGIN.host_nodes(rank_trace)
     lightning = nodes.filter(pl.col("node_class") == NodeClass.LIGHTNING_PROFILE)["tree"]
@@ -135,7 +135,7 @@ def test_trees(answered):
 
 
 def below(nodes: list[dict[str, Any]]) -> list[tuple[str, int, int, int]]:
-    """Return name, depth, start and end of a tree of the plugin, parents first."""
+    """Return name, depth, start and end of each node of a plugin tree, parents first."""
     return [
         line
         for node in nodes
@@ -147,13 +147,13 @@ def below(nodes: list[dict[str, Any]]) -> list[tuple[str, int, int, int]]:
 
 
 def test_the_whole_first_tree(answered):
-    """Every node of it, the backward modules too, where the plugin's tree was kept."""
+    """Every node of the plugin's tree, including backward modules, is in ours, if the golden has a tree."""
     expected = answered.view("tree")
     if expected is None:
         return
     rank_trace = next(iter(answered.trace.ranks.values()))
     nodes = PLUGIN.host_nodes(rank_trace)
-    # Lightning's view shows the tree of its hooks, which follows the others.
+    # Lightning's view shows the tree of its hooks, which comes after all other trees.
     first = nodes.filter(
         pl.col("tree") == nodes["tree"].max() if answered.answers.parent.name == "lightning" else pl.col("tree") == 0
     )
@@ -164,15 +164,18 @@ def test_the_whole_first_tree(answered):
 
 
 def test_by_default_every_trace_has_an_answer(answered):
-    """Also those that the plugin gave none for; device work of operators is at most what ran."""
-    found = operators(answered.trace)
+    """Without `compat`, every trace has a result, and operators have at most the device work that ran."""
+    tables = operators(answered.trace)
     (rank_trace,) = answered.trace.ranks.values()
 
     ran_ns = device_durations(rank_trace)["duration_ns"].sum()
-    assert (found.per_operator["device_self_ns"].sum() or 0) <= ran_ns
-    assert found.per_input_shape["call_count"].sum() == found.per_operator["call_count"].sum()
-    assert found.per_input_shape["device_self_ns"].sum() == found.per_operator["device_self_ns"].sum()
-    busy, total = found.per_operator["device_self_busy_ns"].sum() or 0, found.per_operator["device_self_ns"].sum() or 0
+    assert (tables.per_operator["device_self_ns"].sum() or 0) <= ran_ns
+    assert tables.per_input_shape["call_count"].sum() == tables.per_operator["call_count"].sum()
+    assert tables.per_input_shape["device_self_ns"].sum() == tables.per_operator["device_self_ns"].sum()
+    busy, total = (
+        tables.per_operator["device_self_busy_ns"].sum() or 0,
+        tables.per_operator["device_self_ns"].sum() or 0,
+    )
     assert busy <= total
     assert modules(answered.trace).per_module["host_self_ns"].fill_null(0).ge(0).all()
 
@@ -191,19 +194,19 @@ def rows_of(modules_of_plugin: list[dict[str, Any]], depth: int = 0) -> list[tup
 
 
 def test_modules(answered):
-    """Every row, in the plugin's order."""
+    """Every row of the module table equals the plugin's, in the same order."""
     expected = answered.view("module")
-    found = modules(answered.trace, compat=COMPAT).per_module.with_columns(pl.col("^.*_ns$").fill_null(0) / 1_000)
+    per_module = modules(answered.trace, compat=COMPAT).per_module.with_columns(pl.col("^.*_ns$").fill_null(0) / 1_000)
     columns = ("depth", "module", "module_id", "call_count", "operator_call_count", "host_total_ns", "host_self_ns")
-    ours = found.select(*columns, "device_total_ns", "device_self_ns").rows()
+    ours = per_module.select(*columns, "device_total_ns", "device_self_ns").rows()
 
     assert ours == (rows_of(expected["data"]) if expected else [])
 
 
 @pytest.mark.parametrize("compat", [None, COMPAT])
 @pytest.mark.parametrize("name", LOST)
-def test_a_file_that_the_plugin_lost_is_answered(goldens, name, compat):
-    """Whatever is wrong with one event, the operators of the others are listed."""
+def test_a_file_that_the_plugin_fails_on_has_a_result(goldens, name, compat):
+    """Files with one defective event, on which the plugin fails, still list the operators of the other events."""
     trace = open_trace(next((goldens / "tb_edge" / name).glob("input*")), cache=False)
 
     assert operators(trace, compat=compat).per_operator["call_count"].sum() > 0
@@ -211,7 +214,7 @@ def test_a_file_that_the_plugin_lost_is_answered(goldens, name, compat):
 
 
 def test_of_two_arrows_to_one_backward_operator_the_first_counts(goldens):
-    """Net_0 with 60 µs of backward pass, 9 µs of them on the device: each part once."""
+    """Two forward operators point to one backward operator: its 60 µs (9 µs on the device) count once."""
     folder = goldens / "tb_edge" / "fwdbwd_two_forward_ops_same_backward_root"
     table = modules(open_trace(folder / "input.pt.trace.json", cache=False)).per_module
 

@@ -1,4 +1,4 @@
-"""`compat="torch_tb_profiler"` gives steps, step time, GPU metrics and kernel tables of the plugin's last source."""
+"""Steps, step times, GPU metrics and kernels with `compat="torch_tb_profiler"` equal those of the plugin."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from tb_goldens import EACH_CASE, Case, case
 COMPAT = "torch_tb_profiler"
 THEIR_CATEGORIES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CpuOp", "Other")
 NO_LENGTH = -(2**64) + 1
-"""The length in µs that the plugin gave the step of a file without steps and operators."""
+"""The plugin gives the step of a file without steps and operators this length in µs."""
 
 WITHOUT_OPERATORS = ("tb_edge/string_tids",)
-"""The plugin ignores host threads whose number is a text, so no kernel has an operator."""
+"""Files whose kernels have no operator in the plugin, because it ignores host threads with a text as id."""
 
 
 @pytest.fixture(params=EACH_CASE, scope="module")
 def opened(request: pytest.FixtureRequest, goldens: Path, real_traces: Path) -> Case:
-    """Each trace with what the plugin returned."""
+    """Return a trace and the plugin's results for it."""
     return case(request.param, goldens, real_traces)
 
 
-def test_the_roles_cover_what_they_covered_there(opened: Case) -> None:
-    """Each role, over all threads and streams, in µs; floats lose up to a quarter at today's times."""
+def test_roles_cover_as_much_time_as_in_the_plugin(opened: Case) -> None:
+    """Each role covers the same µs over all threads and streams, except for the noise of the plugin's floats."""
     (rank_trace,) = opened.trace.ranks.values()
     theirs = opened.view("internals")["merged_role_ranges"]
 
-    mine = {role: covered_length(*found) / 1_000 for role, found in attribution_of(COMPAT).roles(rank_trace).items()}
+    mine = {role: covered_length(*ranges) / 1_000 for role, ranges in attribution_of(COMPAT).roles(rank_trace).items()}
 
     expected = {mine: theirs[their]["sum"] for mine, their in zip(ROLES, THEIR_CATEGORIES, strict=False)}
     assert mine == pytest.approx(expected, rel=1e-6, abs=0.01)
 
 
 def test_steps_and_their_times(opened: Case) -> None:
-    """Names and lengths of the steps, and each category in each of them."""
+    """Step names and lengths, and each category of each step, equal the plugin's."""
     internals = opened.view("internals")
     if internals["steps_costs"][0]["Total"] == NO_LENGTH:
         with pytest.raises(MissingDataError, match="neither steps nor operators"):
@@ -56,16 +56,16 @@ def test_steps_and_their_times(opened: Case) -> None:
     assert result.per_step["step"].cast(pl.String).to_list() == internals["steps_names"]
     for row, theirs in zip(result.per_step.iter_rows(named=True), internals["steps_costs"], strict=True):
         mine = [row[f"{category}_part_ns"] / 1_000 for category in CATEGORIES]
-        assert mine == pytest.approx([theirs[each] for each in THEIR_CATEGORIES], rel=1e-6, abs=0.02)
+        assert mine == pytest.approx([theirs[category] for category in THEIR_CATEGORIES], rel=1e-6, abs=0.02)
         assert row["duration_ns"] / 1_000 == pytest.approx(theirs["Total"], rel=1e-6)
     means = dict(result.mean.select("category", pl.col("mean_ns") / 1_000).rows())
     theirs = internals["avg_costs"]
-    expected = dict(zip(CATEGORIES, (theirs[each] for each in THEIR_CATEGORIES), strict=True))
+    expected = dict(zip(CATEGORIES, (theirs[category] for category in THEIR_CATEGORIES), strict=True))
     assert means == pytest.approx(expected, rel=1e-6, abs=0.02)
 
 
 def test_every_step_adds_up_by_default(opened: Case) -> None:
-    """Whole nanoseconds of eight categories are the step, in every trace that has any event."""
+    """The eight categories add up to each step in whole nanoseconds, in every trace with any event."""
     try:
         result = step_time(opened.trace)
     except MissingDataError:
@@ -78,7 +78,7 @@ def test_every_step_adds_up_by_default(opened: Case) -> None:
 
 
 def test_the_metrics_of_each_gpu(opened: Case) -> None:
-    """Utilization, SM efficiency, occupancy and tensor cores; no metric where there was none."""
+    """Utilization, SM efficiency, occupancy and tensor core use equal the plugin's, or are unknown in both."""
     theirs = opened.view("internals").get("gpus", {})
     if not theirs:
         return
@@ -99,7 +99,7 @@ def test_the_metrics_of_each_gpu(opened: Case) -> None:
 
 
 def test_utilization_over_time(opened: Case) -> None:
-    """The parts that the plugin chose, and the share of each in which a kernel runs; two made-up values lead them."""
+    """The series has the plugin's parts and utilization; the plugin puts two made-up values before them."""
     counters = opened.view("trace_counters")
     if not counters:
         return
@@ -108,14 +108,14 @@ def test_utilization_over_time(opened: Case) -> None:
 
     for device in series["device"].unique():
         name = f"GPU {device} Utilization"
-        theirs = [each["args"]["GPU Utilization"] for each in counters if each["name"] == name][2:-1]
+        theirs = [counter["args"]["GPU Utilization"] for counter in counters if counter["name"] == name][2:-1]
         mine = series.filter(device=device)["utilization_fraction"].to_list()
         assert mine == pytest.approx(theirs, rel=1e-4, abs=1e-5)
 
 
-def test_sm_efficiency_over_time_is_the_mean_of_its_pieces(opened: Case) -> None:
-    """The plugin wrote a start and an end for each piece; their integral over each part is that of the series."""
-    counters = [each for each in opened.view("trace_counters") or [] if "SM Efficiency" in each["name"]]
+def test_sm_efficiency_over_time_has_the_plugins_integral(opened: Case) -> None:
+    """The plugin writes a start and an end for each piece; the integral over all pieces equals ours."""
+    counters = [counter for counter in opened.view("trace_counters") or [] if "SM Efficiency" in counter["name"]]
     if not counters:
         return
     series = gpu_summary(opened.trace, compat=COMPAT).series
@@ -130,7 +130,7 @@ def test_sm_efficiency_over_time_is_the_mean_of_its_pieces(opened: Case) -> None
 
 
 def test_kernels_by_name(opened: Case) -> None:
-    """Every kernel with calls, times, blocks per SM and occupancy."""
+    """Calls, times, blocks per SM and occupancy of every kernel equal the plugin's."""
     theirs = opened.view("internals").get("kernel_stat") or []
     if not theirs:
         return
@@ -144,7 +144,7 @@ def test_kernels_by_name(opened: Case) -> None:
 
 
 def test_kernels_by_operator_and_launch(opened: Case, request: pytest.FixtureRequest) -> None:
-    """Every combination of name, operator, shape and resources; sums are rounded to µs there."""
+    """Every combination of name, operator, shape and resources equals the plugin's, which rounds sums to µs."""
     if not opened.view("internals").get("kernel_stat"):
         return
     per_launch_shape = kernels(opened.trace, compat=COMPAT).per_launch_shape

@@ -1,4 +1,4 @@
-"""How much communication is hidden behind computation."""
+"""Tests of communication_overlap: how much communication computation hides."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_two_compute_kernels_hide_the_same_moment_once() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The table is a contract: names, order and types."""
+    """The table's column names, order and types are a contract."""
     table = communication_overlap(TraceBuilder().kernel("nccl", start_us=0, duration_us=1).build()).per_rank
 
     lengths = dict.fromkeys(["communication_ns", "overlap_ns", "exposed_ns"], pl.Int64)
@@ -37,7 +37,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_copies_and_waits_hide_nothing() -> None:
-    """Only computation counts as useful work beside the communication."""
+    """A copy and a wait beside an all-reduce of 10 µs hide none of it; only computation hides communication."""
     trace = (
         TraceBuilder()
         .collective("allreduce", start_us=0, duration_us=10)
@@ -63,7 +63,7 @@ def test_devices_of_a_rank_are_added_up_and_hide_only_their_own() -> None:
 
 
 def test_a_rank_that_does_not_communicate_has_no_fraction() -> None:
-    """0 of 0 is unknown, and a finding says why; the other rank is measured."""
+    """Rank 0 does not communicate: its fraction is null, and a finding says why. Rank 1 is measured."""
     builder = TraceBuilder()
     builder.rank(0).kernel("gemm", start_us=0, duration_us=1)
     builder.rank(1).kernel("ncclDevKernel", start_us=0, duration_us=1)
@@ -75,7 +75,7 @@ def test_a_rank_that_does_not_communicate_has_no_fraction() -> None:
 
 
 def test_a_rank_without_device_work_is_left_out() -> None:
-    """It has a finding and no row."""
+    """Rank 0 has only operators: it has a finding and no row."""
     builder = TraceBuilder()
     builder.rank(0).operator("aten::mm", start_us=0, duration_us=1)
     builder.rank(1).kernel("ncclDevKernel", start_us=0, duration_us=1)
@@ -88,6 +88,6 @@ def test_a_rank_without_device_work_is_left_out() -> None:
 
 @pytest.mark.parametrize("builder", [TraceBuilder(), TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)])
 def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
-    """No events, or none on a device."""
+    """A trace without events, or with operators only, raises MissingDataError."""
     with pytest.raises(MissingDataError, match=r"^communication_overlap: rank 0 has no GPU kernels to measure"):
         communication_overlap(builder.build())

@@ -1,4 +1,4 @@
-"""The figure of communication overlap."""
+"""Tests of the communication_overlap figure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobs import gpu_job
 
 
 def test_communication_overlap_splits_the_time_into_hidden_and_exposed() -> None:
-    """All-reduce 20..60, gemm until 40: 20 µs hidden, 20 µs exposed; rank 1 has a bar of no length."""
+    """A gemm hides 20 of the 40 µs of rank 0's all-reduce; rank 1, which does not communicate, has bars of length 0."""
     figure = plot_communication_overlap(communication_overlap(gpu_job().build()))
     assert {bar.name: list(bar.x) for bar in figure.data} == {"hidden": [20, 0], "exposed": [20, 0]}
     assert figure.layout.xaxis.title.text == "communication time (µs)"
@@ -19,7 +19,7 @@ def test_communication_overlap_splits_the_time_into_hidden_and_exposed() -> None
 
 
 def test_a_trace_without_communication_has_a_message_instead_of_axes() -> None:
-    """Empty axes would look like a failure."""
+    """A table without communication gives a figure with a message, since empty axes would look like a failure."""
     table = pl.DataFrame(
         {"rank": [0], "communication_ns": [0], "overlap_ns": [0], "exposed_ns": [0], "overlap_fraction": [None]}
     )

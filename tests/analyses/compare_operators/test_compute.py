@@ -1,4 +1,4 @@
-"""Where two traces differ."""
+"""Tests of compare_operators: where in the operator tree two traces differ."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def _module(trace: TraceBuilder, name: str, start_us: int, duration_us: int) -> 
 
 
 def rows(tree: pl.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
-    """Return the tree with dots for depth."""
+    """Return the rows of the tree, each name indented by one dot per level."""
     name = pl.lit("·").repeat_by("depth").list.join("") + pl.col("name")
     return tree.select(name, *columns).rows()
 
 
 def test_the_tree_is_aligned_by_phase_module_and_operator() -> None:
-    """A slower gemm: the backward phase changed most, by 20 µs, then forward, by 10 µs; only kernels changed."""
+    """A gemm that takes 10 µs longer adds 20 µs to the backward phase and 10 µs to the forward phase."""
     control, test = (training(SINGLE, 20, "gemm", length).build() for length in (10, 20))
 
     result = compare_operators(control, test)
@@ -94,7 +94,7 @@ def test_the_tree_is_aligned_by_phase_module_and_operator() -> None:
 
 
 def test_phases_sum_everything_inside() -> None:
-    """Phases, and the module in the backward phase, add up; the forward module has its own 10 µs of Python."""
+    """Totals of phases and modules add up their parts; the forward module has 10 µs of its own Python."""
     trace = training(SINGLE, 20, "gemm", 10).build()
     tree = compare_operators(trace, trace).tree
     columns = [f"control_{name}_ns" for name in ("host_total", "host_self", "device_total", "device_self")]
@@ -116,7 +116,7 @@ def test_phases_sum_everything_inside() -> None:
 
 
 def test_data_loaders_of_different_kinds_are_one_range_and_compared_on_the_host() -> None:
-    """20 µs a batch without worker processes, 2 µs with them; everything else is the same."""
+    """A batch takes 20 µs without worker processes and 2 µs with them; only data loading changes."""
     result = compare_operators(training(SINGLE, 20, "gemm", 10).build(), training(MULTIPLE, 2, "gemm", 10).build())
     assert rows(result.tree, "measure", "control_ns_per_step", "test_ns_per_step", "difference_ns_per_step")[:3] == [
         ("data loading", "host", 20_000, 2_000, -18_000),
@@ -126,7 +126,7 @@ def test_data_loaders_of_different_kinds_are_one_range_and_compared_on_the_host(
 
 
 def test_recordings_of_different_length_compare_by_step() -> None:
-    """Three equal steps against one, and two ranks against one: nothing changed; sums are kept as they are."""
+    """One step against three equal steps: no difference per step, while `sides` keeps the totals."""
     one = training(SINGLE, 20, "gemm", 10).build()
     three = training(SINGLE, 20, "gemm", 10, steps=3).build()
     result = compare_operators(one, three)
@@ -135,8 +135,8 @@ def test_recordings_of_different_length_compare_by_step() -> None:
     assert result.sides.select("rank_count", "step_count", "device_total_ns").rows() == [(1, 1, 30_000), (1, 3, 90_000)]
 
 
-def test_kernels_of_other_devices_stand_below_the_same_operators() -> None:
-    """The names of the kernels differ, the operators align; a finding names the devices."""
+def test_kernels_of_different_devices_are_listed_under_the_same_operators() -> None:
+    """Kernel names differ between V100 and H100, the operators align, and a finding names both devices."""
     control, test = training(SINGLE, 20, "volta_gemm", 10), training(SINGLE, 20, "sm90_gemm", 4)
     control.header(deviceProperties=[{"id": 0, "name": "V100"}])
     test.header(deviceProperties=[{"id": 0, "name": "H100"}])
@@ -155,7 +155,7 @@ def test_kernels_of_other_devices_stand_below_the_same_operators() -> None:
 
 
 def test_a_cpu_run_and_a_gpu_run_compare_on_the_host() -> None:
-    """There is no device time on one side."""
+    """When one side has no device time, host times are compared."""
     without = TraceBuilder().operator("aten::mm", start_us=1, duration_us=50)
     with_gpu = TraceBuilder().operator("aten::mm", start_us=1, duration_us=5)
     with_gpu.kernel("gemm", start_us=3, duration_us=9, launch_us=2)
@@ -174,7 +174,7 @@ def test_a_cpu_run_and_a_gpu_run_compare_on_the_host() -> None:
 
 
 def test_modules_of_one_trace_alone_are_left_out() -> None:
-    """Without Python in test: the operators still align."""
+    """The test trace was recorded without modules: operators still align, and the control's modules are dropped."""
     control = training(SINGLE, 20, "gemm", 10)
     test = TraceBuilder().step(0, 0, 100).operator("aten::mm", start_us=32, duration_us=10)
     test.kernel("gemm", start_us=40, duration_us=10, launch_us=34)
@@ -185,7 +185,7 @@ def test_modules_of_one_trace_alone_are_left_out() -> None:
 
 
 def test_wrappers_steps_and_annotations_are_not_part_of_a_path() -> None:
-    """DDP in control alone: the module inside has the same path as without DDP."""
+    """DDP and an annotation in the control alone do not change the paths of the modules inside."""
     control, test = training(SINGLE, 20, "gemm", 10), training(SINGLE, 20, "gemm", 10)
     _module(control, "nn.Module: DistributedDataParallel_0", 29, 24)
     control.annotation("forward", start_us=28, duration_us=28)
@@ -194,7 +194,7 @@ def test_wrappers_steps_and_annotations_are_not_part_of_a_path() -> None:
 
 
 def test_work_outside_of_steps_does_not_count_where_both_have_them() -> None:
-    """An operator before the first step, and a kernel that nothing launched."""
+    """An operator after the step is ignored; a kernel in it that no call launched is under "no operator"."""
     control, test = training(SINGLE, 20, "gemm", 10), training(SINGLE, 20, "gemm", 10)
     test.operator("aten::late", start_us=500, duration_us=9).kernel("alone", start_us=600, duration_us=9)
     test.kernel("unknown", start_us=95, duration_us=3)
@@ -206,7 +206,7 @@ def test_work_outside_of_steps_does_not_count_where_both_have_them() -> None:
 
 
 def test_totals_of_all_phases_are_those_of_the_trace(real_traces: Path) -> None:
-    """Every kernel, copy and memset in a step is below exactly one phase, and counts once below it."""
+    """Every kernel, copy and memset in a step belongs to exactly one phase and counts there once."""
     trace = open_trace(real_traces / "ns_resolution", cache=False)
     result = compare_operators(trace, trace)
     kernels = result.tree.filter(kind="kernel")["control_device_self_ns"].sum()
@@ -215,8 +215,8 @@ def test_totals_of_all_phases_are_those_of_the_trace(real_traces: Path) -> None:
     assert result.sides["device_total_ns"].to_list() == [kernels, kernels]
 
 
-def test_a_side_can_be_chosen_and_must_exist() -> None:
-    """Host time by choice; an unknown measure is an error."""
+def test_the_measure_can_be_chosen_and_must_exist() -> None:
+    """`by="host"` compares host times; an unknown measure or an empty trace is an error."""
     trace = training(SINGLE, 20, "gemm", 10).build()
     assert set(compare_operators(trace, trace, by="host").tree["measure"]) == {"host"}
     with pytest.raises(InvalidOptionError, match="by='time' is not one of: device, host"):
@@ -226,7 +226,7 @@ def test_a_side_can_be_chosen_and_must_exist() -> None:
 
 
 def test_the_tables_equal_their_golden_copies(golden, real_traces: Path) -> None:
-    """ResNet-50 with no worker process and with four: a batch takes 69.3 ms of a step, and 1.4 ms."""
+    """ResNet-50 with no and with four worker processes: a batch takes 69.3 and 1.4 ms of a step."""
     folder = real_traces / "tensorboard"
     control, test = (
         open_trace(min((folder / f"resnet50_num_workers_{count}").iterdir()), cache=False) for count in (0, 4)
@@ -241,8 +241,8 @@ def test_the_tables_equal_their_golden_copies(golden, real_traces: Path) -> None
 
 
 @pytest.mark.parametrize("name", DIFFS)
-def test_the_plugins_diff(name: str, goldens: Path, real_traces: Path) -> None:
-    """Every pair of the plugin's tree: names, times in µs, and the operators inside it."""
+def test_pairs_equal_those_of_the_plugin(name: str, goldens: Path, real_traces: Path) -> None:
+    """Each pair has the plugin's names, times in µs, and operators inside it."""
     traces = [case(side, goldens, real_traces).trace for side in DIFFS[name]]
     sides = [PluginSide.of(_only_rank(trace)) for trace in traces]
     nodes = json.loads(gzip.decompress((goldens / "tb" / "diff" / name / "nodes.json.gz").read_bytes()))
@@ -254,8 +254,8 @@ def test_the_plugins_diff(name: str, goldens: Path, real_traces: Path) -> None:
 
 
 @pytest.mark.parametrize("name", DIFFS)
-def test_the_plugins_diff_as_a_comparison(name: str, goldens: Path, real_traces: Path) -> None:
-    """The same tree as rows, on the host, the plugin's default."""
+def test_a_comparison_with_compat_has_the_rows_of_the_plugin(name: str, goldens: Path, real_traces: Path) -> None:
+    """With `compat`, the rows are the plugin's pairs with host times, the plugin's default."""
     control, test = (case(side, goldens, real_traces).trace for side in DIFFS[name])
     result = compare_operators(control, test, compat=COMPAT)
     nodes = json.loads(gzip.decompress((goldens / "tb" / "diff" / name / "nodes.json.gz").read_bytes()))
@@ -277,7 +277,9 @@ def _only_rank(trace: Trace) -> Any:
 
 
 def _paths(pair: Pair, path: str) -> list[tuple[str, Pair]]:
-    below = [found for place, child in enumerate(pair.children) for found in _paths(child, f"{path}-{place}")]
+    below = [
+        path_and_pair for place, child in enumerate(pair.children) for path_and_pair in _paths(child, f"{path}-{place}")
+    ]
     return [(path, pair), *below]
 
 
@@ -294,5 +296,5 @@ _ORDER = ("host_total", "device_total", "host_self", "device_self")
 
 def _theirs(side: dict[str, Any]) -> tuple[Any, ...]:
     times = ("host_duration", "device_duration", "self_host_duration", "self_device_duration")
-    inside = [(each["name"], each["calls"], *(each[name] for name in times)) for each in side["aggs"]]
+    inside = [(row["name"], row["calls"], *(row[name] for name in times)) for row in side["aggs"]]
     return side["name"], side["duration"], side["device_duration"], side["total_duration"], sorted(inside)

@@ -1,4 +1,4 @@
-"""The figure of two aligned traces."""
+"""Tests of the compare_operators figure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobs import MARKUP
 
 
 def trace(gemm_us: int, loader_us: int = 5, name: str = "aten::mm") -> TraceBuilder:
-    """One step: a batch, two calls of an operator with a gemm each, and a kernel that nothing launched."""
+    """Return a step with a batch, two operator calls that launch a gemm each, and a kernel that no call launched."""
     builder = TraceBuilder().step(1, 0, 100)
     builder.annotation("enumerate(DataLoader)#_Iter.__next__", start_us=1, duration_us=loader_us)
     for start in (20, 50):
@@ -21,7 +21,7 @@ def trace(gemm_us: int, loader_us: int = 5, name: str = "aten::mm") -> TraceBuil
 
 
 def test_the_largest_change_comes_first_with_its_self_time() -> None:
-    """Two gemms 10 -> 30 µs under their operator, a lone kernel 5 -> 15, a batch on the host 5 -> 6."""
+    """Two gemms rise from 10 to 30 µs, a lone kernel from 5 to 15, and a batch on the host from 5 to 6."""
     figure = plot_compare_operators(compare_operators(trace(5).build(), trace(15, loader_us=6).build()))
 
     assert [note.text for note in figure.layout.annotations] == [
@@ -34,20 +34,20 @@ def test_the_largest_change_comes_first_with_its_self_time() -> None:
 
 @pytest.mark.parametrize("compat", [None, "torch_tb_profiler"])
 def test_equal_traces_give_a_figure_that_says_so(compat) -> None:
-    """An empty figure would look like a fault; the plugin's pairs are drawn too."""
+    """A trace compared with itself gives "Nothing differs." with and without `compat`."""
     same = trace(5).build()
     figure = plot_compare_operators(compare_operators(same, same, compat=compat))
     assert figure.layout.annotations[0].text == "Nothing differs."
 
 
 def test_the_plugins_pairs_are_drawn_in_full() -> None:
-    """One pair, of all that is in the step: 45 µs on the host, and 46."""
+    """With `compat`, the pair that changed is drawn: a batch of 5 µs in the control and 6 µs in the test."""
     result = compare_operators(trace(5).build(), trace(5, loader_us=6).build(), compat="torch_tb_profiler")
     figure = plot_compare_operators(result)
     assert {bar.name: sum(bar.x) for bar in figure.data} == {"control": 5, "test": 6}
 
 
 def test_names_are_escaped() -> None:
-    """An operator's name appears letter by letter."""
+    """An operator named `<script>` appears escaped in the figure."""
     result = compare_operators(trace(5).build(), trace(5, name=MARKUP).build())
     assert "<script" not in plot_compare_operators(result).to_json()

@@ -1,4 +1,4 @@
-"""What changed between two traces."""
+"""Tests of compare_traces: which names changed between two traces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def control_and_test() -> tuple[Trace, Trace]:
-    """Two steps against one: gemm faster, relu gone, gelu new, one more copy."""
+    """Return a control of two steps and a test of one: gemm faster, relu gone, gelu new, one more aten::mm."""
     control = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -40,7 +40,7 @@ def control_and_test() -> tuple[Trace, Trace]:
 
 
 def test_every_name_has_its_change_means_and_values_per_step() -> None:
-    """The whole table: an operator outside every step counts in the total, not per step."""
+    """The whole table: an operator outside the steps counts in the totals but not in the values per step."""
     result = compare_traces(*control_and_test())
 
     steps = result.per_name.filter(pl.col("kind") == "user_annotation")
@@ -62,7 +62,7 @@ def test_every_name_has_its_change_means_and_values_per_step() -> None:
 
 
 def test_steps_can_be_chosen() -> None:
-    """Step 1 against step 7: one gemm each."""
+    """Step 1 of the control and step 7 of the test are compared with one gemm on each side."""
     result = compare_traces(*control_and_test(), control_steps=[1], test_steps=[7], device="gpu")
 
     assert result.per_name.select("name", "change", "control_total_ns", "test_total_ns").rows() == [
@@ -74,7 +74,7 @@ def test_steps_can_be_chosen() -> None:
 
 
 def test_the_device_chooses_kinds() -> None:
-    """`cpu` and `gpu` share no row, and `all` is both."""
+    """`device="cpu"` and `device="gpu"` select different kinds of events, and `all` selects both."""
     traces = control_and_test()
     kinds = {device: set(compare_traces(*traces, device=device).per_name["kind"]) for device in ("cpu", "gpu", "all")}
 
@@ -86,7 +86,7 @@ def test_the_device_chooses_kinds() -> None:
 
 
 def test_ranks_are_added_up_and_steps_counted_for_each() -> None:
-    """Two ranks with one step each: two calls, one per step of a rank."""
+    """Two ranks with one gemm and one step each have two calls in all and one per step."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).step(1, 0, 10).kernel("gemm", start_us=1, duration_us=2)
@@ -99,7 +99,7 @@ def test_ranks_are_added_up_and_steps_counted_for_each() -> None:
 
 
 def test_traces_without_steps_are_compared() -> None:
-    """Everything counts; values per step are null, with a finding."""
+    """Without steps all events are compared; values per step are null, and findings say so."""
     trace = TraceBuilder().kernel("gemm", start_us=1, duration_us=2).build()
 
     result = compare_traces(trace, trace)
@@ -114,7 +114,7 @@ def test_traces_without_steps_are_compared() -> None:
 
 
 def test_empty_traces_give_an_empty_table() -> None:
-    """No events: no rows, the same columns, and findings."""
+    """Two traces without events give a table without rows, with the usual columns, and findings."""
     result = compare_traces(TraceBuilder().build(), TraceBuilder().build())
 
     assert result.per_name.is_empty()
@@ -131,14 +131,14 @@ def test_empty_traces_give_an_empty_table() -> None:
     ],
 )
 def test_an_unknown_value_is_an_error_that_lists_the_known_ones(options, message) -> None:
-    """Steps and devices."""
+    """An unknown step or device raises an error that lists the known ones."""
     with pytest.raises(InvalidOptionError) as raised:
         compare_traces(*control_and_test(), **options)
     assert str(raised.value) == message
 
 
 def test_a_trace_does_not_differ_from_itself() -> None:
-    """Every difference is 0."""
+    """A trace compared with itself is unchanged in every row, with a difference of 0."""
     trace, _ = control_and_test()
     table = compare_traces(trace, trace).per_name
     assert set(table["change"]) == {"unchanged"}
@@ -146,7 +146,7 @@ def test_a_trace_does_not_differ_from_itself() -> None:
 
 
 def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
-    """Rank 0 of a synthetic job against rank 1."""
+    """The comparison of ranks 0 and 1 of a synthetic job equals its golden copies."""
     write_job(tmp_path / "job", ranks=2, steps=3, layers=2)
     trace = open_trace(tmp_path / "job", cache=False)
     result = compare_traces(trace.select([0]), trace.select([1]))

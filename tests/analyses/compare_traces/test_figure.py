@@ -1,4 +1,4 @@
-"""The figure of a comparison."""
+"""Tests of the compare_traces figure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobs import MARKUP
 
 
 def test_the_names_that_changed_most_come_first() -> None:
-    """Gemm 40 -> 10 µs, relu 1 -> 2 calls; what did not change is not drawn."""
+    """Gemm falls from 40 to 10 µs, relu rises from 1 to 2 calls; the unchanged kernel is not drawn."""
     control = TraceBuilder().kernel("gemm", start_us=0, duration_us=40).kernel("relu", start_us=50, duration_us=5)
     control.kernel("same", start_us=60, duration_us=5)
     test = TraceBuilder().kernel("gemm", start_us=0, duration_us=10).kernel("relu", start_us=50, duration_us=5)
@@ -28,13 +28,13 @@ def test_the_names_that_changed_most_come_first() -> None:
 
 @pytest.mark.parametrize("by", ["duration", "count"])
 def test_equal_traces_give_a_figure_that_says_so(by) -> None:
-    """An empty figure would look like a fault."""
+    """The comparison of a trace with itself shows "Nothing differs." instead of empty axes."""
     trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build()
     figure = plot_compare_traces(compare_traces(trace, trace), by=by)
     assert figure.layout.annotations[0].text == "Nothing differs."
 
 
 def test_names_are_escaped() -> None:
-    """A kernel's name appears letter by letter."""
+    """A kernel named `<script>` appears escaped in the figure."""
     control, test = TraceBuilder().build(), TraceBuilder().kernel(MARKUP, start_us=0, duration_us=1).build()
     assert "<script" not in plot_compare_traces(compare_traces(control, test)).to_json()

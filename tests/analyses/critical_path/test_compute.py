@@ -1,4 +1,4 @@
-"""The critical path: planted ones are found exactly, and every path accounts for its whole window."""
+"""Tests of critical_path: it finds planted paths exactly, and every path accounts for its whole window."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def path_of(builder: TraceBuilder, **options) -> list[Segment]:
 
 
 def test_a_host_that_is_busy_bounds_the_step() -> None:
-    """Two operators with a gap; the kernel ends long before the host does."""
+    """The path stays on the host when the only kernel ends at 35 µs and the host works until 95 µs."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -55,7 +55,7 @@ def test_a_host_that_is_busy_bounds_the_step() -> None:
 
 
 def gpu_bound() -> TraceBuilder:
-    """Three kernels in a row on one stream; the host has launched them by 32 µs and its step ends at 40 µs."""
+    """Return three kernels of 100 µs in a row, all launched by 26 µs, in a step that ends at 40 µs."""
     builder = TraceBuilder().step(1, 0, 40)
     for place in range(3):
         builder.kernel(f"k{place}", start_us=10 + 101 * place, duration_us=100, launch_us=5 + 10 * place)
@@ -63,7 +63,7 @@ def gpu_bound() -> TraceBuilder:
 
 
 def test_a_device_that_is_busy_bounds_the_step() -> None:
-    """After the first launch the path stays on the stream, with 1 µs between kernels; the window ends with the last."""
+    """After the first launch the path stays on the stream, and the window ends with the last kernel."""
     assert path_of(gpu_bound()) == [
         ("host_gap", "host gap", 0, 5),
         ("cpu_operator", "cudaLaunchKernel", 5, 6),
@@ -77,7 +77,7 @@ def test_a_device_that_is_busy_bounds_the_step() -> None:
 
 
 def test_communication_that_computation_waits_for_bounds_the_step() -> None:
-    """The all-reduce on stream 20 waits for the backward kernel and the optimizer's kernel for the all-reduce."""
+    """The all-reduce waits for the backward kernel, and the optimizer's kernel waits for the all-reduce."""
     builder = (
         TraceBuilder()
         .step(1, 0, 30)
@@ -105,12 +105,12 @@ def test_communication_that_computation_waits_for_bounds_the_step() -> None:
 
 
 def waits(stream: int, record: int) -> dict[str, int]:
-    """Return the args of a wait for an event."""
+    """Return the args of a profiler row in which a stream waits for an event recorded on `stream`."""
     return {"wait_on_stream": stream, "wait_on_cuda_event_record_corr_id": record}
 
 
 def joined_streams() -> TraceBuilder:
-    """Stream 7 runs until 105 µs, stream 20 until 45; the kernel after the join is launched early."""
+    """Return a trace where stream 20, free from 45 µs, runs its next kernel after stream 7, busy until 105 µs."""
     return (
         TraceBuilder()
         .step(1, 0, 30)
@@ -123,7 +123,7 @@ def joined_streams() -> TraceBuilder:
 
 
 def test_a_stream_that_waits_for_an_event_follows_the_other_stream() -> None:
-    """With the wait recorded, the path goes over the long kernel of the other stream."""
+    """When the trace records the wait, the path runs through the long kernel of the other stream."""
     builder = joined_streams().sync(
         "Stream Wait Event", start_us=6, duration_us=1, stream=20, correlation=51, args=waits(7, 50)
     )
@@ -136,7 +136,7 @@ def test_a_stream_that_waits_for_an_event_follows_the_other_stream() -> None:
 
 
 def test_unrecorded_waits_are_inferred_from_timing_with_a_finding() -> None:
-    """The kernel starts 63 µs after its stream was free and 3 µs after the other stream's kernel ended."""
+    """A kernel that starts 3 µs after another stream's kernel ended is assumed to have waited for that kernel."""
     result = critical_path(joined_streams().build())
 
     assert result.path.filter(pl.col("name") == "long")["duration_ns"].to_list() == [3_000, 100_000]
@@ -146,7 +146,7 @@ def test_unrecorded_waits_are_inferred_from_timing_with_a_finding() -> None:
 
 
 def test_kernels_of_a_graph_follow_each_other_across_streams() -> None:
-    """One launch at 2 µs owns four kernels; the last on stream 8 began after that on stream 7 ended."""
+    """One graph launch runs two kernels on stream 7, then two on stream 8; the path follows all four."""
     builder = TraceBuilder().step(1, 0, 20).runtime("cudaGraphLaunch", start_us=2, duration_us=5, correlation=9)
     for name, stream, start, duration in (("a", 7, 10, 30), ("b", 7, 41, 20), ("c", 8, 62, 50), ("d", 8, 113, 7)):
         builder.kernel(name, stream=stream, start_us=start, duration_us=duration, correlation=9)
@@ -166,7 +166,7 @@ def test_kernels_of_a_graph_follow_each_other_across_streams() -> None:
 
 
 def test_the_main_thread_hands_over_to_the_backward_thread_and_waits() -> None:
-    """The backward operators of thread 2 run in a gap of thread 1, which continues 2 µs after the last."""
+    """Thread 2 runs the backward operators in a gap of thread 1, which continues 2 µs after the last one."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -190,7 +190,7 @@ def test_the_main_thread_hands_over_to_the_backward_thread_and_waits() -> None:
 
 
 def test_a_thread_that_does_little_in_a_gap_is_not_waited_for() -> None:
-    """A watchdog runs for 1 µs in a gap of 60 µs: the gap belongs to the main thread."""
+    """A watchdog thread runs for 1 µs in a gap of 60 µs; the whole gap still belongs to the main thread."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -207,7 +207,7 @@ def test_a_thread_that_does_little_in_a_gap_is_not_waited_for() -> None:
 
 
 def test_an_operator_that_a_backward_thread_works_in_waits_for_it() -> None:
-    """A compiled region asks for the backward pass: its own time from 10 to 60 µs is that of thread 2."""
+    """A compiled region (10 to 70 µs) waits while thread 2 runs its backward pass (15 to 65 µs)."""
     builder = (
         TraceBuilder()
         .step(1, 0, 70)
@@ -227,7 +227,7 @@ def test_an_operator_that_a_backward_thread_works_in_waits_for_it() -> None:
 
 @pytest.mark.parametrize("recorded", ["with rows", "by name"])
 def test_a_call_that_waits_follows_the_device(recorded: str) -> None:
-    """The synchronisation from 10 to 62 µs waits for the kernel that ends at 60; then the host goes on."""
+    """A cudaDeviceSynchronize from 10 to 62 µs waits for the kernel that ends at 60 µs; then the host continues."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -248,8 +248,8 @@ def test_a_call_that_waits_follows_the_device(recorded: str) -> None:
     ]
 
 
-def test_a_wait_with_nothing_to_wait_for_is_time_of_the_wait() -> None:
-    """The kernel had ended before the call began."""
+def test_a_synchronisation_with_nothing_to_wait_for_keeps_its_time() -> None:
+    """A synchronisation that begins after the kernel ended is on the path for its whole 60 µs."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -262,7 +262,7 @@ def test_a_wait_with_nothing_to_wait_for_is_time_of_the_wait() -> None:
 
 
 def test_a_query_waits_for_nothing() -> None:
-    """The profiler writes the same row for a query; the call returned long before the kernel ended."""
+    """A cudaEventQuery is not a wait, although the profiler writes a synchronisation row for it."""
     builder = (
         TraceBuilder()
         .step(1, 0, 30)
@@ -281,7 +281,7 @@ def test_a_query_waits_for_nothing() -> None:
 
 
 def test_a_blocking_copy_is_on_the_path() -> None:
-    """The call of 20 µs returns after the copy, which starts within it."""
+    """A copy call of 20 µs returns 5 µs after its copy ended, so the path runs through the copy."""
     builder = TraceBuilder().step(1, 0, 60).copy(start_us=25, duration_us=10, launch_us=20, launch_duration_us=20)
 
     assert path_of(builder) == [
@@ -294,7 +294,7 @@ def test_a_blocking_copy_is_on_the_path() -> None:
 
 
 def test_data_loading_is_recognised_by_name() -> None:
-    """What runs inside counts as well; other patterns can be given."""
+    """A DataLoader range, with the operators in it, is data loading; `data_loading` sets other patterns."""
     builder = (
         TraceBuilder()
         .step(1, 0, 50)
@@ -309,19 +309,19 @@ def test_data_loading_is_recognised_by_name() -> None:
     assert classes(by_name) == {"data_loading": 30_000, "cpu_operator": 5_000, "host_gap": 15_000}
 
 
-def test_a_pattern_that_is_none_is_an_error() -> None:
-    """The message names it."""
+def test_an_invalid_pattern_is_an_error() -> None:
+    """The error message quotes the pattern that is not a regular expression."""
     with pytest.raises(InvalidOptionError, match=r"'\(read' is not a regular expression"):
         critical_path(TraceBuilder().step(1, 0, 50).build(), data_loading=["(read"])
 
 
 def classes(per_class: pl.DataFrame) -> dict[str, int]:
-    """Return the classes that have time."""
+    """Return the time of each path class that has any."""
     return dict(per_class.filter(pl.col("total_ns") > 0).select("path_class", "total_ns").iter_rows())
 
 
 def test_collectives_of_the_host_are_communication() -> None:
-    """Gloo reduces on a thread of its own while the main thread waits."""
+    """A gloo all-reduce of 70 µs on its own thread is communication while the main thread waits."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -338,7 +338,7 @@ def test_collectives_of_the_host_are_communication() -> None:
 
 
 def test_work_from_before_the_window_is_cut_to_it() -> None:
-    """A kernel launched in step 1 runs until 130 µs; in step 2 it counts from 100 µs on."""
+    """A kernel launched in step 1 runs until 130 µs; the path of step 2 counts it from 100 µs on."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -355,7 +355,7 @@ def test_work_from_before_the_window_is_cut_to_it() -> None:
 
 
 def test_times_that_contradict_by_clock_noise_cut_the_path_and_are_counted() -> None:
-    """The synchronisation returns 1 µs before the kernel ends: old traces count whole microseconds."""
+    """A synchronisation that returns 1 µs before its kernel ends cuts the kernel short and gives a finding."""
     builder = (
         TraceBuilder()
         .step(1, 0, 60)
@@ -369,7 +369,7 @@ def test_times_that_contradict_by_clock_noise_cut_the_path_and_are_counted() -> 
 
 
 def test_kernels_that_overlap_on_one_stream_run_at_once() -> None:
-    """The second starts within the first and ends after it, so it follows the start of the first."""
+    """The second kernel starts within the first and ends after it, so it depends on the start of the first."""
     builder = (
         TraceBuilder()
         .step(1, 0, 20)
@@ -380,8 +380,8 @@ def test_kernels_that_overlap_on_one_stream_run_at_once() -> None:
     assert path_of(builder)[-2:] == [("kernel_kernel_delay", "second", 10, 40), ("computation", "second", 40, 90)]
 
 
-def test_a_device_without_known_launches_is_looked_at_all_the_same() -> None:
-    """The trace does not show what the kernel waited for until 30 µs."""
+def test_kernels_without_recorded_launches_are_on_the_path() -> None:
+    """Without recorded launches, the 15 µs before the first of two kernels are unknown."""
     builder = (
         TraceBuilder().step(1, 0, 38).kernel("a", start_us=15, duration_us=20).kernel("b", start_us=36, duration_us=4)
     )
@@ -397,13 +397,13 @@ def test_a_device_without_known_launches_is_looked_at_all_the_same() -> None:
 
 
 def served(first_start_us: int) -> TraceBuilder:
-    """A launch at 10 µs whose kernel, the first on its device, begins at that time and takes 20 µs."""
+    """Return a launch at 10 µs whose kernel, the first on its device, starts at `first_start_us` and takes 20 µs."""
     builder = TraceBuilder().operator("aten::mm", start_us=8, duration_us=10)
     return builder.kernel("decode", start_us=first_start_us, duration_us=20, launch_us=10, launch_duration_us=4)
 
 
 def test_what_a_stream_did_before_its_first_recorded_work_is_unknown() -> None:
-    """The recording begins between two requests: the kernel may wait for earlier work that was not recorded."""
+    """A first kernel starts 386 µs after its launch; unrecorded work may have delayed it."""
     result = critical_path(served(400).build())
 
     assert result.path.select("path_class", "name", "duration_ns").rows() == [
@@ -417,7 +417,7 @@ def test_what_a_stream_did_before_its_first_recorded_work_is_unknown() -> None:
 
 
 def test_a_first_kernel_that_begins_at_once_has_a_launch_delay() -> None:
-    """26 µs after its launch, as on an idle device."""
+    """A first kernel that starts 26 µs after its launch has a launch delay, as on an idle device."""
     result = critical_path(served(40).build())
 
     assert result.path.row(2, named=True)["path_class"] == "launch_delay"
@@ -425,7 +425,7 @@ def test_a_first_kernel_that_begins_at_once_has_a_launch_delay() -> None:
 
 
 def test_a_stream_that_was_recorded_before_the_window_is_known_to_be_idle() -> None:
-    """Work 5 ms earlier shows that the stream was recorded: the kernel waits only for its launch."""
+    """Work 5 ms earlier shows that the recording covers the stream: the kernel waits only for its launch."""
     builder = TraceBuilder().kernel("earlier", start_us=5, duration_us=1, launch_us=2).step(1, 5_000, 500)
     builder.kernel("late", start_us=5_400, duration_us=200, launch_us=5_010)
 
@@ -434,15 +434,15 @@ def test_a_stream_that_was_recorded_before_the_window_is_known_to_be_idle() -> N
     assert ("launch_delay" in classes, "unknown" in classes) == (True, False)
 
 
-def test_after_the_host_has_waited_for_the_device_nothing_of_before_is_left() -> None:
-    """The launch follows the call that waits."""
+def test_a_synchronisation_before_the_launch_rules_out_earlier_work() -> None:
+    """A launch after hipDeviceSynchronize cannot wait for earlier device work, so its delay is a launch delay."""
     builder = served(400).runtime("hipDeviceSynchronize", start_us=1, duration_us=5)
 
     assert "launch_delay" in critical_path(builder.build()).path["path_class"].to_list()
 
 
-def test_a_stream_that_waits_while_its_device_is_busy_waits_for_that() -> None:
-    """Stream 8 is new, and the device works on stream 7 for 300 of the 386 µs."""
+def test_a_first_kernel_may_wait_for_another_stream_of_its_device() -> None:
+    """The device works on stream 8 for 300 of the 386 µs before stream 7's first kernel: none of them is unknown."""
     builder = served(400).kernel("forward", start_us=12, duration_us=300, launch_us=8, stream=8)
 
     assert "unknown" not in critical_path(builder.build()).path["path_class"].to_list()
@@ -450,7 +450,7 @@ def test_a_stream_that_waits_while_its_device_is_busy_waits_for_that() -> None:
 
 @pytest.mark.parametrize("place", [{"device": 1}, {"stream": 8}])
 def test_each_stream_has_its_own_first_work(place: dict[str, int]) -> None:
-    """Earlier work on another one proves nothing about this one."""
+    """Earlier work on another device or stream does not show that this stream was idle."""
     builder = served(400).kernel("elsewhere", start_us=9, duration_us=1, launch_us=8, **place)
 
     assert "unknown" in critical_path(builder.build()).path["path_class"].to_list()
@@ -461,15 +461,15 @@ def test_each_stream_has_its_own_first_work(place: dict[str, int]) -> None:
     [("sglang_decode/sglang_Qwen3-8B_decode", 0.978), ("vllm_prefilldecode_piecewise/graph_execution", 0.484)],
 )
 def test_the_beginning_of_real_inference_windows(name: str, unknown: float, real_traces: Path) -> None:
-    """The device works on launches from before the recording until the first graph begins."""
+    """Two real recordings begin while the device runs unrecorded launches: 98 and 48 % of the path is unknown."""
     per_class = critical_path(open_trace(real_traces / "inference" / f"{name}.json.gz", cache=False)).per_class
     fractions = dict(per_class.select("path_class", "fraction").iter_rows())
     assert fractions["unknown"] == pytest.approx(unknown, abs=0.001)
     assert fractions["launch_delay"] < 0.001
 
 
-def test_work_of_before_the_recording_does_not_belong_to_the_window_it_runs_in() -> None:
-    """A kernel launched before the step runs 5..200 µs on stream 20; the step of 50 µs ends with its own work."""
+def test_work_launched_before_the_recording_does_not_extend_the_window() -> None:
+    """A kernel without a recorded launch runs until 200 µs; the window ends at 60 µs with the step's own kernel."""
     builder = TraceBuilder().step(1, 0, 50).kernel("own", start_us=20, duration_us=40, launch_us=10)
     builder.kernel("left", start_us=5, duration_us=195, stream=20)
     builder.kernel("later", start_us=300, duration_us=5, stream=20, launch_us=250).step(2, 240, 80)
@@ -480,7 +480,7 @@ def test_work_of_before_the_recording_does_not_belong_to_the_window_it_runs_in()
 
 
 def test_a_rank_without_device_work_has_the_path_of_its_host() -> None:
-    """And a finding that says so."""
+    """A rank without device work has a path of host time only, and a finding says so."""
     result = critical_path(TraceBuilder().step(1, 0, 20).operator("a", start_us=5, duration_us=10).build())
 
     assert classes(result.per_class) == {"host_gap": 10_000, "cpu_operator": 10_000}
@@ -488,7 +488,7 @@ def test_a_rank_without_device_work_has_the_path_of_its_host() -> None:
 
 
 def test_every_rank_has_its_path() -> None:
-    """Tables are sorted by rank and have all classes for each rank."""
+    """The tables are sorted by rank and list all ten classes for each of two ranks."""
     builder = TraceBuilder()
     for rank in (1, 0):
         builder.rank(rank).step(4, 0, 10 * (rank + 1)).operator("a", start_us=0, duration_us=10 * (rank + 1))
@@ -506,7 +506,7 @@ def test_every_rank_has_its_path() -> None:
 
 
 def test_an_empty_rank_has_a_finding_instead_of_rows() -> None:
-    """Rank 1 has no events; equal findings of several ranks are one sentence."""
+    """Rank 1 of 12 has no events and no row; the equal findings of the other ranks become one sentence."""
     builder = TraceBuilder()
     for rank in range(12):
         builder.rank(rank)
@@ -522,7 +522,7 @@ def test_an_empty_rank_has_a_finding_instead_of_rows() -> None:
 
 
 def test_only_the_longest_segments_are_listed() -> None:
-    """Of eight segments the three kernels remain, in time order; sums are of all."""
+    """`segment_limit=3` lists the three kernels of eight segments in time order; class totals count all eight."""
     result = critical_path(gpu_bound().build(), segment_limit=3)
 
     assert result.path["name"].to_list() == ["k0", "k1", "k2"]
@@ -532,16 +532,16 @@ def test_only_the_longest_segments_are_listed() -> None:
 
 
 def test_slack_is_the_delay_a_node_can_have() -> None:
-    """The short kernel of the other stream may end 60 µs later, when the joined one would start at the earliest."""
+    """The short kernel can end 63 µs later, at 108 µs, before it delays the joined kernel."""
     builder = joined_streams().sync(
         "Stream Wait Event", start_us=6, duration_us=1, stream=20, correlation=51, args=waits(7, 50)
     )
     (rank_trace,) = builder.build().ranks.values()
-    found = critical_path_graph(rank_trace)
-    names = dict(found.names.iter_rows())
-    nodes = found.graph.nodes.with_columns(found.slack_ns)
+    path_graph = critical_path_graph(rank_trace)
+    names = dict(path_graph.names.iter_rows())
+    nodes = path_graph.graph.nodes.with_columns(path_graph.slack_ns)
     slack = {
-        (names[found.graph.activities["name"][activity]], is_start): slack
+        (names[path_graph.graph.activities["name"][activity]], is_start): slack
         for activity, is_start, _, slack in nodes.drop_nulls("activity").iter_rows()
     }
 
@@ -551,23 +551,23 @@ def test_slack_is_the_delay_a_node_can_have() -> None:
 
 
 def test_an_empty_rank_is_an_error() -> None:
-    """The trace has nothing for a path."""
+    """A trace whose only rank has no events raises MissingDataError."""
     with pytest.raises(MissingDataError, match="no operators, calls or device work"):
         critical_path(TraceBuilder().build())
 
 
-def assert_accounts_for_its_window(found: PathGraph) -> None:
-    """Assert what holds for every path."""
-    graph, segments = found.graph, found.segments
+def assert_accounts_for_its_window(path_graph: PathGraph) -> None:
+    """Assert that the path covers its window without gaps, has no slack, and takes as long when replayed."""
+    graph, segments = path_graph.graph, path_graph.segments
     start_ns, end_ns = segments["start_ns"].to_numpy(), segments["end_ns"].to_numpy()
     assert (start_ns[0], end_ns[-1]) == (graph.window_start_ns, graph.window_end_ns)
     assert (start_ns[1:] == end_ns[:-1]).all()
     assert (start_ns <= end_ns).all()
-    way = segments["edge"].to_numpy()
-    source, target = graph.edges["source"].to_numpy()[way], graph.edges["target"].to_numpy()[way]
+    path_edges = segments["edge"].to_numpy()
+    source, target = graph.edges["source"].to_numpy()[path_edges], graph.edges["target"].to_numpy()[path_edges]
     assert (source[1:] == target[:-1]).all()
     assert (source[0], target[-1]) == (0, len(graph.nodes) - 1)
-    slack = found.slack_ns.to_numpy()
+    slack = path_graph.slack_ns.to_numpy()
     assert slack.min() >= 0
     assert not slack[np.append(source, target)].any()
     times = graph.nodes["time_ns"].to_numpy()
@@ -581,7 +581,7 @@ def assert_accounts_for_its_window(found: PathGraph) -> None:
 
 @st.composite
 def jobs(draw: st.DrawFn) -> TraceBuilder:
-    """Return traces with any legal oddity: overlapping ranges and kernels, waits, copies, kernels before their launch."""
+    """Draw traces with overlapping ranges and kernels, waits, copies, and kernels that start before their launch."""
     builder = TraceBuilder().step(0, 0, draw(st.integers(1, 60)))
     times = st.tuples(st.integers(0, 60), st.integers(0, 25))
     for correlation in range(1, draw(st.integers(0, 8))):
@@ -622,18 +622,18 @@ def _add(draw: st.DrawFn, builder: TraceBuilder, kind: str, times: dict[str, int
 
 @given(jobs(), st.integers(0, 50_000), st.integers(1, 50_000))
 def test_every_path_accounts_for_its_window(builder: TraceBuilder, start_ns: int, length_ns: int) -> None:
-    """Segments join without a gap from beginning to end, and slack is 0 on the path and never negative."""
+    """Path segments join without gaps from the window's start to its end, and slack is 0 on them, never negative."""
     (rank_trace,) = builder.build().ranks.values()
     for annotation in (None, ""):
         assert_accounts_for_its_window(critical_path_graph(rank_trace, annotation=annotation))
-    with suppress(InvalidOptionError):  # the range may lie behind the recording
+    with suppress(InvalidOptionError):  # the range may start after the recording ends
         time_range_ns = (start_ns, start_ns + length_ns)
         assert_accounts_for_its_window(critical_path_graph(rank_trace, time_range_ns=time_range_ns))
 
 
 @given(jobs())
 def test_classes_sum_to_the_window(builder: TraceBuilder) -> None:
-    """Whatever the trace, every nanosecond has one class."""
+    """Every nanosecond of a window has exactly one class, whatever the trace."""
     result = critical_path(builder.build())
 
     assert result.per_class["total_ns"].sum() == result.per_rank["duration_ns"].sum()
@@ -642,7 +642,7 @@ def test_classes_sum_to_the_window(builder: TraceBuilder) -> None:
 
 
 def _all_ranks(folder: Path) -> Iterator[RankTrace]:
-    """Open each file by itself; some belong to different jobs, and some are not traces."""
+    """Open each file as a trace of its own, because jobs differ, and skip files that are not traces."""
     for path in sorted({*folder.rglob("*.json"), *folder.rglob("*.json.gz")}):
         with suppress(NotATraceError):
             yield from open_trace(path, cache=False).ranks.values()
@@ -650,7 +650,7 @@ def _all_ranks(folder: Path) -> Iterator[RankTrace]:
 
 @given(trace_documents())
 def test_any_legal_file_has_a_path_or_says_why_not(document: bytes) -> None:
-    """Times from 1970 to 2065, ids of all sizes, unknown categories."""
+    """Any legal trace file, with whatever times, ids and categories, has a path or raises a HolotraceError."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rank0.json"
         path.write_bytes(document)
@@ -664,18 +664,18 @@ _WORKING_KINDS = (EventKind.CPU_OP, *DEVICE_WORK_KINDS)
 
 @pytest.mark.slow
 def test_every_real_trace_with_operators_or_kernels_has_a_path(real_traces) -> None:
-    """A step and the whole recording of each rank; the unchanged replay is within 1 %."""
+    """Each rank has a path for a step and for the whole recording; an unchanged replay is within 1 %."""
     count = 0
     for rank_trace in _all_ranks(real_traces):
         counts = rank_trace.event_counts()
         if not any(counts.get(kind) for kind in _WORKING_KINDS):
             continue
         for annotation in (None, ""):
-            found = critical_path_graph(rank_trace, annotation=annotation)
-            assert_accounts_for_its_window(found)
-            spent = found.graph.edges.select(pl.col("weight_ns") + pl.col("delay_ns")).to_series().to_numpy()
-            window_ns = found.graph.window_end_ns - found.graph.window_start_ns
-            assert earliest_times(found.graph.order(), spent)[-1] <= 1.01 * window_ns
+            path_graph = critical_path_graph(rank_trace, annotation=annotation)
+            assert_accounts_for_its_window(path_graph)
+            spent = path_graph.graph.edges.select(pl.col("weight_ns") + pl.col("delay_ns")).to_series().to_numpy()
+            window_ns = path_graph.graph.window_end_ns - path_graph.graph.window_start_ns
+            assert earliest_times(path_graph.graph.order(), spent)[-1] <= 1.01 * window_ns
         count += 1
         rank_trace.forget()
 
@@ -683,7 +683,7 @@ def test_every_real_trace_with_operators_or_kernels_has_a_path(real_traces) -> N
 
 
 def test_a_real_trace_without_synchronisation_events_says_so(real_traces) -> None:
-    """`diff/control` has none; `critical_path/event_sync` has them."""
+    """A finding reports that `diff/control` has no synchronisation events; `critical_path/event_sync` has them."""
     without = critical_path(open_trace(real_traces / "diff" / "control", cache=False))
     with_events = critical_path(open_trace(real_traces / "critical_path" / "event_sync", cache=False))
 

@@ -1,4 +1,4 @@
-"""The figure of the critical path."""
+"""Tests of the critical path figure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 
 
-def found() -> CriticalPath:
-    """Return the path of two ranks; on rank 1, the longer one: mm 20 µs, launch delay 20, a kernel 50, for which a call waits, a gap 10."""
+def paths_of_two_ranks() -> CriticalPath:
+    """Return the paths of two ranks; rank 1 takes 100 µs, 50 of them a kernel and 20 an operator."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=20)
     builder.rank(1).step(1, 0, 100).operator("aten::mm", start_us=0, duration_us=20)
     builder.kernel(f"void {MARKUP}<int>()", start_us=40, duration_us=50, launch_us=10, launch_duration_us=10)
@@ -20,9 +20,9 @@ def found() -> CriticalPath:
     return critical_path(builder.build())
 
 
-def test_bars_are_the_shares_of_each_rank_and_the_path_lies_below() -> None:
-    """Only classes that occur; segments keep their times, in the largest fitting unit."""
-    figure = plot_critical_path(found())
+def test_bars_are_the_shares_of_each_rank_above_the_path_over_time() -> None:
+    """Bars show the classes that occur, in percent; segments below keep their times, here in µs."""
+    figure = plot_critical_path(paths_of_two_ranks())
 
     bars = {bar.name: list(bar.x) for bar in figure.data if bar.showlegend}
     assert bars == {
@@ -39,19 +39,19 @@ def test_bars_are_the_shares_of_each_rank_and_the_path_lies_below() -> None:
 
 
 def test_names_are_text_and_never_markup() -> None:
-    """They come from the traced program."""
-    hovers = [text for bar in plot_critical_path(found()).data for text in bar.customdata]
+    """A kernel named `<script>` appears escaped in the hover texts."""
+    hovers = [text for bar in plot_critical_path(paths_of_two_ranks()).data for text in bar.customdata]
     assert not any("<script>" in text for text in hovers)
     assert any("&lt;script&gt;" in text for text in hovers)
 
 
 def test_every_class_has_its_name_and_colour() -> None:
-    """In the order of the enumeration."""
-    assert list(_CLASSES) == [each.name.lower() for each in PathClass]
+    """The figure has one distinct colour for each path class, in the order of the enumeration."""
+    assert list(_CLASSES) == [path_class.name.lower() for path_class in PathClass]
     assert len({color for _, color in _CLASSES.values()}) == len(PathClass)
 
 
 def test_a_path_without_length_says_so() -> None:
-    """A message instead of empty axes."""
+    """A path of 0 µs gives a figure with a message instead of empty axes."""
     result = critical_path(TraceBuilder().operator("aten::mm", start_us=0, duration_us=0).build())
     assert plot_critical_path(result).layout.annotations[0].text == "No rank recorded anything that takes time."

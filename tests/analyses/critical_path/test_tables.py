@@ -1,4 +1,4 @@
-"""The tables of critical path for people."""
+"""Tests of the critical path tables that people read."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 
 
-def found() -> CriticalPath:
-    """Return the path of two ranks; on rank 1, the longer one: mm 20 µs, launch delay 20, a kernel 50, for which a call waits, a gap 10."""
+def paths_of_two_ranks() -> CriticalPath:
+    """Return the paths of two ranks; rank 1 takes 100 µs, 50 of them a kernel and 20 an operator."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=20)
     builder.rank(1).step(1, 0, 100).operator("aten::mm", start_us=0, duration_us=20)
     builder.kernel(f"void {MARKUP}<int>()", start_us=40, duration_us=50, launch_us=10, launch_duration_us=10)
@@ -21,8 +21,8 @@ def found() -> CriticalPath:
 
 
 def test_tables_for_people_show_shares_and_names() -> None:
-    """A column for each class that occurs; names of kernels without their signature, of operators whole."""
-    result = found()
+    """Each class that occurs has a column; kernel names lose their signature, operator names stay whole."""
+    result = paths_of_two_ranks()
 
     per_rank = path_per_rank(result)
     shares = [f"{name}_path_fraction" for name in ("cpu_operator", "host_gap", "launch_delay", "computation")]
@@ -35,8 +35,8 @@ def test_tables_for_people_show_shares_and_names() -> None:
 
 
 def test_the_longest_parts_are_events() -> None:
-    """Each with its rank and its position in the file; gaps and launch delays between events have none."""
-    result = found()
+    """The table lists events with their rank and position in the file, and omits gaps and launch delays."""
+    result = paths_of_two_ranks()
     table = path_by_event(result)
 
     assert table.columns == ["rank", "event_index", "event", "path_class", "duration_ns"]

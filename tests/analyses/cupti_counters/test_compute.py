@@ -1,4 +1,4 @@
-"""Hardware counters, their launches and operators."""
+"""Tests of cupti_counters: hardware counters, their launches and operators."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FFMA, FADD = (f"smsp__sass_thread_inst_executed_op_{name}_pred_on.sum" for name 
 def measured(
     builder: TraceBuilder, name: str, start_us: int, *, correlation: int | None = None, **values: float
 ) -> None:
-    """Add a range of the profiler with the values of `ffma` and so on."""
+    """Add a profiler range with the given counter values; `ffma=10` sets the ffma counter to 10."""
     known = {"correlation": correlation} if correlation else {}
-    args = {f"smsp__sass_thread_inst_executed_op_{each}_pred_on.sum": value for each, value in values.items()}
+    args = {f"smsp__sass_thread_inst_executed_op_{counter}_pred_on.sum": value for counter, value in values.items()}
     builder.event(
         ph="X", cat="cuda_profiler_range", name=name, pid=0, tid=0, ts=start_us, dur=5, args={**known, **args}
     )
@@ -39,7 +39,7 @@ def launching(builder: TraceBuilder, **calls: tuple[str, int]) -> TraceBuilder:
 
 
 def test_ranges_are_joined_with_launches_in_order() -> None:
-    """No correlation, no names of launched kernels: the n-th range is the n-th launch."""
+    """Without correlations and kernels, the first range belongs to the first launch and the second to the second."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20))
     measured(builder, "gemm", 100, ffma=10, fadd=3)
     measured(builder, "plus", 110, fadd=4)
@@ -76,7 +76,7 @@ def test_ranges_are_joined_with_launches_in_order() -> None:
 
 
 def test_a_correlation_is_better_than_order() -> None:
-    """The ranges are in the other order, and one launch was not measured."""
+    """Correlations match ranges to launches even when their orders differ and one launch was not measured."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20), third=("sub", 40))
     measured(builder, "minus", 100, correlation=102, fadd=1)
     measured(builder, "gemm", 110, correlation=100, fadd=1)
@@ -84,7 +84,7 @@ def test_a_correlation_is_better_than_order() -> None:
 
 
 def test_names_are_better_than_order() -> None:
-    """Kernels show what was launched: `plus` belongs to the launch of `plus`, though it was measured first."""
+    """The range `plus`, measured first, belongs to the second launch, whose kernel is named `plus`."""
     builder = TraceBuilder()
     for name, operator, start in (("gemm", "mm", 0), ("plus", "add", 20)):
         builder.operator(operator, start_us=start, duration_us=10)
@@ -95,7 +95,7 @@ def test_names_are_better_than_order() -> None:
 
 
 def test_a_lost_launch_loses_the_operators_and_not_the_values() -> None:
-    """Three ranges and two launches: the missing one is unknown."""
+    """Three ranges and two launches cannot be matched: values stay, operators are unknown, and a finding says so."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20))
     for start in (100, 110, 120):
         measured(builder, "gemm", start, ffma=1)
@@ -106,7 +106,7 @@ def test_a_lost_launch_loses_the_operators_and_not_the_values() -> None:
 
 
 def test_a_driver_call_inside_a_runtime_call_is_not_a_second_launch() -> None:
-    """They share the correlation."""
+    """A driver call that shares the correlation of its runtime call does not count as another launch."""
     builder = launching(TraceBuilder(), first=("mm", 0))
     builder.runtime("cuLaunchKernel", start_us=2.5, duration_us=0.25, correlation=100)
     measured(builder, "gemm", 100, ffma=1)
@@ -114,7 +114,7 @@ def test_a_driver_call_inside_a_runtime_call_is_not_a_second_launch() -> None:
 
 
 def test_other_counters_do_not_count_as_operations() -> None:
-    """Bytes are kept as values; FLOP are unknown, not 0."""
+    """A counter of bytes keeps its value; the kernel's FLOP are unknown (null), not 0."""
     builder = launching(TraceBuilder(), first=("mm", 0))
     builder.event(
         ph="X", cat="cuda_profiler_range", name="gemm", pid=0, tid=0, ts=90, dur=5, args={"dram__bytes_read.sum": 64}
@@ -125,20 +125,20 @@ def test_other_counters_do_not_count_as_operations() -> None:
 
 
 def test_a_fused_multiply_add_is_two_operations() -> None:
-    """In each of three precisions."""
+    """Of nine counters, the three fused multiply-adds (one per precision) count 2 FLOP and the others 1."""
     assert sorted(FLOP_OF_COUNTER.values()) == [1.0] * 6 + [2.0] * 3
     assert FLOP_OF_COUNTER[FFMA] == 2.0
 
 
 def test_a_job_without_counters_says_what_to_record() -> None:
-    """An empty result, not an error."""
+    """A trace without counters gives empty tables and a finding that names `profiler_metrics`."""
     result = cupti_counters(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
     assert (result.per_kernel.height, result.counters.height) == (0, 0)
     assert "profiler_metrics" in result.findings[0]
 
 
 def test_launches_and_operators_are_those_of_hta(real_traces: Path, goldens: Path) -> None:
-    """77 kernels of AlexNet: the launch, every operator around it, and all nine counters."""
+    """HTA's golden of AlexNet has the same launches, operator stacks and FLOP for each kernel."""
     result = cupti_counters(open_trace(real_traces / "cupti", cache=False))
     theirs = pl.read_csv(goldens / "hta" / "cupti_profiler" / "get_cupti_counter_data_with_operators.0.csv.gz")
     ours = result.per_kernel
@@ -151,7 +151,7 @@ def test_launches_and_operators_are_those_of_hta(real_traces: Path, goldens: Pat
 
 
 def test_the_tables_equal_their_golden_copies(golden) -> None:
-    """Both tables equal their golden copies; operators are joined, as CSV has no lists."""
+    """Both tables equal their golden copies; operators are joined to text because CSV has no lists."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20), third=("mm", 40))
     for number, start in enumerate((100, 110, 120)):
         measured(builder, "gemm", start, ffma=10 * number, fadd=3, hmul=2, dfma=1)

@@ -1,4 +1,4 @@
-"""The figure of cupti counters."""
+"""Tests of the cupti_counters figure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def counted(flop: float) -> TraceBuilder:
-    """One kernel with that many additions, launched by `mm`."""
+    """Return a kernel launched by `mm` whose counter holds `flop` additions."""
     builder = TraceBuilder().operator("mm", start_us=0, duration_us=5)
     builder.runtime("cudaLaunchKernel", start_us=1, duration_us=1, correlation=1)
     args = {"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": flop}
@@ -21,7 +21,7 @@ def counted(flop: float) -> TraceBuilder:
     ("flop", "shown", "unit"), [(3.0, 3.0, "(FLOP)"), (5e9, 5.0, "(GFLOP)"), (2e15, 2.0, "(PFLOP)")]
 )
 def test_operations_are_shown_in_a_fitting_unit(flop, shown, unit) -> None:
-    """By the outermost operator."""
+    """The axis unit (FLOP, GFLOP, PFLOP) fits the value; rows are outermost operators."""
     figure = plot_cupti_counters(cupti_counters(counted(flop).build()))
     assert list(figure.data[0].x) == [shown]
     assert figure.layout.xaxis.title.text.endswith(unit)
@@ -29,6 +29,6 @@ def test_operations_are_shown_in_a_fitting_unit(flop, shown, unit) -> None:
 
 
 def test_a_figure_without_operations_says_so() -> None:
-    """Counters of nothing but zeros, or none at all."""
+    """Counters that are all 0 give a message instead of empty axes."""
     figure = plot_cupti_counters(cupti_counters(counted(0).build()))
     assert figure.layout.annotations[0].text == "No counters of floating-point operations were recorded."

@@ -1,4 +1,4 @@
-"""How the ranks share the work, and how much of their communication is waiting."""
+"""Tests of distributed: how ranks share the work, and how much of their communication is waiting."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ WAITING = ("collective_ns", "transfer_ns", "synchronising_ns", "unmatched_ns")
 
 
 def two_ranks() -> TraceBuilder:
-    """A step of 100 µs on each: both compute 10..50; rank 0 is in an all-reduce 30..80, rank 1, late, 60..80.
+    """Return two ranks with a step of 100 µs, a gemm (10 to 50 µs) and an all-reduce that ends at 80 µs.
 
-    The clock of rank 1 is 5 ms ahead.
+    The all-reduce starts at 30 µs on rank 0 and at 60 µs on rank 1, whose clock is 5 ms ahead.
     """
     builder = TraceBuilder()
     for rank, ahead, arrives in ((0, 0, 30), (1, 5_000, 60)):
@@ -31,7 +31,7 @@ def two_ranks() -> TraceBuilder:
 
 
 def test_a_step_divides_and_so_does_its_time_in_collectives() -> None:
-    """Rank 0 hides 20 of 50 µs, and waits 30 for rank 1; data moves for 20, whatever the clocks say."""
+    """Rank 0 hides 20 of 50 µs of communication and waits 30 µs for rank 1; the clock offset does not matter."""
     result = distributed(two_ranks().build())
 
     assert result.per_step.to_dicts() == [
@@ -68,7 +68,7 @@ def test_a_step_divides_and_so_does_its_time_in_collectives() -> None:
 
 
 def test_operations_have_their_sizes_and_times() -> None:
-    """1,000 floats are 4,000 bytes."""
+    """An all-reduce of 1,000 float32 values has 4,000 bytes, 50 µs in the collective and 20 µs of transfer."""
     assert distributed(two_ranks().build()).per_operation.row(0, named=True) == {
         "rank": 0,
         "collective": "all_reduce",
@@ -85,7 +85,7 @@ def test_operations_have_their_sizes_and_times() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables are a contract: names, order and types."""
+    """The tables' column names, order and types are a contract."""
     result = distributed(two_ranks().build())
     counts = {"collective_count": pl.Int64}
     assert result.per_device.schema == {
@@ -125,7 +125,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_means_are_over_the_steps() -> None:
-    """Steps of 10 and 30 µs that do nothing, and a collective outside of both: it is in a row of its own."""
+    """Means count the two steps only; a collective outside them has its own row, with a null step."""
     builder = TraceBuilder().step(1, 0, 10).step(2, 10, 30).annotation("gloo:barrier", start_us=50, duration_us=4)
     result = distributed(builder.build())
     assert result.per_rank.select("step_count", "mean_step_ns", "mean_collective_ns").rows() == [(2, 20_000.0, 0.0)]
@@ -137,7 +137,7 @@ def test_means_are_over_the_steps() -> None:
 
 
 def test_groups_in_another_order_are_matched_by_group_and_sequence() -> None:
-    """Rank 0 first talks to rank 1, then to rank 2; rank 2 has only the second. The plugin shows nothing then."""
+    """Rank 0 talks to rank 1, then to rank 2; rank 2 has only the second collective. All three still match."""
     builder = TraceBuilder()
     for rank, group, start, duration in (
         (0, (0, 1), 0, 10),
@@ -155,7 +155,7 @@ def test_groups_in_another_order_are_matched_by_group_and_sequence() -> None:
 
 
 def test_collectives_of_one_rank_are_not_divided() -> None:
-    """A second all-reduce of rank 0, and a send: neither transfer nor waiting."""
+    """An all-reduce on one rank only, and a send, count neither as transfer nor as waiting."""
     builder = two_ranks().rank(0).collective(start_us=85, duration_us=5)
     builder.collective("send", start_us=92, duration_us=3)
     result = distributed(builder.build())
@@ -169,14 +169,14 @@ def test_collectives_of_one_rank_are_not_divided() -> None:
 
 
 def test_one_rank_alone_does_not_know_who_waited() -> None:
-    """And a finding says so."""
+    """The collective of a single recorded rank is unmatched, and a finding asks for all ranks."""
     result = distributed(TraceBuilder().collective(start_us=0, duration_us=5).build())
     assert result.per_step.select(WAITING).rows() == [(5_000, 0, 0, 5_000)]
     assert result.findings == ("only rank 0 was recorded: open all ranks of the job to compare their waiting",)
 
 
 def test_unknown_sizes_are_null_and_named() -> None:
-    """Kernels without arguments, and no host call around them."""
+    """Kernels without size arguments or host calls have a null dtype and size, and findings say so."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).kernel("ncclKernel_AllReduce(int)", start_us=0, duration_us=5)
@@ -189,14 +189,14 @@ def test_unknown_sizes_are_null_and_named() -> None:
 
 
 def test_without_kernels_a_rank_computes_in_its_operators() -> None:
-    """Gloo on another thread hides behind 5 of 10 µs of an operator."""
+    """Without kernels, operators count as computing: one hides 5 of the 10 µs of a gloo all-reduce."""
     builder = TraceBuilder().step(1, 0, 20).operator("aten::mm", start_us=0, duration_us=10)
     builder.annotation("gloo:all_reduce", start_us=5, duration_us=10, thread=2)
     assert distributed(builder.build()).per_step.select(TIMES).rows() == [(20_000, 5_000, 5_000, 5_000, 5_000)]
 
 
 def test_the_tree_of_devices() -> None:
-    """The host from the file, the process from its events; rank 1 used no device, and rank 2 says no host."""
+    """The header names the host, the events the process; rank 1 used no device, and rank 2 has no host name."""
     gpu = {"id": 0, "name": "GPU-A", "totalGlobalMem": 1_000, "computeMajor": 8, "computeMinor": 6}
     builder = TraceBuilder().header(host_name="node-a", deviceProperties=[gpu]).kernel("k", start_us=0, duration_us=1)
     builder.operator("aten::mm", start_us=0, duration_us=1)
@@ -210,7 +210,7 @@ def test_the_tree_of_devices() -> None:
 
 
 def test_a_file_name_gives_the_host_only_with_the_right_process(tmp_path) -> None:
-    """PyTorch writes <host>_<pid>; `worker0_step_12` is not process 12, except to the plugin."""
+    """`<host>_<pid>` names the host if the events have that pid; with `compat`, any number counts as the pid."""
     text = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).json()
     for name in ("node_a_1000.1694128201545.pt.trace.json", "worker0_step_12.pt.trace.json"):
         (tmp_path / name).write_bytes(text)
@@ -221,13 +221,13 @@ def test_a_file_name_gives_the_host_only_with_the_right_process(tmp_path) -> Non
 
 
 def test_a_job_without_anything_to_measure_is_an_error() -> None:
-    """No steps, and nothing to replace them."""
+    """A trace without any event raises MissingDataError."""
     with pytest.raises(MissingDataError, match=r"^distributed: no rank has any operator, kernel or step"):
         distributed(TraceBuilder().build())
 
 
 def test_a_job_without_communication_says_so() -> None:
-    """Its steps divide all the same."""
+    """Without collectives, steps still divide, `per_operation` is empty, and a finding says so."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).kernel("gemm", start_us=0, duration_us=10)
@@ -242,7 +242,7 @@ times = st.tuples(st.integers(0, 60), st.integers(0, 30))
 
 @given(st.lists(times, max_size=5), st.lists(st.lists(times, min_size=3, max_size=3), min_size=2, max_size=2))
 def test_the_parts_add_up(kernels: list[tuple[int, int]], collectives: list[list[tuple[int, int]]]) -> None:
-    """Of a step, and of the time in collectives; all ranks transfer as long in each collective of its own."""
+    """The parts of each step, and of its time in collectives, add up and are never negative."""
     builder = TraceBuilder()
     for rank, placed in enumerate(collectives):
         builder.rank(rank).step(1, 0, 100)
@@ -257,7 +257,7 @@ def test_the_parts_add_up(kernels: list[tuple[int, int]], collectives: list[list
 
 
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """Partial results travel between processes."""
+    """Two worker processes give the same table as one process."""
     write_job(tmp_path, ranks=3, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:
@@ -265,7 +265,7 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
 
 
 def before_the_recording(**options: object) -> TraceBuilder:
-    """A step of 100 µs that calls an all-reduce 60..90, which waits for two earlier ones: 0..30 and 30..60."""
+    """Return a step of 100 µs with three all-reduces of 30 µs, only the last of which it launched."""
     builder = TraceBuilder().header(**options).step(3, 0, 100).kernel("gemm", start_us=5, duration_us=9, launch_us=2)
     for start in (0, 30):
         builder.kernel("ncclKernel_AllReduce_RING_LL", start_us=start, duration_us=30, stream=20)
@@ -277,7 +277,7 @@ INPUTS = {"Input Dims": [[64]], "Input type": ["float"]}
 
 
 def test_collectives_launched_before_the_recording_belong_to_no_step() -> None:
-    """They ran in the step but were called before it; a step cannot communicate for longer than it lasts."""
+    """Two all-reduces run in the step but were launched before it, so they are listed without a step."""
     result = distributed(before_the_recording(record_shapes=1).build())
 
     columns = ("step", "step_ns", "collective_count", "collective_ns")
@@ -288,21 +288,22 @@ def test_collectives_launched_before_the_recording_belong_to_no_step() -> None:
 
 
 def test_shapes_are_asked_for_only_where_they_were_not_recorded() -> None:
-    """Two of three collectives have no size, because their calls were not recorded."""
+    """Findings suggest `record_shapes=True` only if the trace has no shapes and the launch was recorded."""
     assert distributed(before_the_recording().build()).findings[1:] == (
         "2 of 3 collectives were launched before the recording: they belong to no step, and their sizes may be unknown",
     )
     builder = TraceBuilder().step(3, 0, 100).kernel("ncclKernel_AllReduce", start_us=5, duration_us=9, launch_us=2)
     assert distributed(builder.build()).findings[1:] == ("1 calls have no size: record with record_shapes=True",)
-    told = ("1 calls have no size: no event around their launches has input shapes",)
+    missing_shapes = ("1 calls have no size: no event around their launches has input shapes",)
     assert (
-        distributed(builder.operator("aten::mm", start_us=0, duration_us=1, args=INPUTS).build()).findings[1:] == told
+        distributed(builder.operator("aten::mm", start_us=0, duration_us=1, args=INPUTS).build()).findings[1:]
+        == missing_shapes
     )
-    assert distributed(builder.header(record_shapes=1).build()).findings[1:] == told
+    assert distributed(builder.header(record_shapes=1).build()).findings[1:] == missing_shapes
 
 
 def test_the_first_step_of_a_real_job_has_as_many_collectives_as_the_others(real_traces) -> None:
-    """Four were launched before the recording, in which shapes were recorded."""
+    """All six steps have 10 collectives; the four launched before the recording have no step."""
     result = distributed(open_trace(real_traces / "diff/test", cache=False))
 
     counts = result.per_step.select("step", "collective_count").rows()
@@ -311,7 +312,7 @@ def test_the_first_step_of_a_real_job_has_as_many_collectives_as_the_others(real
 
 
 def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
-    """All tables equal their golden copies."""
+    """All four tables of a synthetic job equal their golden copies."""
     write_job(tmp_path, ranks=3, steps=2, layers=2, seed=1)
     result = distributed(open_trace(tmp_path, cache=False))
     golden.check(result.per_device, "distributed/synthetic_job.per_device")

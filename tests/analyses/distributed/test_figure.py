@@ -1,4 +1,4 @@
-"""The figure of the distributed view holds the numbers of its result."""
+"""Tests of the distributed figure: it shows the numbers of its result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def job() -> Distributed:
-    """Rank 0 computes 0..40 and is in an all-reduce 20..80; rank 1 comes at 60. The steps last 100 µs."""
+    """Return ranks that compute from 0 to 40 µs and all-reduce until 80 µs, rank 0 from 20 µs, rank 1 from 60 µs."""
     builder = TraceBuilder()
     for rank, arrives in ((0, 20), (1, 60)):
         builder.rank(rank).step(5, 0, 100).kernel("gemm", start_us=0, duration_us=40, launch_us=0)
@@ -19,7 +19,7 @@ def job() -> Distributed:
 
 
 def test_each_rank_has_a_bar_for_its_step_and_one_for_its_collectives() -> None:
-    """In µs; parts without time are not in the legend."""
+    """Bars show µs; parts without time have no entry in the legend."""
     figure = plot_distributed(job())
     assert {bar.name: list(bar.x) for bar in figure.data} == {
         "computing": [20, 40],
@@ -35,13 +35,13 @@ def test_each_rank_has_a_bar_for_its_step_and_one_for_its_collectives() -> None:
 
 
 def test_one_step_can_be_drawn() -> None:
-    """The heading says which; for an unknown one, a message replaces the axes."""
+    """The title names the chosen step; for an unknown step, a message replaces the axes."""
     assert "step 5" in plot_distributed(job(), step=5).layout.title.subtitle.text
     assert plot_distributed(job(), step=6).layout.annotations[0].text == "No rank has step 6."
 
 
 def test_hundreds_of_ranks_fit_a_page() -> None:
-    """Thin upright bars, two panels."""
+    """The figure of 512 ranks is at most 900 pixels high."""
     result = job()
     rows = pl.concat([result.per_rank.with_columns(rank=pl.lit(rank, pl.Int32)) for rank in range(512)])
     figure = plot_distributed(Distributed(result.per_device, result.per_step, rows, result.per_operation))

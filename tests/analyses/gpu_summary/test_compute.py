@@ -1,4 +1,4 @@
-"""How well each device is used."""
+"""Tests of gpu_summary: how well each device is used."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shape(blocks_per_sm: float, occupancy: int) -> dict[str, object]:
 
 
 def one_device() -> TraceBuilder:
-    """A step 0..100 µs; gemm on tensor cores 10..30, relu on another stream 20..60."""
+    """Return a step of 100 µs with a gemm on tensor cores (10 to 30 µs) and a relu on stream 8 (20 to 60 µs)."""
     builder = TraceBuilder().header(deviceProperties=[H100]).step(1, 0, 100)
     builder.kernel("nvjet_tst_64x8", start_us=10, duration_us=20, args=shape(0.75, 20))
     return builder.kernel("relu", start_us=20, duration_us=40, stream=8, args=shape(0.5, 50))
@@ -62,7 +62,7 @@ def test_the_metrics_of_a_device() -> None:
 
 
 def test_the_metrics_over_time() -> None:
-    """In four parts of 25 µs; in the last nothing runs, so there is no occupancy and no share."""
+    """Over four parts of 25 µs; nothing runs in the last, so its occupancy and tensor core share are null."""
     series = gpu_summary(one_device().build(), parts=4).series
 
     assert series.select(pl.col("start_ns", "end_ns") // 1_000).rows() == [(0, 25), (25, 50), (50, 75), (75, 100)]
@@ -75,7 +75,7 @@ def test_the_metrics_over_time() -> None:
 
 
 def test_parts_begin_and_end_exactly_with_the_steps() -> None:
-    """Nanoseconds of today do not fit a double, whose neighbours are 256 ns apart there."""
+    """Part borders are exact nanoseconds; doubles near today's timestamps would be 256 ns apart."""
     base = 1_795_209_476_000_000_899
     builder = TraceBuilder(base_time_ns=base).step(1, 0, 100).kernel("k", start_us=0, duration_us=1)
 
@@ -86,7 +86,7 @@ def test_parts_begin_and_end_exactly_with_the_steps() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables are a contract: names, order and types, also for a device without metrics."""
+    """Column names, order and types are a contract, also for a device without metrics."""
     place, fractions = (
         {"rank": pl.Int32, "device": pl.Int32},
         dict.fromkeys((*COLUMNS, "tensor_core_unknown_fraction"), pl.Float64),
@@ -107,7 +107,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_values_not_recorded_are_null_with_a_finding() -> None:
-    """No shape, no properties; the tensor core share is null if no kernel name says which cores it uses."""
+    """Without launch shapes, device properties and a telling kernel name, the metrics are null."""
     result = gpu_summary(TraceBuilder().kernel("triton_tem_fused_mm_0", start_us=0, duration_us=1).build())
 
     (row,) = result.per_device.to_dicts()
@@ -120,7 +120,7 @@ def test_values_not_recorded_are_null_with_a_finding() -> None:
 
 
 def test_kernels_with_unknown_cores_count_neither_as_tensor_nor_as_ordinary() -> None:
-    """40 of 100 µs are on them, of 50 µs it is not known: at least 40 %, and the same over time."""
+    """Of 100 µs, 40 use tensor cores and 50 are unknown; the time series gives both fractions for each half."""
     builder = TraceBuilder().step(1, 0, 100).kernel("nvjet_tst_64x8", start_us=0, duration_us=40)
     builder.kernel("relu", start_us=40, duration_us=10).kernel("mystery", start_us=50, duration_us=50)
 
@@ -132,7 +132,7 @@ def test_kernels_with_unknown_cores_count_neither_as_tensor_nor_as_ordinary() ->
 
 
 def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
-    """Of 80 busy µs the shapes are known in 20, in which three quarters of the SMs have a block: 0.8 · 0.75."""
+    """Launch shapes are known for 20 of 80 busy µs; their mean, 75 % of the SMs, is assumed for the rest."""
     builder = TraceBuilder().step(1, 0, 100).kernel("known", start_us=0, duration_us=40, args=shape(0.75, 30))
     builder.kernel("of a graph", start_us=20, duration_us=60, stream=8)
 
@@ -156,7 +156,7 @@ def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
 
 
 def test_with_compat_an_unknown_shape_is_an_empty_one() -> None:
-    """The plugin added up what was written: 0.75 · 40 of 100 µs."""
+    """With `compat`, a kernel without a launch shape counts 0, as in the plugin: 0.75 · 40 of 100 µs."""
     builder = TraceBuilder().step(1, 0, 100).kernel("known", start_us=0, duration_us=40, args=shape(0.75, 30))
     builder.kernel("of a graph", start_us=20, duration_us=60, stream=8)
 
@@ -166,7 +166,7 @@ def test_with_compat_an_unknown_shape_is_an_empty_one() -> None:
 
 
 def test_a_known_shape_beside_an_unknown_one_does_not_count() -> None:
-    """The two always run together, so the number of SMs with a block is unknown."""
+    """A kernel of known shape always overlaps one of unknown shape, so SM efficiency is unknown."""
     builder = TraceBuilder().step(1, 0, 100).kernel("of a graph", start_us=0, duration_us=60)
     builder.kernel("known", start_us=10, duration_us=40, stream=8, args=shape(0.75, 30))
 
@@ -177,7 +177,7 @@ def test_a_known_shape_beside_an_unknown_one_does_not_count() -> None:
 
 
 def test_the_graphs_of_a_real_server(real_traces) -> None:
-    """361 of 413 kernels come from graphs, without a shape: the rest fills the device, and the known fraction says how much that is."""
+    """CUDA graphs launch 361 of 413 kernels without a shape, so SM efficiency is known for 3.9 % of the time."""
     trace = open_trace(real_traces / "inference/vllm_prefilldecode_piecewise/graph_execution.json.gz", cache=False)
 
     row = gpu_summary(trace).per_device.row(0, named=True)
@@ -187,7 +187,7 @@ def test_the_graphs_of_a_real_server(real_traces) -> None:
 
 
 def test_on_amd_shapes_come_from_the_launch() -> None:
-    """ROCm writes them there: 52 blocks of 256 threads on 104 compute units; the extended launch counts threads."""
+    """ROCm writes launch shapes in the calls: 52 blocks of 256 threads, or 52 · 256 threads in the extended call."""
     device = {"id": 0, "name": "AMD", "numSms": 104, "maxThreadsPerMultiprocessor": 2048}
     builder = TraceBuilder().header(deviceProperties=[device])
     for start, name, grid in ((0, "hipLaunchKernel", 52), (10, "hipExtModuleLaunchKernel", 52 * 256)):
@@ -204,7 +204,7 @@ def test_on_amd_shapes_come_from_the_launch() -> None:
 
 
 def test_each_device_of_each_rank_has_a_row() -> None:
-    """Two devices on rank 0, one on rank 1; rank 2 has none and is a finding."""
+    """Rank 0 has two devices and rank 1 has one; rank 2 has none and gets a finding."""
     builder = TraceBuilder()
     for rank, device, end in ((0, 1, 30), (0, 0, 10), (1, 0, 40)):
         builder.rank(rank).kernel("k", start_us=0, duration_us=end, device=device)
@@ -223,7 +223,7 @@ def test_each_device_of_each_rank_has_a_row() -> None:
 
 
 def test_without_kernels_and_without_parts() -> None:
-    """Errors that say so."""
+    """A trace without kernels and `parts=0` both raise errors that name the problem."""
     with pytest.raises(MissingDataError, match=r"^gpu_summary: rank 0 has no GPU kernels"):
         gpu_summary(TraceBuilder().operator("a", start_us=0, duration_us=1).build())
     with pytest.raises(InvalidOptionError, match="parts=0"):
@@ -231,21 +231,21 @@ def test_without_kernels_and_without_parts() -> None:
 
 
 def test_kernels_of_two_streams_add_before_the_limit(goldens, real_traces) -> None:
-    """The edge case of the plugin's documentation gives 0.31, not a limit for each kernel."""
+    """Blocks of overlapping kernels add up before the limit of 1: 0.31, as the plugin documents."""
     trace = case("tb_edge/overlapping_kernels_two_streams_sm_eff", goldens, real_traces).trace
 
     assert gpu_summary(trace).per_device["sm_efficiency_fraction"].to_list() == [pytest.approx(0.31)]
 
 
 def test_the_matrix_cores_of_a_real_amd_trace(goldens, real_traces) -> None:
-    """Two Cijk_…_MI16x16x1 kernels of 14; the plugin said 0 %."""
+    """Two Cijk_…_MI16x16x1 kernels of 14 use matrix cores for 27 % of the time; the plugin said 0 %."""
     trace = case("tb/hta_amd_mi250/worker0@default", goldens, real_traces).trace
 
     assert gpu_summary(trace).per_device["tensor_core_fraction"].to_list() == [pytest.approx(0.2727, abs=1e-4)]
 
 
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """Partial results travel between processes."""
+    """Two worker processes give the same series as one process."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:
@@ -253,7 +253,7 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
 
 
 def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
-    """Both tables equal their golden copies."""
+    """Both tables of a synthetic job equal their golden copies."""
     write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
     result = gpu_summary(open_trace(tmp_path, cache=False), parts=20)
     golden.check(result.per_device, "gpu_summary/synthetic_job.per_device")

@@ -1,4 +1,4 @@
-"""The figure of gpu summary."""
+"""Tests of the gpu_summary figure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobs import stepping_job
 
 
 def test_one_device_is_drawn_over_time() -> None:
-    """Three parts of 10 ms; lines reach to the end of the last, and start at the first step."""
+    """Lines of three parts of 10 ms start with the first step and extend to the end of the last part."""
     figure = plot_gpu_summary(gpu_summary(stepping_job().build(), parts=3))
 
     lines = {line.name: list(line.y) for line in figure.data}
@@ -21,8 +21,8 @@ def test_one_device_is_drawn_over_time() -> None:
     assert lines["est. achieved occupancy"][:2] == pytest.approx([25, 25])
 
 
-def test_several_devices_stand_side_by_side_and_one_can_be_named() -> None:
-    """A marker for each metric that is known."""
+def test_devices_are_side_by_side_and_one_can_be_selected() -> None:
+    """Two devices have a marker each for every known metric; `device` draws one of them over time."""
     result = gpu_summary(stepping_job(2).build(), parts=2)
 
     assert {line.name: len(line.y) for line in plot_gpu_summary(result).data} == {
@@ -37,14 +37,14 @@ def test_several_devices_stand_side_by_side_and_one_can_be_named() -> None:
 
 
 def test_a_figure_without_devices_says_so() -> None:
-    """An empty result has a figure too."""
+    """A result without devices gives a figure with a message."""
     result = gpu_summary(stepping_job().build())
     empty = GpuSummary(result.per_device.clear(), result.series.clear())
     assert plot_gpu_summary(empty).layout.annotations[0].text.startswith("No such device")
 
 
-def test_a_share_of_which_a_part_is_unknown_is_a_bound_over_time_too() -> None:
-    """40 of 100 µs are on tensor cores, of 50 µs it is not known."""
+def test_a_partly_unknown_share_is_a_lower_bound_over_time() -> None:
+    """The hover says "at least 40.0 %" when 40 of 100 µs use tensor cores and 50 µs are unknown."""
     builder = TraceBuilder().step(1, 0, 100).kernel("nvjet_tst_64x8", start_us=0, duration_us=40)
     builder.kernel("relu", start_us=40, duration_us=10).kernel("mystery", start_us=50, duration_us=50)
 

@@ -1,4 +1,4 @@
-"""The tables of gpu summary for people."""
+"""Tests of the gpu_summary tables that people read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_a_share_with_an_unknown_part_is_headed_as_a_bound() -> None:
-    """40 of 100 µs on tensor cores, 50 unknown; if nothing is unknown, the table has no such column."""
+    """With 40 of 100 µs on tensor cores and 50 µs unknown, the heading says "at least"; otherwise not."""
     builder = TraceBuilder().step(1, 0, 100).kernel("nvjet_tst_64x8", start_us=0, duration_us=40)
     known = builder.kernel("relu", start_us=40, duration_us=10).build()
     partly = builder.kernel("mystery", start_us=50, duration_us=50).build()

@@ -1,4 +1,4 @@
-"""What devices and streams waited for between pieces of work."""
+"""Tests of idle_time: what devices and streams waited for between pieces of work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def stream_totals(builder: TraceBuilder, **options: int) -> list[tuple[object, .
 
 
 def test_a_gap_is_divided_at_the_launch_of_the_work_that_ends_it() -> None:
-    """Idle 10..50, launched at 35: 25 µs waiting for the host, then 15 µs for the kernel to start."""
+    """A stream idle from 10 to 50 µs, with a launch at 35 µs, waits 25 µs for the host and 15 µs for the kernel."""
     trace = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, launch_us=-5)
@@ -59,7 +59,7 @@ def test_a_gap_is_divided_at_the_launch_of_the_work_that_ends_it() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables are a contract: names, order and types."""
+    """The tables' column names, order and types are a contract."""
     result = idle_time(TraceBuilder().kernel("a", start_us=0, duration_us=1).build())
 
     assert result.per_stream.schema == {**KEYS, "stream": pl.Int64, **TOTALS}
@@ -80,7 +80,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_work_launched_before_the_gap_waited_for_the_kernel_or_for_something_else() -> None:
-    """Gaps of 29 and 30 µs whose work was launched long before: the threshold of 30 µs separates them."""
+    """Gaps of 29 and 30 µs before work launched long ago: the threshold of 30 µs separates them."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, launch_us=-5)
@@ -94,7 +94,7 @@ def test_work_launched_before_the_gap_waited_for_the_kernel_or_for_something_els
 
 
 def test_the_threshold_measures_the_wait_from_the_launch_on() -> None:
-    """A gap of 100 µs, launched 20 µs before its end: 80 µs host, and a short wait for the kernel."""
+    """A gap of 100 µs with a launch 20 µs before its end: 80 µs for the host and a short wait for the kernel."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, launch_us=-5)
@@ -105,7 +105,7 @@ def test_the_threshold_measures_the_wait_from_the_launch_on() -> None:
 
 
 def test_a_launch_after_the_start_leaves_no_negative_wait() -> None:
-    """Where clocks disagree and the launch seems to follow the start, the whole gap waited for the host."""
+    """If disagreeing clocks put the launch after the kernel's start, the whole gap waited for the host."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, launch_us=-5)
@@ -116,7 +116,7 @@ def test_a_launch_after_the_start_leaves_no_negative_wait() -> None:
 
 
 def test_without_a_known_launch_nothing_is_blamed_on_the_host() -> None:
-    """Two gaps of 5 and 500 µs before kernels without a known launch."""
+    """Gaps of 5 and 500 µs before kernels without a known launch are kernel wait and other, not host wait."""
     builder = TraceBuilder()
     for start in (0, 6, 507):
         builder.kernel("k", start_us=start, duration_us=1)
@@ -125,7 +125,7 @@ def test_without_a_known_launch_nothing_is_blamed_on_the_host() -> None:
 
 
 def test_overlapping_work_leaves_no_gap_and_hides_those_inside() -> None:
-    """A kernel 0..100 with another 10..20 inside; the next begins at 110: 10 µs idle, not 90, never negative."""
+    """A kernel of 100 µs contains another; the stream then idles 10 µs until the next, not 90 and never negative."""
     builder = (
         TraceBuilder()
         .kernel("long", start_us=0, duration_us=100)
@@ -137,7 +137,7 @@ def test_overlapping_work_leaves_no_gap_and_hides_those_inside() -> None:
 
 
 def test_one_kernel_has_no_gap_and_every_category_is_0() -> None:
-    """The time before the first work is not a gap; a share of 0 is null."""
+    """The time before the first kernel is not a gap; with 0 idle time, the fractions are null."""
     result = idle_time(TraceBuilder().kernel("a", start_us=5, duration_us=1, launch_us=1).build())
 
     assert result.per_stream.rows() == [(0, 0, 7, category, 0, 0, None) for category in CATEGORIES]
@@ -146,7 +146,7 @@ def test_one_kernel_has_no_gap_and_every_category_is_0() -> None:
 
 
 def test_the_device_is_idle_only_when_all_its_streams_are() -> None:
-    """Streams 7 and 8 work in turns 0..10, 10..30, 40..50: stream 7 idles 30 µs, the device 10."""
+    """Streams 7 and 8 work from 0 to 10, 10 to 30 and 40 to 50 µs: stream 7 idles 30 µs, the device 10."""
     trace = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, stream=7, launch_us=-9)
@@ -166,7 +166,7 @@ def test_the_device_is_idle_only_when_all_its_streams_are() -> None:
 
 
 def test_streams_of_the_same_number_on_two_devices_are_two() -> None:
-    """Each device's stream 7 has its own gaps."""
+    """Stream 7 of device 0 idles 2 µs and stream 7 of device 1 idles 4 µs."""
     trace = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=1, device=0)
@@ -182,7 +182,7 @@ def test_streams_of_the_same_number_on_two_devices_are_two() -> None:
 
 
 def test_kernels_of_a_graph_wait_for_the_device_not_for_the_host() -> None:
-    """One cudaGraphLaunch at 0 starts three kernels: the gaps between them began after the launch."""
+    """One cudaGraphLaunch at 0 µs starts three kernels; the gaps between them began after the launch."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=5, correlation=9)
     for start in (10, 21, 32):
         builder.kernel("k", start_us=start, duration_us=10, correlation=9)
@@ -191,7 +191,7 @@ def test_kernels_of_a_graph_wait_for_the_device_not_for_the_host() -> None:
 
 
 def test_amd_launches_are_known() -> None:
-    """HipLaunchKernel on stream 0: idle 10..40, launched at 30."""
+    """A hipLaunchKernel at 30 µs divides a gap from 10 to 40 µs on stream 0."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, stream=0, launch_us=-3, launch_name="hipLaunchKernel")
@@ -214,7 +214,7 @@ def test_a_synchronisation_does_not_end_a_gap() -> None:
 
 
 def test_statistics_are_those_of_the_parts() -> None:
-    """Waits of 1, 2, 4 and 9 µs on one stream: count, mean, deviation of a sample, quartiles and extremes."""
+    """Waits of 1, 2, 4 and 9 µs on one stream: count, mean, sample deviation, quartiles and extremes."""
     builder, start = TraceBuilder().kernel("k", start_us=0, duration_us=1), 1
     for wait in (1, 4, 2, 9):
         builder.kernel("k", start_us=start + wait, duration_us=1)
@@ -229,7 +229,7 @@ def test_statistics_are_those_of_the_parts() -> None:
 
 
 def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
-    """Two ranks with gaps of 1 and 2 µs; the third has only operators."""
+    """Ranks 0 and 1 have gaps of 1 and 2 µs; rank 2 has operators only and gets a finding."""
     builder = TraceBuilder()
     for rank, start in ((1, 3), (0, 2)):
         builder.rank(rank).kernel("k", start_us=0, duration_us=1).kernel("k", start_us=start, duration_us=1)
@@ -243,13 +243,13 @@ def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
 
 @pytest.mark.parametrize("builder", [TraceBuilder(), TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)])
 def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
-    """No events, or none on a device."""
+    """A trace without events, or with operators only, raises MissingDataError."""
     with pytest.raises(MissingDataError, match=r"^idle_time: rank 0 has no GPU kernels to measure"):
         idle_time(builder.build())
 
 
 def test_a_negative_threshold_is_refused() -> None:
-    """It could only be a mistake of unit or sign."""
+    """A negative threshold can only be a mistake of unit or sign, so it raises an error."""
     with pytest.raises(InvalidOptionError, match="gap_threshold_ns=-1"):
         idle_time(TraceBuilder().kernel("k", start_us=0, duration_us=1).build(), gap_threshold_ns=-1)
 
@@ -263,7 +263,7 @@ works = st.lists(
 
 @given(works)
 def test_the_categories_add_up_to_the_gaps(work: list[tuple[int, int, int, int | None]]) -> None:
-    """Whatever overlaps and whenever launched: nothing is negative, and all idle nanoseconds are in one category."""
+    """Random work: no category is negative, and the categories add up to all idle nanoseconds."""
     builder = TraceBuilder()
     for stream, start, duration, launch in work:
         at = None if launch is None else launch / 1000
@@ -274,6 +274,6 @@ def test_the_categories_add_up_to_the_gaps(work: list[tuple[int, int, int, int |
     assert result.per_stream["idle_ns"].min() >= 0
     totals = dict(result.per_stream.group_by("stream").agg(pl.col("idle_ns").sum()).rows())
     for stream, total in totals.items():
-        pairs = sorted((start, start + duration) for each, start, duration, _ in work if each == stream)
+        pairs = sorted((start, start + duration) for its_stream, start, duration, _ in work if its_stream == stream)
         assert total == sum(gap_lengths(pairs)) == len(holes(pairs))
     assert result.per_device["idle_ns"].sum() == len(holes((start, start + span) for _, start, span, _ in work))

@@ -1,4 +1,4 @@
-"""The tables of idle time for people."""
+"""Tests of the idle_time tables that people read."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from holotrace.analyses.idle_time.tables import idle_per_device
 from jobs import gpu_job
 
 
-def test_idle_categories_stand_side_by_side() -> None:
-    """One row a device: its idle time, the number of its gaps' parts, and the share of each category."""
+def test_idle_categories_are_side_by_side() -> None:
+    """Each device's row has its idle time, the number of parts of its gaps, and each category's share."""
     assert idle_per_device(idle_time(gpu_job().build())).rows() == [
         (0, 40_000, 2, 0.5, 0.5, 0.0),
         (1, 0, 0, None, None, None),

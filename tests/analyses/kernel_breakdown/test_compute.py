@@ -1,4 +1,4 @@
-"""Which kinds and which kernels take the time."""
+"""Tests of kernel_breakdown: which kinds of kernels and which kernels take the time."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from holotrace.testing.builder import TraceBuilder
 from oracles import state_lengths
 
 
-def test_every_busy_moment_belongs_to_one_combination_of_kinds() -> None:
-    """Gemm 0..10, all-reduce 4..14, a copy 12..20: 4 compute, 6 both, 2 comm, 2 comm and memory, 6 memory."""
+def test_all_busy_time_belongs_to_one_combination_of_kinds() -> None:
+    """Gemm (0 to 10 µs), all-reduce (4 to 14 µs) and copy (12 to 20 µs) give five combinations."""
     trace = (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=10)
@@ -33,7 +33,7 @@ def test_every_busy_moment_belongs_to_one_combination_of_kinds() -> None:
 
 
 def test_statistics_of_each_kernel_are_those_of_its_calls() -> None:
-    """Three gemms of 2, 4 and 9 µs, one all-reduce of 5: count, sum, mean, deviation, median and share."""
+    """Three gemms of 2, 4 and 9 µs and one all-reduce of 5 µs give counts, sums, means, deviations and shares."""
     trace = (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=2)
@@ -74,7 +74,7 @@ def test_statistics_of_each_kernel_are_those_of_its_calls() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables are a contract: names, order and types."""
+    """The tables' column names, order and types are a contract."""
     result = kernel_breakdown(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
 
     assert result.per_state.schema == {
@@ -100,7 +100,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_one_name_of_two_kinds_is_two_kernels() -> None:
-    """A kernel with collective arguments communicates, one of the same name without computes."""
+    """A kernel with collective args communicates; one of the same name without them computes."""
     trace = (
         TraceBuilder()
         .kernel("fused", start_us=0, duration_us=3, args={"Collective name": "allreduce"})
@@ -117,7 +117,7 @@ def test_one_name_of_two_kinds_is_two_kernels() -> None:
 
 
 def test_states_are_per_device_and_kernels_per_rank() -> None:
-    """Work on different devices never overlaps; the calls of a kernel on all devices are one row."""
+    """Work on different devices never overlaps; one row counts a kernel's calls on all devices of a rank."""
     trace = (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=10, device=0)
@@ -140,7 +140,7 @@ def test_states_are_per_device_and_kernels_per_rank() -> None:
 
 
 def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
-    """Two ranks with the same kernel are two rows; the third has only operators."""
+    """The same kernel on two ranks gives two rows; the third rank has only operators and gets a finding."""
     builder = TraceBuilder()
     builder.rank(1).kernel("gemm", start_us=0, duration_us=1)
     builder.rank(0).kernel("gemm", start_us=0, duration_us=3)
@@ -156,14 +156,14 @@ def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
 def test_equal_sums_are_ordered_by_kind_and_name() -> None:
     """The order of rows never depends on the order of events."""
     builder = TraceBuilder()
-    for place, name in enumerate(["b", "ncclKernel", "a"]):
-        builder.kernel(name, start_us=place, duration_us=1)
+    for start, name in enumerate(["b", "ncclKernel", "a"]):
+        builder.kernel(name, start_us=start, duration_us=1)
 
     assert kernel_breakdown(builder.build()).per_kernel["name"].to_list() == ["ncclKernel", "a", "b"]
 
 
 def test_kernels_of_no_length_have_no_share() -> None:
-    """Where the summed time is 0 the share is unknown, and no state lasted."""
+    """A kernel of 0 µs has a null share and adds no state."""
     result = kernel_breakdown(TraceBuilder().kernel("gemm", start_us=0, duration_us=0).build())
 
     assert result.per_state.height == 0
@@ -172,7 +172,7 @@ def test_kernels_of_no_length_have_no_share() -> None:
 
 @pytest.mark.parametrize("builder", [TraceBuilder(), TraceBuilder().sync(start_us=0, duration_us=1)])
 def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
-    """No events, or nothing but waiting."""
+    """A trace without events, or with a synchronisation only, raises MissingDataError."""
     with pytest.raises(MissingDataError, match=r"^kernel_breakdown: rank 0 has no GPU kernels to measure"):
         kernel_breakdown(builder.build())
 
@@ -183,7 +183,7 @@ NAMES = ("gemm", "ncclDevKernel", "Memcpy")
 
 @given(works)
 def test_states_last_as_long_as_an_oracle_counts(work: list[tuple[int, int, int]]) -> None:
-    """Nanosecond by nanosecond, each combination of kinds has the length the table gives."""
+    """For random work, each combination of kinds lasts as long as an oracle counts, nanosecond by nanosecond."""
     builder = TraceBuilder()
     for kind, start, duration in work:
         builder.kernel(NAMES[kind], start_us=start / 1000, duration_us=duration / 1000)
@@ -194,8 +194,8 @@ def test_states_last_as_long_as_an_oracle_counts(work: list[tuple[int, int, int]
         [[(start, start + span) for which, start, span in work if which == kind] for kind in range(3)]
     )
     bits = {"computation": 1, "communication": 2, "memory": 4}
-    found = {
+    state_ns = {
         sum(bits[name] for name in state.split(" + ")): length
         for state, length in table.select("state", "total_ns").rows()
     }
-    assert found == {mask: length for mask, length in expected.items() if mask and length}
+    assert state_ns == {mask: length for mask, length in expected.items() if mask and length}

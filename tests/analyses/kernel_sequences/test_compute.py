@@ -1,4 +1,4 @@
-"""Which sequences of kernels operators launch again and again."""
+"""Tests of kernel_sequences: which sequences of kernels operators launch repeatedly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holotrace.testing.synthetic import write_job
 
 
 def add_call(builder: TraceBuilder, name: str, begin: int, kernels: str, **options) -> TraceBuilder:
-    """Add an operator of 10 µs that launches one kernel of 2 µs for each letter."""
+    """Add an operator of 10 µs that launches one kernel of 2 µs for each letter in `kernels`."""
     builder.operator(name, start_us=begin, duration_us=10, **options)
     for place, kernel in enumerate(kernels):
         builder.kernel(kernel, start_us=begin + 20 + 3 * place, duration_us=2, launch_us=begin + 1 + place, **options)
@@ -22,12 +22,12 @@ def add_call(builder: TraceBuilder, name: str, begin: int, kernels: str, **optio
 
 
 def patterns(builder: TraceBuilder, **options) -> list[tuple[str, int]]:
-    """Return pattern and count of every row."""
+    """Return the pattern and the count of every row."""
     return kernel_sequences(builder.build(), **options).per_pattern.select("pattern", "call_count").rows()
 
 
 def test_equal_sequences_are_counted_together() -> None:
-    """Three calls of aten::linear, two of them with the kernels a, b, c: 12 µs of kernels in 20 µs of calls."""
+    """Two of three aten::linear calls launch kernels a, b, c: 12 µs of kernels in 20 µs of calls."""
     builder = TraceBuilder()
     for begin, kernels in ((0, "abc"), (100, "abd"), (200, "abc")):
         add_call(builder, "aten::linear", begin, kernels)
@@ -55,7 +55,7 @@ def test_equal_sequences_are_counted_together() -> None:
 
 
 def test_kernels_are_in_the_order_in_which_they_start() -> None:
-    """Launched as a, b on two streams, b starts first."""
+    """Kernel b starts before a, though a was launched first: the pattern is b, a."""
     builder = (
         TraceBuilder()
         .operator("op", start_us=0, duration_us=10)
@@ -67,7 +67,7 @@ def test_kernels_are_in_the_order_in_which_they_start() -> None:
 
 
 def test_the_outermost_operator_of_the_name_owns_the_kernels() -> None:
-    """aten::linear within aten::linear counts once; another one on its own, deeper in the stack, counts too."""
+    """Nested aten::linear calls count once; one deep in another operator's stack counts too."""
     builder = TraceBuilder().operator("aten::linear", start_us=0, duration_us=20)
     add_call(builder, "aten::linear", 5, "abc")
     builder.operator("outer", start_us=100, duration_us=50).operator("middle", start_us=101, duration_us=40)
@@ -77,7 +77,7 @@ def test_the_outermost_operator_of_the_name_owns_the_kernels() -> None:
 
 
 def test_without_a_name_outermost_operators_count() -> None:
-    """The kernels belong to the operator that nothing but annotations contain."""
+    """Without a name, kernels belong to the outermost operator; annotations around it do not count."""
     builder = TraceBuilder().step(1, 0, 100).operator("outer", start_us=1, duration_us=50)
     add_call(builder, "aten::linear", 5, "abc")
 
@@ -85,7 +85,7 @@ def test_without_a_name_outermost_operators_count() -> None:
 
 
 def test_an_annotation_may_be_named() -> None:
-    """All kernels of a step."""
+    """`operator_name="ProfilerStep"` takes all kernels of a step as one sequence."""
     builder = TraceBuilder().step(1, 0, 100)
     add_call(builder, "aten::linear", 5, "abc")
 
@@ -93,7 +93,7 @@ def test_an_annotation_may_be_named() -> None:
 
 
 def test_another_thread_launches_for_itself() -> None:
-    """Thread 2 launches while thread 1 is in aten::linear."""
+    """A kernel that thread 2 launches does not belong to the aten::linear that thread 1 runs meanwhile."""
     builder = add_call(TraceBuilder(), "aten::linear", 0, "abc")
     builder.kernel("other", start_us=60, duration_us=2, launch_us=3, thread=2)
 
@@ -101,7 +101,7 @@ def test_another_thread_launches_for_itself() -> None:
 
 
 def test_all_kernels_of_a_graph_belong_to_its_launch() -> None:
-    """One call, three kernels, on the stream 0 of AMD."""
+    """One hipGraphLaunch runs three kernels, which form one sequence of the operator around it."""
     builder = TraceBuilder().operator("replay", start_us=0, duration_us=10)
     builder.kernel("a", start_us=20, duration_us=2, launch_us=1, launch_name="hipGraphLaunch", correlation=4, stream=0)
     for place, kernel in enumerate("bc"):
@@ -111,7 +111,7 @@ def test_all_kernels_of_a_graph_belong_to_its_launch() -> None:
 
 
 def test_short_sequences_are_left_out() -> None:
-    """Two kernels are fewer than three; the table keeps its columns."""
+    """A sequence of two kernels is shorter than the default minimum of three."""
     builder = add_call(TraceBuilder(), "aten::linear", 0, "ab")
 
     assert patterns(builder) == []
@@ -120,7 +120,7 @@ def test_short_sequences_are_left_out() -> None:
 
 @given(st.lists(st.text("abc", max_size=4), max_size=8))
 def test_counts_are_those_of_a_dictionary(calls) -> None:
-    """Any calls with any kernels: as many of each sequence as a plain count finds."""
+    """For any calls, the table counts each sequence as often as a plain dictionary does."""
     builder = TraceBuilder().kernel("alone", start_us=0, duration_us=1)
     expected: dict[str, int] = {}
     for place, kernels in enumerate(calls):
@@ -133,7 +133,7 @@ def test_counts_are_those_of_a_dictionary(calls) -> None:
 
 
 def test_ranks_are_summed_for_people() -> None:
-    """One call on each of two ranks: two rows, and one of both together."""
+    """One call on each of two ranks gives two rows, and one row of both for people."""
     builder = add_call(TraceBuilder(), "op", 0, "abc")
     add_call(builder.rank(1), "op", 0, "abc")
     result = kernel_sequences(builder.build())
@@ -143,22 +143,22 @@ def test_ranks_are_summed_for_people() -> None:
 
 
 def test_an_unknown_operator_is_an_error_that_lists_operators() -> None:
-    """The closest name comes first."""
+    """The error for `aten::linar` suggests `aten::linear`."""
     builder = add_call(TraceBuilder(), "aten::linear", 0, "abc")
     with pytest.raises(InvalidOptionError, match=r"^operator_name='aten::linar': .* there are: aten::linear$"):
         patterns(builder, operator_name="aten::linar")
 
 
 def test_options_that_mean_nothing_are_errors() -> None:
-    """An empty name, and no kernel at all."""
+    """An empty operator name and a minimum of 0 kernels raise errors."""
     with pytest.raises(InvalidOptionError, match=r"^operator_name=''"):
         patterns(TraceBuilder(), operator_name="")
     with pytest.raises(InvalidOptionError, match=r"^min_kernel_count=0"):
         patterns(TraceBuilder(), min_kernel_count=0)
 
 
-def test_without_device_work_there_is_nothing_to_say() -> None:
-    """An error that says what to record; among other ranks, a finding instead."""
+def test_without_device_work_the_error_names_the_rank() -> None:
+    """A job without device work raises an error; beside a rank that has some, a rank without gets a finding."""
     builder = TraceBuilder().operator("op", start_us=0, duration_us=5)
     with pytest.raises(MissingDataError, match=r"^kernel_sequences: rank 0"):
         kernel_sequences(builder.build())
@@ -167,7 +167,7 @@ def test_without_device_work_there_is_nothing_to_say() -> None:
 
 
 def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
-    """The table of a made-up job equals its golden copy."""
+    """The table of a synthetic job equals its golden copy."""
     write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
     result = kernel_sequences(open_trace(tmp_path, cache=False), min_kernel_count=1)
 

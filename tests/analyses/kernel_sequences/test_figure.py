@@ -1,4 +1,4 @@
-"""The figure of kernel sequences."""
+"""Tests of the kernel_sequences figure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jobs import launching_job
 
 
 def test_sequences_show_time_and_count() -> None:
-    """One sequence, on two ranks: 12 µs of kernels, launched twice; the hover spells markup out."""
+    """A sequence launched once on each of two ranks shows 12 µs and "2 calls"; the hover escapes markup."""
     (bar,) = plot_kernel_sequences(kernel_sequences(launching_job().build())).data
 
     assert (list(bar.x), list(bar.y), list(bar.text)) == ([12], ["1. aten::mm, 3 kernels"], ["2 calls"])
@@ -16,6 +16,6 @@ def test_sequences_show_time_and_count() -> None:
 
 
 def test_without_sequences_the_figure_says_so() -> None:
-    """No call launches so many."""
+    """When no call launches `min_kernel_count` kernels, the figure shows a message."""
     (note,) = plot_kernel_sequences(kernel_sequences(launching_job().build(), min_kernel_count=4)).layout.annotations
     assert "launches so many" in note.text

@@ -1,4 +1,4 @@
-"""The kernels by name, and by operator and launch shape."""
+"""Tests of kernels: sums by name, and by operator and launch shape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tb_goldens import EACH_CASE, case
 
 
 def launched(blocks: int) -> dict[str, object]:
-    """Return the args of a launch of so many blocks on ten SMs."""
+    """Return the args of a launch of `blocks` blocks on ten SMs."""
     return {
         "grid": [blocks, 1, 1],
         "block": [32, 2, 1],
@@ -27,7 +27,7 @@ def launched(blocks: int) -> dict[str, object]:
 
 
 def job() -> TraceBuilder:
-    """Two launches of a gemm by aten::mm, one by aten::linear, and a relu without a known launch."""
+    """Return two launches of a gemm by aten::mm, one by aten::linear, a relu without a known launch, and a copy."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=20)
     builder.operator("aten::linear", start_us=20, duration_us=20)
     for start, duration, launch, blocks in ((10, 10, 1, 2), (30, 30, 2, 4), (60, 5, 21, 4)):
@@ -38,7 +38,7 @@ def job() -> TraceBuilder:
 
 
 def test_kernels_by_name() -> None:
-    """45 µs in three calls; blocks (0.2·10 + 0.4·30 + 0.4·5) / 45; nothing is known of the shape of the other."""
+    """Three gemm calls take 45 µs with (0.2·10 + 0.4·30 + 0.4·5) / 45 blocks per SM; relu's shape is unknown."""
     result = kernels(job().build())
 
     assert result.per_kernel.to_dicts() == [
@@ -75,7 +75,7 @@ def test_kernels_by_name() -> None:
 
 
 def test_kernels_by_operator_and_launch() -> None:
-    """Another operator, or another grid, is another row; the unattributed kernel stays, so the sums are equal."""
+    """Each operator and each grid has its own row; a row without an operator keeps the sums equal."""
     per_launch_shape = kernels(job().build()).per_launch_shape
 
     columns = ("name", "operator", "grid", "block", "registers_per_thread", "shared_memory_bytes")
@@ -88,7 +88,7 @@ def test_kernels_by_operator_and_launch() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables are a contract: names, order and types."""
+    """The tables' column names, order and types are a contract."""
     result = kernels(job().build())
     measures = {
         "uses_tensor_cores": pl.Boolean,
@@ -110,7 +110,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_infinite_and_negative_values_are_unknown() -> None:
-    """Some versions write them for empty launches; with `compat` they count as written."""
+    """Infinite blocks per SM and negative occupancy, which some profilers write, are left out of the means."""
     args = {"blocks per SM": float("inf"), "est. achieved occupancy %": -1}
     builder = TraceBuilder().kernel("k", start_us=0, duration_us=10, args=args)
     builder.kernel("k", start_us=20, duration_us=30, args={"blocks per SM": 2, "est. achieved occupancy %": 50})
@@ -120,7 +120,7 @@ def test_infinite_and_negative_values_are_unknown() -> None:
 
 
 def test_means_are_of_the_known_calls_and_say_their_share() -> None:
-    """Of 40 µs on rank 0 a shape is known for 10, of 10 µs on rank 1 for all: (2·10 + 4·10) / 20 over both."""
+    """The shape is known for 10 of 40 µs on rank 0 and 10 of 10 on rank 1: (2·10 + 4·10) / 20 over both."""
     builder = TraceBuilder().kernel("k", start_us=0, duration_us=10, args={"blocks per SM": 2})
     builder.kernel("k", start_us=20, duration_us=30)
     builder.rank(1).kernel("k", start_us=0, duration_us=10, args={"blocks per SM": 4})
@@ -138,7 +138,7 @@ def test_means_are_of_the_known_calls_and_say_their_share() -> None:
 
 
 def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
-    """The largest sum first within each rank, equal sums by name."""
+    """Each rank lists the largest sum first and equal sums by name; rank 2, without kernels, gets a finding."""
     builder = TraceBuilder()
     for rank, name, duration in ((1, "b", 5), (1, "a", 5), (0, "b", 1), (0, "a", 2)):
         builder.rank(rank).kernel(name, start_us=0, duration_us=duration)
@@ -151,14 +151,14 @@ def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
 
 
 def test_copies_are_not_kernels() -> None:
-    """There is nothing to count."""
+    """A trace with only a copy raises MissingDataError."""
     with pytest.raises(MissingDataError, match=r"^kernels: rank 0 has no GPU kernels"):
         kernels(TraceBuilder().copy(start_us=0, duration_us=1).build())
 
 
 @pytest.mark.parametrize("name", EACH_CASE)
 def test_both_tables_add_up(name: str, goldens, real_traces) -> None:
-    """The same calls and times on every trace, attributed or not."""
+    """Both tables have the same calls and total time on every trace, with or without known operators."""
     try:
         result = kernels(case(name, goldens, real_traces).trace)
     except MissingDataError:
@@ -179,7 +179,7 @@ def test_both_tables_add_up(name: str, goldens, real_traces) -> None:
     ],
 )
 def test_kernels_of_old_traces_have_an_operator(name: str, goldens, real_traces) -> None:
-    """The plugin found none, since it reads ids that these versions write elsewhere; here 99 % have one."""
+    """At least 99 % of kernels have an operator; the plugin reports none, as old traces store ids elsewhere."""
     per_launch_shape = kernels(case(f"tb/{name}", goldens, real_traces).trace).per_launch_shape
 
     known = per_launch_shape.filter(pl.col("operator").is_not_null())["call_count"].sum()
@@ -187,7 +187,7 @@ def test_kernels_of_old_traces_have_an_operator(name: str, goldens, real_traces)
 
 
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """Partial results travel between processes."""
+    """Two worker processes give the same table as one process."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:
@@ -195,7 +195,7 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
 
 
 def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
-    """Both tables equal their golden copies."""
+    """Both tables of a synthetic job equal their golden copies."""
     write_job(tmp_path, ranks=2, steps=1, layers=2, seed=1)
     result = kernels(open_trace(tmp_path, cache=False))
     golden.check(result.per_kernel, "kernels/synthetic_job.per_kernel")

@@ -1,4 +1,4 @@
-"""The figure of kernels."""
+"""Tests of the kernels figure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from jobs import stepping_job
 
 
 def bars(figure) -> dict[str, list[float]]:
-    """Return the values of each part that the legend shows."""
+    """Return the values of each part that has an entry in the legend."""
     return {bar.name: list(bar.x) for bar in figure.data if bar.showlegend is not False}
 
 
-def test_kernels_lie_in_the_colour_of_their_cores() -> None:
-    """16 ms of one kernel on two ranks; its name is spelled out, no markup."""
+def test_kernels_have_the_colour_of_their_cores() -> None:
+    """One kernel takes 16 ms on ordinary cores over two ranks; its name is escaped."""
     builder = stepping_job(2)
     builder.kernel("nvjet_tst_64x8", start_us=0, duration_us=6_000)
     figure = plot_kernels(kernels(builder.build()))
@@ -30,18 +30,18 @@ def test_kernels_lie_in_the_colour_of_their_cores() -> None:
 
 
 def test_the_subtitle_counts_kernels_with_unknown_cores() -> None:
-    """A share of which a part is unknown is a bound."""
+    """With 60 % on tensor cores and 30 % unknown, the subtitle says "At least 60.0 %"."""
     builder = TraceBuilder().kernel("nvjet_tst_64x8", start_us=0, duration_us=60)
     builder.kernel("mystery", start_us=60, duration_us=30).kernel("relu", start_us=90, duration_us=10)
 
     figure = plot_kernels(kernels(builder.build()))
 
-    told = "At least 60.0 % of all kernel time is on tensor cores; of 30.0 % the kernel's name does not tell"
-    assert figure.layout.title.subtitle.text == told
+    subtitle = "At least 60.0 % of all kernel time is on tensor cores; of 30.0 % the kernel's name does not tell"
+    assert figure.layout.title.subtitle.text == subtitle
 
 
 def test_kernels_beyond_the_top_are_counted() -> None:
-    """The figure does not pretend to be complete."""
+    """The subtitle says how many kernels `top` leaves out; without kernels there is a message."""
     builder = TraceBuilder()
     for name in "abc":
         builder.kernel(name, start_us=0, duration_us=1)

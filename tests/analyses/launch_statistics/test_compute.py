@@ -1,4 +1,4 @@
-"""What launching costs."""
+"""Tests of launch_statistics: what launching kernels costs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holotrace.testing.synthetic import write_job
 
 
 def launched() -> TraceBuilder:
-    """Return a kernel of 3 µs launched within 5 µs, a copy whose call takes 60 µs, a kernel that starts 195 µs late."""
+    """Return a 3 µs kernel with a 5 µs call, a copy with a 60 µs call, and a kernel that starts 195 µs late."""
     return (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=10)
@@ -26,7 +26,7 @@ def launched() -> TraceBuilder:
 
 
 def test_every_launch_is_judged() -> None:
-    """One short kernel, one slow call, one late start; each call takes its own time once."""
+    """The job has one short kernel, one slow call and one late start, and 70 µs of calls."""
     assert launch_statistics(launched().build()).per_rank.to_dicts() == [
         {
             "rank": 0,
@@ -45,7 +45,7 @@ def test_every_launch_is_judged() -> None:
 
 
 def test_every_function_that_launches_has_a_row() -> None:
-    """Runtime and driver calls by name, the one that takes longest first."""
+    """Each runtime or driver function has a row, the one with the longest total first."""
     columns = ("call", "call_count", "total_call_ns", "short_kernel_count", "slow_call_count", "late_start_count")
     assert launch_statistics(launched().build()).per_call.select(columns).rows() == [
         ("cudaMemcpyAsync", 1, 60_000, 0, 1, 0),
@@ -55,7 +55,7 @@ def test_every_function_that_launches_has_a_row() -> None:
 
 
 def test_lengths_are_counted_in_classes() -> None:
-    """3 µs lies in 2..5 µs, 60 µs in 50..100, 195 µs in 100..200."""
+    """The class of 3 µs is 2 to 5 µs, of 60 µs 50 to 100 µs, and of 195 µs 100 to 200 µs."""
     assert launch_statistics(launched().build()).lengths.rows() == [
         (0, "short_kernel", 2_000, 5_000, 1),
         (0, "slow_call", 50_000, 100_000, 1),
@@ -64,7 +64,7 @@ def test_lengths_are_counted_in_classes() -> None:
 
 
 def test_launches_are_listed_when_asked_for() -> None:
-    """Kernel, operator, stream and rank beside the times; by default the list is empty but has its columns."""
+    """`include_launches` lists kernels, operators, streams and times; by default the list is empty."""
     listed = launch_statistics(launched().build(), include_launches=True).per_launch
 
     assert listed.row(0, named=True) == {
@@ -88,8 +88,8 @@ def test_launches_are_listed_when_asked_for() -> None:
     assert empty.schema == listed.schema
 
 
-def test_the_cutoffs_are_the_longest_that_is_fine() -> None:
-    """A call of exactly the cutoff is not slow, a delay of exactly the cutoff not late."""
+def test_a_value_equal_to_its_cutoff_is_fine() -> None:
+    """A call as long as the cutoff is not slow, and a delay as long as the cutoff is not late."""
     result = launch_statistics(launched().build(), runtime_cutoff_ns=60_000, delay_cutoff_ns=195_000)
 
     counts = result.per_rank.select("slow_call_count", "late_start_count").row(0)
@@ -97,7 +97,7 @@ def test_the_cutoffs_are_the_longest_that_is_fine() -> None:
 
 
 def test_a_graph_is_one_call_for_many_kernels() -> None:
-    """Two kernels of one cudaGraphLaunch of 70 µs: both have the delay from its end, the slow call counts once."""
+    """A cudaGraphLaunch of 70 µs runs two kernels: each has its own delay, and the slow call counts once."""
     trace = (
         TraceBuilder()
         .kernel(
@@ -131,7 +131,7 @@ def test_a_graph_is_one_call_for_many_kernels() -> None:
     ],
 )
 def test_the_name_of_the_call_does_not_matter(call, category) -> None:
-    """HIP, MTIA and XPU, on stream 0: what carries the correlation of the work has launched it."""
+    """Any HIP, MTIA or XPU call with the correlation of a kernel counts as its launch, also on stream 0."""
     trace = (
         TraceBuilder()
         .event(ph="X", cat=category, name=call, pid=1, tid=1, ts=0, dur=2, args={"correlation": 5})
@@ -143,7 +143,7 @@ def test_the_name_of_the_call_does_not_matter(call, category) -> None:
 
 
 def test_work_may_start_before_its_call_ends() -> None:
-    """The call takes 10 µs, the kernel starts after 4: a delay of -6 µs, which is not late."""
+    """A kernel that starts 6 µs before its call ends has a delay of -6 µs, which is not late."""
     trace = TraceBuilder().kernel("k", start_us=4, duration_us=20, launch_us=0, launch_duration_us=10).build()
 
     row = launch_statistics(trace).per_rank.row(0, named=True)
@@ -151,14 +151,14 @@ def test_work_may_start_before_its_call_ends() -> None:
 
 
 def test_waiting_is_not_launched() -> None:
-    """A Stream Sync row with the correlation of a launch is not work."""
+    """A Stream Sync row with the correlation of a launch does not count as device work."""
     trace = launched().sync(start_us=0, duration_us=5, correlation=100_001).build()
 
     assert launch_statistics(trace).per_rank["kernel_count"].item() == 3
 
 
 def test_unknown_launches_are_counted_and_noticed() -> None:
-    """A kernel alone: nothing to judge, and a finding."""
+    """A kernel without a recorded launch counts as unknown, and a finding says so."""
     result = launch_statistics(TraceBuilder().kernel("k", start_us=0, duration_us=5).build())
 
     row = result.per_rank.row(0, named=True)
@@ -168,28 +168,28 @@ def test_unknown_launches_are_counted_and_noticed() -> None:
 
 
 def test_ranks_without_device_work_are_left_out() -> None:
-    """Rank 1 has an operator only."""
+    """Rank 1 has an operator only: it has no row but a finding."""
     result = launch_statistics(launched().rank(1).operator("aten::mm", start_us=0, duration_us=5).build())
 
     assert result.per_rank["rank"].to_list() == [0]
     assert "rank 1 has no GPU kernels" in result.findings[0]
 
 
-def test_without_any_device_work_there_is_nothing_to_say() -> None:
-    """An error that says what to record."""
+def test_a_job_without_gpu_work_is_an_error() -> None:
+    """A trace with operators only raises MissingDataError."""
     with pytest.raises(MissingDataError, match=r"^launch_statistics: rank 0 has no GPU kernels"):
         launch_statistics(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build())
 
 
 @pytest.mark.parametrize("option", ["runtime_cutoff_ns", "delay_cutoff_ns"])
 def test_a_cutoff_is_not_negative(option) -> None:
-    """The error names the option."""
+    """A negative cutoff raises an error that names the option."""
     with pytest.raises(InvalidOptionError, match=f"^{option}=-1"):
         launch_statistics(launched().build(), **{option: -1})
 
 
 def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
-    """Every table of a made-up job equals its golden copy."""
+    """Every table of a synthetic job equals its golden copy."""
     write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
     result = launch_statistics(open_trace(tmp_path, cache=False), include_launches=True)
 

@@ -1,4 +1,4 @@
-"""The figure of launch statistics."""
+"""Tests of the launch_statistics figure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jobs import launching_job
 
 
 def test_launches_are_counted_in_classes_of_length() -> None:
-    """Six kernels of 2 µs are shorter than their calls, and start 285 to 297 µs after them; no call is slow."""
+    """Six kernels of 2 µs are shorter than their calls and start 285 to 297 µs late; no call is slow."""
     figure = plot_launch_statistics(launch_statistics(launching_job().build()))
 
     assert [(list(bar.x), list(bar.y)) for bar in figure.data] == [
@@ -21,7 +21,7 @@ def test_launches_are_counted_in_classes_of_length() -> None:
 
 
 def test_without_bad_launches_the_figure_says_so() -> None:
-    """A kernel as long as its call that starts soon."""
+    """A kernel longer than its call that starts soon gives a figure with a message."""
     trace = TraceBuilder().kernel("k", start_us=2, duration_us=5, launch_us=0).build()
 
     (note,) = plot_launch_statistics(launch_statistics(trace)).layout.annotations

@@ -1,4 +1,4 @@
-"""How fast data moves to, from and within the devices."""
+"""Tests of memory_bandwidth: how fast data moves to, from and within devices."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ BANDWIDTH = "memory bandwidth (GB/s)"
 
 
 def copied(builder: TraceBuilder, start: float, duration: float, gb_per_s: float | None, **options) -> TraceBuilder:
-    """Add a copy from the host with this bandwidth."""
+    """Add a copy from the host to the device with the given bandwidth."""
     return builder.copy("Memcpy HtoD", start_us=start, duration_us=duration, args={BANDWIDTH: gb_per_s}, **options)
 
 
 def two_copies() -> TraceBuilder:
-    """0.1 GB/s from 0 to 10 µs and 0.2 GB/s from 5 to 20 µs."""
+    """Return copies at 0.1 GB/s from 0 to 10 µs and at 0.2 GB/s from 5 to 20 µs."""
     return copied(copied(TraceBuilder(), 0, 10, 0.1), 5, 15, 0.2)
 
 
 def changes(builder: TraceBuilder) -> list[tuple[int, int, int]]:
-    """Return time in µs, copies that run and bytes/s after every change."""
+    """Return the time in µs, the number of running copies and the bytes/s after each change."""
     series = memory_bandwidth(builder.build()).series
     return series.select(pl.col("time_ns") // 1_000, "active_count", "bytes_per_s").rows()
 
 
 def test_the_bandwidths_of_copies_that_run_at_once_add_up() -> None:
-    """And leave nothing behind: as doubles 0.1 + 0.2 - 0.1 - 0.2 is 2.8e-17."""
+    """Bandwidths add up exactly and end at 0; as doubles, 0.1 + 0.2 - 0.1 - 0.2 is 2.8e-17."""
     assert changes(two_copies()) == [(0, 1, 10**8), (5, 2, 3 * 10**8), (10, 1, 2 * 10**8), (20, 0, 0)]
 
 
 def test_bandwidths_count_as_long_as_they_last() -> None:
-    """0.1 GB/s for 5 µs, 0.3 for 5, 0.2 for 10: mean 0.2; each change counts once in `change_weighted`."""
+    """0.1 GB/s for 5 µs, 0.3 for 5 and 0.2 for 10 µs have mean 0.2; `change_weighted` counts each change once."""
     builder = two_copies()
     result = memory_bandwidth(builder.build())
 
@@ -61,7 +61,7 @@ def test_bandwidths_count_as_long_as_they_last() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables are a contract: names, order and types."""
+    """The tables' column names, order and types are a contract."""
     result = memory_bandwidth(two_copies().build())
     names = [f"{name}_bytes_per_s" for name in ("mean", "std", "min", "p25", "median", "p75", "max")]
 
@@ -75,17 +75,17 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_copies_that_touch_do_not_overlap() -> None:
-    """The first ends at 10 when the second begins."""
+    """The first copy ends at 10 µs, when the second begins; between them the bandwidth is 0."""
     assert changes(copied(copied(TraceBuilder(), 0, 10, 1), 10, 10, 1))[1:3] == [(10, 0, 0), (10, 1, 10**9)]
 
 
 def test_a_copy_shorter_than_the_clock_shows_counts_as_one_microsecond() -> None:
-    """Old files have whole microseconds, and copies of 0 of them."""
+    """Old files round to whole microseconds, so a copy of 0 µs counts as 1 µs."""
     assert changes(copied(TraceBuilder(), 3, 0, 1)) == [(3, 1, 10**9), (4, 0, 0)]
 
 
 def test_without_a_bandwidth_it_is_size_over_duration() -> None:
-    """5,000 bytes in 2 µs are 2.5 GB/s; HTA counts 0."""
+    """A copy of 5,000 bytes in 2 µs without a recorded bandwidth has 2.5 GB/s; HTA counts 0."""
     builder = TraceBuilder().copy("Memcpy DtoH", start_us=0, duration_us=2, args={BANDWIDTH: None, "bytes": 5_000})
     assert changes(builder) == [(0, 1, 2_500_000_000), (2, 0, 0)]
     assert memory_bandwidth(builder.build()).time_weighted.select("name", "bytes").row(0) == ("Memcpy DtoH", 5_000)
@@ -93,18 +93,18 @@ def test_without_a_bandwidth_it_is_size_over_duration() -> None:
 
 @pytest.mark.parametrize("byte_count", [10**10, 10**15])
 def test_large_copies_have_their_bandwidth(byte_count) -> None:
-    """Bytes times 10⁹ do not fit 64 bits."""
+    """Copies of 10¹⁰ and 10¹⁵ bytes have an exact bandwidth, although bytes times 10⁹ exceeds 64 bits."""
     builder = TraceBuilder().copy(byte_count=byte_count, start_us=0, duration_us=1_000_000)
     assert memory_bandwidth(builder.build()).time_weighted["max_bytes_per_s"].to_list() == [byte_count]
 
 
-def test_an_impossible_bandwidth_is_unknown() -> None:
-    """The size and the duration say what it was."""
+def test_size_over_duration_replaces_an_impossible_bandwidth() -> None:
+    """Instead of 1e300 GB/s, the copy has its size divided by its duration."""
     assert changes(copied(TraceBuilder(), 0, 10, 1e300)) == [(0, 1, 409_600_000), (10, 0, 0)]
 
 
 def test_a_copy_without_size_and_bandwidth_counts_0() -> None:
-    """It still counts as a copy, and its bytes are unknown."""
+    """A copy without size and bandwidth counts as a copy with 0 bytes/s and unknown (null) bytes."""
     builder = TraceBuilder().copy("Memcpy DtoH", start_us=0, duration_us=2, args={BANDWIDTH: None, "bytes": None})
     row = memory_bandwidth(builder.build()).time_weighted.row(0, named=True)
     assert (row["copy_count"], row["bytes"], row["busy_ns"], row["max_bytes_per_s"]) == (1, None, 2_000, 0)
@@ -125,39 +125,39 @@ def test_a_copy_without_size_and_bandwidth_counts_0() -> None:
     ],
 )
 def test_the_kind_of_a_copy_is_in_its_name(name: str, kind: str) -> None:
-    """CUDA, ROCm and MTIA."""
+    """Names of CUDA, ROCm and MTIA copies map to the same kinds."""
     assert copy_kind(name) == kind
 
 
 def test_devices_stay_apart() -> None:
-    """Copies to two devices at once are two links."""
+    """Copies at 1 GB/s to two devices at once are two links of 1 GB/s each."""
     builder = copied(copied(TraceBuilder(), 0, 10, 1, device=0), 0, 10, 1, device=1)
     table = memory_bandwidth(builder.build()).time_weighted
     assert table.select("device", "max_bytes_per_s").rows() == [(0, 10**9), (1, 10**9)]
 
 
 def test_nothing_copied_is_an_empty_table() -> None:
-    """That is an answer, and no error."""
+    """A job without copies gives empty tables, not an error."""
     result = memory_bandwidth(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
     assert (len(result.series), len(result.time_weighted), len(result.change_weighted)) == (0, 0, 0)
 
 
 def test_a_rank_without_work_is_a_finding() -> None:
-    """The second rank has only operators."""
+    """Rank 1 has operators only and gets a finding."""
     builder = two_copies().rank(1).operator("aten::mm", start_us=0, duration_us=1)
     assert [finding[:6] for finding in memory_bandwidth(builder.build()).findings] == ["rank 1"]
 
 
 @pytest.mark.parametrize("builder", [TraceBuilder(), TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)])
 def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
-    """No events, or none on a device."""
+    """A trace without events, or with operators only, raises MissingDataError."""
     with pytest.raises(MissingDataError, match=r"^memory_bandwidth: rank 0 has no GPU kernels to measure"):
         memory_bandwidth(builder.build())
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9), st.floats(0.001, 5)), min_size=1, max_size=10))
 def test_bandwidth_is_always_the_sum_over_running_copies(copies: list[tuple[int, int, float]]) -> None:
-    """Summed anew at every nanosecond; exactly 0 where nothing runs."""
+    """After each change, the series equals the sum over the copies that run, and 0 when none runs."""
     builder = TraceBuilder()
     for start, duration, bandwidth in copies:
         copied(builder, start / 1_000, duration / 1_000, bandwidth)

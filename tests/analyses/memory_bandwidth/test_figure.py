@@ -1,4 +1,4 @@
-"""The figure of memory bandwidth."""
+"""Tests of the memory_bandwidth figure."""
 
 from __future__ import annotations
 

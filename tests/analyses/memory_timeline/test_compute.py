@@ -1,4 +1,4 @@
-"""How much memory was allocated, and by what at the peak."""
+"""Tests of memory_timeline: how much memory was allocated, and by which operators at the peak."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROCESS = 42
 
 
 class Job:
-    """A builder with memory events on the thread of its operators."""
+    """A trace builder that also writes memory events on the thread of its operators."""
 
     def __init__(self) -> None:
         self.builder = TraceBuilder()
@@ -28,7 +28,7 @@ class Job:
         return self
 
     def change(self, time_us: float, size: int, address: int | None, total: int | None = None, device: int = 0) -> Job:
-        """Add an allocation, or a free."""
+        """Add an allocation, or a free if `size` is negative."""
         args = {"Device Type": 1, "Device Id": device, "Bytes": size, "Addr": address}
         args |= {} if total is None else {"Total Allocated": total, "Total Reserved": 4_096}
         event = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": PROCESS, "tid": 1}
@@ -38,7 +38,7 @@ class Job:
 
 
 def peak_job() -> Job:
-    """100 B were there; linear allocates 60 B inside and 40 B freed at once; then 30 B outside of operators."""
+    """Return a job that starts with 100 B: linear allocates 60 B and frees 40 B; 55 B come outside operators."""
     return (
         Job()
         .operator("aten::linear", 0, 10)
@@ -53,7 +53,7 @@ def peak_job() -> Job:
 
 
 def test_the_peak_and_its_operators() -> None:
-    """215 B at 21 µs: 60 B of addmm, 55 B outside of operators, and 100 B from before; an address is used twice."""
+    """The peak at 21 µs is 60 B of addmm, 55 B outside operators and 100 B from before; one address is reused."""
     result = memory_timeline(peak_job().builder.build())
 
     assert result.per_device.rows() == [(0, "cuda", 0, 6, 4, 100, 215, 21_000, 155, 4_096, None)]
@@ -68,22 +68,22 @@ def test_the_peak_and_its_operators() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables are a contract, also where they are empty."""
-    full, empty = (memory_timeline(each.build()) for each in (peak_job().builder, TraceBuilder()))
+    """Empty tables have the same columns and types as full ones."""
+    full, empty = (memory_timeline(builder.build()) for builder in (peak_job().builder, TraceBuilder()))
     for name in ("per_device", "at_peak", "series"):
         assert getattr(full, name).schema == getattr(empty, name).schema
     assert full.at_peak.schema["fraction"] == pl.Float64
 
 
 def test_without_memory_events_a_finding_says_why() -> None:
-    """Empty tables, and which option to record with."""
+    """Without memory events, tables are empty and a finding suggests `profile_memory=True`."""
     result = memory_timeline(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).build())
     assert result.per_device.is_empty()
     assert "record with profile_memory=True" in result.findings[0]
 
 
 def test_events_without_totals_are_added_up() -> None:
-    """A free of 10 B comes first, so at least 10 B were there; nothing is known of addresses."""
+    """A free of 10 B comes first, so at least 10 B were allocated before; addresses are unknown."""
     result = memory_timeline(Job().change(0, -10, None).change(1, 30, None).builder.build())
     assert result.series["allocated_bytes"].to_list() == [0, 30]
     assert result.per_device.select("first_bytes", "peak_bytes", "peak_reserved_bytes").row(0) == (10, 30, None)
@@ -95,14 +95,14 @@ def test_events_without_totals_are_added_up() -> None:
 
 
 def test_events_count_in_the_order_of_their_times() -> None:
-    """Files hold them thread by thread."""
+    """A file may list a free before its allocation; events count in time order."""
     result = memory_timeline(Job().change(5, -8, 1, 0).change(1, 8, 1, 8).builder.build())
     assert result.series["allocated_bytes"].to_list() == [8, 0]
     assert result.at_peak["bytes"].to_list() == [8]
 
 
 def test_devices_have_their_own_memory() -> None:
-    """The same address on two devices is two blocks."""
+    """The same address on two devices is two blocks of memory."""
     result = memory_timeline(Job().change(0, 5, 1, 5).change(1, 7, 1, 7, device=1).builder.build())
     assert result.per_device.select("device", "peak_bytes").rows() == [(0, 5), (1, 7)]
     assert result.at_peak.select("device", "bytes").rows() == [(0, 5), (1, 7)]
@@ -110,7 +110,7 @@ def test_devices_have_their_own_memory() -> None:
 
 @pytest.mark.parametrize("number", [1, 6, 12])
 def test_the_capacity_is_that_of_the_device_with_the_number(number: int) -> None:
-    """Of CUDA, HIP and XPU alike, and never of the host, whose number is -1."""
+    """CUDA, HIP and XPU devices have the capacity of their device id; the host (id -1) has none."""
     properties = [{"id": 0, "totalGlobalMem": 1_000}, {"id": 1, "totalGlobalMem": 2_000}]
     builder = TraceBuilder().header(deviceProperties=properties)
     for device in ((0, -1), (number, 1)):
@@ -123,7 +123,7 @@ def test_the_capacity_is_that_of_the_device_with_the_number(number: int) -> None
 
 
 def test_the_gpu_of_a_real_amd_trace(real_traces) -> None:
-    """Its memory events are of type 6; MI300X has 192 GB."""
+    """An MI300X, whose memory events have device type 6, has 191 GiB of memory."""
     per_device = memory_timeline(open_trace(real_traces / "models/mi300_bert.json.gz", cache=False)).per_device
     assert per_device.select("device_type", "device", "capacity_bytes").rows() == [
         ("cpu", -1, None),
@@ -132,7 +132,7 @@ def test_the_gpu_of_a_real_amd_trace(real_traces) -> None:
 
 
 def test_memory_from_before_the_recording_matches_the_file(real_traces) -> None:
-    """The total at the peak minus the known live blocks equals the total before the first event."""
+    """The peak minus the known live blocks equals the total before the first event."""
     result = memory_timeline(open_trace(real_traces / "single_v100", cache=False))
     before = result.at_peak.filter(pl.col("operator") == "(before the recording)")
     assert before["bytes"].to_list() == [4_096_614_400]
@@ -140,7 +140,7 @@ def test_memory_from_before_the_recording_matches_the_file(real_traces) -> None:
 
 
 def test_the_tables_equal_their_golden_copies(golden) -> None:
-    """The example job of four ranks on the CPU."""
+    """Both tables of the example job of four CPU ranks equal their golden copies."""
     result = memory_timeline(open_trace(DDP, cache=False))
     golden.check(result.per_device, "memory_timeline/ddp_gloo_4rank.per_device")
     golden.check(result.at_peak, "memory_timeline/ddp_gloo_4rank.at_peak")

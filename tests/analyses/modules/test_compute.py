@@ -1,4 +1,4 @@
-"""Which modules of the model take the time, forward and backward."""
+"""Tests of modules: which modules of the model take the time, forward and backward."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def module(builder: TraceBuilder, name: str, start: int, duration: int, **ids: i
     return builder.event(name=f"nn.Module: {name}", args=args, **place)
 
 
-def arrow(builder: TraceBuilder, number: int, leave_us: int, arrive_us: int) -> TraceBuilder:
-    """Add the arrow from a forward operator of thread 1 to a backward one of thread 2."""
+def arrow(builder: TraceBuilder, number: int, start_us: int, end_us: int) -> TraceBuilder:
+    """Add a flow arrow from a forward operator of thread 1 to a backward operator of thread 2."""
     common = {"id": number, "pid": 1000, "cat": "fwdbwd", "name": "fwdbwd"}
-    builder.event(ph="s", tid=1, ts=leave_us, **common)
-    return builder.event(ph="f", tid=2, ts=arrive_us, bp="e", **common)
+    builder.event(ph="s", tid=1, ts=start_us, **common)
+    return builder.event(ph="f", tid=2, ts=end_us, bp="e", **common)
 
 
 def model() -> TraceBuilder:
@@ -43,7 +43,7 @@ def model() -> TraceBuilder:
 
 
 def test_modules_have_forward_and_backward_times() -> None:
-    """The first backward part is that of Linear_1, with the accumulation behind it; Net_0 has both."""
+    """The first backward part, with its gradient accumulation, belongs to Linear_1; Net_0 includes both parts."""
     table = modules(model().build()).per_module
 
     net = {
@@ -92,7 +92,7 @@ def test_modules_have_forward_and_backward_times() -> None:
 
 
 def test_a_module_called_twice_in_its_parent_is_one_row() -> None:
-    """Block_0 twice in Net_0 and once in Other_0: two paths, each with its own calls."""
+    """Block_0 runs twice in Net_0 and once in Other_0: two paths, each with its own calls."""
     builder = module(module(module(TraceBuilder(), "Net_0", 0, 100), "Block_0", 10, 20), "Block_0", 40, 30)
     module(module(builder, "Other_0", 200, 50), "Block_0", 210, 5)
 
@@ -106,7 +106,7 @@ def test_a_module_called_twice_in_its_parent_is_one_row() -> None:
 
 
 def test_a_module_that_appears_in_a_later_call_follows_its_parent() -> None:
-    """The second call of Net_0 has Extra_0 as well."""
+    """Extra_0, which only the second call of Net_0 contains, is listed below Net_0."""
     builder = module(module(TraceBuilder(), "Net_0", 0, 10), "Linear_0", 1, 5)
     module(builder, "Loss_0", 20, 5)
     module(module(builder, "Net_0", 30, 10), "Extra_0", 31, 5)
@@ -115,8 +115,8 @@ def test_a_module_that_appears_in_a_later_call_follows_its_parent() -> None:
     assert paths == ["Net_0", "Net_0 > Linear_0", "Net_0 > Extra_0", "Loss_0"]
 
 
-def test_work_under_an_annotation_is_the_module_s_own() -> None:
-    """The launch lies in an annotation in Net_0, in no operator."""
+def test_work_launched_in_an_annotation_belongs_to_the_module() -> None:
+    """A kernel launched in an annotation of Net_0, in no operator, is Net_0's own device time."""
     builder = module(TraceBuilder(), "Net_0", 0, 100).annotation("part", start_us=10, duration_us=50)
     builder.kernel("custom", start_us=200, duration_us=7, launch_us=20)
 
@@ -125,7 +125,7 @@ def test_work_under_an_annotation_is_the_module_s_own() -> None:
 
 
 def test_only_operators_outside_of_others_count() -> None:
-    """aten::linear within an annotation counts, aten::mm within aten::linear does not."""
+    """aten::linear within an annotation counts; aten::mm within aten::linear does not."""
     builder = module(TraceBuilder(), "Net_0", 0, 100).annotation("part", start_us=10, duration_us=50)
     builder.operator("aten::linear", start_us=11, duration_us=20).operator("aten::mm", start_us=12, duration_us=5)
 
@@ -134,7 +134,7 @@ def test_only_operators_outside_of_others_count() -> None:
 
 @pytest.mark.parametrize("kind", ["cpu_op", "user_annotation"])
 def test_ranges_of_lightning_are_modules_and_hooks(kind) -> None:
-    """Operators before PyTorch 1.12, annotations since: net.fc in net, and the hook apart from them."""
+    """Lightning's ranges (operators before PyTorch 1.12, annotations since) give modules and hooks."""
     builder = TraceBuilder().header(Framework="pytorch-lightning")
     for name, start, duration in (
         ("[pl][profile]run_training_batch", 0, 90),
@@ -155,7 +155,7 @@ def test_ranges_of_lightning_are_modules_and_hooks(kind) -> None:
 
 
 def test_a_finding_names_what_was_not_recorded() -> None:
-    """No modules: empty tables. Modules without devices and links: what that leaves out."""
+    """Findings say whether modules, device work or links from backward to forward operators are missing."""
     nothing = modules(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build())
     assert nothing.per_module.is_empty()
     assert nothing.lightning_hooks.is_empty()
@@ -168,14 +168,14 @@ def test_a_finding_names_what_was_not_recorded() -> None:
 
 
 def test_without_links_the_backward_columns_are_unknown() -> None:
-    """Null, not 0."""
+    """Without forward-backward links, backward times are null, not 0."""
     table = modules(module(TraceBuilder(), "Net_0", 0, 100).build()).per_module
 
     assert table.select("backward_host_total_ns", "backward_device_self_ns").row(0) == (None, None)
 
 
 def test_ranks_are_summed_for_people() -> None:
-    """The same module on two ranks is one row."""
+    """A module called on two ranks is one row with two calls."""
     result = modules(module(module(TraceBuilder(), "Net_0", 0, 100).rank(1), "Net_0", 0, 50).build())
 
     assert result.per_module["rank"].to_list() == [0, 1]
@@ -185,7 +185,7 @@ def test_ranks_are_summed_for_people() -> None:
 
 
 def test_compat_lists_a_module_for_each_call_with_the_totals_of_all() -> None:
-    """The plugin's rows for Block_0 twice in Net_0."""
+    """With `compat`, Block_0, called twice, has two rows that each have the totals of both calls."""
     builder = module(TraceBuilder(), "Net_0", 0, 100, python_id=1)
     module(module(builder, "Block_0", 10, 20, python_id=2, parent=1), "Block_0", 40, 30, python_id=3, parent=1)
 
@@ -198,7 +198,7 @@ def test_compat_lists_a_module_for_each_call_with_the_totals_of_all() -> None:
 
 
 def test_a_recorded_model_has_its_modules_and_backward_pass(real_traces) -> None:
-    """GPT of three blocks under DDP: 29 paths on each of 4 ranks; the model includes the blocks' backward pass."""
+    """A GPT of three blocks under DDP has 29 paths on each of 4 ranks, and its backward time includes the blocks'."""
     table = modules(open_trace(real_traces / "ddp_gloo_4rank")).per_module
 
     assert table["rank"].value_counts(sort=True)["count"].to_list() == [29] * 4

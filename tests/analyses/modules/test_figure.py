@@ -1,4 +1,4 @@
-"""The figure of modules."""
+"""Tests of the modules figure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobs import module_job
 
 
 def test_modules_are_boxes_in_boxes() -> None:
-    """Net_0 around Linear_0, both as wide as the 10 ms of kernels; the names are text, never markup."""
+    """Net_0 contains Linear_0, both as wide as their 10 ms of kernels; names are escaped."""
     (boxes,) = plot_modules(modules(module_job().build())).data
 
     assert list(boxes.values) == [10_000_000, 10_000_000]
@@ -21,14 +21,14 @@ def test_modules_are_boxes_in_boxes() -> None:
 
 
 def test_a_page_can_change_the_theme_of_the_modules() -> None:
-    """Light and dark differ in the template alone."""
+    """The light and the dark figure have the same data, so a page can switch the template alone."""
     result = modules(module_job().build())
     light, dark = (json.loads(plot_modules(result, theme=theme).to_json()) for theme in ("light", "dark"))
     assert light["data"] == dark["data"]
 
 
-def test_several_models_stand_in_one_box() -> None:
-    """Two outermost modules of 5 and 3 µs on the host."""
+def test_several_models_share_one_box() -> None:
+    """Outermost modules of 5 and 3 µs are inside a box named "all modules"."""
     builder = TraceBuilder()
     for name, start, duration in (("Net_0", 0, 5), ("Loss_0", 10, 3)):
         place = {"pid": 1000, "tid": 1, "ts": start, "dur": duration}

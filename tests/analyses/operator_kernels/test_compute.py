@@ -1,4 +1,4 @@
-"""Which kernels each operator launches, how soon, and for which forward operator and module."""
+"""Tests of operator_kernels: each operator's kernels, launch delays, forward operator and module."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def training() -> TraceBuilder:
 
 
 def test_kernels_belong_to_the_innermost_operator() -> None:
-    """Each operator with its kernels, the mean delays to the launch and from there to the kernel."""
+    """Each innermost operator has its kernels and the mean delays from operator to launch and launch to kernel."""
     assert operator_kernels(training().build()).per_sequence.to_dicts() == [
         {
             "rank": 0,
@@ -49,7 +49,7 @@ def test_kernels_belong_to_the_innermost_operator() -> None:
 
 
 def test_backward_kernels_belong_to_the_forward_operator_too() -> None:
-    """Both operators inside MmBackward0 work for aten::mm of Linear_0: 4 µs forward, 5 µs backward."""
+    """The kernels of MmBackward0 also count for aten::mm of Linear_0: 4 µs forward, 5 µs backward."""
     assert operator_kernels(training().build()).per_forward.to_dicts() == [
         {
             "rank": 0,
@@ -65,7 +65,7 @@ def test_backward_kernels_belong_to_the_forward_operator_too() -> None:
 
 
 def test_kernels_are_in_the_order_of_their_launches() -> None:
-    """One call of an operator with two kernels is one sequence, with the delays of the first; two calls are a mean."""
+    """Two calls launch kernels a, b; the delays of a, the first kernel, are averaged over the calls."""
     builder = TraceBuilder()
     for begin, to_launch in ((0, 1), (100, 3)):
         builder.operator("aten::sum", start_us=begin, duration_us=20)
@@ -77,7 +77,7 @@ def test_kernels_are_in_the_order_of_their_launches() -> None:
 
 
 def test_copies_count_when_asked_for() -> None:
-    """aten::copy_ launches a copy, which is not a kernel."""
+    """`include_memory` adds the copy that aten::copy_ launches to the sequence of kernels."""
     builder = (
         TraceBuilder()
         .operator("aten::copy_", start_us=0, duration_us=10)
@@ -93,7 +93,7 @@ def test_copies_count_when_asked_for() -> None:
 
 
 def test_all_kernels_of_a_graph_count() -> None:
-    """One launch, two kernels, an operator that is not of aten."""
+    """One graph launch in an operator that is not from aten gives a sequence of two kernels."""
     builder = (
         TraceBuilder()
         .operator("CompiledFunction", start_us=0, duration_us=10)
@@ -106,7 +106,7 @@ def test_all_kernels_of_a_graph_count() -> None:
 
 
 def test_kernels_without_an_operator_are_noticed() -> None:
-    """One is launched outside operators, one has no known launch: an empty table, and a finding."""
+    """A kernel launched outside operators and one without a launch give a finding and empty tables."""
     builder = (
         TraceBuilder().kernel("a", start_us=20, duration_us=5, launch_us=1).kernel("b", start_us=40, duration_us=5)
     )
@@ -118,7 +118,7 @@ def test_kernels_without_an_operator_are_noticed() -> None:
 
 
 def test_ranks_are_summed_for_people() -> None:
-    """The same operator on two ranks is one row."""
+    """An operator with a kernel of 5 µs on each of two ranks is one row of 10 µs."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).operator("op", start_us=0, duration_us=10).kernel(
@@ -131,14 +131,14 @@ def test_ranks_are_summed_for_people() -> None:
     assert operators_over_ranks(result)["kernel_ns"].to_list() == [10_000]
 
 
-def test_without_device_work_there_is_nothing_to_say() -> None:
-    """An error that says what to record."""
+def test_a_job_without_gpu_work_is_an_error() -> None:
+    """A trace with operators only raises MissingDataError."""
     with pytest.raises(MissingDataError, match=r"^operator_kernels: rank 0"):
         operator_kernels(TraceBuilder().operator("op", start_us=0, duration_us=5).build())
 
 
 def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
-    """Both tables of a made-up job equal their golden copies."""
+    """Both tables of a synthetic job equal their golden copies."""
     write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
     result = operator_kernels(open_trace(tmp_path, cache=False))
 

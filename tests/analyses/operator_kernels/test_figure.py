@@ -1,4 +1,4 @@
-"""The figure of operator kernels."""
+"""Tests of the operator_kernels figure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jobs import launching_job
 
 
 def test_operators_show_forward_and_backward_time() -> None:
-    """12 µs of kernels forward, none backward."""
+    """The bars show 12 µs of forward kernels and 0 µs of backward kernels."""
     figure = plot_operator_kernels(operator_kernels(launching_job().build()))
 
     assert {bar.name: list(bar.x) for bar in figure.data} == {"forward": [12], "backward": [0]}
@@ -17,7 +17,7 @@ def test_operators_show_forward_and_backward_time() -> None:
 
 
 def test_without_operators_the_figure_says_so() -> None:
-    """A kernel without a known launch."""
+    """A kernel without a known launch gives a figure with a message."""
     trace = TraceBuilder().kernel("k", start_us=0, duration_us=5).build()
 
     (note,) = plot_operator_kernels(operator_kernels(trace)).layout.annotations

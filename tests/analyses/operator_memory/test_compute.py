@@ -1,4 +1,4 @@
-"""Which operators allocate memory, and how much of it stays."""
+"""Tests of operator_memory: which operators allocate memory, and how much remains allocated."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MOST_POINTS = 10_240
 
 
 class Job:
-    """A builder with operators and memory events on one thread."""
+    """A trace builder that writes operators and memory events on one thread."""
 
     def __init__(self) -> None:
         self.builder = TraceBuilder()
@@ -55,7 +55,7 @@ class Job:
         return self
 
     def change(self, time_us: float, size: int, address: int | None = None, device: tuple[int, int] = (1, 0)) -> Job:
-        """Add an allocation, or a free."""
+        """Add an allocation, or a free if `size` is negative."""
         args: dict[str, int] = {"Device Type": device[0], "Device Id": device[1], "Bytes": size}
         args |= {} if address is None else {"Addr": address}
         event = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": PROCESS, "tid": 1}
@@ -64,7 +64,10 @@ class Job:
 
 
 def nested_job() -> Job:
-    """Linear calls addmm: 60 B stay, 40 B are freed by relu; relu allocates 8 B on the host, linear frees 100 B."""
+    """Return a job in which addmm, inside linear, allocates 100 B: 60 B stay and relu frees 40 B.
+
+    Linear itself frees 100 B from before the recording, and relu allocates 8 B on the host.
+    """
     return (
         Job()
         .range("aten::linear", 0, 10)
@@ -79,7 +82,7 @@ def nested_job() -> Job:
 
 
 def test_sums_of_each_operator_and_device() -> None:
-    """What addmm allocates is in the totals of linear; what linear frees is its own; relu frees 40 B of addmm."""
+    """Linear's totals include what addmm allocates, its own sums only what it frees; relu frees 40 B."""
     result = operator_memory(nested_job().builder.build())
 
     assert result.per_operator.drop("rank").rows() == [
@@ -92,7 +95,7 @@ def test_sums_of_each_operator_and_device() -> None:
 
 
 def test_blocks_live_from_allocation_to_release() -> None:
-    """The 60 B stay, 100 B were there before; the same address on the host is another block."""
+    """Four blocks: one stays, one is freed, one is from before the recording, and one is on the host."""
     result = operator_memory(nested_job().builder.build())
 
     assert result.blocks.drop("rank").rows() == [
@@ -104,15 +107,15 @@ def test_blocks_live_from_allocation_to_release() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables are a contract, also where they are empty."""
-    full, empty = (operator_memory(each.build()) for each in (nested_job().builder, TraceBuilder()))
+    """Empty tables have the same columns and types as full ones."""
+    full, empty = (operator_memory(builder.build()) for builder in (nested_job().builder, TraceBuilder()))
     for name in ("per_operator", "blocks"):
         assert getattr(full, name).schema == getattr(empty, name).schema
     assert empty.findings == ("rank 0: no memory events were recorded; record with profile_memory=True",)
 
 
 def test_an_event_belongs_to_an_operator_that_has_begun_and_not_ended() -> None:
-    """One operator ends when the next one begins: the event at that moment belongs to the second, the last to none."""
+    """An event at the time where a ends and b begins belongs to b; one at the end of b belongs to none."""
     job = Job().range("a", 10, 10).range("b", 20, 10).change(10, 1, 1).change(20, 2, 2).change(30, 4, 3)
 
     result = operator_memory(job.builder.build())
@@ -122,8 +125,8 @@ def test_an_event_belongs_to_an_operator_that_has_begun_and_not_ended() -> None:
     assert result.findings == ("rank 0: 1 of 3 allocations (4 B) happened outside operators",)
 
 
-def test_annotations_inside_an_operator_leave_its_memory_to_it() -> None:
-    """Neither an annotation nor a step is an operator; one in an operator is part of it."""
+def test_memory_allocated_in_an_annotation_belongs_to_the_operator_around_it() -> None:
+    """Annotations and steps do not count as operators, so 16 B allocated in one belong to `outer`."""
     job = (
         Job()
         .range("ProfilerStep#1", 0, 100, "user_annotation")
@@ -138,7 +141,7 @@ def test_annotations_inside_an_operator_leave_its_memory_to_it() -> None:
 
 
 def test_a_name_that_calls_itself_counts_an_event_once() -> None:
-    """Both calls are counted, the 8 B once; the plugin said 16."""
+    """`to` calls itself and allocates 8 B: 2 calls and 8 B, where the plugin counts 16 B."""
     job = Job().range("to", 0, 10).range("copy", 1, 8).range("to", 2, 4).change(3, 8, 1)
     columns = ("operator", "call_count", "total_allocated_bytes", "self_allocated_bytes")
 
@@ -150,7 +153,7 @@ def test_a_name_that_calls_itself_counts_an_event_once() -> None:
 
 
 def test_devices_of_any_type_have_their_own_blocks() -> None:
-    """Address 1 on an XPU and on two GPUs are three blocks; the plugin lost the view."""
+    """Address 1 on an XPU and on two GPUs makes three blocks, for which the plugin shows no view."""
     job = Job().range("a", 0, 9)
     for place, device in enumerate(((12, 0), (1, 0), (1, 1))):
         job.change(1 + place, 10 + place, 1, device)
@@ -168,7 +171,7 @@ def test_devices_of_any_type_have_their_own_blocks() -> None:
 
 @pytest.mark.parametrize("number", [6, 12])
 def test_the_plugin_counts_calls_whatever_device_they_allocate_on(number: int) -> None:
-    """Its walk goes below every node with a memory event, and shows the sums of CPU and CUDA alone."""
+    """With `compat`, sums cover CPU and CUDA only, but calls count for allocations on any device type."""
     job = Job()
     for place in range(25):
         job.range("outer", 10 * place, 8).range("aten::_softmax", 10 * place + 1, 5).change(
@@ -185,7 +188,7 @@ def test_the_plugin_counts_calls_whatever_device_they_allocate_on(number: int) -
 
 
 def test_a_window_counts_its_own_events_and_keeps_true_times() -> None:
-    """From 4 to 8 µs: 40 B allocated, released later; 100 B freed; calls that overlap; both ends belong to it."""
+    """A window from 4 to 8 µs includes events at both ends; a block freed after it keeps its release time."""
     result = operator_memory(nested_job().builder.build(), start_ns=4_000, end_ns=8_000)
 
     assert result.per_operator.select(
@@ -201,13 +204,13 @@ def test_a_window_counts_its_own_events_and_keeps_true_times() -> None:
 
 
 def test_a_window_without_events_has_neither_rows_nor_findings() -> None:
-    """Empty, and no word of addresses."""
+    """A window after the last event gives empty tables without findings."""
     result = operator_memory(nested_job().builder.build(), start_ns=1_000_000)
     assert (len(result.per_operator), len(result.blocks), result.findings) == (0, 0, ())
 
 
 def test_without_addresses_there_are_sums_but_no_blocks() -> None:
-    """Files of before 2022."""
+    """Files from before 2022 have no addresses: sums are known, lifetimes are not."""
     result = operator_memory(Job().range("a", 0, 9).change(1, 8).change(2, -8).builder.build())
     assert result.per_operator.select("self_allocated_bytes", "self_unreleased_bytes").rows() == [(8, None)]
     assert result.blocks.is_empty()
@@ -215,7 +218,7 @@ def test_without_addresses_there_are_sums_but_no_blocks() -> None:
 
 
 def test_an_address_allocated_twice_and_freed_twice() -> None:
-    """100 B then 700 B at one address: the free belongs to the latter; nothing is lost."""
+    """An address gets 100 B, then 700 B: the free of 700 B ends the second block, that of 100 B an older one."""
     job = Job().change(1, 100, 2).change(2, 700, 2).change(3, -700, 2).change(4, -100, 2)
     blocks = operator_memory(job.builder.build()).blocks.select("block_bytes", "allocated_ns", "released_ns")
     assert blocks.rows() == [(100, 1_000, None), (700, 2_000, 3_000), (100, None, 4_000)]
@@ -232,7 +235,7 @@ ranges = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40), st.integ
 def test_nothing_is_counted_twice_or_lost(
     events: list[tuple[int, int, int, tuple[int, int]]], calls: list[Any]
 ) -> None:
-    """Every allocation is one block, and what all operators allocate themselves is what a slow search finds inside."""
+    """Each allocation is one block, and operators' own sums equal those of a slow search over all events."""
     job = Job()
     for name, start, length in calls:
         job.range(name, start, length)
@@ -251,7 +254,7 @@ def test_nothing_is_counted_twice_or_lost(
 
 
 def test_ranks_and_devices_of_a_type_add_up() -> None:
-    """Calls of a rank count once, however many devices it allocates on."""
+    """A call that allocates on two devices of a rank counts once; its bytes add up to 12."""
     job = Job().range("a", 0, 9).change(1, 8, 1).change(2, 4, 1, (1, 1))
     summed = summed_operator_memory(operator_memory(job.builder.build()).per_operator)
     assert summed.select("device_type", "operator", "call_count", "self_allocated_bytes").rows() == [
@@ -260,19 +263,19 @@ def test_ranks_and_devices_of_a_type_add_up() -> None:
 
 
 def test_the_tables_equal_their_golden_copies(golden) -> None:
-    """The example job of four ranks on the CPU."""
+    """Both tables of the example job of four CPU ranks equal their golden copies."""
     result = operator_memory(open_trace(DDP, cache=False))
     golden.check(result.per_operator, "operator_memory/ddp_gloo_4rank.per_operator")
     golden.check(result.blocks.filter(rank=0).head(200), "operator_memory/ddp_gloo_4rank.blocks")
 
 
 @pytest.mark.parametrize(("name", "window"), WINDOWS)
-def test_the_plugins_statistics(name: str, window: str, goldens: Path, real_traces: Path) -> None:
-    """Every row of each device, in KB as the plugin rounded them."""
+def test_sums_equal_those_of_the_plugin(name: str, window: str, goldens: Path, real_traces: Path) -> None:
+    """With `compat`, every row of each device equals the plugin's, in KB rounded as the plugin does."""
     opened = case(name, goldens, real_traces)
-    theirs, moments = _theirs(opened, "memory", window)
+    theirs, window_ns = _theirs(opened, "memory", window)
 
-    table = operator_memory(opened.trace, compat=COMPAT, **moments).per_operator
+    table = operator_memory(opened.trace, compat=COMPAT, **window_ns).per_operator
 
     mine: dict[str, list[tuple[Any, ...]]] = {}
     for row in table.iter_rows(named=True):
@@ -284,31 +287,31 @@ def test_the_plugins_statistics(name: str, window: str, goldens: Path, real_trac
 
 
 @pytest.mark.parametrize(("name", "window"), WINDOWS)
-def test_the_plugins_events(name: str, window: str, goldens: Path, real_traces: Path) -> None:
-    """Every block: released ones, those never released, and releases alone; halves round either way."""
+def test_blocks_equal_those_of_the_plugin(name: str, window: str, goldens: Path, real_traces: Path) -> None:
+    """With `compat`, released, unreleased and only freed blocks equal the plugin's; halves may round either way."""
     opened = case(name, goldens, real_traces)
     if opened.view("memory_events") is None:
-        assert "memory_unknown_device" in str(opened.answers)  # an XPU among the devices: the plugin failed
+        assert "memory_unknown_device" in str(opened.answers)  # the plugin fails on traces with an XPU
         return
-    theirs, moments = _theirs(opened, "memory_events", window)
+    theirs, window_ns = _theirs(opened, "memory_events", window)
     first_ns = _at_ns(opened, opened.view("internals")["profiler_start_ts"])
 
-    blocks = operator_memory(opened.trace, compat=COMPAT, **moments).blocks
+    blocks = operator_memory(opened.trace, compat=COMPAT, **window_ns).blocks
 
     mine = [_their_row(row, first_ns) for row in blocks.iter_rows(named=True)]
     shown = [(device, *row) for device, rows in theirs.items() for row in rows]
     assert sorted(row[:3] for row in mine) == sorted(row[:3] for row in shown)
-    for place in (3, 4, 5):  # each time among the blocks of a device, operator and size: ties have no order
+    for place in (3, 4, 5):  # compare times among blocks of equal device, operator and size, whose order is arbitrary
         times, expected = (
             sorted((*row[:3], row[place]) for row in rows if row[place] is not None) for rows in (mine, shown)
         )
-        assert [each[:3] for each in times] == [each[:3] for each in expected]
-        assert [each[3] for each in times] == pytest.approx([each[3] for each in expected], abs=0.00501)
+        assert [row[:3] for row in times] == [row[:3] for row in expected]
+        assert [row[3] for row in times] == pytest.approx([row[3] for row in expected], abs=0.00501)
 
 
 @pytest.mark.parametrize("name", WITH_MEMORY)
-def test_the_plugins_curve(name: str, goldens: Path, real_traces: Path) -> None:
-    """Allocated and reserved after each event, as `memory_timeline` has them; of long curves the plugin chose points."""
+def test_series_contain_the_curve_of_the_plugin(name: str, goldens: Path, real_traces: Path) -> None:
+    """`memory_timeline` has each point of the plugin's curve, which keeps at most 10,240 of them."""
     opened = case(name, goldens, real_traces)
     curve = opened.view("memory_curve_raw")
     if curve is None:
@@ -325,7 +328,7 @@ def test_the_plugins_curve(name: str, goldens: Path, real_traces: Path) -> None:
 
 
 def _theirs(opened: Case, view: str, window: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return the rows of a view by device, and the window in our times."""
+    """Return the plugin's rows by device, and the window as options of `operator_memory`."""
     answer = opened.view(view + window)
     if not window:
         return answer["rows"], {}
@@ -349,10 +352,10 @@ def _is_of(device: str) -> pl.Expr:
 
 
 def _their_row(row: dict[str, Any], first_ns: int) -> tuple[Any, ...]:
-    """Return device, name, KB, and the times in ms as the plugin counts them."""
-    moments = [None if row[name] is None else (row[name] - first_ns) / 1e6 for name in ("allocated_ns", "released_ns")]
+    """Return device, name and KB of a block, and its times in ms, as the plugin shows them."""
+    times_ms = [None if row[name] is None else (row[name] - first_ns) / 1e6 for name in ("allocated_ns", "released_ns")]
     lifetime = None if row["lifetime_ns"] is None else row["lifetime_ns"] / 1e6
-    return _device(row), _their_name(row), _rounded(row["block_bytes"] / 1024), *moments, lifetime
+    return _device(row), _their_name(row), _rounded(row["block_bytes"] / 1024), *times_ms, lifetime
 
 
 def _their_name(row: dict[str, Any]) -> str:
@@ -363,5 +366,5 @@ def _their_name(row: dict[str, Any]) -> str:
 
 
 def _rounded(value: float) -> float:
-    """Round as the plugin did: two decimals, but one significant digit below 0.01."""
+    """Round as the plugin does: two decimals, but one significant digit below 0.01."""
     return round(value, 2) if value == 0 or abs(value) >= LEAST_OF_TWO_DIGITS else float(f"{value:.0e}")

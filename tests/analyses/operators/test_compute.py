@@ -1,4 +1,4 @@
-"""Where operators spend time, on the host and on the devices."""
+"""Tests of operators: where operators spend time, on the host and on devices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMPAT = "torch_tb_profiler"
 
 
 def shaped(*dims: list[int]) -> dict[str, object]:
-    """Return the args of an operator with inputs of these shapes."""
+    """Return the args of an operator whose inputs have the given shapes."""
     return {"Input Dims": list(dims)}
 
 
@@ -35,7 +35,7 @@ def job() -> TraceBuilder:
 
 
 def test_times_of_an_operator_are_sums_over_its_calls() -> None:
-    """aten::mm: 2 calls of 20 µs less 2 + 2 + 3 µs of launches; 70 µs of kernels, 10 of them beside another."""
+    """aten::mm: 2 calls of 20 µs with 2 + 2 + 3 µs of launches, and 70 µs of kernels, 10 µs of which overlap."""
     mm = {
         "rank": 0,
         "operator": "aten::mm",
@@ -73,7 +73,7 @@ def test_times_of_an_operator_are_sums_over_its_calls() -> None:
 
 
 def test_time_in_kernels_with_unknown_cores_is_a_separate_part() -> None:
-    """aten::mm: 30 of 100 µs on tensor cores at least, of 60 µs it is unknown; nothing is known of my::op's 7 µs."""
+    """Of aten::mm's 100 µs, 30 use tensor cores and 60 are unknown; my::op's 7 µs are all unknown."""
     builder = (
         TraceBuilder().operator("aten::mm", start_us=0, duration_us=20).operator("my::op", start_us=30, duration_us=9)
     )
@@ -96,7 +96,7 @@ def test_time_in_kernels_with_unknown_cores_is_a_separate_part() -> None:
 
 
 def test_each_shape_has_its_row() -> None:
-    """The longest device time first; shapes are JSON."""
+    """Each operator and input shape (JSON) has a row, the longest device time first."""
     table = operators(job().build()).per_input_shape
 
     assert table.select("operator", "input_shape", "call_count", "device_self_ns").rows() == [
@@ -108,7 +108,7 @@ def test_each_shape_has_its_row() -> None:
 
 
 def test_nested_calls_of_one_operator_count_twice_in_totals_and_once_when_busy() -> None:
-    """aten::div around aten::div: 4 µs of kernel, 8 in the total."""
+    """aten::div inside aten::div: a kernel of 4 µs gives a total of 8 µs and a busy time of 4 µs."""
     builder = (
         TraceBuilder()
         .operator("aten::div", start_us=0, duration_us=20)
@@ -122,7 +122,7 @@ def test_nested_calls_of_one_operator_count_twice_in_totals_and_once_when_busy()
 
 
 def test_work_of_two_devices_at_once_is_added_up() -> None:
-    """4 µs on each: busy for 8 µs of devices."""
+    """Two devices that work at once for 4 µs each are busy for 8 µs in sum."""
     builder = TraceBuilder().operator("op", start_us=0, duration_us=20)
     for device in (0, 1):
         builder.kernel("k", start_us=30, duration_us=4, launch_us=3 + device, device=device)
@@ -131,7 +131,7 @@ def test_work_of_two_devices_at_once_is_added_up() -> None:
 
 
 def test_each_call_stack_has_its_row() -> None:
-    """Two lines call aten::a, and one call has no stack."""
+    """Calls from two lines give two rows; the call without a stack gives none."""
     builder = TraceBuilder()
     for place, line in enumerate((10, 11, 10, None)):
         args = None if line is None else {"Call stack": f"f.py({line}): g;h.py(2): main"}
@@ -147,7 +147,7 @@ def test_each_call_stack_has_its_row() -> None:
 
 
 def test_steps_and_wrappers_are_not_operators() -> None:
-    """Operators inside them are; a kernel launched between operators belongs to none, with a finding."""
+    """Steps and DDP wrappers are omitted; a finding reports the kernel launched between operators."""
     builder = (
         TraceBuilder()
         .operator("ProfilerStep#1", start_us=0, duration_us=90)
@@ -163,7 +163,7 @@ def test_steps_and_wrappers_are_not_operators() -> None:
 
 
 def test_one_finding_for_all_ranks_names_what_was_not_recorded() -> None:
-    """Two ranks on the host alone: nothing in the columns of devices."""
+    """Two ranks without device work, shapes and stacks share one finding for each of the three."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.operator("aten::mm", start_us=0, duration_us=5, rank=rank)
@@ -181,7 +181,7 @@ def test_one_finding_for_all_ranks_names_what_was_not_recorded() -> None:
 
 
 def test_without_operators_the_tables_are_empty() -> None:
-    """A kernel alone; the finding names the option."""
+    """A trace of one kernel gives an empty table and a finding that names ProfilerActivity.CPU."""
     result = operators(TraceBuilder().kernel("k", start_us=0, duration_us=5).build())
 
     assert result.per_operator.is_empty()
@@ -189,7 +189,7 @@ def test_without_operators_the_tables_are_empty() -> None:
 
 
 def test_ranks_are_summed_for_people() -> None:
-    """The same operator on a rank with and one without device work."""
+    """aten::mm on a rank with device work and on one without becomes one row."""
     builder = job()
     builder.rank(1).operator("aten::mm", start_us=0, duration_us=7)
 
@@ -205,7 +205,7 @@ def test_ranks_are_summed_for_people() -> None:
     ids=["its own", "the correlation, as in 2022", "none"],
 )
 def test_work_with_an_unmatched_external_id_keeps_its_operator(launch_args, kernel_args) -> None:
-    """The launch lies in aten::mm; compat finds it by the external id alone, as the plugin did."""
+    """The launch inside aten::mm decides; with `compat`, only an equal external id counts, as in the plugin."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=20, args={"External id": 7})
@@ -215,12 +215,12 @@ def test_work_with_an_unmatched_external_id_keeps_its_operator(launch_args, kern
     trace = builder.build()
 
     assert operators(trace).per_operator["device_self_ns"].to_list() == [4_000]
-    found = 4_000 if launch_args == {"External id": 7} else 0
-    assert operators(trace, compat=COMPAT).per_operator["device_self_ns"].to_list() == [found]
+    expected_ns = 4_000 if launch_args == {"External id": 7} else 0
+    assert operators(trace, compat=COMPAT).per_operator["device_self_ns"].to_list() == [expected_ns]
 
 
 def test_an_operator_that_outlives_the_one_it_began_in_is_kept() -> None:
-    """aten::b begins in aten::a and ends later; the plugin dropped it."""
+    """aten::b begins in aten::a and ends after it: it is listed, while the plugin drops it."""
     builder = TraceBuilder().step(1, 0, 100).operator("aten::a", start_us=10, duration_us=10)
     trace = builder.operator("aten::b", start_us=15, duration_us=10).build()
 
@@ -229,7 +229,7 @@ def test_an_operator_that_outlives_the_one_it_began_in_is_kept() -> None:
 
 
 def test_work_of_driver_calls_is_found() -> None:
-    """Triton launches with cuLaunchKernel; the plugin gave such work to the root of its tree."""
+    """Triton launches with cuLaunchKernel: the kernel belongs to its operator, unlike in the plugin."""
     builder = TraceBuilder().operator("triton_op", start_us=0, duration_us=20)
     trace = builder.kernel("k", start_us=30, duration_us=4, launch_us=3, launch_name="cuLaunchKernel").build()
 
@@ -238,7 +238,7 @@ def test_work_of_driver_calls_is_found() -> None:
 
 
 def test_a_damaged_shape_is_shown_as_it_is() -> None:
-    """No JSON, and no error."""
+    """An input shape that is not valid JSON is shown as text without an error."""
     builder = TraceBuilder().operator("op", start_us=0, duration_us=5, args={"Input Dims": "[[1, 2"})
 
     (shape,) = operators(builder.build()).per_input_shape["input_shape"]
@@ -249,14 +249,14 @@ def test_a_damaged_shape_is_shown_as_it_is() -> None:
     "source", ["diff/control/*", "diff/test/*", "single_v100/*", "ns_resolution/*", "dlrm_8rank/*"]
 )
 def test_nearly_all_launched_work_of_real_traces_has_an_operator(real_traces, source) -> None:
-    """At least 99 % of the work with a known launch; of 2022 the plugin found 0 %."""
+    """At least 99 % of launched work has an operator; for traces of 2022 the plugin finds 0 %."""
     for rank_trace in open_trace(str(real_traces / source)).ranks.values():
         launched = device_owner(rank_trace).drop_nulls("launch_index")
         assert (launched["operator"] >= 0).mean() >= 0.99
 
 
 def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
-    """All tables of a made-up job equal their golden copies."""
+    """Both tables of a synthetic job equal their golden copies."""
     write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
     result = operators(open_trace(tmp_path, cache=False))
 

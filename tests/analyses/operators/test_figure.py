@@ -1,4 +1,4 @@
-"""The figure of operators."""
+"""Tests of the operators figure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jobs import module_job
 
 
 def test_operators_are_split_by_tensor_cores() -> None:
-    """7 ms elsewhere, 3 ms on tensor cores; nothing inside, so no part for it."""
+    """The bars show 7 ms on ordinary and 3 ms on tensor cores; a part of 0 ms is left out."""
     figure = plot_operators(operators(module_job().build()))
 
     assert {bar.name: list(bar.x) for bar in figure.data} == {"itself, on tensor cores": [3], "itself, elsewhere": [7]}
@@ -22,7 +22,7 @@ def test_operators_are_split_by_tensor_cores() -> None:
 
 
 def test_time_on_unknown_cores_is_a_part_of_its_own() -> None:
-    """3 of 10 ms on tensor cores, 5 unknown; the share is one at least."""
+    """With 3 of 10 ms on tensor cores and 5 ms unknown, the hover says "at least 30.0 %"."""
     builder = TraceBuilder().operator("op", start_us=0, duration_us=10_000)
     for start, name, duration in ((20_000, "s16816gemm", 3_000), (30_000, "mystery", 5_000), (40_000, "relu", 2_000)):
         builder.kernel(name, start_us=start, duration_us=duration, launch_us=start / 10, launch_duration_us=1)
@@ -37,7 +37,7 @@ def test_time_on_unknown_cores_is_a_part_of_its_own() -> None:
 
 
 def test_the_host_is_drawn_on_request_and_without_devices() -> None:
-    """18 ms itself and 2 ms in calls; the same side by default where there is no device."""
+    """`side="host"` shows 18 ms of self time and 2 ms of calls; it is the default without device work."""
     figure = plot_operators(operators(module_job().build()), side="host")
     assert {bar.name: list(bar.x) for bar in figure.data} == {"itself": [18], "inside it": [2]}
 
@@ -46,14 +46,14 @@ def test_the_host_is_drawn_on_request_and_without_devices() -> None:
 
 
 def test_names_of_operators_keep_their_namespaces() -> None:
-    """aten::mm, unlike a C++ signature."""
+    """The label `aten::mm` keeps its namespace, unlike the labels of C++ kernels."""
     figure = plot_operators(operators(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build()))
 
     assert list(figure.layout.yaxis.ticktext) == ["aten::mm"]
 
 
 def test_only_the_longest_operators_are_drawn() -> None:
-    """30 operators, 20 bars."""
+    """The figure shows the 20 longest of 30 operators."""
     builder = TraceBuilder()
     for place in range(30):
         builder.operator(f"op{place}", start_us=100 * place, duration_us=place + 1)
@@ -64,7 +64,7 @@ def test_only_the_longest_operators_are_drawn() -> None:
 
 @pytest.mark.parametrize("side", [None, "device"])
 def test_a_figure_without_data_says_so(side) -> None:
-    """Neither operators nor modules; and operators and modules without device work."""
+    """Traces without operators, modules or device work give figures with a message."""
     nothing = TraceBuilder().kernel("k", start_us=0, duration_us=5).build()
     host = TraceBuilder().operator("op", start_us=0, duration_us=5).build()
 

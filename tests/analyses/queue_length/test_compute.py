@@ -1,4 +1,4 @@
-"""How much launched work waits in the queue of each stream."""
+"""Tests of queue_length: how much launched work waits in the queue of each stream."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ STREAM = {"rank": pl.Int32, "device": pl.Int32, "stream": pl.Int64}
 
 
 def changes(builder: TraceBuilder) -> list[tuple[int, int, int]]:
-    """Return stream, time in µs and length of every change."""
+    """Return the stream, the time in µs and the queue length after every change."""
     series = queue_length(builder.build()).series
     return series.select("stream", pl.col("time_ns") // 1_000, "queue_length").rows()
 
 
 def three_kernels() -> TraceBuilder:
-    """Launched at 0, 2, 4 µs; they begin at 10, 20 and 30."""
+    """Return three kernels launched at 0, 2 and 4 µs that start at 10, 20 and 30 µs."""
     builder = TraceBuilder()
     for launch, start in ((0, 10), (2, 20), (4, 30)):
         builder.kernel("k", start_us=start, duration_us=10, launch_us=launch)
@@ -29,12 +29,12 @@ def three_kernels() -> TraceBuilder:
 
 
 def test_work_waits_from_its_launch_to_its_start() -> None:
-    """Three launches pile up, then each start takes one away."""
+    """Three launches raise the length to 3, then each start lowers it by 1."""
     assert changes(three_kernels()) == [(7, 0, 1), (7, 2, 2), (7, 4, 3), (7, 10, 2), (7, 20, 1), (7, 30, 0)]
 
 
 def test_lengths_count_as_long_as_they_last() -> None:
-    """1 for 12 µs, 2 for 12 µs, 3 for 6 µs of 30: mean 1.8; as HTA counts, the mean of six changes is 1.5."""
+    """Lengths 1 for 12 µs, 2 for 12 µs and 3 for 6 µs have mean 1.8; HTA's mean over six changes is 1.5."""
     result = queue_length(three_kernels().build(), full_length=3)
 
     assert result.time_weighted.to_dicts() == [
@@ -64,7 +64,7 @@ def test_lengths_count_as_long_as_they_last() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables are a contract: names, order and types."""
+    """The tables' column names, order and types are a contract."""
     result = queue_length(three_kernels().build())
     quartiles = ("p25_length", "median_length", "p75_length")
 
@@ -94,7 +94,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_work_that_seems_to_begin_before_its_launch_does_not_wait() -> None:
-    """HTA lets the length fall to -1 there; here it enters and leaves at its launch."""
+    """A kernel that starts before its launch enters and leaves the queue at its launch; HTA counts -1."""
     builder = TraceBuilder().kernel("k", start_us=5, duration_us=9, launch_us=8)
 
     assert changes(builder) == [(7, 8, 1), (7, 8, 0)]
@@ -102,8 +102,8 @@ def test_work_that_seems_to_begin_before_its_launch_does_not_wait() -> None:
     assert (row["early_start_count"], row["window_ns"], row["max_length"], row["full_ns"]) == (1, 0, None, 0)
 
 
-def test_at_the_same_moment_work_leaves_before_other_work_enters() -> None:
-    """One begins at 10 when the next is launched: the length falls to 0 and rises to 1, and is never 2."""
+def test_at_equal_times_work_leaves_before_other_work_enters() -> None:
+    """One kernel starts at 10 µs, when the next is launched: the length falls to 0, then rises to 1, never 2."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=10, duration_us=1, launch_us=0)
@@ -114,7 +114,7 @@ def test_at_the_same_moment_work_leaves_before_other_work_enters() -> None:
 
 
 def test_every_kernel_of_a_graph_waits_from_the_launch_of_the_graph() -> None:
-    """One cudaGraphLaunch brings three; HTA ends in an AssertionError."""
+    """One cudaGraphLaunch adds three kernels to the queue; HTA fails with an AssertionError."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=5, correlation=9)
     for start in (10, 21, 32):
         builder.kernel("k", start_us=start, duration_us=10, correlation=9)
@@ -123,7 +123,7 @@ def test_every_kernel_of_a_graph_waits_from_the_launch_of_the_graph() -> None:
 
 
 def test_every_stream_of_every_device_has_its_own_queue() -> None:
-    """Equal stream numbers of two devices are two queues."""
+    """Streams 7 and 20 on two devices are four queues."""
     builder = TraceBuilder()
     for device in (0, 1):
         for stream in (7, 20):
@@ -134,7 +134,7 @@ def test_every_stream_of_every_device_has_its_own_queue() -> None:
 
 
 def test_work_without_a_known_launch_is_counted_but_not_queued() -> None:
-    """Its stream has a row; unknown values are null."""
+    """A kernel without a launch gives its stream a row whose queue lengths are null."""
     result = queue_length(TraceBuilder().kernel("k", start_us=0, duration_us=1).build())
 
     assert result.series.is_empty()
@@ -143,14 +143,14 @@ def test_work_without_a_known_launch_is_counted_but_not_queued() -> None:
 
 
 def test_copies_and_memsets_wait_too() -> None:
-    """They wait in the same queue as kernels."""
+    """A copy launched at 1 µs waits in the queue of its stream until 10 µs, as a kernel would."""
     builder = TraceBuilder().copy("Memcpy HtoD", start_us=10, duration_us=5, launch_us=1, stream=7)
 
     assert changes(builder) == [(7, 1, 1), (7, 10, 0)]
 
 
 def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
-    """The third rank has only operators."""
+    """Ranks 0 and 1 have windows of 5 and 4 µs; rank 2 has operators only and gets a finding."""
     builder = TraceBuilder()
     for rank in (1, 0):
         builder.rank(rank).kernel("k", start_us=5, duration_us=1, launch_us=rank)
@@ -164,13 +164,13 @@ def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
 
 @pytest.mark.parametrize("builder", [TraceBuilder(), TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)])
 def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
-    """No events, or none on a device."""
+    """A trace without events, or with operators only, raises MissingDataError."""
     with pytest.raises(MissingDataError, match=r"^queue_length: rank 0 has no GPU kernels to measure"):
         queue_length(builder.build())
 
 
 def test_a_queue_that_is_full_when_empty_is_refused() -> None:
-    """It could only be a mistake."""
+    """`full_length=0` would call an empty queue full, so it raises an error."""
     with pytest.raises(InvalidOptionError, match="full_length=0"):
         queue_length(three_kernels().build(), full_length=0)
 
@@ -180,7 +180,7 @@ works = st.lists(st.tuples(st.integers(7, 8), st.integers(0, 30), st.integers(0,
 
 @given(works)
 def test_the_queue_always_holds_the_work_launched_and_not_begun(work: list[tuple[int, int, int]]) -> None:
-    """Counted by hand at every nanosecond, and never negative."""
+    """After each change, the length equals a count of the launched work that has not started."""
     builder = TraceBuilder()
     for stream, launch, start in work:
         builder.kernel("k", stream=stream, start_us=start / 1_000, duration_us=1, launch_us=launch / 1_000)
@@ -190,5 +190,6 @@ def test_the_queue_always_holds_the_work_launched_and_not_begun(work: list[tuple
     assert series["queue_length"].min() >= 0
     for stream in {stream for stream, _, _ in work}:
         after = dict(series.filter(stream=stream).select("time_ns", "queue_length").rows())
-        for moment, length in after.items():
-            assert length == sum(each == stream and launch <= moment < start for each, launch, start in work)
+        for time, length in after.items():
+            waiting = [own for own, launch, start in work if own == stream and launch <= time < start]
+            assert length == len(waiting)

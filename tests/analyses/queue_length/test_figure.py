@@ -1,4 +1,4 @@
-"""The figure of queue length."""
+"""Tests of the queue_length figure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_queue_length_shows_how_long_work_waits() -> None:
-    """Launched at 0, one begins at 5 and one at 10; the third waits from 15 to 20: empty for 5 of 20 µs."""
+    """Two kernels wait from 0 to 5 and 0 to 10 µs, a third from 15 to 20: nothing waits for 5 of 20 µs."""
     builder = TraceBuilder()
     for launch, start in ((0, 5), (0, 10), (15, 20)):
         builder.kernel("k", start_us=start, duration_us=1, launch_us=launch)

@@ -1,4 +1,4 @@
-"""The tables of queue length for people."""
+"""Tests of the queue_length and memory_bandwidth tables that people read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holotrace.analyses.queue_length.tables import queues_per_stream
 from jobs import gpu_job
 
 
-def test_queues_and_copies_have_a_row_each() -> None:
-    """The kernel launched at 80 waits until 100; nothing is copied."""
+def test_a_queue_has_a_row_and_a_job_without_copies_has_none() -> None:
+    """The kernel launched at 80 µs waits until 100 µs; the job copies nothing, so its copy table is empty."""
     assert queues_per_stream(queue_length(gpu_job().build())).row(0) == (0, 7, 1.0, 1.0, 1, 1, 0, 2, 1)
     assert bandwidth_per_kind(memory_bandwidth(gpu_job().build())).is_empty()

@@ -1,4 +1,4 @@
-"""What each step was spent on."""
+"""Tests of step_time: what each step spent its time on."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ TIMES = [f"{category}_part_ns" for category in CATEGORIES]
 
 
 def one_step() -> TraceBuilder:
-    """A step 0..100 µs: each category is over- or underlaid by others.
+    """Return a step of 100 µs in which events of all categories overlap.
 
-    operator 0..60 (60); data loader 60..75; call 5..15; kernel 20..40, copy 35..50, memset 48..52, all-reduce 45..70 of
-    which 52..70 is exposed; the data loader shows 70..75; nothing 75..100.
+    On the host an operator (0 to 60 µs) contains a launch call (5 to 15 µs), and a data loader follows (60 to 75 µs). On the
+    device run a kernel (20 to 40 µs), a copy (35 to 50 µs), a memset (48 to 52 µs) and an all-reduce (45 to 70 µs).
     """
     builder = TraceBuilder().step(7, 0, 100).operator("aten::mm", start_us=0, duration_us=60)
     builder.annotation("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", start_us=60, duration_us=15)
@@ -31,8 +31,8 @@ def one_step() -> TraceBuilder:
     return builder.kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", start_us=45, duration_us=25, stream=20)
 
 
-def test_every_moment_counts_for_the_first_category_that_fits() -> None:
-    """Kernel 20, copy 10 more, memset 2 more, communication 18 exposed, call 10, loader 5, operator 10, rest 25."""
+def test_overlapping_time_counts_for_the_first_category_that_fits() -> None:
+    """Kernel 20 µs, copy 10 more, memset 2, communication 18, call 10, data loader 5, operator 10, other 25."""
     result = step_time(one_step().build())
 
     assert result.per_step.to_dicts() == [
@@ -58,7 +58,7 @@ def test_every_moment_counts_for_the_first_category_that_fits() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables are a contract: names, order and types."""
+    """The tables' column names, order and types are a contract."""
     result = step_time(one_step().build())
 
     times = dict.fromkeys(("start_ns", "end_ns", "duration_ns", *TIMES), pl.Int64)
@@ -68,7 +68,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_events_count_for_their_category() -> None:
-    """Driver calls and gloo count; annotations, an NCCL annotation and rows of streams do not, since they are not work."""
+    """Driver calls and gloo count; other annotations, also those on GPU streams, do not measure work."""
     builder = TraceBuilder().step(1, 0, 100)
     builder.runtime("cuLaunchKernel", start_us=0, duration_us=7)
     builder.annotation("gloo:all_reduce", start_us=10, duration_us=11)
@@ -94,7 +94,7 @@ def test_events_count_for_their_category() -> None:
     ],
 )
 def test_a_region_is_not_an_operator_whatever_its_category(name: str) -> None:
-    """PyTorch marks them as annotations since 2022, and as operators before; only what runs inside is work."""
+    """PyTorch marks such ranges as annotations (operators before 2022); only operators inside them count."""
     for add in (TraceBuilder.annotation, TraceBuilder.operator):
         builder = add(TraceBuilder().step(1, 0, 100), name, start_us=10, duration_us=50)
         row = step_time(builder.operator("aten::add_", start_us=20, duration_us=5).build()).per_step.row(0, named=True)
@@ -102,7 +102,7 @@ def test_a_region_is_not_an_operator_whatever_its_category(name: str) -> None:
 
 
 def test_the_mean_is_over_the_steps_of_each_rank() -> None:
-    """Rank 1 has steps of 10 and 30 µs, with operators of 10 and 0."""
+    """Rank 1 has steps of 10 and 30 µs with operators of 10 and 0 µs: a mean of 5 µs."""
     builder = TraceBuilder().step(1, 0, 40).operator("a", start_us=0, duration_us=40).rank(1)
     builder.step(1, 0, 10).operator("a", start_us=0, duration_us=10).step(2, 10, 30)
 
@@ -116,8 +116,8 @@ def test_the_mean_is_over_the_steps_of_each_rank() -> None:
     ]
 
 
-def test_annotations_stand_in_for_steps() -> None:
-    """Numbered from 0; an unknown name is refused with those that there are."""
+def test_annotations_can_replace_steps() -> None:
+    """Ranges of an annotation are numbered from 0; an unknown name raises an error that lists the known ones."""
     builder = (
         TraceBuilder().annotation("part", start_us=0, duration_us=4).annotation("part", start_us=10, duration_us=6)
     )
@@ -131,7 +131,7 @@ def test_annotations_stand_in_for_steps() -> None:
 
 
 def test_findings_name_what_was_not_recorded() -> None:
-    """No steps, no GPU, no operators, and steps whose work was cut off."""
+    """Findings report missing steps, GPU work and operators, and steps whose device work was cut off."""
     cut = TraceBuilder().operator("a", start_us=0, duration_us=1).step(1, 0, 9).step(2, 10, 9)
     cut.kernel("k", start_us=5, duration_us=1, launch_us=2)
     builder = cut.rank(1).kernel("k", start_us=0, duration_us=9).rank(2).operator("a", start_us=0, duration_us=9)
@@ -146,7 +146,7 @@ def test_findings_name_what_was_not_recorded() -> None:
 
 
 def test_a_rank_of_kernels_alone_is_one_step(goldens, real_traces) -> None:
-    """The plugin gave it a length below zero, that of the difference of two limits."""
+    """A rank with kernels only is one step of 100 µs; the plugin gives it a negative length."""
     trace = case("tb_edge/gpu_only_trace", goldens, real_traces).trace
 
     (row,) = step_time(trace).per_step.iter_rows(named=True)
@@ -154,21 +154,21 @@ def test_a_rank_of_kernels_alone_is_one_step(goldens, real_traces) -> None:
 
 
 def test_nothing_at_all_is_an_error() -> None:
-    """There is nothing that could be a step."""
+    """A trace without events raises MissingDataError."""
     with pytest.raises(MissingDataError, match="step_time: rank 0 has neither steps nor operators"):
         step_time(TraceBuilder().build())
 
 
 EDGE = {
     "user_annotation_counts_as_cpu": ({"cpu": 20, "other": 80}, {"cpu": 80, "other": 20}),
-    "comm_11pct_ddp_gloo": ({"communication": 12, "cpu": 2}, {"communication": 12, "cpu": 68}),  # 2 are an operator
+    "comm_11pct_ddp_gloo": ({"communication": 12, "cpu": 2}, {"communication": 12, "cpu": 68}),
 }
-"""µs of the first step by default, and as the plugin had them."""
+"""{case: (µs of the first step by category by default, the same with `compat`)}"""
 
 
 @pytest.mark.parametrize("name", EDGE)
 def test_edge_cases_of_the_plugin(name: str, goldens, real_traces) -> None:
-    """The correct division, and the plugin's."""
+    """The division into categories is correct by default, and the plugin's with `compat`."""
     trace = case(f"tb_edge/{name}", goldens, real_traces).trace
     for compat, expected in zip((None, "torch_tb_profiler"), EDGE[name], strict=True):
         row = step_time(trace, compat=compat).per_step.row(0, named=True)
@@ -183,7 +183,7 @@ ranges = st.lists(
 
 @given(ranges, st.lists(st.integers(1, 20), min_size=1, max_size=3))
 def test_categories_add_up_to_the_step(rows: list[tuple[str, int, int]], lengths: list[int]) -> None:
-    """To the nanosecond, and none is negative, whatever overlaps."""
+    """For random events, the categories add up to the step in nanoseconds, and none is negative."""
     builder = TraceBuilder()
     start = 0
     for number, length in enumerate(lengths):
@@ -200,7 +200,7 @@ def test_categories_add_up_to_the_step(rows: list[tuple[str, int, int]], lengths
 
 
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """Partial results travel between processes."""
+    """Two worker processes give the same table as one process."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:
@@ -208,7 +208,7 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
 
 
 def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
-    """Both tables equal their golden copies."""
+    """Both tables of a synthetic job equal their golden copies."""
     write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
     result = step_time(open_trace(tmp_path, cache=False))
     golden.check(result.per_step, "step_time/synthetic_job.per_step")

@@ -1,4 +1,4 @@
-"""The figure of step time."""
+"""Tests of the step_time figure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from jobs import stepping_job
 
 
 def bars(figure) -> dict[str, list[float]]:
-    """Return the values of each part that the legend shows."""
+    """Return the values of each part that has an entry in the legend."""
     return {bar.name: list(bar.x) for bar in figure.data if bar.showlegend is not False}
 
 
 def test_the_steps_of_one_rank_are_stacked() -> None:
-    """In ms, one bar a step; categories without time are not in the legend."""
+    """Each step has one bar in ms; categories without time have no entry in the legend."""
     figure = plot_step_time(step_time(stepping_job().build()))
 
     assert bars(figure) == {"kernel": [4, 4], "operators on the host": [2, 2], "other": [4, 14]}
@@ -26,8 +26,8 @@ def test_the_steps_of_one_rank_are_stacked() -> None:
     assert figure.data[0].customdata[0] == "40.0 % · 4 ms (4,000,000 ns)"
 
 
-def test_of_several_ranks_the_mean_step_is_drawn_and_one_can_be_named() -> None:
-    """15 ms each; rank 1 has its own steps."""
+def test_several_ranks_show_their_mean_step_and_one_can_be_chosen() -> None:
+    """Two ranks show their mean step of 15 ms; `rank=1` shows that rank's steps."""
     result = step_time(stepping_job(2).build())
 
     assert bars(plot_step_time(result))["other"] == [9, 9]
@@ -37,7 +37,7 @@ def test_of_several_ranks_the_mean_step_is_drawn_and_one_can_be_named() -> None:
 
 
 def test_steps_of_one_number_stay_apart() -> None:
-    """The plugin's steps may repeat a number; bars of one name would be stacked on each other."""
+    """The plugin's steps may repeat a number, so equal names get a suffix and their bars do not stack."""
     result = step_time(stepping_job().build())
     twice = StepTime(result.per_step.with_columns(step=pl.lit(1, pl.Int64)), result.mean)
 
@@ -45,7 +45,7 @@ def test_steps_of_one_number_stay_apart() -> None:
 
 
 def test_a_figure_without_steps_says_so() -> None:
-    """An empty result has a figure too."""
+    """A result without steps gives a figure with a message."""
     result = step_time(stepping_job().build())
     (note,) = plot_step_time(StepTime(result.per_step.clear(), result.mean.clear())).layout.annotations
     assert note.text == "There is no step."

@@ -1,4 +1,4 @@
-"""Which rank the others wait for."""
+"""Tests of stragglers: which rank the others wait for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def two_ranks(**rank_one: object) -> TraceBuilder:
-    """Rank 0 is in an all-reduce for 50 µs and in another for 30; rank 1 for 10 and for 40, on a clock far off."""
+    """Return two all-reduces: 50 and 30 µs on rank 0, 10 and 40 µs on rank 1, whose clock is 9 ms ahead."""
     builder = TraceBuilder()
     builder.collective(start_us=100, duration_us=50).collective(start_us=200, duration_us=30)
     return (
@@ -30,8 +30,8 @@ def two_ranks(**rank_one: object) -> TraceBuilder:
     )
 
 
-def test_who_is_inside_for_the_shortest_time_came_last() -> None:
-    """Rank 0 waits 40 µs in the first, rank 1 waits 10 µs in the second; what each waited was for the other."""
+def test_the_rank_with_the_shortest_time_in_a_collective_came_last() -> None:
+    """Rank 0 waits 40 µs for rank 1 in the first collective; rank 1 waits 10 µs for rank 0 in the second."""
     result = stragglers(two_ranks().build())
 
     assert result.per_rank.to_dicts() == [
@@ -73,26 +73,26 @@ def test_who_is_inside_for_the_shortest_time_came_last() -> None:
     assert result.candidates(2) == [1, 0]
 
 
-def test_streams_and_kernel_names_need_not_agree() -> None:
-    """Group and sequence number identify the operation; streams differ between ranks."""
+def test_streams_need_not_agree() -> None:
+    """Group and sequence number identify a collective, so it may run on different streams of the ranks."""
     assert stragglers(two_ranks(stream=33).build()).per_rank.equals(stragglers(two_ranks().build()).per_rank)
 
 
 def test_ranks_that_caused_no_waiting_are_not_candidates() -> None:
-    """Rank 1 is last both times, so asking for two ranks gives one."""
+    """Only rank 1 ever comes last, so `candidates(2)` returns one rank."""
     builder = TraceBuilder().collective(start_us=0, duration_us=50).rank(1).collective(start_us=40, duration_us=10)
     assert stragglers(builder.build()).candidates(2) == [1]
 
 
 def test_equal_durations_blame_nobody() -> None:
-    """No rank comes last alone, and no rank waits."""
+    """With equal durations, no rank comes last alone and no rank waits."""
     builder = TraceBuilder().collective(start_us=0, duration_us=9).rank(1).collective(start_us=0, duration_us=9)
     table = stragglers(builder.build()).per_rank
     assert table.select("wait_ns", "last_count", "caused_fraction", "is_straggler").rows() == [(0, 0, None, False)] * 2
 
 
 def test_a_rank_that_waited_before_it_was_late_is_not_the_straggler() -> None:
-    """Rank 1 is late; rank 0 waits for it in their pair, and so comes late to its pair with rank 2."""
+    """Rank 0 comes late to rank 2 because it waited for rank 1, which is the only straggler."""
     pair, other = {"group_ranks": (0, 1), "group": "1"}, {"group_ranks": (0, 2), "group": "2"}
     builder = TraceBuilder().collective(start_us=0, duration_us=100, **pair)
     builder.collective(start_us=100, duration_us=5, **other)
@@ -104,7 +104,7 @@ def test_a_rank_that_waited_before_it_was_late_is_not_the_straggler() -> None:
 
 
 def test_a_rank_that_waits_where_it_cannot_be_compared_may_not_be_the_cause() -> None:
-    """Rank 1 receives for 45 µs before it comes to the all-reduce 45 µs late: the sender may be the slow one."""
+    """Rank 1 receives for 45 µs, then comes 45 µs late to the all-reduce: the sender may be the cause."""
     builder = TraceBuilder().collective(start_us=0, duration_us=50)
     builder.rank(1).collective("recv", start_us=0, duration_us=45, group="1").collective(start_us=45, duration_us=5)
 
@@ -122,7 +122,7 @@ def test_a_rank_that_waits_where_it_cannot_be_compared_may_not_be_the_cause() ->
 
 
 def test_the_slow_ranks_of_real_jobs(real_traces) -> None:
-    """Rank 3 of the DDP job sleeps; rank 0 of the pipeline waits for gradients of rank 2, which sleeps."""
+    """Rank 3 of a DDP job sleeps and is the cause; in a pipeline, rank 0 is late because rank 2 sleeps."""
     known = stragglers(open_trace(real_traces / "ddp_gloo_4rank", cache=False)).per_rank
     assert known.filter("is_cause")["rank"].to_list() == [3]
     unknown = stragglers(open_trace(real_traces / "pipeline_gloo_4rank", cache=False))
@@ -131,7 +131,7 @@ def test_the_slow_ranks_of_real_jobs(real_traces) -> None:
 
 
 def test_groups_of_the_same_name_are_distinguished_by_their_ranks() -> None:
-    """Ranks 0 and 1 call different groups "1"; nothing of them is compared."""
+    """Ranks 0 and 1 belong to different groups that are both named "1", so nothing is compared."""
     builder = TraceBuilder().collective(start_us=0, duration_us=5, group="1", group_ranks=(0, 2))
     builder.rank(1).collective(start_us=0, duration_us=50, group="1", group_ranks=(1, 3))
     result = stragglers(builder.build())
@@ -140,7 +140,7 @@ def test_groups_of_the_same_name_are_distinguished_by_their_ranks() -> None:
 
 
 def test_sends_and_receives_are_left_out() -> None:
-    """Two ranks exchange something; the others of their group take no part."""
+    """Sends between two ranks are not compared with each other."""
     builder = TraceBuilder().collective("send", start_us=0, duration_us=5)
     builder.rank(1).collective("send", start_us=0, duration_us=50)
     assert stragglers(builder.build()).per_rank.is_empty()
@@ -150,7 +150,7 @@ def test_sends_and_receives_are_left_out() -> None:
     "name", ["ncclKernel_AllReduce_RING_LL_Sum_float(int)", "ncclDevKernel_Generic_4(int)", "hcom_allReduce__042_1_1"]
 )
 def test_kernels_without_numbers_are_matched_by_order(name) -> None:
-    """NCCL before 2.20, RCCL and HCCL: the n-th of a kind in a step is the same operation on all ranks."""
+    """Without sequence numbers, the n-th collective of a kind in a step is the same one on all ranks."""
     category = {"category": "collective_comm"} if name.startswith("hcom") else {}
     builder = TraceBuilder()
     for rank, durations in enumerate([(50, 50), (10, 20)]):
@@ -164,7 +164,7 @@ def test_kernels_without_numbers_are_matched_by_order(name) -> None:
 
 
 def test_communication_ids_are_better_than_order() -> None:
-    """Rank 1 has missed the first operation; the ids show that its only one is the second of rank 0."""
+    """Communication ids show that rank 1's only collective is the second one of rank 0."""
     args = {"Seq": None, "Process Group Ranks": None}
     builder = TraceBuilder().collective(start_us=0, duration_us=5, args={**args, "Comms Id": 11})
     builder.collective(start_us=50, duration_us=30, args={**args, "Comms Id": 12})
@@ -173,8 +173,8 @@ def test_communication_ids_are_better_than_order() -> None:
     assert table.select("rank", "collective_count", "wait_ns").rows() == [(0, 1, 20_000), (1, 1, 0)]
 
 
-def test_kinds_of_which_ranks_have_different_numbers_are_left_out() -> None:
-    """Two all-reduces without numbers on rank 0, one on rank 1: the match is unknown."""
+def test_kinds_with_different_counts_per_rank_are_left_out() -> None:
+    """Rank 0 has two all-reduces without numbers and rank 1 has one: they cannot be matched."""
     name = "ncclKernel_AllReduce_RING_LL_Sum_float(int)"
     builder = TraceBuilder().kernel(name, start_us=0, duration_us=5).kernel(name, start_us=10, duration_us=5)
     builder.rank(1).kernel(name, start_us=0, duration_us=5)
@@ -182,20 +182,20 @@ def test_kinds_of_which_ranks_have_different_numbers_are_left_out() -> None:
 
 
 def test_one_rank_has_nobody_to_wait_for() -> None:
-    """An empty result that says why."""
+    """A single rank gives empty tables and a finding that asks for all ranks."""
     result = stragglers(TraceBuilder().collective(start_us=0, duration_us=5).build())
     assert (result.per_rank.height, result.per_step.height) == (0, 0)
     assert result.findings == ("only rank 0 was recorded: open all ranks of the job to compare their waiting",)
 
 
 def test_a_job_without_collectives_says_so() -> None:
-    """Two ranks that only compute."""
+    """Two ranks that only compute give the finding that no rank has collectives."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).rank(1).kernel("gemm", start_us=0, duration_us=1)
     assert stragglers(builder.build()).findings == ("no rank has collectives, so no rank waits in one",)
 
 
 def stepping(annotation: str | None = None) -> TraceBuilder:
-    """Two parts of 100 µs on two ranks: rank 1 is late in the first, rank 0 in the second."""
+    """Return two steps (or annotations) of 100 µs: rank 1 is late in the first, rank 0 in the second."""
     builder = TraceBuilder()
     for rank, durations in enumerate([(30, 5), (10, 45)]):
         builder.rank(rank)
@@ -208,8 +208,8 @@ def stepping(annotation: str | None = None) -> TraceBuilder:
     return builder
 
 
-def test_a_collective_belongs_to_the_step_that_asked_for_it() -> None:
-    """It runs after the step has ended."""
+def test_a_collective_belongs_to_the_step_that_launched_it() -> None:
+    """Each collective runs after the step that launched it has ended and still counts for that step."""
     table = stragglers(stepping().build()).per_step
     assert table.select("step", "rank", "wait_ns", "last_count").rows() == [
         (7, 0, 20_000, 0),
@@ -220,20 +220,20 @@ def test_a_collective_belongs_to_the_step_that_asked_for_it() -> None:
 
 
 def test_steps_can_be_chosen() -> None:
-    """Step 7 alone blames rank 1, step 8 alone rank 0."""
+    """`steps=[7]` blames rank 1 and `steps=[8]` rank 0."""
     trace = stepping().build()
     assert stragglers(trace, steps=[7]).candidates(2) == [1]
     assert stragglers(trace, steps=[8]).candidates(2) == [0]
 
 
-def test_any_annotation_can_stand_in_for_steps() -> None:
-    """Its ranges are numbered from 0."""
+def test_any_annotation_can_replace_steps() -> None:
+    """Ranges of the annotation are numbered from 0; in range 1, rank 0 is late."""
     trace = stepping("microbatch").build()
     assert stragglers(trace, annotation="microbatch", steps=[1]).candidates(2) == [0]
 
 
 def test_without_steps_the_whole_trace_is_one() -> None:
-    """Number 0."""
+    """Without steps, the whole trace counts as step 0."""
     assert stragglers(two_ranks().build()).per_step["step"].to_list() == [0, 0]
 
 
@@ -249,31 +249,31 @@ def test_without_steps_the_whole_trace_is_one() -> None:
     ],
 )
 def test_an_unknown_value_is_an_error_that_lists_the_known_ones(options, message) -> None:
-    """A step or an annotation that no rank has."""
+    """A step or annotation that no rank has raises an error that lists the known ones."""
     with pytest.raises(InvalidOptionError, match=message):
         stragglers(stepping().build(), **options)
 
 
 def test_gloo_on_the_host_is_compared_by_its_annotations() -> None:
-    """Four ranks of a recorded CPU job; rank 3 sleeps 20 ms in every step."""
+    """In a CPU job of four ranks, rank 3 sleeps 20 ms in every step and is the straggler."""
     result = stragglers(open_trace(ROOT / "examples" / "ddp_gloo_4rank", cache=False))
     assert result.candidates(1) == [3]
     assert result.per_rank.filter("is_straggler")["rank"].to_list() == [3]
 
 
 def test_the_planted_rank_of_eight_is_found(tmp_path) -> None:
-    """Waits equal the truth to the drift of the clocks, and so does who came last."""
+    """Waiting times equal the plan of the job within 0.2 µs, and the counts of who came last are equal."""
     truth = write_job(tmp_path, ranks=8, steps=2, layers=2, straggler_rank=5)
     table = stragglers(open_trace(tmp_path, cache=False)).per_rank
     assert table.filter("is_straggler")["rank"].to_list() == [5]
     assert table["wait_ns"].to_list() == pytest.approx([rank.collective_wait_ns for rank in truth.ranks], abs=200)
-    last = Counter(each.last_to_arrive for each in truth.collectives)
+    last = Counter(collective.last_to_arrive for collective in truth.collectives)
     assert table["last_count"].to_list() == [last[rank] for rank in range(8)]
 
 
 @pytest.mark.slow
 def test_the_planted_rank_of_many_is_found(tmp_path) -> None:
-    """512 ranks on 128 hosts whose clocks disagree."""
+    """Rank 300 of 512, on 128 hosts with different clocks, is the straggler."""
     write_job(tmp_path, ranks=512, steps=1, layers=1, straggler_rank=300)
     result = stragglers(open_trace(tmp_path, cache=False))
     assert result.candidates(1) == [300]
@@ -281,13 +281,13 @@ def test_the_planted_rank_of_many_is_found(tmp_path) -> None:
 
 
 def test_an_even_job_has_no_straggler(tmp_path) -> None:
-    """Small variations make every rank the last one now and then."""
+    """Four equal ranks, each of which comes last now and then, have no straggler."""
     write_job(tmp_path, ranks=4, steps=3, layers=2, straggler_rank=None)
     assert not stragglers(open_trace(tmp_path, cache=False)).per_rank["is_straggler"].any()
 
 
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """Keys of operations are the same in every process."""
+    """Two worker processes give the same table as one, since they number collectives alike."""
     write_job(tmp_path, ranks=3, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:
@@ -295,14 +295,14 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
 
 
 def test_real_jobs_have_an_answer(real_traces: Path) -> None:
-    """Eight ranks of DLRM, kernels of NCCL before 2.20 without arguments."""
+    """Eight DLRM ranks, whose NCCL kernels have no args, are matched in 8 collectives; rank 7 is late."""
     result = stragglers(open_trace(real_traces / "dlrm_8rank", cache=False))
     assert result.candidates(1) == [7]
     assert result.per_rank["collective_count"].to_list() == [8] * 8
 
 
 def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
-    """Both tables equal their golden copies."""
+    """Both tables of a synthetic job equal their golden copies."""
     write_job(tmp_path, ranks=3, steps=2, layers=2, seed=1)
     result = stragglers(open_trace(tmp_path, cache=False))
     golden.check(result.per_rank, "stragglers/synthetic_job.per_rank")

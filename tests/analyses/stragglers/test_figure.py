@@ -1,4 +1,4 @@
-"""The figure of stragglers."""
+"""Tests of the stragglers figure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def late_rank() -> TraceBuilder:
-    """Rank 1 comes 40 µs later than rank 0."""
+    """Return two ranks in an all-reduce to which rank 1 comes 40 µs late."""
     return TraceBuilder().collective(start_us=0, duration_us=50).rank(1).collective(start_us=40, duration_us=10)
 
 
-def test_late_ranks_stand_out_by_their_colour() -> None:
-    """One part for stragglers, one for the rest; each rank has a bar in one of them."""
+def test_late_ranks_have_their_own_colour() -> None:
+    """Stragglers and the other ranks are two parts of the legend; each rank has a bar in one."""
     figure = plot_stragglers(stragglers(late_rank().build()))
     assert {bar.name: list(bar.x) for bar in figure.data} == {
         "late: the others wait for it": [0, 40],
@@ -26,13 +26,13 @@ def test_late_ranks_stand_out_by_their_colour() -> None:
 
 
 def test_a_figure_without_comparisons_says_so() -> None:
-    """One rank alone."""
+    """A single rank gives a figure with a message."""
     figure = plot_stragglers(stragglers(TraceBuilder().collective(start_us=0, duration_us=5).build()))
     assert figure.layout.annotations[0].text == "No collective can be compared between ranks."
 
 
 def test_hundreds_of_ranks_fit_a_page() -> None:
-    """Thin upright bars."""
+    """The figure of 512 ranks is at most 700 pixels high."""
     result = stragglers(late_rank().build())
     rows = pl.concat([result.per_rank.with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank in range(512)])
     figure = plot_stragglers(type(result)(rows, result.per_step))

@@ -1,4 +1,4 @@
-"""The tables of stragglers for people."""
+"""Tests of the stragglers and cupti_counters tables that people read."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def late_rank() -> TraceBuilder:
-    """Rank 1 comes 40 µs later than rank 0."""
+    """Return two ranks in an all-reduce to which rank 1 comes 40 µs late."""
     return TraceBuilder().collective(start_us=0, duration_us=50).rank(1).collective(start_us=40, duration_us=10)
 
 
 def counted(flop: float) -> TraceBuilder:
-    """One kernel with that many additions, launched by `mm`."""
+    """Return a kernel launched by `mm` whose counter holds `flop` additions."""
     builder = TraceBuilder().operator("mm", start_us=0, duration_us=5)
     builder.runtime("cudaLaunchKernel", start_us=1, duration_us=1, correlation=1)
     args = {"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": flop}
@@ -23,6 +23,6 @@ def counted(flop: float) -> TraceBuilder:
 
 
 def test_printed_tables_show_late_as_a_word() -> None:
-    """They also show floating-point operations as whole numbers."""
+    """Tables show "late" instead of true, and whole numbers of floating-point operations."""
     assert skew_per_rank(stragglers(late_rank().build()))["is_straggler"].to_list() == ["", "late"]
     assert counters_by_operator(cupti_counters(counted(7).build())).rows() == [("mm", 7, 1)]

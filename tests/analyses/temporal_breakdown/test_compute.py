@@ -1,4 +1,4 @@
-"""How the time of each device divides into computation, other work and idle time."""
+"""Tests of temporal_breakdown: each device's time divides into computation, other work and idle time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from oracles import covered
 
 
 def row(rank: int, device: int, start_ns: int, times: tuple[int, int, int]) -> dict[str, object]:
-    """Return the row expected for compute, non-compute and idle nanoseconds."""
+    """Return the row expected for `times`: nanoseconds of computation, other work and idle time."""
     compute, non_compute, idle = times
     window = compute + non_compute + idle
     return {
@@ -40,7 +40,7 @@ def breakdown(builder: TraceBuilder) -> list[dict[str, object]]:
 
 
 def test_compute_other_work_and_idle_share_the_window() -> None:
-    """Gemm 10..20, a copy 15..25, nothing 25..40, relu 40..45: 15 µs compute, 5 other, 15 idle of 35."""
+    """Gemm (10 to 20 µs), copy (15 to 25 µs) and relu (40 to 45 µs): 15 µs compute, 5 other, 15 idle."""
     builder = (
         TraceBuilder(base_time_ns=1_700_000_000_000_000_000)
         .kernel("gemm", start_us=10, duration_us=10)
@@ -52,7 +52,7 @@ def test_compute_other_work_and_idle_share_the_window() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The table is a contract: names, order and types."""
+    """The table's column names, order and types are a contract."""
     table = temporal_breakdown(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build()).per_device
 
     times = dict.fromkeys(["window_ns", "computation_ns", "non_computation_ns", "idle_ns"], pl.Int64)
@@ -61,7 +61,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_overlapping_work_counts_once() -> None:
-    """Three kernels over the same 10 µs on two streams, one of them inside another: 10 µs of compute."""
+    """Three kernels within the same 10 µs, on two streams, count as 10 µs of compute."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10)
@@ -73,17 +73,17 @@ def test_overlapping_work_counts_once() -> None:
 
 
 def test_one_event_fills_its_own_window() -> None:
-    """A single kernel leaves nothing idle."""
+    """A single kernel is its own window, without idle time."""
     assert breakdown(TraceBuilder().kernel("gemm", start_us=3.5, duration_us=0.25)) == [row(0, 0, 3_500, (250, 0, 0))]
 
 
 def test_a_window_without_length_has_no_fractions() -> None:
-    """A single kernel of 0 ns: shares of nothing are unknown, not 0."""
+    """A single kernel of 0 ns has null fractions, not 0."""
     assert breakdown(TraceBuilder().kernel("gemm", start_us=3, duration_us=0)) == [row(0, 0, 3_000, (0, 0, 0))]
 
 
 def test_each_device_of_a_rank_has_its_own_row() -> None:
-    """Device 1 idles while device 0 works; its window is its own."""
+    """Device 0 computes for its whole window; device 1 idles 10 µs of its own window."""
     builder = (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=10, device=1)
@@ -95,7 +95,7 @@ def test_each_device_of_a_rank_has_its_own_row() -> None:
 
 
 def test_ranks_come_in_order_and_one_without_work_is_a_finding() -> None:
-    """Rank 3 before rank 12, and rank 5, which only has operators, is named in the findings."""
+    """Rank 3 comes before rank 12; rank 5 has operators only and gets a finding."""
     builder = (
         TraceBuilder()
         .rank(12)
@@ -115,19 +115,19 @@ def test_ranks_come_in_order_and_one_without_work_is_a_finding() -> None:
 
 @pytest.mark.parametrize("builder", [TraceBuilder(), TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)])
 def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
-    """No events, or none on a device: the error names the analysis and the rank."""
+    """A trace without events, or with operators only, raises an error that names the analysis and the rank."""
     with pytest.raises(MissingDataError, match=r"^temporal_breakdown: rank 0 has no GPU kernels to measure"):
         temporal_breakdown(builder.build())
 
 
 def test_a_job_on_cpus_alone_is_an_error_that_says_so(real_traces) -> None:
-    """DDP over gloo on four CPU ranks has thousands of events and nothing to measure here."""
+    """The error for a DDP job on four CPU ranks states how many CPU and GPU events rank 0 has."""
     with pytest.raises(MissingDataError, match=r"rank 0 has no GPU kernels .* CPU events, 0 GPU events"):
         temporal_breakdown(open_trace(real_traces / "ddp_gloo_4rank", cache=False))
 
 
 def test_waiting_is_idle() -> None:
-    """A stream sync 10..90 between two kernels occupies nothing, and one after them does not widen the window."""
+    """A synchronisation between two kernels is idle time, and one after them does not extend the window."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10)
@@ -140,7 +140,7 @@ def test_waiting_is_idle() -> None:
 
 
 def test_amd_stream_0_is_measured() -> None:
-    """ROCm kernels on stream 0 and copies by blit kernel: 5 µs compute, 2 µs other."""
+    """On ROCm's stream 0, a kernel computes 5 µs and a copy kernel is 2 µs of other work."""
     builder = (
         TraceBuilder()
         .kernel("Cijk_Alik_Bljk", start_us=0, duration_us=5, stream=0, launch_us=-3, launch_name="hipLaunchKernel")
@@ -151,7 +151,7 @@ def test_amd_stream_0_is_measured() -> None:
 
 
 def test_processes_give_the_same_table() -> None:
-    """Ranks computed in other processes, under the rules of this one, come back equal and in order."""
+    """Worker processes use the kernel rules of this process and give the same table."""
     builder = TraceBuilder()
     for rank in range(3):
         builder.rank(rank).kernel("my_ring", start_us=rank, duration_us=2).kernel("gemm", start_us=9, duration_us=1)
@@ -178,15 +178,15 @@ works = st.lists(
 
 @given(works)
 def test_the_parts_are_the_nanoseconds_that_an_oracle_counts(work: list[tuple[str, int, int]]) -> None:
-    """Whatever overlaps: compute is the union of computation, busy the union of all, and the three fill the window."""
+    """For random work, compute, other work and idle time equal an oracle's count and fill the window."""
     builder = TraceBuilder()
     for name, start, duration in work:
         builder.kernel(name, start_us=start / 1000, duration_us=duration / 1000)
 
-    (found,) = breakdown(builder)
+    (result,) = breakdown(builder)
 
     pairs = [(name, start, start + duration) for name, start, duration in work]
     compute = len(covered((start, end) for name, start, end in pairs if name == "gemm"))
     busy = len(covered((start, end) for _, start, end in pairs))
     window = max(end for _, _, end in pairs) - min(start for _, start, _ in pairs)
-    assert found == row(0, 0, min(start for _, start, _ in pairs), (compute, busy - compute, window - busy))
+    assert result == row(0, 0, min(start for _, start, _ in pairs), (compute, busy - compute, window - busy))

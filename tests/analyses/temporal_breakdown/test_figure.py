@@ -1,4 +1,4 @@
-"""The figure of temporal breakdown."""
+"""Tests of the temporal_breakdown figure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jobs import gpu_job
 
 
 def test_temporal_breakdown_shows_the_shares_of_each_device() -> None:
-    """Rank 0 of 110 µs: 50 computing, 20 only communicating, 40 idle; rank 1 computes throughout."""
+    """Of 110 µs, rank 0 computes 50, only communicates 20 and idles 40; rank 1 computes all the time."""
     figure = plot_temporal_breakdown(temporal_breakdown(gpu_job().build()))
     assert {bar.name: list(bar.x) for bar in figure.data} == {
         "computing": pytest.approx([100 * 50 / 110, 100]),
@@ -21,6 +21,6 @@ def test_temporal_breakdown_shows_the_shares_of_each_device() -> None:
 
 
 def test_temporal_breakdown_hovers_are_exact() -> None:
-    """The share, the time for reading, and the nanoseconds."""
+    """The hover shows the share, the rounded time and the exact nanoseconds."""
     figure = plot_temporal_breakdown(temporal_breakdown(gpu_job().build()))
     assert figure.data[2].customdata[0] == "36.4 % · 40 µs (40,000 ns)"

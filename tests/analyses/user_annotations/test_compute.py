@@ -1,4 +1,4 @@
-"""The time of annotated parts, and their kernels."""
+"""Tests of user_annotations: the time of annotated ranges, and their kernels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from holotrace.testing.synthetic import write_job
 
 
 def nested() -> TraceBuilder:
-    """Step 0..100 µs around forward 10..50 on stream 7, and forward 20..40 on stream 8; the same on the host."""
+    """Return a step of 100 µs with forward from 10 to 50 µs on stream 7 and from 20 to 40 µs on stream 8.
+
+    On the host the step takes 90 µs and forward 30 µs.
+    """
     return (
         TraceBuilder()
         .step(3, 0, 90)
@@ -30,15 +33,15 @@ def nested() -> TraceBuilder:
 
 
 def owners(builder: TraceBuilder) -> list[tuple[str, str | None]]:
-    """Return name and annotation of each piece of work of rank 0 in file order."""
+    """Return the name and the annotation of each piece of work on rank 0, in file order."""
     rank = builder.build().ranks[0]
-    found = annotation_of_work(rank).join(rank.table("events", ["event_index", "name"]), on="event_index")
-    ordered = found.sort("event_index")
+    work = annotation_of_work(rank).join(rank.table("events", ["event_index", "name"]), on="event_index")
+    ordered = work.sort("event_index")
     return list(zip(rank.texts(ordered["name"]), rank.texts(ordered["annotation"]), strict=True))
 
 
 def test_times_with_and_without_inner_annotations() -> None:
-    """Of 100 µs of the step on stream 7, 40 are in forward; on the host 30 of 90."""
+    """On stream 7, 40 of the step's 100 µs are in forward; on the host, 30 of 90 µs."""
     table = user_annotations(nested().build()).per_annotation
 
     assert table.to_dicts() == [
@@ -65,8 +68,8 @@ def test_times_with_and_without_inner_annotations() -> None:
     ]
 
 
-def test_kernels_stand_under_their_innermost_annotation() -> None:
-    """The copy on stream 8 that begins when its forward has ended belongs to none: the step is not on that stream."""
+def test_kernels_belong_to_their_innermost_annotation() -> None:
+    """The copy that starts on stream 8 after forward ended has no annotation, as the step is on stream 7 only."""
     assert user_annotations(nested().build()).per_kernel.rows() == [
         (0, "ProfilerStep#3", "relu", 1, 10_000),
         (0, "forward", "gemm", 1, 20_000),
@@ -76,7 +79,7 @@ def test_kernels_stand_under_their_innermost_annotation() -> None:
 
 
 def test_ranges_are_half_open() -> None:
-    """A kernel that begins where one annotation ends and the next begins belongs to the next, even without length."""
+    """A kernel that starts where one annotation ends and the next begins belongs to the next, even at 0 µs."""
     builder = (
         TraceBuilder()
         .gpu_annotation("a", start_us=0, duration_us=10)
@@ -90,14 +93,14 @@ def test_ranges_are_half_open() -> None:
 
 
 def test_devices_are_apart() -> None:
-    """The same stream number on another device is another stream."""
+    """An annotation on a stream of device 0 does not cover the stream of the same number on device 1."""
     builder = TraceBuilder().gpu_annotation("a", start_us=0, duration_us=10)
     builder.kernel("here", start_us=1, duration_us=1).kernel("there", start_us=1, duration_us=1, device=1)
     assert owners(builder) == [("here", "a"), ("there", None)]
 
 
 def without_projection() -> TraceBuilder:
-    """On the host, inner 10..20 µs inside outer 0..50; work launched at 12, 15 (another stream) and 30."""
+    """Return inner (10 to 20 µs) inside outer (0 to 50 µs) on the host, with launches at 12, 15 and 30 µs."""
     return (
         TraceBuilder()
         .annotation("outer", start_us=0, duration_us=50)
@@ -110,7 +113,7 @@ def without_projection() -> TraceBuilder:
 
 
 def test_annotations_are_projected_where_the_profiler_did_not() -> None:
-    """Each spans the first to the last of its work on each stream."""
+    """Without GPU annotations in the trace, each spans the first to last work it launched on each stream."""
     result = user_annotations(without_projection().build())
     table = result.per_annotation.filter(pl.col("side") == "gpu")
     columns = ("name", "call_count", "total_ns", "self_ns", "kernel_count")
@@ -119,32 +122,32 @@ def test_annotations_are_projected_where_the_profiler_did_not() -> None:
 
 
 def test_work_belongs_to_the_annotation_that_launched_it() -> None:
-    """By the launch, not by the time it runs."""
-    names = [owner for owner in owners(without_projection()) if not owner[0].startswith("cuda")]
+    """The launch decides which annotation a kernel belongs to, not the time when the kernel runs."""
+    names = [pair for pair in owners(without_projection()) if not pair[0].startswith("cuda")]
     assert names == [("x", "inner"), ("y", "inner"), ("z", "outer"), ("unknown", None)]
 
 
 def test_a_thread_without_annotations_works_for_the_one_that_waits() -> None:
-    """Autograd launches on thread 2 while the main thread is inside `backward`."""
+    """Autograd launches a kernel on thread 2 while the main thread is in `backward`, which gets the kernel."""
     builder = TraceBuilder().annotation("backward", start_us=0, duration_us=50)
     builder.kernel("grad", start_us=30, duration_us=10, launch_us=12, thread=2)
     builder.annotation("own", start_us=60, duration_us=5, thread=2)
     builder.kernel("more", start_us=70, duration_us=10, launch_us=62, thread=2)
-    assert [owner for owner in owners(builder) if not owner[0].startswith("cuda")] == [
+    assert [pair for pair in owners(builder) if not pair[0].startswith("cuda")] == [
         ("grad", "backward"),
         ("more", "own"),
     ]
 
 
 def test_names_are_chosen_by_regular_expressions() -> None:
-    """Found anywhere in the name; kernels of other annotations go as well."""
+    """`allow=["^for"]` keeps the annotation `forward` and its kernels only."""
     result = user_annotations(nested().build(), allow=["^for", r"^x\d$"])
     assert set(result.per_annotation["name"]) == {"forward"}
     assert set(result.per_kernel["annotation"]) == {"forward"}
 
 
 def test_steps_can_be_merged() -> None:
-    """`ProfilerStep#1` and `#2` are one row; `ProfilerStep#2 of mine` is something else."""
+    """`merge_steps` makes one row of `ProfilerStep#1` and `#2`; `ProfilerStep#2 of mine` stays apart."""
     builder = (
         TraceBuilder().step(1, 0, 10).step(2, 20, 30).annotation("ProfilerStep#2 of mine", start_us=60, duration_us=1)
     )
@@ -162,14 +165,14 @@ def test_steps_can_be_merged() -> None:
         (["nothing"], "no annotation matches 'nothing'; there are: ProfilerStep#3, forward"),
     ],
 )
-def test_an_expression_that_helps_nobody_is_an_error(allow, message) -> None:
-    """Invalid, or found in no name; then the names are listed."""
+def test_an_expression_that_is_invalid_or_matches_nothing_is_an_error(allow, message) -> None:
+    """If an expression matches no annotation, the error lists the names."""
     with pytest.raises(InvalidOptionError, match=message):
         user_annotations(nested().build(), allow=allow)
 
 
 def test_a_rank_without_annotations_is_a_finding() -> None:
-    """Tables stay empty but for its kernels."""
+    """A rank with one kernel and no annotations gets a finding and a row for the kernel."""
     result = user_annotations(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
     assert result.per_annotation.is_empty()
     assert result.per_kernel.rows() == [(0, None, "gemm", 1, 1_000)]
@@ -177,14 +180,14 @@ def test_a_rank_without_annotations_is_a_finding() -> None:
 
 
 def test_a_job_without_gpu_work_has_its_cpu_side() -> None:
-    """No error: annotations of the host need no device."""
+    """A trace with a host annotation only has a row for that annotation, and no error."""
     result = user_annotations(TraceBuilder().annotation("load", start_us=0, duration_us=5).build())
     assert result.per_annotation.select("side", "name", "total_ns").rows() == [("cpu", "load", 5_000)]
     assert result.per_kernel.is_empty()
 
 
 def test_time_does_not_grow_with_kernels_times_annotations() -> None:
-    """20,000 of each: a join of 400 million rows would exceed memory and the time of a test."""
+    """20,000 kernels and annotations: an all-pairs join of 400 million rows would exceed memory."""
     builder = TraceBuilder()
     for number in range(20_000):
         builder.gpu_annotation(f"part {number % 9}", start_us=10 * number, duration_us=9)
@@ -196,7 +199,7 @@ def test_time_does_not_grow_with_kernels_times_annotations() -> None:
 
 
 def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
-    """Both tables equal their golden copies."""
+    """Both tables of a synthetic job equal their golden copies."""
     write_job(tmp_path, ranks=2, steps=2, layers=2, seed=1)
     result = user_annotations(open_trace(tmp_path, cache=False))
     golden.check(result.per_annotation, "user_annotations/synthetic_job.per_annotation")

@@ -1,4 +1,4 @@
-"""The figure of user annotations."""
+"""Tests of the user_annotations figure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jobs import MARKUP
 
 
 def test_annotations_are_split_into_their_own_and_inner_time() -> None:
-    """40 of 100 µs are in the inner one; names are text, never markup."""
+    """40 of outer's 100 µs are in the annotation inside; names are escaped."""
     builder = TraceBuilder().gpu_annotation("outer", start_us=0, duration_us=100)
     builder.gpu_annotation(MARKUP, start_us=10, duration_us=40)
     figure = plot_user_annotations(user_annotations(builder.build()))
@@ -21,7 +21,7 @@ def test_annotations_are_split_into_their_own_and_inner_time() -> None:
 
 
 def test_the_host_is_shown_where_there_is_no_gpu_side() -> None:
-    """Or where it is asked for."""
+    """Without GPU annotations, the host side is the default; `side="gpu"` shows a message."""
     result = user_annotations(TraceBuilder().annotation("load", start_us=0, duration_us=5).build())
     assert list(plot_user_annotations(result).data[0].x) == [5]
     assert plot_user_annotations(result, side="gpu").layout.annotations[0].text == "There are no user annotations."
