@@ -18,7 +18,7 @@ IMPORT = "import site, sys; site.addsitedir(sys.argv[1]); import hta"
 
 @pytest.fixture
 def environment(tmp_path) -> Path:
-    """A folder of packages that holds holotrace-hta."""
+    """Create a folder of packages that contains holotrace-hta."""
     (tmp_path / "hta").mkdir()
     (tmp_path / "hta" / "__init__.py").touch()
     (tmp_path / "hta" / "trace_analysis.py").touch()
@@ -44,13 +44,13 @@ def said(environment: Path) -> str:
 
 
 def test_a_clean_environment_causes_no_warning(environment) -> None:
-    """Nothing is printed when Python starts or when `hta` is imported."""
+    """In a clean environment, neither the start of Python nor `import hta` prints anything."""
     assert said(environment) == ""
 
 
 @pytest.mark.parametrize("name", ["traceinsight", "HolisticTraceAnalysis"])
 def test_metas_package_next_to_ours_is_reported(environment, name) -> None:
-    """The order of installation does not matter: Meta's package does not replace the file with the check."""
+    """`import hta` warns if Meta's package is installed too, whatever the order of installation."""
     add_distribution(environment, name, "0.6.1", files=["hta/__init__.py"])
     assert (
         f"holotrace-hta and Meta's {name} 0.6.1 both install the package hta, and their files are mixed now. "
@@ -59,7 +59,7 @@ def test_metas_package_next_to_ours_is_reported(environment, name) -> None:
 
 
 def test_files_removed_by_an_uninstallation_are_reported(environment) -> None:
-    """Uninstalling Meta's package removes the files that it had replaced."""
+    """`import hta` warns if uninstalling Meta's package removed files of holotrace-hta."""
     (environment / "hta" / "trace_analysis.py").unlink()
     warning = said(environment)
     assert "1 files of holotrace-hta are missing, such as hta/trace_analysis.py" in warning
@@ -67,5 +67,5 @@ def test_files_removed_by_an_uninstallation_are_reported(environment) -> None:
 
 
 def test_both_distributions_have_the_same_version() -> None:
-    """The interface follows the library."""
+    """holotrace-hta and holotrace have the same version."""
     assert version("holotrace-hta") == version("holotrace")

@@ -1,4 +1,4 @@
-"""MemoryAnalysis: raw memory timelines, with HTA's numbers."""
+"""MemoryAnalysis reads raw memory timelines and gives HTA's numbers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from hta.memory_analysis import CATEGORIES, MemoryAnalysis
 
 
 def written(path: Path, content: object) -> str:
-    """Write a timeline."""
+    """Write content as JSON; return the path."""
     path.write_text(json.dumps(content))
     return str(path)
 
 
-def test_the_timeline_is_htas(real_traces, goldens) -> None:
-    """Every time and category."""
+def test_the_timeline_equals_htas(real_traces, goldens) -> None:
+    """The bytes of every category at every time equal HTA's."""
     ours = MemoryAnalysis(str(real_traces / "memory_timeline" / "memory_timeline.raw.gz")).get_memory_timeline()
     theirs = pd.read_csv(goldens / "hta" / "_misc" / "memory_timeline.csv.gz", index_col=0)
     pd.testing.assert_frame_equal(ours.drop(columns="Total"), theirs)
@@ -29,7 +29,7 @@ def test_the_timeline_is_htas(real_traces, goldens) -> None:
 
 
 def test_the_state_after_each_time(tmp_path) -> None:
-    """Memory allocated before appears at the first time; two changes at one time are one row."""
+    """Memory allocated before the recording appears in the first row; each change has a row."""
     path = written(tmp_path / "raw.json", [[-1, 0, 5, 0], [7, 1, 3, 4], [7, 1, 2, 7], [9, 3, -3, 4]])
     analysis = MemoryAnalysis(path)
     frame = analysis.get_memory_timeline()
@@ -42,14 +42,14 @@ def test_the_state_after_each_time(tmp_path) -> None:
 
 
 def test_an_empty_timeline_has_all_columns(tmp_path) -> None:
-    """No rows, and no peak."""
+    """An empty timeline has all columns, no rows and no peak."""
     analysis = MemoryAnalysis(written(tmp_path / "raw.json", []))
     assert list(analysis.get_memory_timeline()) == ["ts", *CATEGORIES, "Total"]
     assert analysis.get_peak().empty
 
 
 def test_the_figure_is_shown_and_written(tmp_path, monkeypatch) -> None:
-    """`save_graph` writes below the current folder, and replaces an earlier figure."""
+    """`plot_memory_timeline` shows the figure; `save_graph` writes it to a file and replaces an earlier one."""
     monkeypatch.chdir(tmp_path)
     shown: list[int] = []
     monkeypatch.setattr(go.Figure, "show", lambda figure: shown.append(len(figure.data)))
@@ -64,13 +64,13 @@ def test_the_figure_is_shown_and_written(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("content", [{"traceEvents": []}, [[1, 2]], [[1, 1, 1, 9]], ["a"], 5])
 def test_another_file_is_an_error(tmp_path, content) -> None:
-    """The message describes a timeline."""
+    """A file that is not a raw memory timeline is an error that says so."""
     with pytest.raises(NotATraceError, match="is not a raw memory timeline"):
         MemoryAnalysis(written(tmp_path / "raw.json", content))
 
 
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path) -> None:
-    """Missing, or cut off."""
+    """A missing file and one that is cut off raise different errors."""
     with pytest.raises(TraceNotFoundError):
         MemoryAnalysis(str(tmp_path / "missing"))
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"[" + b" " * 999)[:20])

@@ -1,4 +1,4 @@
-"""TraceAnalysis: HTA's names, arguments and columns, and its numbers if they are correct."""
+"""TraceAnalysis has HTA's names, arguments and columns, and HTA's numbers where those are correct."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TRACES_OF = {
     "df_index_resolver": "single_v100",
     "df_index_resolver__last": "single_v100",
 }
-"""Folder of HTA's answers -> folder of the traces, where no known fault of HTA changes the numbers compared here."""
+"""Folder of HTA's results -> folder of the traces, for traces whose numbers no known HTA bug changes."""
 
 each_golden = pytest.mark.parametrize("name", TRACES_OF)
 
@@ -110,7 +110,7 @@ SIGNATURES: dict[str, dict[str, object]] = {
     },
     "get_memory_bw_summary": {"ranks": None},
     "get_memory_bw_time_series": {"ranks": None},
-    # None is the comparison of waits; HTA's own method is passed in.
+    # None selects the comparison of waiting times; callers pass HTA's own method as a function.
     "get_potential_stragglers": {
         "profiler_steps": None,
         "num_candidates": 2,
@@ -131,20 +131,20 @@ SIGNATURES: dict[str, dict[str, object]] = {
 
 
 def analysis_of(builder: TraceBuilder, folder: Path, **options) -> TraceAnalysis:
-    """Return the facade on a job."""
+    """Write a job and open it with `TraceAnalysis`."""
     builder.write(folder)
     return TraceAnalysis(trace_dir=str(folder), **options)
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory, monkeypatch) -> None:
-    """Use a cache in a folder of the tests."""
+    """Use a temporary cache folder."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
 
 
 @pytest.fixture
 def shown(monkeypatch) -> list[str | None]:
-    """The renderers that figures were shown with."""
+    """Collect the renderers with which figures are shown."""
     renderers: list[str | None] = []
     monkeypatch.setattr(go.Figure, "show", lambda _, renderer=None: renderers.append(renderer))
     return renderers
@@ -152,18 +152,18 @@ def shown(monkeypatch) -> list[str | None]:
 
 @pytest.fixture
 def small(tmp_path) -> TraceAnalysis:
-    """The facade on the small GPU job."""
+    """Open the small GPU job."""
     return analysis_of(gpu_job(), tmp_path)
 
 
 def answer(goldens: Path, name: str, call: str) -> pd.DataFrame:
-    """Return HTA's answer."""
+    """Return HTA's result as a frame."""
     path = goldens / "hta" / name / f"{call}.csv"
     return pd.read_csv(path if path.exists() else path.with_suffix(".csv.gz"), index_col=0).reset_index(drop=True)
 
 
 def same_job(real_traces: Path, name: str) -> TraceAnalysis:
-    """Return our facade on the traces of that answer."""
+    """Open the traces of an HTA result with our `TraceAnalysis`."""
     return TraceAnalysis(
         trace_dir=str(real_traces / TRACES_OF[name]), include_last_profiler_step=name.endswith("__last")
     )
@@ -171,21 +171,21 @@ def same_job(real_traces: Path, name: str) -> TraceAnalysis:
 
 @each_golden
 def test_temporal_breakdown_equals_htas(real_traces, goldens, name) -> None:
-    """All columns and numbers are equal."""
+    """All columns and numbers equal HTA's."""
     ours = same_job(real_traces, name).get_temporal_breakdown(visualize=False)
     pd.testing.assert_frame_equal(ours, answer(goldens, name, "get_temporal_breakdown"), check_dtype=False)
 
 
 @each_golden
 def test_overlap_equals_htas(real_traces, goldens, name) -> None:
-    """All columns and numbers are equal."""
+    """All columns and numbers equal HTA's."""
     ours = same_job(real_traces, name).get_comm_comp_overlap(visualize=False)
     pd.testing.assert_frame_equal(ours, answer(goldens, name, "get_comm_comp_overlap"), check_dtype=False)
 
 
 @each_golden
 def test_kernel_types_equal_htas(real_traces, goldens, name) -> None:
-    """Except for states of length 0, which HTA sometimes lists."""
+    """The time of each kind of kernel equals HTA's, without states of length 0, which HTA sometimes lists."""
     ours = same_job(real_traces, name).get_gpu_kernel_breakdown(visualize=False)[0]
     theirs = answer(goldens, name, "get_gpu_kernel_breakdown.0").query("sum > 0").reset_index(drop=True)
     pd.testing.assert_frame_equal(ours, theirs, check_dtype=False)
@@ -193,7 +193,7 @@ def test_kernel_types_equal_htas(real_traces, goldens, name) -> None:
 
 @each_golden
 def test_kernels_equal_htas_where_nothing_was_grouped(real_traces, goldens, name) -> None:
-    """The call that asked for all kernels was not grouped, so HTA's statistics are those of calls."""
+    """With all kernels requested, HTA groups nothing, so its statistics are over calls and equal ours."""
     facade = same_job(real_traces, name)
     ours = facade.get_gpu_kernel_breakdown(visualize=False, duration_ratio=1.0, num_kernels=10_000)[1]
     theirs = answer(goldens, name, "get_gpu_kernel_breakdown.all.1")
@@ -205,7 +205,7 @@ def test_kernels_equal_htas_where_nothing_was_grouped(real_traces, goldens, name
 
 @each_golden
 def test_idle_time_of_a_stream_equals_htas_in_sum(real_traces, goldens, name) -> None:
-    """HTA assigns a gap to one category, while we divide it at the launch; the sums are equal."""
+    """A stream's total idle time equals HTA's; HTA assigns a gap to one category, we divide it at the launch."""
     of_ranks = sorted((goldens / "hta" / name).glob("get_idle_time_breakdown.rank*.0.csv"))
     theirs = pd.concat([pd.read_csv(path, index_col=0) for path in of_ranks])
     ours, _ = same_job(real_traces, name).get_idle_time_breakdown(visualize=False)
@@ -216,13 +216,13 @@ def test_idle_time_of_a_stream_equals_htas_in_sum(real_traces, goldens, name) ->
 
 @each_golden
 def test_profiler_steps_equal_htas(real_traces, goldens, name) -> None:
-    """Drops the last step unless requested."""
+    """The step numbers equal HTA's, without the last step unless requested."""
     path = goldens / "hta" / name / "get_profiler_steps.json"
     assert same_job(real_traces, name).get_profiler_steps() == pd.read_json(path, typ="series").tolist()
 
 
-def test_signatures_are_htas() -> None:
-    """Positional calls of old scripts keep their meaning."""
+def test_signatures_equal_htas() -> None:
+    """Parameters, their order and their defaults equal HTA's, so positional calls of old scripts still work."""
     methods = dict(inspect.getmembers(TraceAnalysis, inspect.isfunction))
     public = {name: method for name, method in methods.items() if not name.startswith("_") or name == "__init__"}
     not_of_hta = {"dashboard", *vars(PluginViews)}
@@ -236,7 +236,7 @@ def defaults_of(method: Callable[..., object]) -> dict[str, object]:
 
 
 def test_whole_times_are_integers(small) -> None:
-    """40 µs of idling is the integer 40."""
+    """Times in whole microseconds are integers, such as 40 for an idle time of 40 µs."""
     frame = small.get_temporal_breakdown(visualize=False)
     assert frame.iloc[0].to_dict() == {
         "rank": 0,
@@ -259,7 +259,7 @@ def test_times_have_exact_thousandths(tmp_path) -> None:
 
 
 def test_devices_of_a_rank_are_added_up(tmp_path) -> None:
-    """One row per rank, as HTA's users expect."""
+    """A rank with two devices has one row; kernels of 10 and 30 µs add up to 40."""
     builder = (
         TraceBuilder().kernel("gemm", start_us=0, duration_us=10).kernel("gemm", start_us=0, duration_us=30, device=1)
     )
@@ -268,13 +268,13 @@ def test_devices_of_a_rank_are_added_up(tmp_path) -> None:
 
 
 def test_a_silent_rank_has_no_overlap(small) -> None:
-    """The overlap is NaN, without a warning about a division."""
+    """A rank that does not communicate has an overlap of NaN, without a division warning."""
     frame = small.get_comm_comp_overlap(visualize=False)
     assert frame["comp_comm_overlap_pctg"].to_list() == [50.0, pytest.approx(float("nan"), nan_ok=True)]
 
 
 def test_kernel_types_leave_out_other_work_and_memory_on_request(tmp_path) -> None:
-    """A state counts by the kinds that HTA looks at."""
+    """Kernel types combine the kinds that run at once; without memory, only computation remains."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=10).copy(start_us=5, duration_us=15, stream=8)
     facade = analysis_of(builder, tmp_path)
     with_memory, _ = facade.get_gpu_kernel_breakdown(visualize=False)
@@ -300,7 +300,7 @@ def many_kernels() -> tuple[TraceBuilder, dict[str, list[int]]]:
 
 
 def test_others_have_the_statistics_of_their_calls(tmp_path) -> None:
-    """HTA gives statistics of totals; here count, mean and deviation are over the calls that were grouped."""
+    """The statistics of `others` are over the merged calls, while HTA's are over sums per name."""
     builder, durations = many_kernels()
     frame = analysis_of(builder, tmp_path).get_gpu_kernel_breakdown(visualize=False, num_kernels=3, duration_ratio=1)[1]
     kept = [name for name in frame["name"] if name != "others"]
@@ -315,14 +315,14 @@ def test_others_have_the_statistics_of_their_calls(tmp_path) -> None:
 
 
 def test_the_duration_ratio_is_a_share_of_time(tmp_path) -> None:
-    """The first kernel alone covers the 30 % of the time."""
+    """With a ratio of 0.3, k0 alone covers 30 % of the time; the rest becomes `others`."""
     builder, _ = many_kernels()
     frame = analysis_of(builder, tmp_path).get_gpu_kernel_breakdown(visualize=False, duration_ratio=0.3)[1]
     assert frame["name"].to_list() == ["k0", "others"]
 
 
 def test_few_kernels_are_never_grouped(tmp_path) -> None:
-    """Up to `num_kernels` names, all are shown."""
+    """Up to `num_kernels` kernels are shown one by one, whatever the ratio."""
     builder, durations = many_kernels()
     facade = analysis_of(builder, tmp_path)
     frame = facade.get_gpu_kernel_breakdown(visualize=False, duration_ratio=0.1, num_kernels=12)[1]
@@ -330,7 +330,7 @@ def test_few_kernels_are_never_grouped(tmp_path) -> None:
 
 
 def test_kernels_are_sorted_by_type_name_and_rank(small) -> None:
-    """As HTA sorts them."""
+    """Kernels are sorted by type, name and rank, as in HTA."""
     frame = small.get_gpu_kernel_breakdown(visualize=False)[1]
     keys = list(zip(frame["kernel_type"], frame["name"], frame["rank"], strict=True))
     assert keys == sorted(keys)
@@ -338,7 +338,7 @@ def test_kernels_are_sorted_by_type_name_and_rank(small) -> None:
 
 
 def test_idle_time_has_htas_columns(small) -> None:
-    """Three categories of each stream; ratio of the stream's idle time."""
+    """Each stream has a row for each of HTA's three categories, with its ratio of the stream's idle time."""
     frame, statistics_ = small.get_idle_time_breakdown(visualize=False)
     assert statistics_ is None
     assert list(frame.columns) == ["rank", "stream", "idle_category", "idle_time", "idle_time_ratio", "device"]
@@ -351,7 +351,7 @@ def test_idle_time_has_htas_columns(small) -> None:
 
 
 def test_idle_statistics_have_htas_columns(small) -> None:
-    """Indexed by category, in microseconds."""
+    """Statistics of idle intervals have HTA's columns in microseconds, indexed by category."""
     _, frame = small.get_idle_time_breakdown(visualize=False, show_idle_interval_stats=True)
     columns = ["rank", "stream", "count", "mean", "std", "min", "25%", "50%", "75%", "max", "device"]
     assert (list(frame.columns), frame.index.name) == (columns, "idle_category")
@@ -359,7 +359,7 @@ def test_idle_statistics_have_htas_columns(small) -> None:
 
 
 def test_idle_time_of_chosen_ranks_and_streams(small) -> None:
-    """The default is all ranks; HTA's is rank 0."""
+    """Ranks and streams can be selected; the default is all ranks, while HTA's is rank 0."""
     everything, _ = small.get_idle_time_breakdown(visualize=False)
     assert sorted(set(everything["rank"])) == [0, 1]
     chosen, _ = small.get_idle_time_breakdown(ranks=[0], streams=[20], visualize=False)
@@ -377,7 +377,7 @@ def test_the_kernel_delay_is_in_microseconds(small) -> None:
 
 
 def test_figures_are_shown_by_default(small, shown) -> None:
-    """They use plotly's default renderer, or the given one."""
+    """Methods show figures by default, with plotly's default renderer or the given one."""
     small.get_temporal_breakdown()
     small.get_comm_comp_overlap()
     small.get_gpu_kernel_breakdown(image_renderer="png")
@@ -388,7 +388,7 @@ def test_figures_are_shown_by_default(small, shown) -> None:
 
 
 def test_the_last_step_is_kept_only_on_request(tmp_path) -> None:
-    """A recording often ends within the last step."""
+    """The last step, in which recordings often end, is dropped unless requested."""
     builder = TraceBuilder().step(1, 0, 10).step(2, 10, 10)
     builder.kernel("gemm", start_us=5, duration_us=1, launch_us=2).kernel(
         "gemm", start_us=15, duration_us=2, launch_us=12
@@ -400,7 +400,7 @@ def test_the_last_step_is_kept_only_on_request(tmp_path) -> None:
 
 
 def test_trace_files_may_be_given_with_their_ranks(tmp_path) -> None:
-    """Names are relative to the folder; absolute paths are allowed."""
+    """File names are relative to the folder; absolute paths are allowed."""
     first, second = gpu_job().write(tmp_path)
     facade = TraceAnalysis(trace_files={4: first.name, 6: str(second)}, trace_dir=str(tmp_path))
     assert facade.t.get_ranks() == [4, 6]
@@ -408,20 +408,20 @@ def test_trace_files_may_be_given_with_their_ranks(tmp_path) -> None:
 
 
 def test_trace_files_may_be_a_list(tmp_path, monkeypatch) -> None:
-    """`./name` is in the current folder; the ranks come from the files."""
+    """A path like `./name` is relative to the current folder; the ranks come from the files."""
     paths = gpu_job().write(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert TraceAnalysis(trace_files=[f"./{path.name}" for path in paths]).t.get_ranks() == [0, 1]
 
 
 def test_a_missing_folder_is_a_clear_error(tmp_path) -> None:
-    """HTA raises an AssertionError without a message."""
+    """The error says that the folder does not exist; HTA raises an AssertionError without a message."""
     with pytest.raises(TraceNotFoundError, match="missing does not exist"):
         TraceAnalysis(trace_dir=str(tmp_path / "missing"))
 
 
 def tables_of(facade: TraceAnalysis) -> list[pd.DataFrame]:
-    """Return the frames of the first four calls."""
+    """Return the frames of four analyses."""
     return [
         facade.get_temporal_breakdown(),
         *facade.get_gpu_kernel_breakdown(),
@@ -431,7 +431,7 @@ def tables_of(facade: TraceAnalysis) -> list[pd.DataFrame]:
 
 
 def test_a_job_without_gpu_work_says_why(tmp_path, shown) -> None:
-    """HTA fails; here frames are empty, keep the types of columns and index, and show no figures."""
+    """Without GPU work, frames are empty with a reason and the usual types, and no figure is shown; HTA fails."""
     without = tables_of(analysis_of(cpu_job(), tmp_path / "cpu"))
     assert shown == []
     for empty, with_work in zip(without, tables_of(analysis_of(gpu_job(), tmp_path / "gpu")), strict=True):
@@ -445,12 +445,12 @@ def test_a_job_without_gpu_work_says_why(tmp_path, shown) -> None:
 
 
 def test_idle_statistics_need_a_request_without_gpu_work_too(tmp_path) -> None:
-    """Without the request, the second value is None, as with GPU work."""
+    """Without GPU work too, the second value is None unless statistics are requested."""
     assert analysis_of(cpu_job(), tmp_path).get_idle_time_breakdown(visualize=False)[1] is None
 
 
-def test_t_offers_what_scripts_read(tmp_path) -> None:
-    """Ranks, files, steps and the keys of the files."""
+def test_t_has_the_attributes_that_scripts_read(tmp_path) -> None:
+    """`analyzer.t` has the folder, ranks, steps and metadata of the files."""
     facade = analysis_of(cpu_job().rank(0).header(traceName="mine"), tmp_path)
     assert facade.t.is_parsed
     assert facade.t.trace_path == str(tmp_path)
@@ -476,7 +476,7 @@ def test_a_script_with_one_question_does_not_load_figures(tmp_path) -> None:
 
 
 def test_the_facade_imports_no_pandas_before_it_reads() -> None:
-    """Importing pandas takes as long as an answer from the cache, so it happens while the trace is read."""
+    """`import hta.trace_analysis` does not import pandas, which is imported later, while the trace is read."""
     script = "import sys, hta.trace_analysis; print({'pandas', 'pyarrow'} & {*sys.modules})"
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
     assert process.stdout == "set()\n"
@@ -484,7 +484,7 @@ def test_the_facade_imports_no_pandas_before_it_reads() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_process_forked_while_pandas_is_imported_can_import_it() -> None:
-    """A fork waits for the import of the other thread, which the child does not have."""
+    """A fork waits until the other thread has imported pandas, because that thread does not exist in the child."""
     script = (
         "import os\n"
         "import hta.trace_analysis\n"

@@ -1,4 +1,4 @@
-"""TraceDiff: HTA's names, arguments and columns, and its numbers if they are correct."""
+"""TraceDiff has HTA's names, arguments and columns, and HTA's numbers where those are correct."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ LABELS = ("Control", "Test")
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory, monkeypatch) -> None:
-    """Use a cache in a folder of the tests."""
+    """Use a temporary cache folder."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
 
 
 @pytest.fixture(scope="module")
 def diff_pair(real_traces) -> tuple[Trace, Trace]:
-    """The two traces that HTA compared, opened once."""
+    """Open the two traces that HTA compared."""
     folder = real_traces / "diff"
     return open_trace(folder / "control", cache=False), open_trace(folder / "test", cache=False)
 
 
 @pytest.fixture
 def pair() -> tuple[Trace, Trace]:
-    """Control has two steps, test three; the second step of test has another kernel."""
+    """Return a control trace with two steps, and a test trace with three; step 1 of the test has one more kernel."""
     control, test = TraceBuilder(), TraceBuilder()
     for builder, steps in ((control, 2), (test, 3)):
         for step in range(steps):
@@ -55,14 +55,14 @@ def launched(rank_trace: RankTrace) -> np.ndarray:
 
 
 def golden_frame(goldens: Path, name: str) -> pd.DataFrame:
-    """Return a frame that HTA returned."""
+    """Return HTA's result as a frame."""
     (path,) = (goldens / "hta" / "_misc").glob(f"compare_traces.{name}.csv*")
     return pd.read_csv(path, index_col=0)
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu", "all"])
 def test_the_comparison_equals_htas(diff_pair, goldens, device) -> None:
-    """Every name, count and duration of the first step of both traces."""
+    """Names, counts and durations of the first step equal HTA's."""
     traces = tuple(trace.where(launched) for trace in diff_pair)
     ours = comparison_frame(traces, ([1009], [1009]), LABELS, device, use_short_name=False)
     pd.testing.assert_frame_equal(ours, golden_frame(goldens, f"diff.{device.upper()}.long"), check_dtype=False)
@@ -70,7 +70,7 @@ def test_the_comparison_equals_htas(diff_pair, goldens, device) -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_the_comparison_by_short_names_equals_htas(diff_pair, goldens, device) -> None:
-    """HTA leaves `::::` in place of an anonymous namespace; the rest of the name is equal."""
+    """Sums by short name equal HTA's, once HTA's `::::` for an anonymous namespace is replaced by `::`."""
     traces = tuple(trace.where(launched) for trace in diff_pair)
     ours = comparison_frame(traces, ([1009], [1009]), LABELS, device, use_short_name=True)
     theirs = golden_frame(goldens, f"diff.{device.upper()}.short")
@@ -81,7 +81,7 @@ def test_the_comparison_by_short_names_equals_htas(diff_pair, goldens, device) -
 
 @pytest.mark.parametrize("device", ["cpu", "gpu", "all"])
 def test_the_names_by_change_equal_htas(diff_pair, goldens, device) -> None:
-    """All five lists are equal."""
+    """The five lists of names by change equal HTA's."""
     traces = tuple(trace.where(launched) for trace in diff_pair)
     ours = names_by_change(comparison_frame(traces, ([1009], [1009]), LABELS, device, use_short_name=False), LABELS)
     (path,) = (goldens / "hta" / "_misc").glob(f"ops_diff.diff.{device.upper()}.json*")
@@ -92,14 +92,14 @@ def test_the_names_by_change_equal_htas(diff_pair, goldens, device) -> None:
 
 
 def test_labels_and_several_steps_equal_htas(diff_pair, goldens) -> None:
-    """Two steps of control against one of test."""
+    """The comparison of two control steps with one test step equals HTA's, including the labels."""
     control, test = (LabeledTrace(label, t=trace) for label, trace in zip(("ctl", "tst"), diff_pair, strict=True))
     ours = TraceDiff.compare_traces(control, test, control_iteration=[1010, 1011], test_iteration=1012)
     pd.testing.assert_frame_equal(ours, golden_frame(goldens, "diff.iters"), check_dtype=False)
 
 
 def test_the_whole_frame(pair) -> None:
-    """By default the first step; columns, order and the index are HTA's."""
+    """Step 0 of control, the default, is compared with step 1 of test; the frame has HTA's columns and index."""
     frame = TraceDiff.compare_traces(*pair, test_iteration=1, device_type=DeviceType.GPU)
     expected = pd.DataFrame(
         {
@@ -117,7 +117,7 @@ def test_the_whole_frame(pair) -> None:
 
 
 def test_ops_diff_lists_the_names_by_change(pair) -> None:
-    """The change is that of their count."""
+    """`ops_diff` groups names by the change of their count, not of their duration."""
     assert TraceDiff.ops_diff(*pair, test_iteration=1, device_type=DeviceType.GPU) == {
         "added": ["relu"],
         "deleted": [],
@@ -128,20 +128,20 @@ def test_ops_diff_lists_the_names_by_change(pair) -> None:
 
 
 def test_equal_labels_become_different(pair) -> None:
-    """As HTA does."""
+    """If both labels are equal, the test trace's label gets a suffix, as in HTA."""
     sides = [LabeledTrace("x", t=trace) for trace in pair]
     assert list(TraceDiff.compare_traces(*sides).columns[:3:2]) == ["x_counts", "x_control_test_counts"]
 
 
 def test_traces_without_steps_can_be_compared(tmp_path) -> None:
-    """HTA refuses; here every event counts. Folders are traces too."""
+    """Folders without steps can be compared, over all events; HTA refuses them."""
     TraceBuilder().kernel("gemm", start_us=0, duration_us=1).write(tmp_path)
     frame = TraceDiff.compare_traces(str(tmp_path), str(tmp_path))
     assert frame.loc["gemm", "Control_counts"] == 1
 
 
 def test_the_last_step_counts_here(tmp_path) -> None:
-    """TraceAnalysis leaves it out; a comparison of its trace does not, as with HTA."""
+    """A comparison includes the last step, which `TraceAnalysis` drops, as in HTA."""
     builder = TraceBuilder()
     for step in (1, 2):
         builder.step(step, 100 * step, 90).kernel("gemm", start_us=100 * step + 1, duration_us=10)
@@ -150,7 +150,7 @@ def test_the_last_step_counts_here(tmp_path) -> None:
 
 
 def test_events_of_a_side(pair) -> None:
-    """extract_ops gives the frame of the first step, get_ops_summary counts its names."""
+    """`extract_ops` returns the frame of the first step, and `get_ops_summary` counts its names."""
     side = LabeledTrace("x", t=pair[1])
     ops = side.extract_ops(device_type=DeviceType.GPU)
     assert ops[["rank", "ts", "dur", "iteration"]].to_numpy().tolist() == [[0, 1, 10, 0]]
@@ -170,7 +170,7 @@ def test_events_of_a_side(pair) -> None:
 
 
 def test_input_that_does_not_exist_is_an_error(pair) -> None:
-    """A rank, a step, or the trace itself does not exist."""
+    """An unknown rank, an unknown step and a missing trace are errors."""
     with pytest.raises(UnknownRankError):
         TraceDiff.compare_traces(*pair, control_rank=99)
     with pytest.raises(InvalidOptionError):
@@ -180,7 +180,7 @@ def test_input_that_does_not_exist_is_an_error(pair) -> None:
 
 
 def test_both_figures_are_shown_and_written(pair, tmp_path, monkeypatch) -> None:
-    """HTML without further packages; images with plotly."""
+    """Both figures are shown unless disabled, and written as HTML or as an image."""
     shown: list[go.Figure] = []
     images: list[str] = []
     monkeypatch.setattr(go.Figure, "show", lambda figure: shown.append(figure))  # noqa: PLW0108 -- a builtin would not be bound
@@ -195,8 +195,8 @@ def test_both_figures_are_shown_and_written(pair, tmp_path, monkeypatch) -> None
     assert images == ["duration.png"]
 
 
-def test_the_signatures_are_htas() -> None:
-    """Arguments in HTA's order with its defaults."""
+def test_signatures_equal_htas() -> None:
+    """Arguments have HTA's names and order, and `DeviceType` has HTA's values."""
     arguments = ["control", "test", "control_rank", "test_rank", "control_iteration", "test_iteration", "device_type"]
     assert list(inspect.signature(TraceDiff.compare_traces).parameters) == [*arguments, "use_short_name"]
     assert list(inspect.signature(TraceDiff.ops_diff).parameters) == arguments

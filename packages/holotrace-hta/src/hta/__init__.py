@@ -1,4 +1,4 @@
-"""The interface of Meta's Holistic Trace Analysis, answered by holotrace.
+"""The interface of Meta's Holistic Trace Analysis (HTA), implemented with holotrace.
 
     from hta.trace_analysis import TraceAnalysis
 

@@ -133,10 +133,10 @@ def _timeline(times: _Numbers, sizes: _Numbers, categories: _Numbers) -> dict[st
     """Sum the changes of each category, keeping the state after each distinct time."""
     ends = np.flatnonzero(np.append(np.diff(times) != 0, np.ones(min(1, len(times)), np.bool_)))
     recorded = times[times >= 0]
-    moments = np.where(times < 0, recorded.min() if len(recorded) else 0, times)[ends]
+    change_times = np.where(times < 0, recorded.min() if len(recorded) else 0, times)[ends]
     narrow = categories.astype(np.int8)
     by_category = {name: np.where(narrow == number, sizes, 0).cumsum()[ends] for number, name in enumerate(CATEGORIES)}
-    return {"ts": moments, **by_category, "Total": sizes.cumsum()[ends]}
+    return {"ts": change_times, **by_category, "Total": sizes.cumsum()[ends]}
 
 
 def _figure(frame: pd.DataFrame) -> go.Figure:

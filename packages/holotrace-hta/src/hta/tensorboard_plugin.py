@@ -1,6 +1,6 @@
 """The views of PyTorch's TensorBoard plugin as pandas frames, with times in microseconds.
 
-HTA has none of this. `TraceAnalysis` inherits the methods of `PluginViews`, so that scripts in HTA's style reach them;
+HTA has no such views. `TraceAnalysis` inherits the methods of `PluginViews`, so that scripts in HTA's style reach them;
 `RunDiff` compares two runs. In new code, use the functions of `holotrace` instead: `compat` is the same option there.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class PluginViews:
     """The plugin's views of a job, as methods of `TraceAnalysis`.
 
-    `compat="torch_tb_profiler"` gives the numbers of the plugin's last source.
+    `compat="torch_tb_profiler"` gives the numbers of the plugin's last source version.
     """
 
     t: TraceView
@@ -182,7 +182,7 @@ class RunDiff:
 
     Args:
         baseline: the run to compare with: a folder, a file, or an open trace.
-        experiment: the run in question: a folder, a file, or an open trace.
+        experiment: the run to examine: a folder, a file, or an open trace.
         ranks: the ranks of both runs to include.
         by: compare time on the `device` or on the `host`; by default the one that both runs have.
         compat: "torch_tb_profiler" aligns as PyTorch's TensorBoard plugin did.

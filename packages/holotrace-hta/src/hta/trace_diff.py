@@ -1,7 +1,7 @@
 """TraceDiff, with HTA's interface.
 
-Names, arguments, defaults and columns are HTA's. `holotrace.compare_traces`, which it uses, returns more: separate kinds,
-means per call, counts and times per step.
+Names, arguments, defaults and columns are HTA's. The underlying `holotrace.compare_traces` returns more: separate
+kinds, means per call, counts and times per step.
 """
 
 from __future__ import annotations

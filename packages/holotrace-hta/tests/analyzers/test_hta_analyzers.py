@@ -31,31 +31,31 @@ def test_the_rank_whose_kernel_starts_last_is_counted(name) -> None:
 
 
 def test_ties_are_all_counted() -> None:
-    """Both ranks start at 5."""
+    """If two ranks start last at the same time, both are counted."""
     assert scores([(0, 1, 7, "ncclKernel_A", 5, 9), (1, 1, 7, "ncclKernel_A", 5, 8)]) == {0: 1, 1: 1}
 
 
 def test_one_rank_or_fewer_than_requested_is_not_an_error() -> None:
-    """HTA raised TypeError and IndexError."""
+    """One rank is returned when three are requested; HTA raises TypeError or IndexError."""
     assert scores([(4, 1, 7, "ncclKernel_A", 5, 9)], wanted=3) == {4: 1}
 
 
 def test_no_communication_kernels_give_an_empty_answer() -> None:
-    """HTA raised an error about the maximum of nothing."""
+    """Events without communication kernels give an empty result; HTA raises an error."""
     assert scores([(0, 1, 7, "gemm", 5, 9)]) == {}
 
 
 def test_figures_are_shown_on_request(monkeypatch) -> None:
-    """Plotly's renderer receives the figure."""
+    """With `visualize=True`, the figure is shown with its title and axis."""
     shown = []
     monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, **_: shown.append(figure))
     scores([(0, 1, 7, "ncclKernel_A", 5, 9), (1, 1, 7, "ncclKernel_A", 6, 8)], visualize=True)
     assert [figure.layout.title.text for figure in shown] == ["Which ranks start the chosen communication kernel last?"]
-    assert shown[0].layout.yaxis.title.text == "start (mean steps)"
+    assert shown[0].layout.yaxis.title.text == "start (multiples of the mean step)"
     assert {bars.name for bars in shown[0].data} == {"in time", "among the last"}
 
 
 def test_weights_of_counters_have_htas_names() -> None:
-    """Nine counters; fma counts twice."""
+    """HTA weights nine counters; one count of a fused multiply-add represents two operations."""
     assert CUDA_SASS_INSTRUCTION_COUNTER_FLOPS["smsp__sass_thread_inst_executed_op_hfma_pred_on.sum"] == 2
     assert len(CUDA_SASS_INSTRUCTION_COUNTER_FLOPS) == 9

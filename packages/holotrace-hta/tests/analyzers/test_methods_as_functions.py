@@ -23,7 +23,7 @@ from hta.trace_analysis import TraceAnalysis
 
 @pytest.fixture(scope="module")
 def analyzer(tmp_path_factory) -> TraceAnalysis:
-    """Two ranks with two steps: an operator, a kernel and a collective in each, and annotations."""
+    """Open a job of two ranks and two steps, each with an operator, a kernel, a collective, a copy and annotations."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank)
@@ -67,12 +67,12 @@ PAIRS: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("function", "method", "options"), PAIRS, ids=[method for _, method, _ in PAIRS])
 def test_a_function_returns_the_answer_of_the_method(function, method, options, analyzer) -> None:
-    """Both receive the same trace and options."""
+    """A function of `hta.analyzers` returns the same as the method of `TraceAnalysis`, given the same options."""
     assert_equal(function(analyzer.t, **options), getattr(analyzer, method)(**options))
 
 
-def test_idle_times_are_of_one_rank(analyzer, tmp_path) -> None:
-    """HTA's function takes one rank; the functions for sequences and blocked queues take their options."""
+def test_functions_with_other_arguments_return_the_answer_of_the_method(analyzer, tmp_path) -> None:
+    """Functions whose arguments differ from the method's, such as idle time of one rank, return the same too."""
     answer = BreakdownAnalysis.get_idle_time_breakdown(analyzer.t, 30, rank=1, visualize=False)
     assert_equal(answer, analyzer.get_idle_time_breakdown([1], visualize=False))
     options = {"operator_name": "aten::mm", "output_dir": str(tmp_path), "min_pattern_len": 1, "visualize": False}
@@ -88,12 +88,12 @@ def test_idle_times_are_of_one_rank(analyzer, tmp_path) -> None:
 
 
 def test_the_steps_of_all_ranks(analyzer) -> None:
-    """The last one is left out."""
+    """The steps of all ranks come without the last step, as in `analyzer.t`."""
     assert extract_iteration_info(analyzer.t).to_numpy().tolist() == [[0, 1, 0, 190, 190], [1, 1, 0, 190, 190]]
 
 
 def test_names_that_hta_modules_import_can_be_imported_from_them() -> None:
-    """Scripts import these names from modules that only import them themselves."""
+    """Names can be imported from HTA modules that only re-export them; unknown names raise AttributeError."""
     assert hta.trace_analysis.Trace is hta.common.trace.Trace
     assert hta.trace_analysis.BreakdownAnalysis is BreakdownAnalysis
     assert hta.common.trace.get_trace_files.__module__ == "hta.common.trace_file"

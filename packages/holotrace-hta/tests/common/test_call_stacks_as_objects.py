@@ -1,4 +1,4 @@
-"""Call stacks as objects, in both of HTA's modules."""
+"""Call stacks as objects, in HTA's modules `trace_call_stack` and `call_stack`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAIN, SIDE = CallStackIdentity(0, 1000, 1), CallStackIdentity(0, 1000, 2)
 
 
 def test_a_graph_of_each_thread(view) -> None:
-    """The graph has the nodes from the thread's root down to the kernels, and all paths through them."""
+    """The graph of a thread has nodes from its root down to the kernels, and gives the paths through them."""
     graph = CallGraph(view)
     assert list(graph.rank_to_stacks) == [0]
     assert set(graph.rank_to_stacks[0]) == {MAIN, SIDE}
@@ -54,7 +54,7 @@ def test_a_graph_of_each_thread(view) -> None:
 
 
 def test_graphs_are_found_by_their_identity(view) -> None:
-    """The search is by rank, process, thread, index or event."""
+    """`get_call_stacks` finds graphs by thread or index, and `get_csg_of_node` by event."""
     graph = CallGraph(view)
     assert graph.mapping.to_numpy().tolist() == [
         [0, 1000, 1, "outer", 0, -1, 1],
@@ -68,7 +68,7 @@ def test_graphs_are_found_by_their_identity(view) -> None:
 
 
 def test_a_graph_of_a_frame_alone(view) -> None:
-    """With the symbol table or with text; the frame does not change."""
+    """`from_dataframe` accepts symbol ids or text, and does not change the frame."""
     frame = view.get_trace(0)
     columns = list(frame.columns)
     graph = CallGraph.from_dataframe(frame[frame["stream"] < 0], view.symbol_table)
@@ -79,7 +79,7 @@ def test_a_graph_of_a_frame_alone(view) -> None:
 
 
 def test_a_visit_enters_and_leaves_each_node(view) -> None:
-    """It enters a parent before its children and leaves it after them."""
+    """`dfs_traverse` enters a parent before its children and leaves it after them."""
     visited: list[tuple[str, int]] = []
     stack = CallGraph(view).rank_to_stacks[0][SIDE]
     stack.dfs_traverse(lambda index, _: visited.append(("in", index)), lambda index, _: visited.append(("out", index)))
@@ -87,13 +87,13 @@ def test_a_visit_enters_and_leaves_each_node(view) -> None:
 
 
 def frame_of_a_thread() -> pd.DataFrame:
-    """0 contains 1, which contains 2 with duration 0."""
+    """Return a frame in which event 0 contains event 1, which contains event 2 of duration 0."""
     rows = {"index": [0, 1, 2], "ts": [0, 1, 3], "dur": [10, 5, 0], "stream": -1, "index_correlation": -1}
     return pd.DataFrame(rows).assign(pid=1, tid=2)
 
 
 def test_a_graph_of_a_thread_writes_its_columns() -> None:
-    """If they exist already, it reads them."""
+    """A graph writes parent, depth and height into the frame; if they exist already, it reads them."""
     frame = frame_of_a_thread()
     none = pd.DataFrame({"cpu_index": [], "gpu_index": []})
     CallStackGraph(frame, CallStackIdentity(0, 1, 2), none, frame, None)
@@ -104,7 +104,7 @@ def test_a_graph_of_a_thread_writes_its_columns() -> None:
 
 
 def test_the_first_call_stacks_of_hta(view) -> None:
-    """Nodes are tuples below the root -1; the graph of a trace adds two columns."""
+    """In `hta.common.call_stack`, nodes are tuples below the root -1; `CallGraph` adds `parent` and `depth`."""
     stack = call_stack.CallStackGraph(frame_of_a_thread(), CallStackIdentity(0, 1, 2), ZeroDurationFilter)
     assert stack.get_nodes() == {
         -1: call_stack.CallStackNode(-1, -1, [0]),
@@ -120,7 +120,7 @@ def test_the_first_call_stacks_of_hta(view) -> None:
 
 
 def test_python_functions_end_with_their_callers(view) -> None:
-    """A function is cut off at the end of its caller in the same thread, outermost callers first."""
+    """A Python function is cut off at the end of its caller in the same thread, outermost callers first."""
     ids = {"python_id": [10, 11, 12], "python_parent_id": [-1, 10, 11]}
     frame = frame_of_a_thread().assign(ts=[0, 2, 4], dur=[10, 20, 30], **ids)
     call_stack.CallGraph(view).constrain_child_time_withinin_parent(frame)

@@ -31,12 +31,12 @@ from hta.facade.answers import timeline_figure
 from hta.facade.trace.trace_view import TraceView
 
 GOLDENS = {"df_index_resolver": "single_v100", "trace_diff_control": "diff/control", "amd_trace__nsfull": "amd_mi250"}
-"""HTA's events -> folder of the traces."""
+"""Folder of HTA's results -> folder of the traces."""
 
 
 @pytest.fixture
 def view() -> TraceView:
-    """An operator with two kernels, on streams 0 and 7; an annotation of the host and one of the GPU."""
+    """Build a trace: an operator with kernels on streams 0 and 7, a host annotation and a GPU annotation."""
     builder = TraceBuilder().annotation("## forward ##", start_us=0, duration_us=50)
     builder.operator("aten::mm", start_us=10, duration_us=20)
     builder.kernel("void gemm<float>(int)", start_us=40, duration_us=3_000, launch_us=12, stream=0)
@@ -59,7 +59,7 @@ def prepared(view: TraceView, **options) -> pd.DataFrame:
 
 
 def test_each_event_is_a_bar_in_its_row(view) -> None:
-    """Host first, then GPU annotations, then streams including 0; short events are drawn longer."""
+    """Rows are the host, GPU annotations, then streams including 0; bars of short events last 1,000 µs."""
     bars = prepared(view)
     columns = ["task", "name", "ts", "dur", "calibrated_start_global", "calibrated_end_global"]
     assert bars[columns].to_numpy().tolist() == [
@@ -74,7 +74,7 @@ def test_each_event_is_a_bar_in_its_row(view) -> None:
 
 
 def test_ranks_traces_threads_and_depths_have_separate_rows(view) -> None:
-    """Rows are separate if there are several, or on request."""
+    """Ranks and depths have separate rows if there are several; traces and threads on request."""
     frame = view.get_trace(0)
     both = pd.concat([frame.assign(rank=rank, trace="new", depth=rank) for rank in (0, 3)])
     rows = prepare_timeline_events(both, symbol_table=view.symbol_table)["task"].unique().tolist()
@@ -102,12 +102,12 @@ def test_ranks_traces_threads_and_depths_have_separate_rows(view) -> None:
     ],
 )
 def test_a_setting_chooses_events(view, chosen, names) -> None:
-    """Without auto-detection."""
+    """Without auto-detection, `event_type` selects host events or device events."""
     assert set(prepared(view, auto_detect=False, event_type=chosen)["name"]) == names
 
 
 def test_a_setting_is_never_changed(view) -> None:
-    """HTA modifies the default setting that all timelines share."""
+    """Timelines do not modify the default setting that they share, unlike in HTA."""
     before = TimelinePlotSetting()
     setting = auto_detect_setting(view.get_trace(0).assign(rank=0), DefaultTimelinePlotSetting)
     Timeline(view.get_trace(0), view.symbol_table)
@@ -116,7 +116,7 @@ def test_a_setting_is_never_changed(view) -> None:
 
 
 def test_times_and_lengths_can_be_kept(view) -> None:
-    """The bars have the times and lengths of the frame."""
+    """With `use_global_time` and without amplification, bars have the times and durations of the frame."""
     kernels_only = view.get_trace(0).iloc[3:]
     setting = TimelinePlotSetting(use_global_time=True, amplify_short_events=False)
     bars = prepare_timeline_events(kernels_only, setting, view.symbol_table)
@@ -125,8 +125,8 @@ def test_times_and_lengths_can_be_kept(view) -> None:
 
 
 @pytest.mark.parametrize("name", GOLDENS)
-def test_the_events_are_htas(real_traces, goldens, name) -> None:
-    """Rows, times and lengths of HTA's bars, apart from stream 0 and annotations of the GPU."""
+def test_bars_equal_those_of_hta(real_traces, goldens, name) -> None:
+    """Rows, starts and durations equal HTA's, except on stream 0 and for GPU annotations."""
     path = next((goldens / "hta" / name).glob("timeline_events.csv*"))
     theirs = pd.read_csv(path, index_col=0)
     trace = open_trace(real_traces / GOLDENS[name], cache=False).where(before_last_step)
@@ -142,7 +142,7 @@ def test_the_events_are_htas(real_traces, goldens, name) -> None:
 
 
 def test_a_figure_has_a_bar_for_each_event_and_a_trace_for_each_colour(view, shown) -> None:
-    """Names are text, never markup, and the hover describes the bar."""
+    """A figure escapes markup in titles and names, and the hover describes each bar."""
     frame = view.get_trace(0).assign(name="x & y")
     timeline = Timeline(frame.assign(cat="kernel"), None, GPUKernelFilter(), hover_columns=["correlation"])
     assert timeline.plot("My <i>title</i>") is None
@@ -156,7 +156,7 @@ def test_a_figure_has_a_bar_for_each_event_and_a_trace_for_each_colour(view, sho
 
 
 def test_many_events_and_rows_are_cut_with_a_note(shown, monkeypatch) -> None:
-    """The longest events, the first rows, and the names that take most time stay."""
+    """A figure with too much content keeps the longest events and the first rows; its subtitle says so."""
     monkeypatch.setattr(timeline_figure, "MOST_BARS", 30)
     monkeypatch.setattr(timeline_figure, "MOST_ROWS", 4)
     events = pd.DataFrame(
@@ -174,13 +174,13 @@ def test_many_events_and_rows_are_cut_with_a_note(shown, monkeypatch) -> None:
 
 
 def test_a_figure_without_events_says_so(view, shown) -> None:
-    """It is not an error."""
+    """A figure of no events shows the note `no events to show`, and raises no error."""
     plot_events_timeline("Nothing", prepare_timeline_events(view.get_trace(0).iloc[:0], symbol_table=view.symbol_table))
     assert shown[0].layout.annotations[0].text == "no events to show"
 
 
 def test_a_figure_can_be_returned_or_written(view, tmp_path, monkeypatch) -> None:
-    """As HTML; replaces an existing file."""
+    """`PlotFormat.HTML` returns HTML; `PlotFormat.File` writes a file and replaces an existing one."""
     monkeypatch.chdir(tmp_path)
     bars = prepared(view)
     html = plot_events_timeline("x", bars, TimelinePlotSetting(plot_format=PlotFormat.HTML))
@@ -192,8 +192,8 @@ def test_a_figure_can_be_returned_or_written(view, tmp_path, monkeypatch) -> Non
     plot_events_timeline("My Kernels: 1/2", bars, setting)
 
 
-def test_modules_are_as_long_as_their_kernels(view) -> None:
-    """On a separate stream without kernels."""
+def test_annotations_of_modules_span_their_kernels(view) -> None:
+    """The annotation of `aten::mm` lasts from the start of its first kernel to the end of its last."""
     with pytest.raises(InvalidOptionError, match="CallGraph"):
         align_module_with_kernels(view.get_trace(0), ["aten"])
     CallGraph(view)
@@ -211,7 +211,7 @@ def test_modules_are_as_long_as_their_kernels(view) -> None:
 
 
 def test_kernels_of_a_trace(view, shown) -> None:
-    """By rank, step, stream; including events outside of steps and on stream 0."""
+    """Kernels can be selected by rank, step and stream, including stream 0 and events outside of steps."""
     frame = view.get_trace(0).assign(rank=0)
     events = kernels.prepare_timeline_gpu_events(frame, view.symbol_table, duration_threshold=5)
     assert events[["task", "name", "dur", "calibrated_end_global"]].to_numpy().tolist() == [
@@ -227,8 +227,8 @@ def test_kernels_of_a_trace(view, shown) -> None:
         kernels.prepare_timeline_gpu_events(view.get_trace(0), view.symbol_table)
 
 
-def test_what_is_missing_is_named(view) -> None:
-    """Columns, texts, or events that are not bars yet."""
+def test_errors_name_what_is_missing(view) -> None:
+    """An error names the missing column, symbol table or call of `prepare_timeline_events`."""
     frame = view.get_trace(0)
     with pytest.raises(InvalidOptionError, match="missing: dur"):
         prepare_timeline_events(frame.drop(columns="dur"))
@@ -240,6 +240,6 @@ def test_what_is_missing_is_named(view) -> None:
 
 @pytest.mark.parametrize(("name", "title"), [("my_fig-name", "My Fig Name"), ("a  b", "A B")])
 def test_names_of_files_become_titles(name, title) -> None:
-    """And titles become file names."""
+    """File names become titles, and titles become file names."""
     assert get_fig_title_from_fig_name(name) == title
     assert get_fig_name_from_fig_title("My  Fig: a/b") == "my_fig_a_b"

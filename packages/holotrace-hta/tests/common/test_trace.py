@@ -22,7 +22,7 @@ from hta.configs.parser_config import ParserConfig
 
 @pytest.fixture
 def folder(tmp_path) -> str:
-    """Two ranks with two steps; in each an operator, and a kernel on stream 0."""
+    """Write ranks 0 and 2 with two steps, each with an operator and a kernel on stream 0."""
     builder = TraceBuilder(base_time_ns=5_000_000)
     for rank in (0, 2):
         builder.rank(rank)
@@ -39,7 +39,7 @@ def steps_of(trace: Trace, rank: int) -> list[int]:
 
 
 def test_a_loaded_trace_is_without_the_last_step(folder, caplog) -> None:
-    """Unless requested; loading again does nothing."""
+    """`load_traces` drops the last step unless requested; a second call does nothing."""
     trace = Trace(trace_dir=folder)
     assert not trace.is_parsed
     trace.load_traces()
@@ -54,7 +54,7 @@ def test_a_loaded_trace_is_without_the_last_step(folder, caplog) -> None:
 
 
 def test_a_parsed_trace_is_whole_until_it_is_filtered(folder) -> None:
-    """Of all ranks, of the first few, or of those named."""
+    """Traces parsed by `max_ranks` or by rank keep all steps until `align_and_filter_trace`."""
     trace = Trace(trace_dir=folder)
     trace.parse_traces(max_ranks=1, use_multiprocessing=False)
     assert (trace.get_ranks(), steps_of(trace, 0)) == ([0], [1, 2])
@@ -69,7 +69,7 @@ def test_a_parsed_trace_is_whole_until_it_is_filtered(folder) -> None:
 
 
 def test_one_file_alone(folder) -> None:
-    """Its metadata, its events, and their symbol table."""
+    """`parse_trace_file` returns a file's metadata, events and symbol table."""
     path = Trace(trace_dir=folder).trace_files[2]
     about, frame, symbols = parse_trace_file(path, ParserConfig(ParserConfig.get_minimum_args()))
     assert about["distributedInfo"]["rank"] == 2
@@ -79,13 +79,13 @@ def test_one_file_alone(folder) -> None:
 
 
 def test_calls_and_their_kernels_are_paired(folder) -> None:
-    """Also on stream 0, and from the first event of the file on."""
+    """`get_cpu_gpu_correlation` pairs each kernel with its launch, also on stream 0."""
     frame = Trace(trace_dir=folder).get_trace(0)
     assert get_cpu_gpu_correlation(frame).to_numpy().tolist() == [[3, 2], [7, 6]]
 
 
 def test_counters_can_be_added_to_a_file(folder, tmp_path) -> None:
-    """At the times of the file; the new file is gzip and replaces an existing one."""
+    """Counters use the times of the file; `write_raw_trace` writes gzip and replaces an existing file."""
     trace = Trace(trace_dir=folder)
     frame = trace.get_trace(0).iloc[[3]].assign(length=7)
     raw = trace.get_raw_trace_for_one_rank(0)
@@ -100,7 +100,7 @@ def test_counters_can_be_added_to_a_file(folder, tmp_path) -> None:
 
 
 def test_an_arrow_has_two_ends() -> None:
-    """The second end binds to its enclosing event."""
+    """The end of a flow arrow binds to its enclosing event (`bp: e`)."""
     start, end = (Trace.flow_event(1, 2, 3, 4.5, is_start, "name", "cat", {"a": 1}) for is_start in (True, False))
     common = {"id": 1, "pid": 2, "tid": 3, "ts": 4.5, "cat": "cat", "name": "name", "args": {"a": 1}}
     assert start == {"ph": "s", **common}
@@ -118,20 +118,20 @@ def test_an_arrow_has_two_ends() -> None:
     ],
 )
 def test_the_vendor_follows_from_the_calls(tmp_path, call, vendor) -> None:
-    """HTA looks for two call names only."""
+    """The names of launch calls determine the vendor; HTA knows only two of these names."""
     TraceBuilder().runtime(call, start_us=0, duration_us=1, correlation=5).write(tmp_path)
     assert Trace(trace_dir=str(tmp_path)).get_device_type() == vendor
 
 
 def test_times_of_a_file_as_unix_times() -> None:
-    """Files from before 2024 do not record the start of their clock."""
+    """Conversion to Unix time needs `baseTimeNanoseconds`, which files from before 2024 lack."""
     assert trace_event_timestamp_to_unixtime_ns(1.5, {"baseTimeNanoseconds": 1_000}) == 2_500
     with pytest.raises(KeyError, match="baseTimeNanoseconds"):
         trace_event_timestamp_to_unixtime_ns(1.5, {})
 
 
 def test_times_are_those_of_the_file_until_they_are_aligned(folder) -> None:
-    """A range of the file's times selects its events; after alignment times count from `min_ts`."""
+    """After parsing, `ts` keeps the file's clock; after alignment it counts from `min_ts`."""
     trace = Trace(trace_dir=folder)
     trace.parse_traces()
     chosen = TimeRangeFilter((100, 110))(trace.get_trace(0))
@@ -143,7 +143,7 @@ def test_times_are_those_of_the_file_until_they_are_aligned(folder) -> None:
 
 
 def test_ranks_may_be_texts(folder) -> None:
-    """As keys of JSON are."""
+    """Ranks may be text like `"0"`, as in JSON; other keys are an error."""
     files = {str(rank): path for rank, path in Trace(trace_dir=folder).trace_files.items()}
     assert Trace(trace_files=files).get_ranks() == [0, 2]
     with pytest.raises(InvalidOptionError, match="keys are ranks"):

@@ -25,13 +25,13 @@ FRAME = pd.DataFrame(
 
 @pytest.mark.parametrize(("position", "index"), [(0, 6), (1, 4), (-1, 4), (-2, 6), (2, None), (-3, None)])
 def test_an_operator_is_found_by_its_whole_name_and_position(position, index) -> None:
-    """The position counts occurrences by time, not by row."""
+    """`find_op_occurrence` matches the whole name and counts occurrences by time, not by row."""
     is_found, row = trace_df.find_op_occurrence(FRAME, "aten::mm", position)
     assert (is_found, row.get("index")) == (index is not None, index)
 
 
 def test_events_are_found_by_patterns() -> None:
-    """Regular expressions, matched at the start of text or of decoded symbol ids."""
+    """Regular expressions match at the start of names, given as text or as symbol ids."""
     for indexes in (
         trace_df.find_events_by_name_patterns_using_symbol_table(FRAME, ["aten::mm$", "n"], SYMBOLS),
         trace_df.find_events_by_name_patterns_using_decoded_names(FRAME, ["aten::mm$", "n"]),
@@ -40,7 +40,7 @@ def test_events_are_found_by_patterns() -> None:
 
 
 def test_the_steps_of_a_frame() -> None:
-    """In ascending order, without -1; a frame without steps is an error."""
+    """`get_iterations` returns ascending step numbers without -1; a frame without steps is an error."""
     assert trace_df.get_iterations(FRAME) == [1, 2]
     for wrong in (FRAME.drop(columns="iteration"), FRAME.assign(iteration="1")):
         with pytest.raises(InvalidOptionError, match="iteration"):

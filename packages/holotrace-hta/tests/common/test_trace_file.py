@@ -1,4 +1,4 @@
-"""Trace files by rank, and whole."""
+"""Trace files by rank, and functions that read and write whole files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hta.common import trace_file
 
 @pytest.fixture
 def files(tmp_path) -> dict[int, str]:
-    """The files of ranks 1 and 4, and one that is not a trace."""
+    """Write the files of ranks 1 and 4, and a file that is not a trace."""
     builder = TraceBuilder()
     for rank in (1, 4):
         builder.rank(rank).operator("a", start_us=0.5, duration_us=1)
@@ -21,7 +21,7 @@ def files(tmp_path) -> dict[int, str]:
 
 
 def test_files_are_found_by_rank(files, tmp_path) -> None:
-    """In a folder or in a list of files."""
+    """Files are assigned to ranks 1 and 4, from a folder or from a list of files."""
     assert trace_file.get_trace_files(str(tmp_path)) == files
     assert trace_file.create_rank_to_trace_dict_from_dir(str(tmp_path)) == (True, files)
     assert trace_file.create_rank_to_trace_dict([files[4]]) == (True, {4: files[4]})
@@ -30,7 +30,7 @@ def test_files_are_found_by_rank(files, tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["copy.json", "new/copy.json.gz"])
 def test_a_file_is_written_and_read(files, tmp_path, name) -> None:
-    """Compressed depending on its name; creates the folder and replaces an existing file."""
+    """`write_trace` compresses names in `.gz`, creates the folder and replaces an existing file."""
     target = tmp_path / name
     trace = trace_file.read_trace(files[1])
     trace_file.write_trace(trace, str(target))
@@ -41,7 +41,7 @@ def test_a_file_is_written_and_read(files, tmp_path, name) -> None:
 
 
 def test_a_file_gets_another_rank(files) -> None:
-    """Nothing else changes."""
+    """`update_trace_rank` changes `distributedInfo.rank` and nothing else."""
     before = trace_file.read_trace(files[4])
     trace_file.update_trace_rank(files[4], 7)
     after = trace_file.read_trace(files[4])
@@ -51,7 +51,7 @@ def test_a_file_gets_another_rank(files) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path) -> None:
-    """Missing, or not JSON."""
+    """A missing file and a file that is not JSON raise different errors."""
     (tmp_path / "broken.json").write_text('{"traceEvents": [', encoding="utf-8")
     with pytest.raises(NotATraceError, match="holotrace check"):
         trace_file.read_trace(str(tmp_path / "broken.json"))

@@ -19,7 +19,7 @@ from hta.facade.trace.trace_view import TraceView
 
 @pytest.fixture(scope="module")
 def view() -> TraceView:
-    """Two steps, an operator in each, kernels on streams 0 and 7, a copy, and a wait of the whole device."""
+    """Build steps 4 and 5, each with an operator and a kernel, on streams 0 and 7; step 5 also has a copy."""
     builder = TraceBuilder()
     for step, stream in ((4, 0), (5, 7)):
         start = 100 * step
@@ -60,12 +60,12 @@ FIRST_STEP = [("ProfilerStep#4", 0), ("aten::mm", 1), ("cudaLaunchKernel", 2), (
     ],
 )
 def test_each_filter_keeps_its_events(view, chosen, expected) -> None:
-    """Rows keep their order, and stream 0 is a device stream."""
+    """A filter keeps the order of rows, and treats stream 0 as a device stream."""
     assert kept(view, chosen) == expected
 
 
 def test_host_and_device_are_complements(view) -> None:
-    """This holds with and without a symbol table."""
+    """Every event passes exactly one of the host and device filters, with or without a symbol table."""
     for symbols in (True, False):
         count = sum(
             len(kept(view, kernel_filter, with_symbols=symbols))
@@ -75,14 +75,14 @@ def test_host_and_device_are_complements(view) -> None:
 
 
 def test_ranks_are_selected_if_the_frame_has_them(view) -> None:
-    """Keeps all rows of a frame without the column."""
+    """`RankFilter` keeps all rows of a frame without the column `rank`."""
     frame = view.get_trace(0)
     assert len(filters.RankFilter(3)(frame)) == len(frame)
     assert filters.RankFilter([3])(frame.assign(rank=0)).empty
 
 
 def test_names_may_be_texts() -> None:
-    """In `s_name`, in `name`, or in a given column."""
+    """Filters read names as text from `s_name` or from a given column."""
     frame = pd.DataFrame({"name": [1, 2], "s_name": ["aten::mm", "gemm"], "mine": ["x", "y"]})
     assert filters.NameFilter("aten")(frame).index.tolist() == [0]
     assert filters.NameFilter("y", name_column="mine")(frame).index.tolist() == [1]
@@ -99,13 +99,13 @@ def test_names_may_be_texts() -> None:
     ],
 )
 def test_an_option_without_meaning_is_an_error(make) -> None:
-    """The message says what is wrong."""
+    """A reversed range, an invalid pattern, a non-filter and a missing symbol table are errors."""
     with pytest.raises(InvalidOptionError):
         make()
 
 
-def test_the_filters_keep_what_htas_keep(real_traces, goldens) -> None:
-    """The same rows remain, by their position in the file."""
+def test_the_filters_keep_the_same_rows_as_htas(real_traces, goldens) -> None:
+    """Each filter keeps the rows that HTA's keeps, compared by their position in the file."""
     trace = open_trace(real_traces / "two_rank_128", cache=False).where(before_last_step)
     view = TraceView(trace, "")
     frame, table = view.get_trace(0), view.symbol_table

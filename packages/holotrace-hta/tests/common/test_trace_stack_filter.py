@@ -1,4 +1,4 @@
-"""Filters by an operator."""
+"""Filters that select events by their position relative to an operator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hta.common.trace_stack_filter import (
 
 @pytest.fixture(scope="module")
 def frame(tmp_path_factory) -> pd.DataFrame:
-    """A forward of three layers on thread 1, and another operator on thread 2 at the same time."""
+    """Return the frame of a forward pass with three layers on thread 1, and one operator on thread 2."""
     builder = TraceBuilder().step(1, 0, 100).operator("forward", start_us=10, duration_us=60)
     for name, start in (("first", 12), ("middle", 30), ("last", 50)):
         builder.operator(name, start_us=start, duration_us=10).operator("mm", start_us=start + 1, duration_us=5)
@@ -50,19 +50,19 @@ def names(kept: pd.DataFrame) -> list[str]:
     ],
 )
 def test_the_position_relative_to_an_operator(frame, method, expected) -> None:
-    """Only its thread counts: `other` runs at the same time on another one."""
+    """A filter only keeps events of the operator's thread, not `other`, which runs on thread 2."""
     assert names(OperatorFilter("middle", 0, method)(frame)) == expected
 
 
 def test_kernels_stay_with_their_calls(frame) -> None:
-    """Also from stream 0."""
+    """With `include_gpu_kernels`, filters keep the kernels of the kept calls, also on stream 0."""
     assert names(UnderOperatorFilter("middle", 0, include_gpu_kernels=True)(frame)) == ["middle", "mm", "middle_kernel"]
     assert names(AfterOperatorFilter("mm", -2, include_gpu_kernels=True)(frame)) == ["last", "mm", "last_kernel"]
     assert names(BeforeOperatorFilter("mm", 1, include_gpu_kernels=True)(frame)) == ["first", "mm", "first_kernel"]
 
 
 def test_an_operator_that_does_not_occur_keeps_nothing(frame) -> None:
-    """HTA raises AttributeError."""
+    """An operator that does not occur gives an empty frame; HTA raises AttributeError."""
     for kept in (UnderOperatorFilter("nothing", 0)(frame), UnderOperatorFilter("middle", 1)(frame)):
         assert kept.empty
         assert kept.columns.equals(frame.columns)
@@ -78,12 +78,12 @@ def test_an_operator_that_does_not_occur_keeps_nothing(frame) -> None:
     ],
 )
 def test_between_two_operators_under_a_third(frame, limits, expected) -> None:
-    """Ignores an absent limit."""
+    """`CombinedOperatorFilter` keeps events between two operators, and ignores a limit that does not occur."""
     assert names(CombinedOperatorFilter("forward", *limits)(frame)) == expected
 
 
 def test_between_two_operators_by_depth_and_with_kernels(frame) -> None:
-    """Depths count from the outermost kept event, or come from the frame."""
+    """Depths come from the frame's column `depth`, or else count from the outermost kept event."""
     chosen = CombinedOperatorFilter("forward", "first", "last", include_gpu_kernels=True)
     assert names(chosen(frame)) == ["middle", "mm", "middle_kernel"]
     assert names(CombinedOperatorFilter("forward", "first", "last", stack_depths=[0])(frame)) == ["middle"]
@@ -92,14 +92,14 @@ def test_between_two_operators_by_depth_and_with_kernels(frame) -> None:
 
 
 def test_the_kernels_of_calls(frame) -> None:
-    """Only runtime and driver calls launch work."""
+    """`get_matching_kernels` returns kernels of runtime and driver calls; operators alone match none."""
     calls = frame[frame["ts"] < 30]
     assert names(get_matching_kernels(calls, frame, "s_cat")) == ["first_kernel"]
     assert get_matching_kernels(calls[calls["s_cat"] == "cpu_op"], frame, "s_cat").empty
 
 
 def test_names_have_to_be_texts(frame) -> None:
-    """In the given column, or in a detected one."""
+    """Filters need names as text; without them, the error says to call `decode_symbol_ids`."""
     renamed = frame.rename(columns={"s_name": "text"})
     assert names(UnderOperatorFilter("mm", 0, name_column="text")(renamed).rename(columns={"text": "s_name"})) == ["mm"]
     with pytest.raises(InvalidOptionError, match="decode_symbol_ids"):

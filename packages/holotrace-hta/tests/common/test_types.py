@@ -18,7 +18,7 @@ from hta.common.types import (
 
 
 def test_a_group_is_a_match_or_the_others() -> None:
-    """At the start of the text."""
+    """A group contains the texts that match at their start; an inverted group contains the others."""
     group = GroupingPattern(re.compile("a|b"), group_name="letters")
     others = to_grouping_pattern(group, "rest", inverse_match=True)
     assert [group.match(text) for text in ("abc", "cab")] == [True, False]
@@ -30,13 +30,13 @@ def test_a_group_is_a_match_or_the_others() -> None:
     "name", ["cudaLaunchKernelExC", "cuLaunchKernelEx", "hipExtModuleLaunchKernel", "cudaGraphLaunch"]
 )
 def test_calls_that_launch_work_have_many_names(name) -> None:
-    """HTA knows three."""
+    """Launch calls of CUDA, its driver and HIP are recognized, and copies are not launches."""
     assert KERNEL_LAUNCH_CATEGORY_PATTERN.match(name)
     assert not KERNEL_LAUNCH_CATEGORY_PATTERN.match("cudaMemcpyAsync")
 
 
 def test_categories_of_the_host() -> None:
-    """Operators, annotations, and calls of any runtime or driver."""
+    """Operators, annotations, and calls of any runtime or driver are host events."""
     categories = ["cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "mtia_runtime", "kernel", "gpu_memcpy"]
     assert [CPU_EVENTS_CATEGORY_PATTERN.match(category) for category in categories] == [True] * 5 + [False] * 2
 
@@ -46,5 +46,5 @@ def test_categories_of_the_host() -> None:
     [([-1], DeviceType.CPU), ([0, 7], DeviceType.GPU), ([-1, 7], DeviceType.UNKNOWN), ([], DeviceType.UNKNOWN)],
 )
 def test_where_events_ran(streams, device) -> None:
-    """Stream 0 is one of a device."""
+    """Frames with streams 0 and 7 ran on a GPU; frames with host and device events are UNKNOWN."""
     assert infer_device_type(pd.DataFrame({"stream": streams})) is device

@@ -14,7 +14,7 @@ from hta.version import __version__, __version_tuple__
 
 
 def test_later_configurations_override_earlier_ones(tmp_path, monkeypatch, capsys) -> None:
-    """The order is home folder, current folder, given file."""
+    """Configuration files override each other in the order home folder, current folder, given file."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home" / ".hta").mkdir(parents=True)
@@ -32,14 +32,14 @@ def test_later_configurations_override_earlier_ones(tmp_path, monkeypatch, capsy
 
 @pytest.mark.parametrize("text", ["{", "[]"])
 def test_a_file_that_is_not_a_configuration_is_an_error(text, tmp_path) -> None:
-    """The message names the file."""
+    """The error for invalid JSON, or for JSON that is not an object, names the file."""
     (tmp_path / "mine.json").write_text(text)
     with pytest.raises(InvalidOptionError, match=r"mine\.json"):
         HtaConfig(str(tmp_path / "mine.json"), load_default_paths=False)
 
 
 def test_the_logger_is_that_of_the_package() -> None:
-    """Setting it up changes nothing; the program configures logging."""
+    """`setup_logger` does not configure logging; HTA's logger is that of holotrace."""
     before = list(logging.getLogger().handlers)
     setup_logger()
     assert logger is logging.getLogger("holotrace")
@@ -57,7 +57,7 @@ OPTIONS = (
 
 @pytest.mark.parametrize(("name", "variable"), OPTIONS)
 def test_an_option_is_its_environment_variable(name, variable, monkeypatch) -> None:
-    """Its setter and the environment can change it at any time."""
+    """Each option follows its environment variable at any time, and its setter sets the variable."""
     monkeypatch.setenv(variable, "0")  # monkeypatch restores it afterwards
     options = env_options.HTAEnvOptions.instance()
     assert not getattr(env_options, name)()
@@ -69,5 +69,5 @@ def test_an_option_is_its_environment_variable(name, variable, monkeypatch) -> N
 
 
 def test_the_version_is_that_of_the_package() -> None:
-    """As text, and as numbers."""
+    """`__version__` starts with the numbers in `__version_tuple__`."""
     assert __version__.startswith(".".join(map(str, __version_tuple__)))

@@ -28,8 +28,8 @@ def names(config: ParserConfig) -> list[str]:
     return [spec.name for spec in config.get_args()]
 
 
-def test_the_lists_are_htas(goldens) -> None:
-    """Keys, columns, names in the file, types and defaults, in HTA's order."""
+def test_the_lists_of_args_equal_htas(goldens) -> None:
+    """Keys, columns, names in the file, types and defaults equal HTA's, in the same order."""
     theirs = json.loads((goldens / "hta" / "_misc" / "parser_config.json").read_text(encoding="utf-8"))
     available = ParserConfig.get_all_available_args()
     assert {
@@ -62,14 +62,14 @@ def test_a_configuration_starts_with_htas_columns_and_changes_alone() -> None:
 
 
 def test_setting_the_columns_to_themselves_changes_nothing() -> None:
-    """HTA empties the list."""
+    """`set_args(config.args)` keeps all columns; HTA empties the list."""
     config = ParserConfig()
     config.set_args(config.args)
     assert names(config) == names(ParserConfig())
 
 
 def test_columns_can_be_selected_by_name() -> None:
-    """Also in the constructor, where HTA ignores it; an unknown name is an error."""
+    """Columns can be selected later or in the constructor, where HTA ignores them; unknown names are errors."""
     assert names(ParserConfig(selected_arg_keys=["bytes"])) == ["bytes"]
     config = ParserConfig()
     config.set_args_selector(["stream"])
@@ -81,13 +81,13 @@ def test_columns_can_be_selected_by_name() -> None:
 
 
 def test_collectives_can_be_added() -> None:
-    """They are added to the existing columns."""
+    """`enable_communication_args` adds the args of collectives after the existing columns."""
     config = ParserConfig.enable_communication_args(ParserConfig(ParserConfig.get_minimum_args()))
     assert names(config)[:4] == ["stream", "correlation", "collective_name", "in_msg_nelems"]
 
 
 def test_columns_are_made_of_args() -> None:
-    """Name, type and default from the first value; those of the reference come first."""
+    """A column's name, type and default follow from the arg's first value; reference columns come first."""
     args = pd.Series([{"a b": 1}, {"c (x)": "t"}, {"a b": 2.5, "d": [1]}, {"stream": 3, "e": 0.5}])
     reference = {"stream": ParserConfig.ARGS_MINIMUM[0]}
     specs = ParserConfig.infer_attribute_specs(args, reference)
@@ -102,7 +102,7 @@ def test_columns_are_made_of_args() -> None:
 
 @pytest.mark.usefixtures("default_restored")
 def test_the_default_of_the_process_applies_if_none_is_given(tmp_path) -> None:
-    """In TraceAnalysis too; existing objects do not change."""
+    """`set_default_cfg` affects new `TraceAnalysis` objects and leaves existing ones unchanged."""
     gpu_job().write(tmp_path)
     before = TraceAnalysis(trace_dir=str(tmp_path))
     ParserConfig.set_default_cfg(ParserConfig(ParserConfig.get_minimum_args()))
@@ -115,7 +115,7 @@ def test_the_default_of_the_process_applies_if_none_is_given(tmp_path) -> None:
 
 
 def test_a_script_configures_a_trace(tmp_path) -> None:
-    """As HTA's notebooks do."""
+    """A script can add a column to a configuration, and pass it to `Trace` or `TraceAnalysis`."""
     gpu_job().write(tmp_path)
     config = ParserConfig(ParserConfig.get_minimum_args())
     config.add_args([AttributeSpec("grid", "grid", ValueType.Object, "[]", YamlVersion(1, 0, 0))])
@@ -129,6 +129,6 @@ def test_a_script_configures_a_trace(tmp_path) -> None:
 
 
 def test_the_known_args_can_be_printed(capsys) -> None:
-    """Each arg is a line."""
+    """`show_available_args` prints one line per arg."""
     ParserConfig.show_available_args()
     assert len(capsys.readouterr().out.splitlines()) == len(ParserConfig.get_all_available_args())

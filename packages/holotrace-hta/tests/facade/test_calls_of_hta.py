@@ -1,4 +1,4 @@
-"""Every call that HTA was asked on the real traces: what answered there, and what failed there, answers here.
+"""Every call that was recorded with HTA on the real traces also gets an answer here, even where HTA failed.
 
 `_calls.json` beside HTA's results names the calls of each trace: `method.variant.rank0`, with status `ok`, `none` (HTA
 returned None) or `error`. `CALLS` makes the same calls here; `NOT_OFFERED` lists those that have no counterpart.
@@ -39,7 +39,7 @@ FOLDERS = (
     "ns_resolution_trace__nsfull",
     "triton_example__nsfull",
 )
-"""What HTA was asked: `__last` with the last step, `__nsfull` without its rounding."""
+"""Folders of HTA's results: `__last` includes the last step, `__nsfull` disables HTA's rounding of times."""
 
 REPEATING = (
     "df_index_resolver",
@@ -49,71 +49,71 @@ REPEATING = (
     "trace_diff_pair",
     "trace_diff_test",
 )
-"""Long traces; HTA received the same calls on them as on the others."""
+"""Long traces on which HTA received the same calls as on the others."""
 
 slow_where_repeating = [
     pytest.param(name, marks=pytest.mark.slow) if name in REPEATING or "__" in name else name for name in FOLDERS
 ]
 
 NOT_OFFERED = {
-    r"_env": "the versions HTA ran with, no call",
-    r"critical_path_analysis\..*": "tests/facade/graphs/test_critical_path_goldens.py makes it",
-    r"call_graph_legacy": "HTA has two call graphs; the other one is here",
+    r"_env": "the versions that HTA ran with, not a call",
+    r"critical_path_analysis\..*": "tests/facade/graphs/test_critical_path_goldens.py makes this call",
+    r"call_graph_legacy": "HTA has two call graphs; CALLS builds the newer one",
 }
 """Calls without a counterpart, and why."""
 
 NOT_OFFERED_OR_ELSEWHERE = {
-    r"(compare_traces|ops_diff)\.compare\..*": "tests/test_real_input.py makes it, on traces of the repository",
+    r"(compare_traces|ops_diff)\.compare\..*": "tests/test_real_input.py makes this call on traces of the repository",
     r"(compare_traces|ops_diff)\.h100_mi300_qwen\..*": "these traces are not among the real ones",
-    r"memory_timeline": "no call of TraceDiff; tests/test_memory_analysis.py makes it",
-    r"names": "no call of TraceDiff; tests/facade/test_facade_names.py makes it",
-    r"filters\..*": "no call of TraceDiff; tests/common/test_trace_filter.py makes it",
-    r"correlate_execution_trace": "no call of TraceDiff; tests/ingest/test_execution_trace.py makes it",
-    r"(parser_config|parse_all_args\..*)": "no call of TraceDiff; the tests of ParserConfig and arg_columns make it",
+    r"memory_timeline": "not a TraceDiff call; see tests/test_memory_analysis.py",
+    r"names": "not a TraceDiff call; see tests/facade/test_facade_names.py",
+    r"filters\..*": "not a TraceDiff call; see tests/common/test_trace_filter.py",
+    r"correlate_execution_trace": "not a TraceDiff call; see tests/ingest/test_execution_trace.py",
+    r"(parser_config|parse_all_args\..*)": "not a TraceDiff call; see the tests of ParserConfig and arg_columns",
     r"backend\..*": "there is one parser",
 }
-"""Calls among the comparisons that are made elsewhere or nowhere, and why."""
+"""Comparisons that other tests make, or that no test makes, and the reason."""
 
-ASKED_FOR_WHAT_IS_NOT_THERE = ("compare_traces.bad_rank", "compare_traces.bad_iter")
-"""Calls with a rank or step that the trace does not have: errors that list the existing ones."""
+WITH_UNKNOWN_RANK_OR_STEP = ("compare_traces.bad_rank", "compare_traces.bad_iter")
+"""Calls with a rank or step that the trace lacks; the error lists the existing ones."""
 
 Job = tuple[TraceAnalysis, list[int], Path]
-"""The analyzer, the ranks that the call names, or all, and a folder to write into."""
+"""The analyzer, the ranks of a call, and a folder to write to."""
 
 
 def series(job: Job) -> dict[int, pd.DataFrame]:
-    """Return the queue lengths that two calls are given."""
+    """Return the queue lengths that other calls take as an argument."""
     return job[0].get_queue_length_time_series(job[1])
 
 
 def idle(job: Job, **options: Any) -> object:
-    """Ask for idle times, without a figure."""
+    """Return the idle times, without showing a figure."""
     return job[0].get_idle_time_breakdown(visualize=False, **options)
 
 
 def launch_stats(job: Job, **options: Any) -> object:
-    """Ask for launches, without a figure."""
+    """Return the launches, without showing a figure."""
     return job[0].get_cuda_kernel_launch_stats(visualize=False, **options)
 
 
 def kernels(job: Job, **options: Any) -> object:
-    """Ask for kernels, without a figure."""
+    """Return the kernel breakdown, without showing a figure."""
     return job[0].get_gpu_kernel_breakdown(visualize=False, **options)
 
 
 def annotations(job: Job, *, gpu: bool, **options: Any) -> object:
-    """Ask for annotations, without a figure."""
+    """Return the annotation breakdown, without showing a figure."""
     return job[0].get_gpu_user_annotation_breakdown(gpu, visualize=False, **options)
 
 
 def decoded(job: Job) -> object:
-    """Return the frames with texts instead of ids."""
+    """Return the frames with decoded names and categories."""
     job[0].t.decode_symbol_ids()
     return job[0].t.get_all_traces()
 
 
 def trace_info(job: Job) -> object:
-    """Return what HTA's `Trace` says about each rank."""
+    """Return start, metadata, steps and duration of each rank, from `analyzer.t`."""
     view = job[0].t
     return [
         (view.min_ts, view.meta_data[rank], view.get_iterations(rank), view.get_trace_duration(rank))
@@ -122,12 +122,12 @@ def trace_info(job: Job) -> object:
 
 
 def sequences(operator: str) -> Callable[[Job], object]:
-    """Return the call for an operator."""
+    """Return a function that requests the kernel sequences of an operator."""
     return lambda job: job[0].get_frequent_cuda_kernel_sequences(operator, str(job[2]), rank=job[1][0])
 
 
 def blocked(**options: int) -> Callable[[Job], object]:
-    """Return the call for a limit of the queue."""
+    """Return a function that requests the blocked time for a queue limit."""
     return lambda job: job[0].get_time_spent_blocked_on_full_queue(series(job), **options)
 
 
@@ -232,13 +232,13 @@ COMPARISONS: Mapping[str, Callable[[Pair], object]] = {
 
 @pytest.fixture(autouse=True)
 def cache_of_traces(tmp_path_factory, monkeypatch) -> None:
-    """Use a cache in a folder of the tests."""
+    """Use one cache folder for all tests."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
 @pytest.mark.parametrize("folder", slow_where_repeating)
 def test_calls_on_a_trace_answer_as_in_hta(real_traces, goldens, tmp_path, folder) -> None:
-    """Every call has an answer; a table without rows has a reason if HTA had no answer."""
+    """Every call returns an answer; where HTA had none, an empty table gives the reason."""
     calls = calls_of(goldens / "hta" / folder)
     name, _, suffix = folder.partition("__")
     analyzer = opened(real_traces, name, keep_last=suffix == "last")
@@ -252,7 +252,7 @@ def test_calls_on_a_trace_answer_as_in_hta(real_traces, goldens, tmp_path, folde
 
 
 def test_calls_that_compare_traces_answer_as_in_hta(real_traces, goldens) -> None:
-    """Comparisons have answers too; a rank or step that does not exist is an error."""
+    """Every comparison returns an answer; an unknown rank or step is an error."""
     calls = calls_of(goldens / "hta" / "_misc")
     analyzers = (opened(real_traces, f"trace_diff_{side}", keep_last=True) for side in ("control", "test"))
     pair = tuple(LabeledTrace(label, t=analyzer.t) for label, analyzer in zip(("ctl", "tst"), analyzers, strict=True))
@@ -279,7 +279,7 @@ def opened(real_traces: Path, name: str, *, keep_last: bool) -> TraceAnalysis:
 
 
 def not_listed(call: str, reasons: Mapping[str, str]) -> bool:
-    """Return whether we make the call."""
+    """Return whether no pattern in `reasons` matches the call."""
     return not any(re.fullmatch(pattern, call) for pattern in reasons)
 
 
@@ -289,26 +289,26 @@ def method(call: str) -> str:
 
 
 def ranks_of(call: str, analyzer: TraceAnalysis) -> list[int]:
-    """Return the rank that a call names, or all."""
+    """Return the rank in the name of a call, otherwise all ranks."""
     match = re.search(r"\.rank(\d+)$", call)
     return [int(match[1])] if match else analyzer.t.get_ranks()
 
 
 def failure(make: Callable[[Any], object], given: object, call: str, status: str) -> str:
-    """Return the problem of a call; empty if there is none."""
+    """Make a call; return the problem as text, or "" if the call succeeded."""
     try:
         answer = make(given)
     except HolotraceError as error:
-        return "" if call in ASKED_FOR_WHAT_IS_NOT_THERE and str(error) else f"{call}: {error!r}"
+        return "" if call in WITH_UNKNOWN_RANK_OR_STEP and str(error) else f"{call}: {error!r}"
     except Exception as error:  # noqa: BLE001 -- the test reports all calls that fail, not the first alone
-        return f"{call}: {type(error).__name__}, no error of ours: {error}"
+        return f"{call}: {type(error).__name__}instead of a HolotraceError: {error}"
     if answer is None:
         return f"{call}: no answer"
     return f"{call}: no rows and no reason" if status != "ok" and any(map(is_silent, tables_in(answer))) else ""
 
 
 def tables_in(answer: object) -> list[pd.DataFrame]:
-    """Return the frames of an answer: itself, or those of a tuple or of a dict of ranks."""
+    """Return the frames of an answer: a single frame, or the frames in a tuple or a dict."""
     parts = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, tuple) else [answer]
     return [part for part in parts if isinstance(part, pd.DataFrame)]
 

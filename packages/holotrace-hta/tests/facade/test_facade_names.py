@@ -21,12 +21,12 @@ from hta.facade.trace.names import shared_texts, shorten_name
     ],
 )
 def test_a_name_loses_its_brackets(name, short) -> None:
-    """Names of copies stay, and no name becomes empty."""
+    """Short names have no brackets, except for copies and names that would become empty."""
     assert shorten_name(name) == short
 
 
-def test_the_names_of_all_traces_are_htas(goldens) -> None:
-    """They differ only if HTA leaves nothing, or cuts an anonymous namespace wrongly."""
+def test_short_names_equal_htas(goldens) -> None:
+    """Short names equal HTA's, except where HTA's is empty or an anonymous namespace is cut wrongly."""
     names = pd.read_csv(goldens / "hta" / "_misc" / "names.csv.gz", keep_default_na=False)
     is_compared = (names["shorten_name"] != "") & ~names["name"].str.contains("(anonymous namespace)", regex=False)
     compared = names[is_compared]
@@ -37,7 +37,7 @@ def test_the_names_of_all_traces_are_htas(goldens) -> None:
 
 @pytest.mark.parametrize("ids", [[1, 0, None, 1], [], [None], [2]])
 def test_texts_are_shared_objects(ids) -> None:
-    """The text of each id, None for null; equal ones are one object."""
+    """`shared_texts` returns the text of each id, None for null; equal texts are one object."""
     texts = [None if text_id is None else "abc"[text_id] for text_id in ids]
     shared = shared_texts(pl.Series(["a", "b", "c"]), pl.Series(ids, dtype=pl.UInt32))
     assert shared.tolist() == texts

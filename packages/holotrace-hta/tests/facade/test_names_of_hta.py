@@ -1,4 +1,4 @@
-"""What scripts written for HTA import is here under the same name, or the reason why not stands here and in the docs.
+"""Every public name of HTA exists here, or `ABSENT` and the docs give the reason why not.
 
 `hta_names.json` lists the public names of HTA 0.6.1 by module, with the parameters of functions and methods and the
 members of enumerations, as Python's `inspect` shows them.
@@ -25,7 +25,7 @@ NAMES: dict[str, dict[str, dict[str, Any]]] = json.loads(
 ABSENT = {
     r"hta\.analyzers\.critical_path_analysis\.CPGraph\.(__init__|bound_by|BLOCKING_SYNC_CALLS)": "an analysis creates the graph",
     r"hta\.analyzers\.critical_path_analysis\.(CUDA_RUNTIME_EVENTS|KERNEL_KERNEL_DELAY_THRESHOLD_US)": "neither a list "
-    "of calls nor a threshold decides",
+    "of calls nor a threshold determines the edges",
     r"hta\.analyzers\.critical_path_analysis\.(DEFAULT_EDGE_TYPES_IN_VIZ|PROFILE_TIMES|timeit)": "internal",
     r"hta\.common\.execution_trace\.(EXECUTION_TRACE_SUPPORTED_EVENTS|IMPORT_EXECUTION_TRACE_SUCCESSFULLY)": "internal",
     r"hta\.common\.timeline\.DefaultTTL": "internal",
@@ -47,11 +47,11 @@ ABSENT = {
     r"hta\.memory_analysis\.colorscheme": "internal",
     r"hta\.utils\.utils\.get_mp_pool_size": "internal",
 }
-"""Names that this package lacks, and what replaces them."""
+"""Patterns of names that this package lacks, and the reason for each."""
 
 
 def expected() -> list[tuple[str, str, dict[str, Any]]]:
-    """List (module, name in it, facts about it), with separate entries for the methods and attributes of classes."""
+    """Return (module, name, signature or members) of HTA's names, with entries for methods and attributes."""
     expected_names = []
     for module, names in NAMES.items():
         for name, about in names.items():
@@ -73,7 +73,7 @@ def reason(full_name: str) -> str | None:
 PRESENT = [entry for entry in expected() if reason(f"{entry[0]}.{entry[1]}") is None]
 
 
-def found(module: str, name: str) -> Any:
+def object_at(module: str, name: str) -> Any:
     """Return the object behind a name."""
     value: Any = import_module(module)
     for part in name.split("."):
@@ -85,14 +85,14 @@ def found(module: str, name: str) -> Any:
 def is_here(module: str, name: str) -> bool:
     """Return whether a name can be imported."""
     try:
-        found(module, name)
+        object_at(module, name)
     except (ImportError, AttributeError):
         return False
     return True
 
 
 def test_every_name_is_here() -> None:
-    """Each module can be imported, and has the names that are not listed as absent."""
+    """Every HTA name that is not listed as absent can be imported."""
     assert [f"{module}.{name}" for module, name, _ in PRESENT if not is_here(module, name)] == []
 
 
@@ -102,8 +102,8 @@ def test_every_name_is_here() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_call_of_an_old_script_means_the_same(module, name, parameters) -> None:
-    """The first parameters are HTA's, in HTA's order; optional ones have the same default."""
-    ours = list(inspect.signature(found(module, name)).parameters.values())
+    """Parameters start with HTA's, in HTA's order and with HTA's defaults; further ones are optional."""
+    ours = list(inspect.signature(object_at(module, name)).parameters.values())
     theirs = [(parameter, None) if isinstance(parameter, str) else tuple(parameter) for parameter in parameters]
     assert [parameter.name for parameter in ours[: len(theirs)]] == [name for name, _ in theirs]
     for here, (_, default) in zip(ours, theirs, strict=False):
@@ -122,14 +122,14 @@ VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_an_enumeration_has_htas_members(module, name, members) -> None:
-    """Names and values are equal; there may be more members."""
-    enumeration = found(module, name)
+    """An enumeration has HTA's members with HTA's values, and may have more."""
+    enumeration = object_at(module, name)
     assert issubclass(enumeration, Enum)
     assert {member.name: member.value for member in enumeration if member.name in members} == members
 
 
 def test_absent_names_are_absent() -> None:
-    """A name that exists must leave the lists, and every pattern must match something."""
+    """Names listed as absent do not exist, and every pattern matches a name of HTA."""
     full_names = [f"{module}.{name}" for module, name, _ in expected()]
     unused = [pattern for pattern in ABSENT if not any(re.match(rf"{pattern}(\.|$)", name) for name in full_names)]
     assert unused == []
@@ -138,7 +138,7 @@ def test_absent_names_are_absent() -> None:
 
 
 def test_the_docs_name_the_modules_that_are_absent() -> None:
-    """docs/reference/from_hta.md says what to use instead."""
+    """docs/reference/from_hta.md mentions every HTA module that has no counterpart."""
     page = (ROOT / "docs" / "reference" / "from_hta.md").read_text(encoding="utf-8")
     modules = {module for module, names in NAMES.items() if all(reason(f"{module}.{name}") for name in names)}
     assert [module for module in sorted(modules) if f"`{module}`" not in page] == []

@@ -1,4 +1,4 @@
-"""`PluginViews` of the distributed view: frames with times in microseconds."""
+"""The distributed view of `PluginViews`: frames with times in microseconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hta.trace_analysis import TraceAnalysis
 
 
 def analysis(folder) -> TraceAnalysis:
-    """Rank 0 waits 40 of 60 µs for rank 1; no other rank has the last collective."""
+    """Open a job in which rank 0 waits 40 of 60 µs for rank 1; only rank 0 has the last collective."""
     builder = TraceBuilder()
     for rank, arrives in ((0, 20), (1, 60)):
         builder.rank(rank).step(5, 0, 100).collective(start_us=arrives, duration_us=80 - arrives, launch_us=1)
@@ -19,7 +19,7 @@ def analysis(folder) -> TraceAnalysis:
 
 
 def test_one_row_for_each_step_of_a_rank(tmp_path) -> None:
-    """Of 60.5 µs in collectives, 20 transfer, 40 synchronise, and 0.5 are unmatched."""
+    """Rank 0 spends 60.5 µs in collectives: 20 transferring, 40 synchronising, and 0.5 unmatched."""
     frame = analysis(tmp_path).get_distributed_summary(visualize=False)
     assert list(frame.columns) == [
         "rank",
@@ -39,7 +39,7 @@ def test_one_row_for_each_step_of_a_rank(tmp_path) -> None:
 
 
 def test_one_row_for_each_collective_of_a_rank(tmp_path) -> None:
-    """Unknown values are NaN or None."""
+    """Each collective of a rank has a row; unknown sizes, types and transfer times are NaN or None."""
     frame = analysis(tmp_path).get_communication_operations()
     assert frame["collective"].to_list() == ["all_reduce", "reduce", "all_reduce"]
     assert frame["bytes"].fillna(-1).to_list() == [4096, -1, 4096]
@@ -48,7 +48,7 @@ def test_one_row_for_each_collective_of_a_rank(tmp_path) -> None:
 
 
 def test_compat_gives_the_plugins_numbers(tmp_path) -> None:
-    """The plugin took none of these kernels for communication."""
+    """With `compat`, these kernels count as computation, because the plugin does not recognize them."""
     analyzer = analysis(tmp_path)
     per_step = analyzer.get_distributed_summary(visualize=False, compat="torch_tb_profiler")
 

@@ -1,4 +1,4 @@
-"""`PluginViews` of operators and modules: frames with times in microseconds."""
+"""The operator and module views of `PluginViews`: frames with times in microseconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hta.trace_analysis import TraceAnalysis
 
 @pytest.fixture
 def analysis(tmp_path) -> TraceAnalysis:
-    """One rank with the module Net_0 around aten::mm, which launches a kernel of 4.5 µs."""
+    """Open a job in which the module Net_0 contains aten::mm, which launches a kernel of 4.5 µs."""
     track = {"pid": 1000, "tid": 1, "ts": 0, "dur": 50, "cat": "python_function"}
     builder = TraceBuilder().event(ph="X", name="nn.Module: Net_0", **track)
     builder.operator("aten::mm", start_us=1, duration_us=20, args={"Input Dims": [[8, 8]]})
@@ -27,7 +27,7 @@ def analysis(tmp_path) -> TraceAnalysis:
     ],
 )
 def test_operators_by_name_shape_or_stack(analysis, group_by, keys) -> None:
-    """The keys, then calls and times of the one operator."""
+    """The row of aten::mm starts with its keys, followed by its call count and times."""
     frame = analysis.get_operator_summary(visualize=False, group_by=group_by)
 
     assert frame.iloc[0].to_list()[1 : len(keys) + 6] == [*keys, 1, 20, 19, 4.5, 4.5]
@@ -44,7 +44,7 @@ def test_modules(analysis) -> None:
 
 
 def test_compat_gives_the_plugins_numbers(analysis) -> None:
-    """Without external ids, the plugin assigned the kernel to the first range without one, aten::mm; it ignored modules without an id."""
+    """With `compat`, aten::mm gets the kernel, and modules without an id are ignored."""
     operators = analysis.get_operator_summary(visualize=False, compat="torch_tb_profiler")
     assert operators["device_self(us)"].to_list() == [4.5]
     assert analysis.get_module_summary(visualize=False, compat="torch_tb_profiler").empty

@@ -1,4 +1,4 @@
-"""`PluginViews` of steps, GPUs and kernels: frames with times in microseconds."""
+"""The overview and kernel views of `PluginViews`: frames with times in microseconds."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hta.trace_analysis import TraceAnalysis
 
 @pytest.fixture
 def analyzer(tmp_path) -> TraceAnalysis:
-    """One rank with a step of 10 µs, of which a kernel takes 4."""
+    """Open a job with one step of 10 µs that contains a kernel of 4 µs."""
     builder = TraceBuilder().step(1, 0, 10).operator("aten::mm", start_us=0, duration_us=2)
     builder.kernel("gemm", start_us=3, duration_us=4, launch_us=1).write(tmp_path)
     return TraceAnalysis(trace_dir=str(tmp_path))
 
 
 def test_the_categories_of_a_step_add_up(analyzer: TraceAnalysis) -> None:
-    """4 µs kernel, 1 µs runtime, 1 µs operator, 4 µs other: the 10 µs of the step."""
+    """The step of 10 µs splits into kernel 4, runtime 1, operator 1 and other 4 µs."""
     frame = analyzer.get_step_time_breakdown(visualize=False)
 
     categories = [
@@ -30,7 +30,7 @@ def test_the_categories_of_a_step_add_up(analyzer: TraceAnalysis) -> None:
 
 
 def test_gpus_and_kernels(analyzer: TraceAnalysis) -> None:
-    """A kernel of 4 µs in a step of 10."""
+    """A kernel of 4 µs in a step of 10 gives a utilization of 0.4 and one kernel row."""
     gpus = analyzer.get_gpu_summary(visualize=False)
     by_name, by_launch = analyzer.get_kernel_summary(visualize=False)
 
@@ -40,7 +40,7 @@ def test_gpus_and_kernels(analyzer: TraceAnalysis) -> None:
 
 
 def test_compat_gives_the_plugins_numbers(analyzer: TraceAnalysis) -> None:
-    """Without recorded occupancy, the plugin's mean is 0."""
+    """With `compat`, the mean occupancy is 0 if none was recorded, as in the plugin."""
     steps = analyzer.get_step_time_breakdown(visualize=False, compat="torch_tb_profiler")
     gpus = analyzer.get_gpu_summary(visualize=False, compat="torch_tb_profiler")
     by_name, _ = analyzer.get_kernel_summary(visualize=False, compat="torch_tb_profiler")

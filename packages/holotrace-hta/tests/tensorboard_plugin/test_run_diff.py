@@ -1,4 +1,4 @@
-"""RunDiff: two runs side by side."""
+"""RunDiff compares two runs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from hta.tensorboard_plugin import RunDiff
 
 
 def run(gemm_us: int) -> Trace:
-    """One step in which aten::mm launches a kernel."""
+    """Build a trace with one step in which aten::mm launches a gemm of this duration."""
     builder = TraceBuilder().step(1, 0, 100).operator("aten::mm", start_us=10, duration_us=10)
     return builder.kernel("gemm", start_us=30, duration_us=gemm_us, launch_us=12).build()
 
 
 def test_frames_in_microseconds() -> None:
-    """The kernel of aten::mm takes 10 µs longer."""
+    """The tree and the operators show the 10 µs by which gemm takes longer in the second run."""
     diff = RunDiff(run(20), run(30))
 
     assert set(diff.get_tree()["difference_per_step(us)"]) == {10}
@@ -23,7 +23,7 @@ def test_frames_in_microseconds() -> None:
 
 
 def test_compat_pairs_as_the_plugin_did() -> None:
-    """Every row pairs an operator of one run with one of the other."""
+    """With `compat`, every row pairs an operator of one run with one of the other."""
     diff = RunDiff(run(20), run(30), compat="torch_tb_profiler")
 
     assert set(diff.get_tree()["kind"]) == {"pair"}

@@ -24,7 +24,7 @@ from hta.utils.checker import is_valid_directory
     ],
 )
 def test_the_kind_of_work_by_its_name(name, kind) -> None:
-    """The rules for names decide."""
+    """The name of device work determines its kind, by the rules for kernel names."""
     assert utils.get_kernel_type(name) == kind
     questions = {
         "COMMUNICATION": utils.is_comm_kernel(name),
@@ -39,12 +39,12 @@ def test_the_kind_of_work_by_its_name(name, kind) -> None:
     [("Memcpy DtoH (Device -> Pinned)", "Memcpy DtoH"), ("Memset (Device)", "Memset"), ("gemm", "Memcpy Unknown")],
 )
 def test_the_kind_of_a_copy(name, copy) -> None:
-    """Without source and destination."""
+    """The kind of a copy is its name without source and destination."""
     assert utils.get_memory_kernel_type(name) == copy
 
 
 def test_touching_intervals_are_joined() -> None:
-    """The order of the intervals does not matter."""
+    """Touching intervals are merged, in whatever order they come."""
     frame = pd.DataFrame({"ts": [30, 0, 10, 5], "dur": [1, 5, 2, 5]})
     assert utils.merge_kernel_intervals(frame).to_numpy().tolist() == [[0, 12], [30, 31]]
     assert utils.merge_kernel_intervals(frame.iloc[:0]).empty
@@ -58,7 +58,7 @@ def test_paths_are_expanded() -> None:
 
 
 def test_columns_and_values_are_found() -> None:
-    """Of frames and of nested dicts."""
+    """`utils` finds text columns of a frame and values in nested dicts, and flattens column names."""
     frame = pd.DataFrame({"name": [1], "s_name": ["a"], "cat": ["kernel"]})
     assert utils.get_symbol_column_names(frame) == ("s_name", "cat")
     assert utils.get_symbol_column_names(frame[["name"]]) == ("", "")
@@ -70,7 +70,7 @@ def test_columns_and_values_are_found() -> None:
 
 
 def test_a_folder_is_checked(tmp_path) -> None:
-    """Whether it exists and is writable."""
+    """`is_valid_directory` accepts a writable folder and says that another does not exist."""
     assert is_valid_directory(str(tmp_path), must_be_writable=True).success
     assert is_valid_directory(str(tmp_path)).reason == ""
     outcome = is_valid_directory(str(tmp_path / "nothing"), must_be_writable=True)

@@ -16,8 +16,8 @@ LEVELS = ["minimal", "standard", "complete"]
 
 @pytest.mark.parametrize("name", ["trace_filter", "triton_example", "amd_trace", "cpu_only", "critical_path_alexnet"])
 @pytest.mark.parametrize("level", LEVELS)
-def test_the_answers_are_htas(real_traces, goldens, name, level) -> None:
-    """Unknown args, and args with values of another type."""
+def test_the_check_equals_htas(real_traces, goldens, name, level) -> None:
+    """The verdict, the unknown args and the args with values of another type equal HTA's."""
     path = goldens / "hta" / name / f"validate_trace_format.{level}.json"
     for rank, (is_well, errors) in json.loads(path.read_text(encoding="utf-8")).items():
         (file,) = real_traces.glob(FILES[name][int(rank)])
@@ -28,7 +28,7 @@ def test_the_answers_are_htas(real_traces, goldens, name, level) -> None:
 
 
 def test_types_and_shapes_are_checked(tmp_path) -> None:
-    """Integers are valid floats, but not the reverse; unknown args pass unless requested."""
+    """An integer is a valid float, but 1.5 is not a valid integer; unknown args pass by default."""
     builder = TraceBuilder()
     builder.operator("a", start_us=0, duration_us=1, args={"External id": "x", "odd": 1, "memory bandwidth (GB/s)": 3})
     builder.operator("b", start_us=1, duration_us=1, args={"stream": 1.5})
@@ -48,7 +48,7 @@ def test_types_and_shapes_are_checked(tmp_path) -> None:
 
 
 def test_a_sound_file_and_one_that_cannot_be_read(tmp_path) -> None:
-    """A level that does not exist is an error, although HTA's documentation names it."""
+    """A valid file passes, a missing file fails, and an unknown level is an error."""
     (path,) = TraceBuilder().operator("a", start_us=0, duration_us=1).write(tmp_path)
     assert validate_trace_format(str(path), "default") == (True, {})
     assert list(validate_trace_format(str(tmp_path / "nothing.json"))[1]) == ["trace_read_error"]

@@ -22,7 +22,7 @@ __all__ = ["BoundType", "CPEdge", "CPEdgeType", "CPGraph", "CPNode", "CriticalPa
 
 
 class CriticalPathAnalysis:
-    """The methods of `TraceAnalysis` as functions of `analyzer.t`."""
+    """Class methods that take `analyzer.t` and call the method of `TraceAnalysis` that each docstring names."""
 
     @staticmethod
     def critical_path_analysis(

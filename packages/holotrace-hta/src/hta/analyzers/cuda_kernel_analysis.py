@@ -1,4 +1,4 @@
-"""Launches and sequences as functions of `analyzer.t`, at HTA's import path."""
+"""Launches and kernel sequences as functions that take `analyzer.t`, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if not TYPE_CHECKING:
 
 
 class CudaKernelAnalysis:
-    """Class methods that forward to `TraceAnalysis`; see there for results."""
+    """Class methods that take `analyzer.t` and call the method of `TraceAnalysis` that each docstring names."""
 
     @classmethod
     def get_frequent_cuda_kernel_sequences(  # noqa: PLR0913, PLR0917 -- HTA's signature

@@ -1,4 +1,4 @@
-"""Hardware counters and the floating-point operations that one count of each stands for."""
+"""Hardware counters of kernels, and the floating-point operations that one count of each counter represents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: dict[str, float] = dict(FLOP_OF_COUNTER)
 
 
 class CuptiCounterAnalysis:
-    """A method of `TraceAnalysis` as a function of `analyzer.t`."""
+    """A class method that takes `analyzer.t` and calls the method of `TraceAnalysis` that its docstring names."""
 
     cuda_profiler_cat = "cuda_profiler_range"
 

@@ -85,13 +85,13 @@ def _figure(flagged: pd.DataFrame) -> go.Figure:
         facet_col="iteration",
         facet_col_wrap=4,
         title="Which ranks start the chosen communication kernel last?",
-        labels={_METRIC: "start (mean steps)", "iteration": "step", "is_straggler": ""},
+        labels={_METRIC: "start (multiples of the mean step)", "iteration": "step", "is_straggler": ""},
         template=template("light"),
     )
 
 
 def _long_kernels(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:
-    """Return the communication kernels of at least 1 % of a mean step, with start and duration in mean steps."""
+    """Return the communication kernels of at least 1 % of the mean step, with start and duration as multiples of it."""
     first = df["ts"].min()
     mean_step = ((df["ts"] + df["dur"]).max() - first) / max(1, df["iteration"].nunique())
     texts = symbol_table.get_sym_table_series()

@@ -1,4 +1,4 @@
-"""Stragglers as functions of `analyzer.t`, at HTA's import path."""
+"""Steps and stragglers as functions that take `analyzer.t`, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if not TYPE_CHECKING:
 
 
 class StragglerAnalysis:
-    """Class methods that forward to `TraceAnalysis`; see there for results."""
+    """Class methods that take `analyzer.t` and call the method of `TraceAnalysis` that each docstring names."""
 
     @classmethod
     def get_profiler_steps(cls, t: TraceView) -> list[int]:

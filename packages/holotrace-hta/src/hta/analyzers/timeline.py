@@ -20,7 +20,7 @@ _SETTING = TimelinePlotSetting(auto_detect=False, multi_ranks=True, amplify_shor
 
 
 def plot_timeline(title: str, events: pd.DataFrame, ranks: Sequence[int] | None = None) -> None:
-    """Show events of `prepare_timeline_gpu_events`, for some ranks or all."""
+    """Show the events that `prepare_timeline_gpu_events` returned, for some ranks or all."""
     plot_events_timeline(title, events if ranks is None else events[events["rank"].isin(list(ranks))], _SETTING)
 
 

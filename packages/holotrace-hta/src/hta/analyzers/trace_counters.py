@@ -1,4 +1,4 @@
-"""Queues and bandwidth as functions of `analyzer.t`, at HTA's import path."""
+"""Queue lengths and memory bandwidth as functions that take `analyzer.t`, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if not TYPE_CHECKING:
 
 
 class TraceCounters:
-    """Class methods that forward to `TraceAnalysis`; see there for results."""
+    """Class methods that take `analyzer.t` and call the method of `TraceAnalysis` that each docstring names."""
 
     @classmethod
     def get_queue_length_time_series(cls, t: TraceView, ranks: Iterable[int] | None = None) -> dict[int, pd.DataFrame]:

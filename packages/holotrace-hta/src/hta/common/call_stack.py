@@ -43,7 +43,7 @@ __all__ = [
 
 
 class DeviceType(Enum):
-    """Where events ran."""
+    """The kind of device on which events ran."""
 
     UNKNOWN = 0
     CPU = 1
@@ -67,7 +67,7 @@ class _Frames(Protocol):
 
 
 def infer_device_type(df: pd.DataFrame) -> DeviceType:
-    """Return where the events of a frame ran: CPU, GPU (any stream, including 0), or UNKNOWN for both or none."""
+    """Return where the events of a frame ran: CPU, GPU (any stream, including 0), or UNKNOWN if both or neither."""
     is_on_device = (df["stream"] >= 0).unique().tolist()
     return {(False,): DeviceType.CPU, (True,): DeviceType.GPU}.get(tuple(is_on_device), DeviceType.UNKNOWN)
 

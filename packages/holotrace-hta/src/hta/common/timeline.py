@@ -69,7 +69,7 @@ class TimelinePlotSetting:
     multi_ranks, multi_traces      separate rows for each rank, for each trace
     multi_streams                  one row per stream
     x_start_column, x_end_column   columns that `prepare_timeline_events` adds: start and end of each bar, in µs
-    task_column                    column that it adds: the row of each event
+    task_column                    column that `prepare_timeline_events` adds: the row of each event
     color_column                   column that determines the colour of bars
     task_height                    height of a row in pixels
     amplify_short_events           draw events at least `short_events_display_duration` long, in µs
@@ -144,9 +144,9 @@ def prepare_timeline_events(
     is_shown = np.isin(kinds, _SHOWN[chosen.event_type])
     shown = df[is_shown]
     bars = _bars(shown, chosen, symbol_table, hover_columns)
-    places, labels = _rows(shown, kinds[is_shown], chosen)
-    bars[chosen.task_column] = labels[places]
-    return bars.iloc[np.lexsort((bars["ts"].to_numpy(), places))]
+    row_numbers, labels = _rows(shown, kinds[is_shown], chosen)
+    bars[chosen.task_column] = labels[row_numbers]
+    return bars.iloc[np.lexsort((bars["ts"].to_numpy(), row_numbers))]
 
 
 _SHOWN = {
@@ -165,7 +165,7 @@ def plot_events_timeline(
 ) -> str | None:
     """Draw the result of `prepare_timeline_events`; return HTML for `PlotFormat.HTML`, otherwise None.
 
-    Draws only the longest events if there are very many, and only the first rows; the figure says so.
+    If there are too many events or rows, draws the longest events and the first rows; the subtitle says what is shown.
 
     Args:
         title: the title of the figure.

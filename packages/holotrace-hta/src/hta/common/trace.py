@@ -57,7 +57,7 @@ class Trace(TraceView):
 
     Reads files when a frame or an analysis first needs them, so frames are available before `parse_traces` too.
     `load_traces` drops the last step. Times count from the first event of the job; between `parse_traces` and
-    `align_and_filter_trace` they are the times of the files.
+    `align_and_filter_trace` they keep the clock of each file.
 
     Args:
         trace_files: `{rank: file}`, or a list of files; by default all traces of the folder. `{}` opens none, so that a

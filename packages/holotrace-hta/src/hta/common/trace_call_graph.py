@@ -48,9 +48,9 @@ class CallGraph:
     depth               number of enclosing events: 0 for the outermost
     height              longest path down to a leaf: 0 for device work, at least 1 for others
     num_kernels         number of device events launched within; 1 for device work itself
-    kernel_dur_sum      their summed duration in µs
-    first_kernel_start  start of the first of them, on the same clock as `ts`; -1 for none
-    last_kernel_end     end of the last of them; -1 for none
+    kernel_dur_sum      summed duration of the device events launched within, in µs
+    first_kernel_start  start of the first device event launched within, on the clock of `ts`; -1 for none
+    last_kernel_end     end of the last device event launched within; -1 for none
     kernel_span         time from first_kernel_start to last_kernel_end; 0 for none
 
     The same data is available as objects, created on first use: `rank_to_stacks` ({rank: {identity: graph}}),
@@ -215,7 +215,7 @@ def _label(stack: CallStackGraph, texts: list[str]) -> str:
 
 
 def _stack_columns(rank_trace: RankTrace, events: pd.Series[int], origin_ns: int) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns for these events."""
+    """Return the call-stack columns of these events."""
     calls, work = call_stacks(rank_trace), device_rows(rank_trace)
     launched_by = rows_of_events(calls, launches(rank_trace)["launch_index"])
     above = np.concatenate([calls["parent_row"].to_numpy(), launched_by])

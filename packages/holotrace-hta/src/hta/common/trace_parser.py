@@ -1,4 +1,4 @@
-"""Reading of single files, at HTA's import path; all back ends share one parser."""
+"""Reads single files, at HTA's import path; all back ends share one parser."""
 
 from __future__ import annotations
 

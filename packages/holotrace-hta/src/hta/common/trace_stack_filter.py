@@ -37,7 +37,7 @@ class OperatorFilterMethod(Enum):
 
 
 class OperatorFilter(Filter):
-    """Keep the events of an operator's thread under it, after it, before it, around it, or under and around it.
+    """Keep events of an operator's thread by their position relative to the operator.
 
     `Under` keeps the operator and the events it contains, `Ancestors` the events that contain it, `Stack` both;
     `After` keeps events that start at its end or later, `Before` events that end at its start or earlier.
@@ -114,10 +114,10 @@ class CombinedOperatorFilter(Filter):
 
     Args:
         root_op_name: keeps events under the first operator of this name.
-        preceding_op_name: starts after the last operator of this name under the root; at the start of the root if
-            None, "" or absent.
-        following_op_name: stops before the first operator of this name after that; at the end of the root if None, ""
-            or absent.
+        preceding_op_name: keeps events after the last operator of this name under the root; all from the start of the
+            root if it is None, "" or does not occur.
+        following_op_name: keeps events before the next operator of this name; all to the end of the root if it is
+            None, "" or does not occur.
         include_gpu_kernels: also keep the device work that the kept calls launched.
         stack_depths: keep only calls at these depths: the frame's column `depth` if it has one, otherwise counted from
             the outermost kept call, 0.

@@ -167,7 +167,7 @@ class ParserConfig:
         return self
 
     def set_parse_all_args(self, parse_all_args: bool) -> ParserConfig:  # noqa: FBT001 -- HTA's signature
-        """Return whether every arg becomes a column; return the configuration."""
+        """Set whether every arg becomes a column; return the configuration."""
         self.parse_all_args = parse_all_args
         return self
 

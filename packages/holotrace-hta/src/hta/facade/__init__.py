@@ -1,1 +1,1 @@
-"""What the methods of `TraceAnalysis` return: results as pandas frames with HTA's columns, in microseconds."""
+"""The implementation behind HTA's import paths: results as pandas frames with HTA's columns, in microseconds."""

@@ -10,7 +10,7 @@ from holotrace.locations import expect_writable_folder, located
 
 @dataclass(frozen=True)
 class OperationOutcome:
-    """Whether a check passed, and the reason if not, else ""."""
+    """Whether a check passed; the reason if it failed, otherwise ""."""
 
     success: bool
     reason: str

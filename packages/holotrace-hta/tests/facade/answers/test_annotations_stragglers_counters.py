@@ -45,7 +45,7 @@ BREAKDOWNS = (
     "mtia_inference_trace__nsfull",
     "triton_example__nsfull",
 )
-"""Traces of whole µs, and those with nanoseconds as HTA reads them without rounding."""
+"""Results for traces in whole µs, and for traces in nanoseconds that HTA read without rounding."""
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +68,7 @@ def opened(real_traces: Path, goldens: Path):
 
 
 def analysis_of(builder: TraceBuilder, folder: Path) -> TraceAnalysis:
-    """Write a job and open it as HTA does."""
+    """Write a job and open it with `TraceAnalysis`."""
     builder.write(folder / "job")
     return TraceAnalysis(trace_dir=str(folder / "job"))
 
@@ -85,7 +85,7 @@ def annotated() -> TraceBuilder:
 
 
 def test_each_kernel_has_its_annotation(tmp_path) -> None:
-    """Symbol ids and text; the launch and the step come from the whole trace."""
+    """Each kernel has its annotation as symbol id and as text, and keeps its launch and its step."""
     analysis = analysis_of(annotated(), tmp_path)
     frame = analysis.get_gpu_kernels_with_user_annotations(0)
     table = analysis.t.symbol_table.get_sym_table()
@@ -99,7 +99,7 @@ def test_each_kernel_has_its_annotation(tmp_path) -> None:
 
 
 def test_names_are_expanded_only_on_request(tmp_path) -> None:
-    """Then the three text columns are absent; unshortened names are whole."""
+    """Without `expand_names`, no text columns are added; without `shorten_names`, names are complete."""
     analysis = analysis_of(annotated(), tmp_path)
     assert not {"s_name", "s_cat"} & set(analysis.get_gpu_kernels_with_user_annotations(0, expand_names=False).columns)
     whole = analysis.get_gpu_kernels_with_user_annotations(0, shorten_names=False)
@@ -107,13 +107,13 @@ def test_names_are_expanded_only_on_request(tmp_path) -> None:
 
 
 def test_an_unknown_rank_is_an_error_that_lists_the_ranks(tmp_path) -> None:
-    """The trace has rank 0, not rank 5."""
+    """The error for rank 5 says that the trace has rank 0."""
     with pytest.raises(UnknownRankError, match="its ranks are: 0"):
         analysis_of(annotated(), tmp_path).get_gpu_kernels_with_user_annotations(5)
 
 
 def test_a_rank_without_device_work_has_an_empty_frame(tmp_path) -> None:
-    """With all columns."""
+    """A rank without device work has an empty frame with the usual columns."""
     builder = TraceBuilder().annotation("load", start_us=0, duration_us=5)
     frame = analysis_of(builder, tmp_path).get_gpu_kernels_with_user_annotations(0)
     assert len(frame) == 0
@@ -121,8 +121,8 @@ def test_a_rank_without_device_work_has_an_empty_frame(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("golden", ["amd_trace__nsfull", "ns_resolution_trace__nsfull"])
-def test_annotations_of_kernels_are_those_of_hta(opened, golden) -> None:
-    """Every kernel of the trace, in nanoseconds."""
+def test_annotations_of_kernels_equal_htas(opened, golden) -> None:
+    """Every kernel has the same name, annotation, stream and correlation as in HTA."""
     analysis, folder = opened(golden)
     (path,) = folder.glob("get_gpu_kernels_with_user_annotations.rank0.csv*")
     theirs = pd.read_csv(path, index_col=0, keep_default_na=False).sort_values("index")
@@ -133,8 +133,8 @@ def test_annotations_of_kernels_are_those_of_hta(opened, golden) -> None:
 
 @pytest.mark.parametrize("golden", BREAKDOWNS)
 @pytest.mark.parametrize("side", ["cpu", "gpu"])
-def test_statistics_of_annotations_are_those_of_hta(opened, golden, side) -> None:
-    """Sum, minimum, maximum, deviation and mean of every name are equal; HTA has no answer without GPU annotations."""
+def test_statistics_of_annotations_equal_htas(opened, golden, side) -> None:
+    """The statistics of every name equal HTA's; without GPU annotations, HTA has no answer to compare with."""
     analysis, folder = opened(golden)
     ours = analysis.get_gpu_user_annotation_breakdown(use_gpu_annotation=side == "gpu", visualize=False)
     path = folder / f"get_gpu_user_annotation_breakdown.{side}.csv"
@@ -151,7 +151,7 @@ def test_statistics_of_annotations_are_those_of_hta(opened, golden, side) -> Non
 
 
 def many() -> TraceBuilder:
-    """Annotations of 50, 20 (twice), 10 and 5 µs on the host."""
+    """Return a job with host annotations of 50, 20, 20, 10 and 5 µs."""
     builder = TraceBuilder()
     parts = [("a", 50), ("b", 20), ("b", 20), ("c", 10), ("step 5", 5)]
     for row, (name, duration) in enumerate(parts):
@@ -160,7 +160,7 @@ def many() -> TraceBuilder:
 
 
 def test_names_beyond_the_cut_off_become_others(tmp_path) -> None:
-    """Two of four names are kept; `others` has the statistics of its calls, and the allowed name stays."""
+    """Names beyond the cut-off become `others`, with statistics over their calls; allowed names stay."""
     analysis = analysis_of(many(), tmp_path)
     options = {"use_gpu_annotation": False, "visualize": False, "num_kernels": 1, "duration_ratio": 0.9}
     frame = analysis.get_gpu_user_annotation_breakdown(**options)
@@ -174,7 +174,7 @@ def test_names_beyond_the_cut_off_become_others(tmp_path) -> None:
 
 
 def test_an_invalid_pattern_is_an_error(tmp_path) -> None:
-    """It must be a regular expression."""
+    """A pattern that is not a regular expression raises an error that names `allowlist_patterns`."""
     with pytest.raises(InvalidOptionError, match="allowlist_patterns"):
         analysis_of(many(), tmp_path).get_gpu_user_annotation_breakdown(allowlist_patterns=["("], visualize=False)
 
@@ -182,7 +182,7 @@ def test_an_invalid_pattern_is_an_error(tmp_path) -> None:
 @pytest.mark.parametrize("golden", ["param_dlrm", "trace_filter", "trace_filter__last"])
 @pytest.mark.parametrize("count", [1, 2])
 def test_htas_own_method_gives_its_answer(opened, golden, count) -> None:
-    """It goes by the start of kernels."""
+    """HTA's method, which compares the starts of kernels, gives HTA's ranks when passed in."""
     analysis, folder = opened(golden)
     theirs = json.loads((folder / f"get_potential_stragglers.n{count}.json").read_text())
     ranks = analysis.get_potential_stragglers(
@@ -192,7 +192,7 @@ def test_htas_own_method_gives_its_answer(opened, golden, count) -> None:
 
 
 def late_rank() -> TraceBuilder:
-    """Two steps; rank 1 is late in the first, rank 0 in the second."""
+    """Return a job with three steps; rank 1 is late in step 0, and rank 0 in step 1."""
     builder = TraceBuilder()
     for rank, durations in enumerate([(30, 5, 5), (10, 45, 5)]):
         builder.rank(rank)
@@ -202,20 +202,20 @@ def late_rank() -> TraceBuilder:
 
 
 def test_the_default_compares_waits(tmp_path) -> None:
-    """Drops step 2, the last, and ignores steps that do not exist."""
+    """The default method compares waits; it drops step 2, the last, and ignores steps that do not exist."""
     analysis = analysis_of(late_rank(), tmp_path)
     assert analysis.get_potential_stragglers(num_candidates=1) == [0]
     assert analysis.get_potential_stragglers([0, 99], 0) == [1]
 
 
 def test_steps_that_do_not_exist_are_an_error(tmp_path) -> None:
-    """A ValueError, as in HTA, that lists the existing steps."""
+    """If no given step exists, a ValueError lists the existing steps, as in HTA."""
     with pytest.raises(ValueError, match="its steps are: 0, 1"):
         analysis_of(late_rank(), tmp_path).get_potential_stragglers([99])
 
 
 def test_another_method_gets_the_events_of_the_steps(tmp_path) -> None:
-    """It receives all ranks in one frame, the symbol table, the number of ranks to return, and whether to show figures."""
+    """Another method receives a frame of all ranks, the symbol table, the number of ranks, and `visualize`."""
     seen = []
 
     def longest(frame: pd.DataFrame, symbols: object, count: int, visualize: bool) -> pd.Series:  # noqa: FBT001
@@ -228,7 +228,7 @@ def test_another_method_gets_the_events_of_the_steps(tmp_path) -> None:
 
 
 def test_figures_are_shown_on_request(tmp_path, monkeypatch) -> None:
-    """Plotly's renderer receives the figure."""
+    """Stragglers show a figure on request, annotations by default."""
     shown = []
     monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, **_: shown.append(figure.layout.title.text))
     analysis = analysis_of(late_rank(), tmp_path)
@@ -237,8 +237,8 @@ def test_figures_are_shown_on_request(tmp_path, monkeypatch) -> None:
     assert shown == ["Which rank do the others wait for?", "How long do the annotated parts take?"]
 
 
-def test_counters_with_operators_are_those_of_hta(opened) -> None:
-    """All common columns are equal, except for the markers of a missing text and HTA's absolute `end`."""
+def test_counters_with_operators_equal_htas(opened) -> None:
+    """Counters, times and operators equal HTA's in every row."""
     analysis, folder = opened("cupti_profiler")
     (ours,) = analysis.get_cupti_counter_data_with_operators([0])
     theirs = pd.read_csv(folder / "get_cupti_counter_data_with_operators.0.csv.gz", index_col=0)
@@ -249,5 +249,5 @@ def test_counters_with_operators_are_those_of_hta(opened) -> None:
 
 
 def test_a_job_without_counters_has_no_frames(tmp_path) -> None:
-    """An empty list, as in HTA."""
+    """A job without hardware counters gives an empty list, as in HTA."""
     assert analysis_of(late_rank(), tmp_path).get_cupti_counter_data_with_operators() == []

@@ -1,4 +1,4 @@
-"""The dashboard of a notebook shows what pages and reports show."""
+"""The dashboard of a notebook shows the verdict and the figures of all analyses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jobs import cpu_job, gpu_job
 
 @pytest.fixture
 def shown(monkeypatch) -> list[object]:
-    """Collect, in order, everything that would be shown in a notebook."""
+    """Collect, in order, everything that a notebook would show."""
     given: list[object] = []
     notebook = ModuleType("IPython.display")
     notebook.display = lambda bundle, *, raw: given.append(bundle if raw else None)
@@ -26,7 +26,7 @@ def shown(monkeypatch) -> list[object]:
 
 
 def test_a_cell_that_ends_with_it_shows_the_verdict_and_every_figure(shown, tmp_path) -> None:
-    """The verdict comes first, then one figure for each analysis that succeeded, in plotly's default renderer."""
+    """A dashboard shows the verdict, then a figure for each analysis that succeeded, in plotly's default renderer."""
     gpu_job().write(tmp_path)
     dashboard = TraceAnalysis(trace_dir=str(tmp_path)).dashboard()
     assert not shown
@@ -39,7 +39,7 @@ def test_a_cell_that_ends_with_it_shows_the_verdict_and_every_figure(shown, tmp_
 
 
 def test_every_figure_has_a_title_and_units() -> None:
-    """The title names the quantity, and the axis its unit."""
+    """Every figure of a dashboard has a title, and every axis of numbers has one too."""
     for name, figure in Dashboard(summary(gpu_job().build()), "dark").figures.items():
         assert figure.layout.title.text, name
         assert figure.layout.paper_bgcolor is None
@@ -48,7 +48,7 @@ def test_every_figure_has_a_title_and_units() -> None:
 
 
 def test_a_job_without_gpu_work_has_a_dashboard(shown) -> None:
-    """The verdict says so; the other figures are shown."""
+    """The dashboard of a job without GPU work says so, and shows the remaining figures."""
     dashboard = Dashboard(summary(cpu_job().build()))
     dashboard._ipython_display_()
     assert "No GPU work was recorded" in shown[0]["text/plain"]
@@ -56,7 +56,7 @@ def test_a_job_without_gpu_work_has_a_dashboard(shown) -> None:
 
 
 def test_names_from_a_trace_are_text_in_a_notebook(shown) -> None:
-    """Markup in a finding is escaped."""
+    """A dashboard escapes markup and control characters in the verdict and the findings."""
     expected = summary(gpu_job().build())
     bad = Dashboard(type(expected)("a <b>verdict", {}, {}, expected.cpu_side, ("<script>alert(1)</script>\x1b",)))
     bad._ipython_display_()
@@ -66,6 +66,6 @@ def test_names_from_a_trace_are_text_in_a_notebook(shown) -> None:
 
 
 def test_another_renderer_can_be_named(shown) -> None:
-    """Colab, VS Code and browsers have their own."""
+    """`show("colab")` shows every figure with that renderer."""
     Dashboard(summary(gpu_job().build())).show("colab")
     assert {renderer for _, renderer in shown} == {"colab"}

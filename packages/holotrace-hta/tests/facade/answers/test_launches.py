@@ -1,4 +1,4 @@
-"""HTA's methods about launches, operators and sequences: its names, columns and units."""
+"""HTA's methods for launches, operators and kernel sequences, with its columns and units."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hta.trace_analysis import TraceAnalysis
 
 @pytest.fixture
 def analyzer(tmp_path) -> TraceAnalysis:
-    """Open ranks 2 and 5: aten::mm launches a, b and c, each of 2 µs; rank 5 has a copy as well."""
+    """Open ranks 2 and 5: aten::mm launches kernels a, b and c of 2 µs each; rank 5 also has a copy."""
     builder = TraceBuilder()
     for rank in (2, 5):
         builder.rank(rank).operator("aten::mm", start_us=0, duration_us=30)
@@ -27,7 +27,7 @@ def analyzer(tmp_path) -> TraceAnalysis:
 
 
 def test_signatures_are_those_of_hta() -> None:
-    """Names and defaults."""
+    """The three methods have HTA's parameters and defaults."""
 
     def parameters(method):
         return {
@@ -56,7 +56,7 @@ def test_signatures_are_those_of_hta() -> None:
 
 
 def test_launch_stats_have_a_frame_for_each_rank(analyzer) -> None:
-    """HTA's four columns, then ours; the copy starts 10 µs before its call ends, so its delay is 0."""
+    """Each rank has a frame; the copy starts 10 µs before its launch call ends, so its delay is 0."""
     frames = analyzer.get_cuda_kernel_launch_stats(visualize=False)
 
     assert list(frames) == [2, 5]
@@ -75,13 +75,13 @@ def test_launch_stats_have_a_frame_for_each_rank(analyzer) -> None:
 
 
 def test_copies_can_be_left_out_of_the_launch_stats(analyzer) -> None:
-    """Three of four rows are kernels."""
+    """With `include_memory_events=False`, only the three kernels remain."""
     frames = analyzer.get_cuda_kernel_launch_stats(ranks=[5], include_memory_events=False, visualize=False)
     assert frames[5]["kernel"].tolist() == ["a", "b", "c"]
 
 
 def test_which_figures_are_shown(analyzer, tmp_path, monkeypatch) -> None:
-    """Launches show a figure by default, sequences on request."""
+    """Launches show a figure by default, kernel sequences only on request."""
     shown = []
     monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, **_: shown.append(figure))
 
@@ -93,7 +93,7 @@ def test_which_figures_are_shown(analyzer, tmp_path, monkeypatch) -> None:
 
 
 def test_operators_have_their_kernels_and_delays(analyzer) -> None:
-    """In microseconds; separately for each rank."""
+    """Operators have their kernel sequence and delays in microseconds, in one frame per rank."""
     frames = analyzer.get_aten_op_kernels_and_delay()
 
     row = {
@@ -107,13 +107,13 @@ def test_operators_have_their_kernels_and_delays(analyzer) -> None:
 
 
 def test_an_unknown_column_to_sort_by_is_an_error(analyzer) -> None:
-    """The message lists the columns."""
+    """The error for an unknown `sort_by` lists the columns."""
     with pytest.raises(InvalidOptionError, match=r"sort_by=\['sum'\].*occurrence_count"):
         analyzer.get_aten_op_kernels_and_delay(sort_by=["sum", "occurrence_count"])
 
 
 def test_sequences_come_with_a_marked_trace(analyzer, tmp_path) -> None:
-    """Its path is in the attrs; a second call replaces it, as in HTA."""
+    """`attrs["overlaid_trace"]` is the path of the marked copy; a second call replaces the copy, as in HTA."""
     name = "overlaid_rank2.pt.trace.json"
     for _ in range(2):
         frame = analyzer.get_frequent_cuda_kernel_sequences("aten::mm", str(tmp_path), rank=2)
@@ -133,7 +133,7 @@ def test_sequences_come_with_a_marked_trace(analyzer, tmp_path) -> None:
     ],
 )
 def test_without_sequences_the_frame_is_empty_and_says_why(analyzer, tmp_path, options, reason) -> None:
-    """There is no error, as in HTA, and no trace is written."""
+    """Without sequences, the frame is empty and gives the reason; no copy is written."""
     (tmp_path / "out").mkdir()
     frame = analyzer.get_frequent_cuda_kernel_sequences(output_dir=str(tmp_path / "out"), rank=2, **options)
 
@@ -144,7 +144,7 @@ def test_without_sequences_the_frame_is_empty_and_says_why(analyzer, tmp_path, o
 
 
 def test_bad_input_is_an_error_before_work_starts(analyzer, tmp_path) -> None:
-    """The input is a missing folder, an empty name, or a rank that does not exist."""
+    """A missing folder, an empty operator name and an unknown rank raise errors."""
     with pytest.raises(InvalidOptionError, match="is not a folder"):
         analyzer.get_frequent_cuda_kernel_sequences("aten::mm", str(tmp_path / "nowhere"), rank=2)
     with pytest.raises(InvalidOptionError, match="operator_name=''"):
@@ -154,7 +154,7 @@ def test_bad_input_is_an_error_before_work_starts(analyzer, tmp_path) -> None:
 
 
 def test_without_gpu_work_frames_are_empty_and_say_why(tmp_path) -> None:
-    """HTA returns an empty frame for launches and fails for operators."""
+    """Without GPU work, launches, operators and sequences are empty frames with a reason."""
     TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).write(tmp_path / "job")
     analyzer = TraceAnalysis(trace_dir=str(Path(tmp_path, "job")))
 

@@ -1,4 +1,4 @@
-"""Queues, bandwidths and counters of HTA's methods: its frames, and its numbers if they are correct."""
+"""Queue lengths, bandwidths and counters have HTA's columns, and HTA's numbers where those are correct."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRACES_OF = {
     "trace_diff_control__last": "diff/control",
     "df_index_resolver": "single_v100",
 }
-"""Folder of HTA's answers -> folder of the traces: whole microseconds, and launches that HTA knows."""
+"""Folder of HTA's results -> folder of the traces, for traces in whole µs whose launch calls HTA knows."""
 
 STATISTICS = ["count", "mean", "std", "min", "25%", "50%", "75%", "max"]
 GB_PER_S = 1e-9
@@ -37,13 +37,13 @@ each_golden = pytest.mark.parametrize(
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory, monkeypatch) -> None:
-    """Use a cache in a folder of the tests."""
+    """Use a temporary cache folder."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
 
 
 @pytest.fixture
 def small(tmp_path) -> TraceAnalysis:
-    """Rank 0: two kernels launched at 0 and 2 µs begin at 10 and 20; a copy of 2 GB/s 30..40; rank 1: a kernel."""
+    """Open a job: rank 0 launches kernels at 0 and 2 µs, which start at 10 and 20, and copies 30..40 at 2 GB/s."""
     builder = (
         TraceBuilder()
         .kernel("gemm", start_us=10, duration_us=5, launch_us=0)
@@ -56,44 +56,44 @@ def small(tmp_path) -> TraceAnalysis:
 
 
 def opened(builder: TraceBuilder, folder: Path) -> TraceAnalysis:
-    """Return the facade on a job."""
+    """Write a job and open it with `TraceAnalysis`."""
     builder.write(folder)
     return TraceAnalysis(trace_dir=str(folder))
 
 
 def same_job(real_traces: Path, name: str) -> TraceAnalysis:
-    """Return our facade on the traces of an answer of HTA."""
+    """Open the traces of an HTA result with our `TraceAnalysis`."""
     return TraceAnalysis(
         trace_dir=str(real_traces / TRACES_OF[name]), include_last_profiler_step=name.endswith("__last")
     )
 
 
 def answer(goldens: Path, name: str, call: str) -> pd.DataFrame:
-    """Return HTA's answer."""
+    """Return HTA's result as a frame."""
     path = goldens / "hta" / name / f"{call}.csv"
     return pd.read_csv(path if path.exists() else path.with_suffix(".csv.gz"))
 
 
-def after_each_moment(frame: pd.DataFrame, keys: list[str], value: str) -> pd.Series:
+def after_each_time(frame: pd.DataFrame, keys: list[str], value: str) -> pd.Series:
     """Return the last value at each time; HTA sorts changes at equal times in arbitrary order."""
     return frame.groupby([*keys, "ts"])[value].last()
 
 
 @each_golden
 def test_queue_lengths_equal_htas(real_traces, goldens, name) -> None:
-    """Changes, their times and tracks, and the length after each time are equal."""
+    """Times, tracks and the queue length after each time equal HTA's."""
     for rank, ours in same_job(real_traces, name).get_queue_length_time_series().items():
         theirs = answer(goldens, name, f"get_queue_length_time_series.rank{rank}")
         assert sorted(ours.index) == sorted(theirs["index"])
         for column in ("ts", "pid", "tid", "stream"):
             assert ours[column].to_list() == theirs[column].to_list()
         keys = ["stream"], "queue_length"
-        pd.testing.assert_series_equal(after_each_moment(ours, *keys), after_each_moment(theirs, *keys))
+        pd.testing.assert_series_equal(after_each_time(ours, *keys), after_each_time(theirs, *keys))
 
 
 @each_golden
 def test_the_summary_of_queue_lengths_equals_htas_but_for_simultaneous_changes(real_traces, goldens, name) -> None:
-    """Counts are equal; statistics of the change points differ by what HTA's unstable sort makes of equal times."""
+    """Counts equal HTA's; means differ by up to 0.03 because HTA orders simultaneous changes arbitrarily."""
     ours = same_job(real_traces, name).get_queue_length_summary()
     theirs = answer(goldens, name, "get_queue_length_summary").set_index(["rank", "stream"])
     assert list(ours.index) == list(theirs.index)
@@ -104,7 +104,7 @@ def test_the_summary_of_queue_lengths_equals_htas_but_for_simultaneous_changes(r
 @each_golden
 @pytest.mark.parametrize(("limit", "suffix"), [(1, ".max1"), (10, ".max10"), (100, ".max100"), (1_024, "")])
 def test_time_blocked_equals_htas_where_it_keeps_a_stream(real_traces, goldens, name, limit, suffix) -> None:
-    """HTA keeps the last stream of each rank; we keep all."""
+    """Blocked times equal HTA's for the last stream of each rank, the only one that HTA keeps."""
     facade = same_job(real_traces, name)
     ours = facade.get_time_spent_blocked_on_full_queue(facade.get_queue_length_time_series(), limit)
     theirs = answer(goldens, name, f"get_time_spent_blocked_on_full_queue{suffix}")
@@ -117,13 +117,13 @@ def test_time_blocked_equals_htas_where_it_keeps_a_stream(real_traces, goldens, 
 
 @each_golden
 def test_bandwidths_equal_htas(real_traces, goldens, name) -> None:
-    """The bandwidths after each change, and their summary, are equal."""
+    """The bandwidths after each change and their summary equal HTA's."""
     facade = same_job(real_traces, name)
     for rank, ours in facade.get_memory_bw_time_series().items():
         theirs = answer(goldens, name, f"get_memory_bw_time_series.rank{rank}").astype({"ts": ours["ts"].dtype})
         keys = ["pid", "name"], "memory_bw_gbps"
-        expected = after_each_moment(theirs, *keys)
-        pd.testing.assert_series_equal(after_each_moment(ours, *keys), expected, atol=GB_PER_S, rtol=0)
+        expected = after_each_time(theirs, *keys)
+        pd.testing.assert_series_equal(after_each_time(ours, *keys), expected, atol=GB_PER_S, rtol=0)
     summary = facade.get_memory_bw_summary()
     theirs = answer(goldens, name, "get_memory_bw_summary").set_index(["rank", "name"])
     assert list(summary.index) == list(theirs.index)
@@ -131,9 +131,9 @@ def test_bandwidths_equal_htas(real_traces, goldens, name) -> None:
 
 
 def test_rounding_residues_are_not_bandwidths(real_traces, goldens) -> None:
-    """Of HTA's 7,674 points of copies within the device 3,814 are about 1e-13 GB/s, so its median is 0.003.
+    """Our bandwidths contain no rounding residues; 3,814 of HTA's 7,674 values are about 1e-13 GB/s.
 
-    Its maximum adds two copies of which one begins when the other ends: 671.5 GB/s, where no copy has more than 392.8.
+    HTA's maximum of 671.5 GB/s adds two copies that do not overlap: one starts when the other ends. No copy exceeds 392.8.
     """
     theirs = answer(goldens, "trace_diff_test", "get_memory_bw_summary").set_index("name").loc["Memcpy DtoD"]
     facade = TraceAnalysis(trace_dir=str(real_traces / "diff/test"))
@@ -145,7 +145,7 @@ def test_rounding_residues_are_not_bandwidths(real_traces, goldens) -> None:
 
 @pytest.mark.parametrize("name", ["param_dlrm", "trace_filter", "trace_diff_control"])
 def test_counters_equal_htas(real_traces, goldens, tmp_path, name) -> None:
-    """Name, stream, process, time and value of every counter event are equal."""
+    """Name, stream, process, time and value of every counter event equal HTA's."""
     paths = same_job(real_traces, name).generate_trace_with_counters(output_dir=str(tmp_path))
     rank = min(paths)
     theirs = answer(goldens, name, f"generate_trace_with_counters.rank{rank}")
@@ -157,7 +157,7 @@ def test_counters_equal_htas(real_traces, goldens, tmp_path, name) -> None:
     ]
     ours = pd.DataFrame(rows, columns=["name", "id", "pid", "ts", "value"])
     keys = ["name", "id", "pid"], "value"
-    actual, expected = (after_each_moment(frame.fillna({"id": -1}), *keys) for frame in (ours, theirs))
+    actual, expected = (after_each_time(frame.fillna({"id": -1}), *keys) for frame in (ours, theirs))
     assert [tuple(map(str, row)) for row in actual.index] == [
         (name, str(int(stream)), str(int(process)), str(int(time))) for name, stream, process, time in expected.index
     ]
@@ -165,7 +165,7 @@ def test_counters_equal_htas(real_traces, goldens, tmp_path, name) -> None:
 
 
 def test_the_frame_of_a_queue(small) -> None:
-    """HTA's index and columns; times in microseconds from the first event of the job."""
+    """A queue's frame has HTA's index and columns, with times in µs since the job's first event."""
     series = small.get_queue_length_time_series()
     assert sorted(series) == [0, 1]
     frame = series[0]
@@ -174,7 +174,7 @@ def test_the_frame_of_a_queue(small) -> None:
 
 
 def test_the_frame_of_bandwidths(small) -> None:
-    """HTA's columns; a rank without copies is absent."""
+    """A bandwidth frame has HTA's columns; a rank without copies has no frame."""
     series = small.get_memory_bw_time_series()
     assert list(series) == [0]
     assert series[0].to_dict("list") == {
@@ -186,7 +186,7 @@ def test_the_frame_of_bandwidths(small) -> None:
 
 
 def test_summaries_have_htas_shape(small) -> None:
-    """The index is rank and stream or kind, the columns have two levels; given frames are not changed."""
+    """Summaries have HTA's index and two levels of columns, and do not change the given frames."""
     series = small.get_queue_length_time_series()
     columns = [list(frame.columns) for frame in series.values()]
     summary = small.get_queue_length_summary()
@@ -200,7 +200,7 @@ def test_summaries_have_htas_shape(small) -> None:
 
 
 def test_time_blocked_on_every_stream(small) -> None:
-    """Two wait from 2 to 10 µs; at least one from 0 to 20. The rank's last event begins at 30."""
+    """The queue of rank 0 holds two launches for 8 of 30 µs, and at least one for 20 µs."""
     series = small.get_queue_length_time_series()
     two, one = (small.get_time_spent_blocked_on_full_queue(series, limit) for limit in (2, 1))
     assert two.to_numpy().tolist() == [[0, 7, 8, pytest.approx(8 / 30)]]
@@ -212,7 +212,7 @@ def test_time_blocked_on_every_stream(small) -> None:
 
 
 def test_time_blocked_of_queues_whose_rows_alternate(small) -> None:
-    """In a frame sorted by time alone, each length lasts until the next change of the same queue."""
+    """If a frame is sorted by time alone, each length still lasts until the next change of the same queue."""
     series = small.get_queue_length_time_series(ranks=[0])[0]
     frame = pd.concat([series, series.assign(stream=8), series.assign(pid="host")]).sort_values("ts", kind="stable")
     blocked = small.get_time_spent_blocked_on_full_queue({0: frame}, 2)
@@ -220,7 +220,7 @@ def test_time_blocked_of_queues_whose_rows_alternate(small) -> None:
 
 
 def test_a_job_without_gpu_work_has_empty_answers(tmp_path) -> None:
-    """With the usual columns; HTA returns None or fails."""
+    """A job without GPU work gives empty frames with the usual columns; HTA returns None or fails."""
     facade = opened(cpu_job(), tmp_path)
     assert facade.get_queue_length_time_series() == facade.get_memory_bw_time_series() == {}
     for summary in (facade.get_queue_length_summary(), facade.get_memory_bw_summary()):
@@ -229,14 +229,14 @@ def test_a_job_without_gpu_work_has_empty_answers(tmp_path) -> None:
 
 
 def test_ranks_can_be_chosen(small) -> None:
-    """The default is all ranks; HTA's is rank 0."""
+    """`ranks` selects ranks; the default is all ranks, while HTA's is rank 0."""
     assert list(small.get_queue_length_time_series(ranks=[1])) == [1]
     with pytest.raises(UnknownRankError):
         small.get_memory_bw_time_series(ranks=[9])
 
 
 def test_copies_with_counters(small, tmp_path) -> None:
-    """Copies are next to the files, where later loads skip them; only the requested counters; earlier copies are replaced unless forbidden."""
+    """Copies are written beside the files, where `TraceAnalysis` skips them; `overwrite=False` keeps earlier copies."""
     written = small.generate_trace_with_counters(TimeSeriesTypes.QUEUE_LENGTH, ranks=[0])
     assert list(written) == [0]
     assert "_with_counters.json" in written[0]

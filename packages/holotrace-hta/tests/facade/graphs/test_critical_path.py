@@ -1,4 +1,4 @@
-"""The critical path as HTA's methods and objects give it."""
+"""The critical path with HTA's methods and objects."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from hta.analyzers.critical_path_analysis import (
 from hta.trace_analysis import TraceAnalysis
 
 MM, LAUNCH, GEMM, SYNC = 1, 2, 3, 4
-"""The events of `small`; event 0 is the step."""
+"""Indices of the events of `small`; event 0 is the step."""
 
 
 def small() -> TraceBuilder:
-    """Step 0..100 µs: mm 10..30 launches at 15..20 gemm 40..80, and a call waits for it 50..90."""
+    """Return a step of 100 µs: mm 10..30 launches gemm at 15, gemm runs 40..80, and a call waits for gemm 50..90."""
     return (
         TraceBuilder(base_time_ns=5_000)
         .step(1, 0, 100)
@@ -43,7 +43,7 @@ def small() -> TraceBuilder:
 
 @pytest.fixture
 def analyzer(tmp_path, monkeypatch) -> TraceAnalysis:
-    """Open `small`."""
+    """Write the job of `small` and open it."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     small().write(tmp_path / "job")
     return TraceAnalysis(trace_dir=str(tmp_path / "job"))
@@ -58,7 +58,7 @@ def graph(analyzer) -> CPGraph:
 
 
 def test_the_parts_of_the_path_add_up_to_the_step(graph, capsys) -> None:
-    """Gap 10, mm 5, launch 5, launch delay 20, gemm 40, waiting for the call to notice 10, gap 10: 100 µs."""
+    """The path: gap 10, mm 5, launch 5, launch delay 20, gemm 40, synchronization 10 and gap 10 add up to 100 µs."""
     breakdown = graph.get_critical_path_breakdown()
 
     columns = "event_idx duration type s_name cat pid tid stream index bound_by"
@@ -84,8 +84,8 @@ def test_the_parts_of_the_path_add_up_to_the_step(graph, capsys) -> None:
     assert set(breakdown["bound_by"]) <= {bound.value for bound in BoundType}
 
 
-def test_nodes_edges_and_maps_are_those_of_the_events(graph) -> None:
-    """Two nodes per event between the two ends of the window; every edge leads to a later node."""
+def test_nodes_edges_and_maps_describe_the_events(graph) -> None:
+    """The graph has two nodes per event and two for the ends of the window; every edge leads to a later node."""
     assert (len(graph), graph.number_of_nodes(), graph.number_of_edges()) == (10, 10, len(graph.edges))
     assert graph.critical_path_nodes == [0, 1, 2, 3, 5, 7, 8, 9]
     assert graph.node_list[5] == CPNode(5, GEMM, 40, is_start=True, is_blocking=False)
@@ -109,14 +109,14 @@ def test_nodes_edges_and_maps_are_those_of_the_events(graph) -> None:
 
 
 def test_frames_hold_the_events_of_the_graph_and_all(graph, analyzer) -> None:
-    """Both frames have HTA's columns; `trace_df` has only the events of the graph, with their indices."""
+    """`full_trace_df` has all events of the rank; `trace_df` has only the events of the graph."""
     assert graph.trace_df.index.tolist() == [MM, LAUNCH, GEMM, SYNC]
     pd.testing.assert_frame_equal(graph.full_trace_df, analyzer.t.get_trace(0))
     assert graph.trace_df.loc[MM, "iteration"] == 1
 
 
 def test_networkx_finds_a_path_of_the_same_length(graph) -> None:
-    """Its longest path is as long as ours."""
+    """The longest path that networkx computes is ours, of 100 µs."""
     converted = graph.to_networkx()
 
     assert isinstance(converted, nx.DiGraph)
@@ -126,14 +126,14 @@ def test_networkx_finds_a_path_of_the_same_length(graph) -> None:
 
 
 def test_without_networkx_the_way_out_is_named(graph, monkeypatch) -> None:
-    """The package does not depend on networkx."""
+    """Without networkx, `to_networkx` fails with an error that says what to install."""
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(MissingDataError, match="pip install networkx"):
         graph.to_networkx()
 
 
 def test_weights_that_a_script_sets_move_the_path(graph, tmp_path, analyzer) -> None:
-    """With a gemm of 3 µs and no delays the host is what takes long: mm, the gap after it, and the waiting call."""
+    """With weights of 3 µs for gemm and its delays, the path moves to the host: mm, a gap, and the waiting call."""
     for begin, end in ((5, 7), (3, 5), (7, 8)):
         graph.edges[begin, end]["weight"] = 3
 
@@ -150,16 +150,16 @@ def test_weights_that_a_script_sets_move_the_path(graph, tmp_path, analyzer) -> 
 
 
 @pytest.mark.parametrize(("key", "value"), [("weight", -1), ("weight", float("nan")), ("object", 5)])
-def test_what_means_nothing_cannot_be_set(graph, key, value) -> None:
-    """Weights cannot be negative."""
+def test_only_valid_weights_can_be_set(graph, key, value) -> None:
+    """A negative or NaN weight, and any attribute other than the weight, is refused."""
     with pytest.raises(InvalidOptionError, match="weight can be set"):
         graph.edges[5, 7][key] = value
     with pytest.raises(InvalidOptionError, match="cannot be removed"):
         del graph.edges[5, 7]["weight"]
 
 
-def test_edges_that_times_contradict_fail_only_a_strict_analysis(tmp_path, monkeypatch) -> None:
-    """A kernel that starts before its launch; the variable counts at the time of the call."""
+def test_a_kernel_before_its_launch_fails_only_a_strict_analysis(tmp_path, monkeypatch) -> None:
+    """A kernel that starts before its launch fails `critical_path` only while the strict variable is 1."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     builder = small().kernel("early", start_us=31, duration_us=1, launch_us=35, stream=8)
     builder.write(tmp_path / "job")
@@ -181,7 +181,7 @@ def copied(path: str) -> tuple[list[str], list[dict]]:
 
 
 def test_the_copy_marks_the_path_and_replaces_an_earlier_one(analyzer, graph, tmp_path) -> None:
-    """The folder is made; the second copy has the name of the first, as in HTA."""
+    """The marked copy creates its folder, marks four events, and replaces an earlier copy, as in HTA."""
     folder = tmp_path / "job" / "out"
 
     paths = [analyzer.overlay_critical_path_analysis(0, graph, str(folder)) for _ in range(2)]
@@ -193,7 +193,7 @@ def test_the_copy_marks_the_path_and_replaces_an_earlier_one(analyzer, graph, tm
 
 
 def test_copies_with_all_edges_show_launches_without_delay_if_asked_to(tmp_path, monkeypatch) -> None:
-    """The second kernel is launched while the first runs: its launch delays nothing."""
+    """A launch without delay appears as 2 more arrows if the variable is 1 and all edges are drawn."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     builder = small().kernel("late", start_us=81, duration_us=3, launch_us=31)
     builder.write(tmp_path / "job")
@@ -210,9 +210,9 @@ def test_copies_with_all_edges_show_launches_without_delay_if_asked_to(tmp_path,
     assert arrow_count(show_all_edges=True) == arrow_count()
 
 
-def test_a_copy_is_refused_where_it_means_nothing(analyzer, graph, tmp_path) -> None:
-    """Of another rank, or where a file is in the way of the folder."""
-    with pytest.raises(InvalidOptionError, match="of rank 0 and cannot be drawn into the trace of rank 1"):
+def test_a_copy_for_another_rank_or_over_a_file_is_refused(analyzer, graph, tmp_path) -> None:
+    """A copy of another rank's trace is refused, and so is a folder whose path is a file."""
+    with pytest.raises(InvalidOptionError, match="belongs to rank 0 and cannot be drawn into the trace of rank 1"):
         analyzer.overlay_critical_path_analysis(1, graph, str(tmp_path))
     (tmp_path / "file").touch()
     with pytest.raises(InvalidOptionError, match="is not a folder"):
@@ -220,7 +220,7 @@ def test_a_copy_is_refused_where_it_means_nothing(analyzer, graph, tmp_path) -> 
 
 
 def test_a_saved_graph_comes_back_as_it_was(graph, analyzer, tmp_path) -> None:
-    """Nodes, edges, path and breakdown; a second save replaces the first, unless it may not."""
+    """A saved graph keeps nodes, edges and breakdown; `overwrite=False` refuses to replace the file."""
     path = graph.save(str(tmp_path / "new" / "saved"), overwrite=False)
     restored = restore_cpgraph(path, analyzer.t, 0)
 
@@ -234,8 +234,8 @@ def test_a_saved_graph_comes_back_as_it_was(graph, analyzer, tmp_path) -> None:
     assert graph.save(str(tmp_path / "new" / "saved"), overwrite=True) == path
 
 
-def test_what_is_no_saved_graph_is_one_clear_error(analyzer, tmp_path) -> None:
-    """And a rank that does not exist another."""
+def test_a_file_that_is_not_a_saved_graph_is_an_error(analyzer, tmp_path) -> None:
+    """Restoring a file that is not a saved graph, or an unknown rank, raises an error."""
     (tmp_path / "other.zip").write_bytes(b"PK nothing")
     with pytest.raises(NotASavedPathError, match=r"other\.zip is not a saved critical path"):
         restore_cpgraph(str(tmp_path / "other.zip"), analyzer.t, 0)
@@ -251,8 +251,8 @@ def test_what_is_no_saved_graph_is_one_clear_error(analyzer, tmp_path) -> None:
         ("ProfilerStep", (0, 3), "has 1 instances of 'ProfilerStep'"),
     ],
 )
-def test_what_is_not_there_is_an_error_that_says_what_is(analyzer, annotation, instance, message) -> None:
-    """HTA returns None, or fails on the name `nan`."""
+def test_an_unknown_annotation_or_instance_is_an_error(analyzer, annotation, instance, message) -> None:
+    """The error lists the nearest names or the number of instances; HTA returns None or fails."""
     with pytest.raises(InvalidOptionError, match=message):
         analyzer.critical_path_analysis(0, annotation, instance)
     with pytest.raises(UnknownRankError):
@@ -260,14 +260,14 @@ def test_what_is_not_there_is_an_error_that_says_what_is(analyzer, annotation, i
 
 
 def test_the_whole_trace_and_several_instances_are_windows_too(analyzer, graph) -> None:
-    """An empty name, whatever instance is asked for; None is the first instance."""
+    """An empty name selects the whole trace, a pair selects a range, and None the first instance."""
     assert analyzer.critical_path_analysis(0, "", 4)[0].path_graph.window == "whole recording"
     assert analyzer.critical_path_analysis(0, "ProfilerStep", (0, 0))[0].edges == graph.edges
     assert analyzer.critical_path_analysis(0, "ProfilerStep", None)[0].path_graph.window == graph.path_graph.window
 
 
-def test_events_that_load_data_are_told_by_name(analyzer) -> None:
-    """Names are literal text, including brackets."""
+def test_events_that_load_data_are_recognized_by_name(analyzer) -> None:
+    """Names of data loading are literal text, including brackets, not regular expressions."""
     graph, _ = analyzer.critical_path_analysis(0, "ProfilerStep", 0, data_load_events=["aten::mm"])
     assert graph.summary()["data_loading"] == 10
     assert graph.data_load_events == ["aten::mm"]
@@ -275,7 +275,7 @@ def test_events_that_load_data_are_told_by_name(analyzer) -> None:
 
 
 def test_the_path_can_be_logged(graph, caplog) -> None:
-    """One line per node."""
+    """`show_critical_path` logs one line per node of the path."""
     with caplog.at_level("INFO", logger="holotrace"):
         graph.show_critical_path()
     assert len(caplog.messages) == 8
@@ -283,8 +283,8 @@ def test_the_path_can_be_logged(graph, caplog) -> None:
     assert "ProfilerStep, instance 0" in repr(graph)
 
 
-def test_functions_of_the_trace_do_the_same(analyzer, graph, tmp_path) -> None:
-    """As HTA's own class offers them; types of arrows can be chosen there."""
+def test_hta_class_methods_give_the_same_graph(analyzer, graph, tmp_path) -> None:
+    """The class methods of `CriticalPathAnalysis` give the same path and can draw selected edge types."""
     of_function, succeeded = CriticalPathAnalysis.critical_path_analysis(analyzer.t, 0, "ProfilerStep", 0)
 
     assert succeeded
@@ -303,7 +303,7 @@ def test_functions_of_the_trace_do_the_same(analyzer, graph, tmp_path) -> None:
 
 
 def test_functions_of_networkx_take_the_graph(graph) -> None:
-    """As they take the DiGraph that it converts to; weights that were set count."""
+    """Functions of networkx give the same for a CPGraph as for its DiGraph, including changed weights."""
     nx = pytest.importorskip("networkx")
     converted = graph.to_networkx()
     assert nx.is_directed_acyclic_graph(graph)

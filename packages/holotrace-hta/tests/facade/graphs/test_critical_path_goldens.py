@@ -1,7 +1,7 @@
-"""Every critical path that HTA was asked for on the real traces.
+"""Critical paths of the real traces, compared with HTA's.
 
-HTA leaves out the gaps between operators, so its path is shorter than the window; here it is as long.
-docs/explanation/critical_path_differences.md describes both.
+HTA leaves out the gaps between operators, so its path is shorter than the window; ours covers the window.
+docs/explanation/critical_path_differences.md compares the two methods.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ WINDOWS = {
     "fwd0": (_FORWARD, 0),
     "fwd1": (_FORWARD, 1),
 }
-"""What each call of HTA asked for."""
+"""Window in the name of an HTA call -> annotation and instance."""
 
 NO_SUCH_INSTANCE = {("amd_trace", "step1"), ("trace_filter", "step1")}
-"""HTA counts the annotations of the GPU as further instances on the first, and fails on the second."""
+"""Calls for a second instance that the trace lacks; HTA counts GPU annotations (amd_trace) or fails (trace_filter)."""
 
 _SYNCHRONISATION = 13
 _CALL = re.compile(r"critical_path_analysis\.(\w+)\.rank(\d+)")
@@ -41,13 +41,13 @@ _FOLDERS = [*FILES, *(f"{name}__last" for name in ("trace_diff_control", "trace_
 
 @pytest.fixture(autouse=True)
 def cache_of_traces(tmp_path_factory, monkeypatch) -> None:
-    """Use a cache in a folder of the tests."""
+    """Use one cache folder for all tests."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
 
 
 @pytest.mark.parametrize("folder", slow_except(_FOLDERS, _FOLDERS[::4]))
-def test_each_path_covers_its_window_and_holds_what_htas_holds(real_traces, goldens, folder) -> None:
-    """It is at least as long as HTA's, and each event that has nodes there has nodes here, less waits of streams."""
+def test_each_path_covers_its_window_and_the_events_of_htas_graph(real_traces, goldens, folder) -> None:
+    """A path fills its window and is at least as long as HTA's; of HTA's events the graph lacks only stream waits."""
     name, _, suffix = folder.partition("__")
     files = {rank: str(next(real_traces.glob(pattern))) for rank, pattern in FILES[name].items()}
     analyzer = TraceAnalysis(files, include_last_profiler_step=suffix == "last")
@@ -74,12 +74,12 @@ ON_THE_PAGE = {
     "event_sync": ("critical_path_cuda_event_sync", "step0"),
     "two_rank_128": ("trace_filter", "step0"),
 }
-"""The sections of the page, and the calls of HTA that they tell of."""
+"""Section of the page -> HTA's folder and window."""
 
 
 @pytest.mark.parametrize("section", ON_THE_PAGE)
-def test_the_numbers_of_the_page_are_those_of_both_tools(real_traces, goldens, section) -> None:
-    """Whole microseconds by what bounds the path, in HTA and here."""
+def test_the_page_shows_the_numbers_of_both_tools(real_traces, goldens, section) -> None:
+    """The page's tables show the µs of each `bound_by` value, as HTA and as we compute them."""
     folder, window = ON_THE_PAGE[section]
     path = str(next(real_traces.glob(FILES[folder][0])))
     graph, _ = TraceAnalysis({0: path}).critical_path_analysis(0, *WINDOWS[window])
@@ -95,7 +95,7 @@ def test_the_numbers_of_the_page_are_those_of_both_tools(real_traces, goldens, s
 
 
 def _on_the_page(section: str) -> tuple[dict[str, int], dict[str, int]]:
-    """Return what the tables of a section say of HTA and of this package, values that are not 0."""
+    """Return the nonzero values in a section's tables, for HTA and for this package."""
     text = (ROOT / "docs" / "explanation" / "critical_path_differences.md").read_text(encoding="utf-8")
     rows = re.findall(
         r"^\| `?(\w+)`? \| ([\d,]*) ?\| ([\d,]+) \|$", text.split(f"### {section}\n")[1].split("### ")[0], re.MULTILINE
@@ -106,7 +106,7 @@ def _on_the_page(section: str) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _calls(folder: Path) -> list[tuple[str, str, int]]:
-    """Return call, window and rank of each call; the variants with further launch edges are the same here."""
+    """Return call, window and rank of each call, without variants for further launch edges."""
     (path,) = folder.glob("_calls.json*")
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     matches = [(call, _CALL.fullmatch(call)) for call in json.loads(text)]

@@ -1,4 +1,4 @@
-"""Statistics by rank and group: those of pandas."""
+"""Statistics by rank and group equal those of pandas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FRAMES = st.dictionaries(
 
 @given(FRAMES)
 def test_the_statistics_are_those_of_pandas(frames: dict[int, pd.DataFrame]) -> None:
-    """This holds for any order of rows, missing values, and groups of one value or none."""
+    """`described` equals pandas for any order of rows, missing values, and groups of one value or none."""
     parts = {rank: frame.groupby("stream")[["queue_length"]].describe() for rank, frame in frames.items()}
     expected = pd.concat(parts, names=["rank", "stream"])
     summary = described(frames, by="stream", value="queue_length")
@@ -30,7 +30,7 @@ def test_the_statistics_are_those_of_pandas(frames: dict[int, pd.DataFrame]) -> 
 
 
 def test_groups_may_be_texts() -> None:
-    """Names in alphabetical order, as pandas has them; a row without a name is in no group."""
+    """Groups with text names are sorted by name; a row without a name is in no group."""
     frame = pd.DataFrame({"name": ["HtoD", "DtoH", None, "HtoD"], "gbps": [1.0, 5.0, 9.0, 2.0]})
     summary = described({0: frame, 1: frame[:0]}, by="name", value="gbps")
     pd.testing.assert_frame_equal(summary.droplevel("rank"), frame.groupby("name")[["gbps"]].describe())

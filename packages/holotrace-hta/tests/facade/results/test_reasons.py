@@ -1,4 +1,4 @@
-"""Empty frames say why."""
+"""Empty frames say why they are empty."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hta.facade.results.reasons import explained
 
 
 def test_only_a_frame_without_rows_has_a_reason() -> None:
-    """The frame is returned unchanged."""
+    """`explained` sets a reason on an empty frame and leaves other frames unchanged."""
     filled, empty = pd.DataFrame({"rank": [0]}), pd.DataFrame({"rank": []})
     assert explained(filled, "why") is filled
     assert not filled.attrs

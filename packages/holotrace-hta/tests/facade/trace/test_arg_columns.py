@@ -12,7 +12,7 @@ from holotrace.schema import TABLES
 from holotrace.testing.builder import TraceBuilder
 from hta.common.trace import Trace
 from hta.configs.parser_config import AttributeSpec, ParserConfig, ValueType
-from hta.facade.trace.arg_columns import _PLACES, arg_values
+from hta.facade.trace.arg_columns import _STORED_ARGS, arg_values
 from hta.facade.trace.trace_view import TraceView
 
 TRACES = {"ns": "ns_resolution", "triton": "triton"}
@@ -25,9 +25,9 @@ def values(builder: TraceBuilder, spec: AttributeSpec, count: int = 1) -> list[o
 
 
 def test_every_arg_has_the_value_of_the_file() -> None:
-    """The value is on the device event or on the host event."""
+    """Every stored arg of a device or host event appears in its column with the file's value."""
     builder, written = TraceBuilder(), {}
-    for raw, (table, columns) in _PLACES.items():
+    for raw, (table, columns) in _STORED_ARGS.items():
         kind = next(column.type for column in TABLES[table] if column.name == columns[0])
         written[raw] = [7, 8, 9] if len(columns) > 1 else {"json": [[2]], "string": "some", "bool": True}.get(kind, 3)
         builder.operator("a", start_us=0, duration_us=1, args={raw: written[raw]})
@@ -39,14 +39,14 @@ def test_every_arg_has_the_value_of_the_file() -> None:
 
 
 def test_three_columns_are_one_list() -> None:
-    """As the file has them."""
+    """`grid`, stored as three columns, is a list again in the frame."""
     builder = TraceBuilder().kernel("k", start_us=0, duration_us=1, args={"grid": [4, 2, 1]})
     builder.operator("a", start_us=0, duration_us=1)
     assert values(builder, AttributeSpec("grid", "grid", ValueType.Object, "[]"), 2) == [[4, 2, 1], "[]"]
 
 
 def test_an_arg_without_a_column_is_found_by_its_name() -> None:
-    """Numbers of any kind, texts and lists; what an event lacks has the default."""
+    """Args without a stored column are found by name; events without the arg have the default."""
     builder = TraceBuilder()
     for written in ({"my arg": 1}, {"my arg": 2.5, "text": "t"}, {}):
         builder.operator("a", start_us=0, duration_us=1, args=written)
@@ -57,7 +57,7 @@ def test_an_arg_without_a_column_is_found_by_its_name() -> None:
 
 
 def test_text_in_a_column_of_numbers_counts_as_missing() -> None:
-    """Intel writes contexts as hexadecimal text."""
+    """In a numeric column, text such as Intel's hexadecimal contexts counts as missing."""
     builder = TraceBuilder()
     for context in (3, "0xab"):
         builder.kernel("k", start_us=0, duration_us=1, args={"context": context})
@@ -65,15 +65,15 @@ def test_text_in_a_column_of_numbers_counts_as_missing() -> None:
 
 
 def test_a_default_of_none_is_kept() -> None:
-    """As in the columns that are made for unknown args."""
+    """A default of None stays None in a numeric column, as for unknown args."""
     builder = TraceBuilder().operator("a", start_us=0, duration_us=1, args={"one": 1})
     builder.operator("b", start_us=0, duration_us=1)
     assert values(builder, AttributeSpec("x", "one", ValueType.Int, None), 2) == [1, None]
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_all_args_are_htas(real_traces, goldens, name) -> None:
-    """The columns are in HTA's order, except for args of events that HTA does not list, and `end`, which is last."""
+def test_all_args_equal_htas(real_traces, goldens, name) -> None:
+    """With `parse_all_args`, a frame has HTA's columns in HTA's order, plus `end`."""
     theirs = json.loads((goldens / "hta" / "_misc" / f"parse_all_args.{name}.json").read_text(encoding="utf-8"))
     view = TraceView(open_trace(real_traces / TRACES[name], cache=False), "", ParserConfig(parse_all_args=True))
     frame = view.get_trace(0)
@@ -86,8 +86,8 @@ def test_all_args_are_htas(real_traces, goldens, name) -> None:
     assert len(frame) == theirs["rows"]
 
 
-def test_all_args_of_a_rank_are_those_of_its_frame(tmp_path) -> None:
-    """Known ones in HTA's order, then the others; args of rows that are not listed do not count."""
+def test_parse_all_args_shows_the_args_of_listed_events(tmp_path) -> None:
+    """Known args come first, then the others; args of events without a row get no column."""
     builder = TraceBuilder().operator("a", start_us=0, duration_us=1, args={"mine": "x", "Ev Idx": 4})
     builder.event(
         ph="i", name="[memory]", cat="cpu_instant_event", pid=1, tid=1, ts=0, s="t", args={"Bytes": 1, "other": 2}

@@ -1,4 +1,4 @@
-"""What a script changes in `analyzer.t.traces` counts in every later analysis, or is refused."""
+"""Every later analysis uses the changes that a script makes to `analyzer.t.traces`, or refuses them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEP_US = 400
 def job(
     *, scale: int = 1, gemm: str = "gemm", with_copies: bool = True, ranks: tuple[int, ...] = (0, 1)
 ) -> TraceBuilder:
-    """Two steps of a rank: operators, kernels, a collective that rank 1 enters late, a copy, annotations, memory."""
+    """Return a job of two steps with every kind of event; rank 1 enters the collective late."""
     builder = TraceBuilder()
     for rank in ranks:
         builder.rank(rank)
@@ -35,14 +35,14 @@ def job(
 
 
 def _step(builder: TraceBuilder, step: int, rank: int, scale: int, gemm: str, *, with_copies: bool) -> None:
-    def at(moment: int) -> dict[str, int]:
-        return {"start_us": scale * (step * STEP_US + moment)}
+    def at(offset: int) -> dict[str, int]:
+        return {"start_us": scale * (step * STEP_US + offset)}
 
     def lasts(duration: int) -> dict[str, int]:
         return {"duration_us": scale * duration}
 
-    def launched(moment: int) -> dict[str, int]:
-        return {"launch_us": scale * (step * STEP_US + moment), "launch_duration_us": scale * 2}
+    def launched(offset: int) -> dict[str, int]:
+        return {"launch_us": scale * (step * STEP_US + offset), "launch_duration_us": scale * 2}
 
     builder.step(step, at(0)["start_us"], scale * 380)
     builder.annotation("## forward ##", **at(5), **lasts(150))
@@ -62,7 +62,7 @@ def _step(builder: TraceBuilder, step: int, rank: int, scale: int, gemm: str, *,
 
 
 def opened(builder: TraceBuilder, folder: Any, **options: Any) -> TraceAnalysis:
-    """Write a job and open it, with all steps."""
+    """Write a job and open it with all steps."""
     builder.write(folder)
     return TraceAnalysis(trace_dir=str(folder), include_last_profiler_step=True, **options)
 
@@ -103,7 +103,7 @@ CALLS: dict[str, Callable[[TraceAnalysis], object]] = {
     "call stacks": lambda a: stacks_of(a, 1),
     "comparison": lambda a: TraceDiff.compare_traces(LabeledTrace("a", t=a.t), LabeledTrace("b", t=a.t)),
 }
-"""The analyses of a job."""
+"""Name of an analysis -> call."""
 
 
 def stacks_of(analyzer: TraceAnalysis, rank: int) -> pd.DataFrame:
@@ -136,13 +136,13 @@ def assert_same(actual: object, expected: object) -> None:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory) -> TraceAnalysis:
-    """The unchanged job."""
+    """Open the unchanged job."""
     return opened(job(), tmp_path_factory.mktemp("plain"))
 
 
 @pytest.fixture(scope="module")
 def doubled(tmp_path_factory) -> TraceAnalysis:
-    """The job with all times doubled."""
+    """Open a job that was written with all times doubled."""
     return opened(job(scale=2), tmp_path_factory.mktemp("doubled"))
 
 
@@ -155,7 +155,7 @@ def doubled_in_place(analyzer: TraceAnalysis) -> None:
 
 @pytest.fixture(scope="module")
 def edited_in_place(tmp_path_factory) -> TraceAnalysis:
-    """The job with frames changed after some analyses have run."""
+    """Double the times in the frames of a job after all analyses have run."""
     analyzer = opened(job(), tmp_path_factory.mktemp("edited"))
     for call in CALLS.values():
         call(analyzer)
@@ -165,7 +165,7 @@ def edited_in_place(tmp_path_factory) -> TraceAnalysis:
 
 @pytest.fixture(scope="module")
 def assigned(tmp_path_factory) -> TraceAnalysis:
-    """The job with frames replaced by changed copies: other row order, floats, and no column `end`."""
+    """Replace a job's frames by copies with doubled times as floats, another row order, and no column `end`."""
     analyzer = opened(job(), tmp_path_factory.mktemp("assigned"))
     for rank in analyzer.t.get_ranks():
         frame = analyzer.t.traces[rank].copy()
@@ -186,10 +186,10 @@ QUICK = (
     "operators",
     "memory curve",
 )
-"""One call of each kind; the others read the same tables of the trace."""
+"""Analyses of the quick tests: one per table of the trace."""
 
 ARE_NOT_IN_FRAMES = ("memory curve", "memory events", "memory statistics")
-"""Analyses of events that no frame lists: those stay where they were recorded."""
+"""Analyses of memory events, which no frame lists, so changes of frames do not affect them."""
 
 
 @pytest.mark.parametrize("name", slow_except([call for call in CALLS if call not in ARE_NOT_IN_FRAMES], QUICK))
@@ -202,13 +202,13 @@ def test_every_analysis_sees_times_changed_in_place(name, edited_in_place, doubl
     "name", slow_except([call for call in CALLS if call not in {*ARE_NOT_IN_FRAMES, "call stacks"}], QUICK)
 )
 def test_every_analysis_sees_assigned_frames(name, assigned, doubled) -> None:
-    """In any order, without the columns that follow from others, and with floats for whole numbers."""
+    """Assigned frames count even in another row order, without `end`, and with floats instead of integers."""
     assert_same(CALLS[name](assigned), CALLS[name](doubled))
 
 
 @pytest.mark.parametrize("name", slow_except(CALLS, QUICK))
 def test_a_copy_of_a_frame_changes_nothing(name, plain, tmp_path) -> None:
-    """Columns that a script adds have no effect either."""
+    """Replacing a frame by a copy with added columns changes no result."""
     analyzer = opened(job(), tmp_path)
     analyzer.t.decode_symbol_ids()
     for rank in analyzer.t.get_ranks():
@@ -218,7 +218,7 @@ def test_a_copy_of_a_frame_changes_nothing(name, plain, tmp_path) -> None:
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")
 def test_rows_dropped_from_a_frame_are_gone(tmp_path) -> None:
-    """In place or by a filter: the job without its copies."""
+    """Rows dropped in place or by a filter are missing in every analysis."""
     expected = opened(job(with_copies=False), tmp_path / "without")
     analyzer = opened(job(), tmp_path / "with")
     analyzer.t.decode_symbol_ids(use_shorten_name=False)
@@ -231,7 +231,7 @@ def test_rows_dropped_from_a_frame_are_gone(tmp_path) -> None:
 
 
 def test_names_changed_in_a_frame_are_the_names_of_kernels(tmp_path) -> None:
-    """As numbers of the symbol table, or as texts in their place."""
+    """Analyses use names changed in a frame, given as symbol ids or as text."""
     expected = opened(job(gemm="sgemm"), tmp_path / "expected")
     for as_texts in (False, True):
         analyzer = opened(job(), tmp_path / f"texts_{as_texts}")
@@ -257,7 +257,7 @@ def test_a_renamed_symbol_renames_the_kernels(tmp_path) -> None:
 
 
 def test_rows_added_to_a_frame_are_events(tmp_path) -> None:
-    """A kernel of 1 ms on a stream of its own, without a number."""
+    """A row added to a frame, a kernel of 1 ms on a new stream, counts as an event."""
     analyzer = opened(job(ranks=(0,)), tmp_path)
     before = analyzer.get_gpu_kernel_breakdown(visualize=False)[1]
     frame = analyzer.t.traces[0]
@@ -271,7 +271,7 @@ def test_rows_added_to_a_frame_are_events(tmp_path) -> None:
 
 
 def test_duplicated_rows_are_two_events(tmp_path) -> None:
-    """Both have the recorded values of the event."""
+    """Duplicated rows count as two events, both with the recorded values."""
     analyzer = opened(job(ranks=(0,)), tmp_path)
     expected = analyzer.get_kernel_summary(visualize=False)[1]
     analyzer.t.traces[0] = pd.concat([analyzer.t.traces[0]] * 2)
@@ -281,7 +281,7 @@ def test_duplicated_rows_are_two_events(tmp_path) -> None:
 
 
 def test_ranks_are_left_out_and_added(tmp_path) -> None:
-    """`del`, `pop`, and frames of ranks that have no file."""
+    """Scripts can remove ranks with `del` and `pop`, and add ranks without files."""
     analyzer = opened(job(), tmp_path)
     kernels = analyzer.get_temporal_breakdown(visualize=False)
     analyzer.t.traces[5] = analyzer.t.traces[0].copy()
@@ -301,7 +301,7 @@ def test_ranks_are_left_out_and_added(tmp_path) -> None:
 
 
 def test_all_frames_at_once(tmp_path) -> None:
-    """`t.traces = {...}` replaces them."""
+    """Assigning a dict to `t.traces` replaces all frames."""
     analyzer = opened(job(), tmp_path)
     frames = {rank: frame[frame["stream"] >= 0] for rank, frame in analyzer.t.traces.items()}
     expected = analyzer.get_temporal_breakdown(visualize=False)
@@ -312,7 +312,7 @@ def test_all_frames_at_once(tmp_path) -> None:
 
 
 def test_a_frame_made_by_hand_is_a_rank() -> None:
-    """Without a file, and with the four columns that events need and a stream."""
+    """A frame with cat, name, ts, dur and a stream works as a rank without a file."""
     trace = Trace(trace_files={}, trace_dir="")
     frame = pd.DataFrame(
         {"cat": "kernel", "name": ["gemm", "nccl_allreduce"], "ts": [0, 5], "dur": [10.5, 10], "stream": [7, 8]}
@@ -325,7 +325,7 @@ def test_a_frame_made_by_hand_is_a_rank() -> None:
 
 
 def test_a_subclass_brings_its_own_trace(tmp_path) -> None:
-    """Analyses use `self.t`, even if the subclass set it."""
+    """Analyses of a subclass use the trace that it assigned to `self.t`."""
     job().write(tmp_path)
 
     class OfOneRank(TraceAnalysis):
@@ -352,7 +352,7 @@ def test_a_subclass_brings_its_own_trace(tmp_path) -> None:
     ],
 )
 def test_changes_that_no_analysis_can_use_are_an_error(change, what, tmp_path) -> None:
-    """Every analysis raises an error with the column and the way out."""
+    """Changes that no analysis can use raise an error that names the column."""
     analyzer = opened(job(), tmp_path)
     analyzer.t.traces[0] = change(analyzer.t.traces[0])
     for name in ("temporal", "launches", "stragglers"):
@@ -361,7 +361,7 @@ def test_changes_that_no_analysis_can_use_are_an_error(change, what, tmp_path) -
 
 
 def test_steps_without_events_are_an_error_for_analyses_of_steps(tmp_path) -> None:
-    """Other analyses still work."""
+    """If steps disagree with the step events, analyses of steps fail and others still work."""
     analyzer = opened(job(), tmp_path)
     analyzer.t.traces[0]["iteration"] += 10
     assert len(CALLS["temporal"](analyzer)) == 2

@@ -17,13 +17,13 @@ def table_of(*texts: str) -> TraceSymbolTable:
     return table
 
 
-def test_scripts_import_it_from_its_old_module() -> None:
-    """hta.common.trace_symbol_table."""
+def test_scripts_import_the_symbol_table_from_its_old_module() -> None:
+    """`hta.common.trace_symbol_table` has the same class `TraceSymbolTable`."""
     assert trace_symbol_table.TraceSymbolTable is TraceSymbolTable
 
 
 def test_each_text_has_one_number() -> None:
-    """Both directions agree, and a known text is not added again."""
+    """Each text gets one id, and a known text is not added again."""
     table = table_of("b", "a", "b")
     assert table.get_sym_table() == ["b", "a"]
     assert table.get_sym_index() == table.get_sym_id_map() == {"b": 0, "a": 1}
@@ -33,7 +33,7 @@ def test_each_text_has_one_number() -> None:
 
 
 def test_texts_are_found_by_parts_and_patterns() -> None:
-    """Parts are plain text; patterns are regular expressions from the beginning."""
+    """`find_matches` searches for plain text anywhere, `ids_matching` for a regular expression at the start."""
     table = table_of("aten::mm", "aten::add", "nccl.*")
     assert table.find_matched_symbols(["mm", ".*"]) == ["aten::mm", "nccl.*"]
     assert table.find_matches(["aten"]) == [0, 1]
@@ -42,7 +42,7 @@ def test_texts_are_found_by_parts_and_patterns() -> None:
 
 
 def test_tables_are_copied_joined_and_made_from_numbers() -> None:
-    """A copy is independent; a gap has a name."""
+    """A copied table is independent; an unused id maps to `Undefined-0`."""
     first = table_of("a")
     copy = TraceSymbolTable.clone(first)
     copy.add_symbols(["b"])
@@ -52,7 +52,7 @@ def test_tables_are_copied_joined_and_made_from_numbers() -> None:
 
 
 def test_frames_are_encoded_and_decoded() -> None:
-    """Both ways; unknown ids become empty text."""
+    """A table encodes text as ids and decodes ids as text; unknown ids become empty text."""
     frame = pd.DataFrame({"cat": ["kernel", "cpu_op"], "name": ["void f<int>(int)", "aten::mm"]})
     table = TraceSymbolTable()
     table.encode_df(frame)
@@ -69,7 +69,7 @@ def test_frames_are_encoded_and_decoded() -> None:
 
 
 def test_tables_are_made_from_frames_and_files(tmp_path) -> None:
-    """Of the texts in `cat` and `name`, or in the column `symbol`."""
+    """A table can be created from `cat` and `name` of a frame, or from the column `symbol` of a file."""
     frame = pd.DataFrame({"cat": ["kernel", "kernel"], "name": ["a", "b"]})
     assert TraceSymbolTable.create_from_df(frame).sym_table == ["kernel", "a", "b"]
     path = tmp_path / "symbols.csv"
@@ -81,7 +81,7 @@ def test_tables_are_made_from_frames_and_files(tmp_path) -> None:
 
 
 def test_groups_of_texts_have_numbers() -> None:
-    """By their categories and names."""
+    """Groups of categories and names, such as launch calls, give the ids of their texts."""
     table = table_of("cpu_op", "kernel", "cuda_driver", "ProfilerStep#3", "Memcpy HtoD", "cuLaunchKernelEx", "aten::mm")
     assert table.get_cpu_event_cat_ids() == [0, 2]
     assert table.get_gpu_kernel_cat_ids() == [1]
@@ -92,7 +92,7 @@ def test_groups_of_texts_have_numbers() -> None:
 
 
 def test_kinds_of_rows_are_recognised() -> None:
-    """A call that launched work is a launch, whatever its name."""
+    """Masks select rows by name or kind; a call that launched work is a launch, whatever its name."""
     table = table_of("cpu_op", "kernel", "cuda_driver", "aten::mm", "gemm", "cuLaunchKernelEx")
     frame = pd.DataFrame({"cat": [0, 1, 2, 2], "name": [3, 4, 5, 5], "index_correlation": [-1, 2, 0, -1]})
     assert table.get_events_mask(frame, ["gemm", "unknown"]).tolist() == [False, True, False, False]
@@ -101,7 +101,7 @@ def test_kinds_of_rows_are_recognised() -> None:
 
 
 def test_frames_move_from_one_table_to_another() -> None:
-    """New texts get ids."""
+    """`update_encoded_df` translates a frame to another table's ids and adds new texts."""
     old, new = table_of("kernel", "a", "b"), table_of("b")
     new.add_symbols_mp([["kernel"], ["c"]])
     frame = pd.DataFrame({"cat": [0, 0], "name": [1, 2]})

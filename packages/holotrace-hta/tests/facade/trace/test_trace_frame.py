@@ -24,17 +24,17 @@ GOLDENS = {
     "amd_trace__nsfull": "amd_mi250",
     "mtia_inference_trace__nsfull": "mtia_inference",
 }
-"""Golden -> folder of the traces."""
+"""Folder of HTA's results -> folder of the traces."""
 
 
 def view_of(builder: TraceBuilder) -> TraceView:
-    """Return the view of a job."""
+    """Return `analyzer.t` of a job."""
     return TraceView(builder.build(), "folder")
 
 
 @pytest.mark.parametrize("name", GOLDENS)
-def test_the_frames_hold_what_htas_hold(real_traces, goldens, name) -> None:
-    """Ranks, rows by category and by stream, steps, columns and durations."""
+def test_the_frames_equal_htas(real_traces, goldens, name) -> None:
+    """Ranks, rows by category and stream, steps, columns and durations equal HTA's."""
     trace = open_trace(real_traces / GOLDENS[name], cache=False)
     view = TraceView(trace if name.endswith("__last") else trace.where(before_last_step), "")
     theirs = json.loads((goldens / "hta" / name / "trace_info.json").read_text(encoding="utf-8"))
@@ -53,7 +53,7 @@ def test_the_frames_hold_what_htas_hold(real_traces, goldens, name) -> None:
 
 
 def test_the_columns_of_a_launch() -> None:
-    """Operator, call and kernel: times from the first event on, the step of the launch, links both ways."""
+    """A kernel has the step of its launch; times count from the first event, and `index_correlation` links both."""
     builder = TraceBuilder(base_time_ns=1_000_000)
     builder.step(3, 100, 50).operator("aten::mm", start_us=101, duration_us=9.5, args={"External id": 5, "Stream": 0})
     builder.kernel("gemm", start_us=200, duration_us=7, launch_us=102, correlation=8)
@@ -78,7 +78,7 @@ def test_the_columns_of_a_launch() -> None:
 
 
 def test_one_launch_of_many_kernels_is_linked_from_each_of_them() -> None:
-    """A CUDA graph: every kernel knows the call, the call knows the first kernel."""
+    """Every kernel of a CUDA graph is linked to its launch, and the launch to the first kernel."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=1, correlation=5)
     for start in (10, 20):
         builder.kernel("node", start_us=start, duration_us=5, correlation=5)
@@ -86,7 +86,7 @@ def test_one_launch_of_many_kernels_is_linked_from_each_of_them() -> None:
 
 
 def test_args_become_columns_with_htas_defaults() -> None:
-    """HTA's default values for missing args."""
+    """Args are columns; events without an arg have HTA's default value."""
     builder = TraceBuilder()
     builder.operator("aten::mm", start_us=0, duration_us=1, args={"Input Dims": [[2, 3]], "Input type": ["float"]})
     builder.collective("allreduce", start_us=5, duration_us=1)
@@ -97,7 +97,7 @@ def test_args_become_columns_with_htas_defaults() -> None:
 
 
 def test_numbers_of_names_are_those_of_the_job() -> None:
-    """The same name has the same number on every rank."""
+    """The same name has the same symbol id on every rank."""
     builder = TraceBuilder().operator("b", start_us=0, duration_us=1)
     builder.rank(1).operator("a", start_us=0, duration_us=1).operator("b", start_us=5, duration_us=1)
     view = view_of(builder)
@@ -107,21 +107,21 @@ def test_numbers_of_names_are_those_of_the_job() -> None:
 
 
 def test_an_empty_rank_has_an_empty_frame() -> None:
-    """All columns, no rows."""
+    """The frame of a rank without events has all columns and no rows."""
     view = view_of(TraceBuilder())
     assert list(view.get_trace(0).columns) == list(COLUMNS)
     assert view.get_trace_duration(0) == 0
 
 
 def test_the_frame_is_the_scripts_own() -> None:
-    """Columns that a script adds stay, and no analysis reads them."""
+    """Columns that a script adds to a frame stay there."""
     view = view_of(TraceBuilder().operator("a", start_us=0, duration_us=1))
     view.get_trace(0)["mine"] = 1
     assert "mine" in view.get_trace(0)
 
 
 def test_the_raw_file_can_be_read(tmp_path) -> None:
-    """It returns parsed JSON; for damaged files, the error points to `holotrace check`."""
+    """`get_raw_trace_for_one_rank` returns parsed JSON; a damaged file is an error."""
     (path,) = TraceBuilder().operator("a", start_us=0, duration_us=1).write(tmp_path)
     view = TraceView(open_trace(path, cache=False), "")
     assert view.get_raw_trace_for_one_rank(0)["traceEvents"][-1]["name"] == "a"
@@ -131,7 +131,7 @@ def test_the_raw_file_can_be_read(tmp_path) -> None:
 
 
 def test_a_rank_that_does_not_exist_is_an_error() -> None:
-    """Everywhere."""
+    """Frame, steps and start time of an unknown rank raise UnknownRankError."""
     view = view_of(TraceBuilder())
     for method in (view.get_trace, view.get_iterations, view.get_trace_start_unixtime_ns):
         with pytest.raises(UnknownRankError):

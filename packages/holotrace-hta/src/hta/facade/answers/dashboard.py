@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Dashboard:
-    """A notebook displays this at the end of a cell; elsewhere call `show()`.
+    """A job's verdict and figures. A notebook displays them at the end of a cell; elsewhere call `show()`.
 
     overview  the verdict, the findings and the results behind the figures
     theme     `light` or `dark`
@@ -49,7 +49,7 @@ class Dashboard:
         return "\n".join(map(printable, (*self.summary.doubts, self.summary.verdict, *self.summary.findings)))
 
     def _ipython_display_(self) -> None:
-        """Show everything; called by notebooks."""
+        """Show the verdict and all figures; notebooks call this method."""
         bundle = {"text/plain": str(self), "text/html": self._html()}
         import_module("IPython.display").display(bundle, raw=True)
         self.show()

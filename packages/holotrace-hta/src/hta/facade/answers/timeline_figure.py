@@ -128,7 +128,7 @@ def _hover_texts(hovers: pd.DataFrame) -> list[str]:
     ]
 
 
-def _laid_out(  # noqa: PLR0913, PLR0917 -- what a figure is made of
+def _laid_out(  # noqa: PLR0913, PLR0917 -- the parts of a figure
     figure: go.Figure, title: str, subtitle: str, rows: list[Any], row_height: int, theme: Theme
 ) -> go.Figure:
     bars_height = row_height * max(2, len(rows))

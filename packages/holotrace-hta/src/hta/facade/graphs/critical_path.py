@@ -60,7 +60,7 @@ _COLUMNS = ("s_name", "cat", "pid", "tid", "stream", "index")
 
 
 class BoundType(Enum):
-    """What bounds a part of the path: HTA's six values, and four that HTA merges with them or omits."""
+    """The activity or wait that bounds a part of the path: HTA's six values, and four that HTA merges or omits."""
 
     GPU_KERNEL_KERNEL_OVERHEAD = "gpu_kernel_kernel_overhead"
     GPU_KERNEL_LAUNCH_OVERHEAD = "gpu_kernel_launch_overhead"
@@ -95,8 +95,9 @@ class CPGraph:
     time; the first and the last are the ends of the window. `edges`, `nodes`, `number_of_nodes()` and
     `number_of_edges()` work as in networkx; `critical_path()` takes changed weights of `edges` into account.
 
-    rank, data_load_events, t, t_full   as given; `t` is the whole trace too
-    path_graph                          the measured graph, for the functions of `holotrace`
+    rank, data_load_events   the arguments
+    t, t_full                the whole trace, `analyzer.t`
+    path_graph               the measured graph, for the functions of `holotrace`
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class CPGraph:
         self._rank_trace: RankTrace = view.trace.select([rank]).ranks[rank]
         self._edges = EdgeTable(path_graph)
         self._measured_ns = self._edges.length_ns.copy()
-        self._way = self._edges.places_of_rows(path_graph.segments["edge"])
+        self._on_path = self._edges.positions_of_rows(path_graph.segments["edge"])
         self._drawn: tuple[nx.DiGraph, npt.NDArray[np.int64]] | None = None
 
     def __repr__(self) -> str:
@@ -189,7 +190,7 @@ class CPGraph:
     @property
     def critical_path_nodes(self) -> list[int]:
         """The nodes of the path in order, from the start of the window to its end."""
-        return [0, *self._edges.target[self._way].tolist()]
+        return [0, *self._edges.target[self._on_path].tolist()]
 
     @property
     def critical_path_events_set(self) -> set[int]:
@@ -200,7 +201,7 @@ class CPGraph:
     @property
     def critical_path_edges_set(self) -> set[CPEdge]:
         """The edges of the path."""
-        return set(map(self._edges.edge, self._way.tolist()))
+        return set(map(self._edges.edge, self._on_path.tolist()))
 
     @cached_property
     def event_to_start_node_map(self) -> dict[int, int]:
@@ -227,9 +228,9 @@ class CPGraph:
         """
         edges = self._edges
         if (edges.length_ns != self._measured_ns).any():
-            self._way = edges.longest_way()
+            self._on_path = edges.longest_path()
         else:
-            self._way = edges.places_of_rows(self.path_graph.segments["edge"])
+            self._on_path = edges.positions_of_rows(self.path_graph.segments["edge"])
         return not (is_switched_on(STRICT_VARIABLE) and self.path_graph.graph.contradicted_count)
 
     def get_critical_path_breakdown(self) -> pd.DataFrame:
@@ -239,19 +240,19 @@ class CPGraph:
             event_idx (NaN for none), duration (µs), type, s_name (shortened), cat, pid, tid, stream, index,
             bound_by. The durations add up to the window.
         """
-        edges, way = self._edges, self._way
-        events = pd.Series(edges.event[way]).replace(NO_EVENT, np.nan).astype(float)
-        lengths = edges.length_ns[way]
-        frame = self._frame(pl.Series(edges.event[way]).unique())
+        edges, on_path = self._edges, self._on_path
+        events = pd.Series(edges.event[on_path]).replace(NO_EVENT, np.nan).astype(float)
+        lengths = edges.length_ns[on_path]
+        frame = self._frame(pl.Series(edges.event[on_path]).unique())
         texts = self.symbol_table.get_sym_table()
         frame["s_name"] = [shorten_name(texts[number]) for number in frame["name"]]
         columns = {
             "event_idx": events.to_numpy(),
             "duration": lengths / 1_000 if (lengths % 1_000).any() else lengths // 1_000,
-            "type": [_TYPES[edge_type] for edge_type in edges.type[way].tolist()],
+            "type": [_TYPES[edge_type] for edge_type in edges.type[on_path].tolist()],
         }
         described = frame[list(_COLUMNS)].reindex(events).reset_index(drop=True)
-        bound_by = [_BOUND_BY[path_class] for path_class in edges.path_class[way].tolist()]
+        bound_by = [_BOUND_BY[path_class] for path_class in edges.path_class[on_path].tolist()]
         return pd.DataFrame(columns).join(described).assign(bound_by=bound_by)
 
     def summary(self) -> pd.Series[float]:
@@ -260,11 +261,13 @@ class CPGraph:
         Returns:
             The percentage of each `bound_by` value on the path; they add up to 100 % of the window.
         """
-        edges, way = self._edges, self._way
-        lengths = edges.length_ns[way]
+        edges, on_path = self._edges, self._on_path
+        lengths = edges.length_ns[on_path]
         total = int(lengths.sum())
-        print(f"Critical path of {self.path_graph.window}: {duration_text(total)}, in % of it:")  # noqa: T201 -- as HTA
-        bounds = pd.Series([_BOUND_BY[path_class] for path_class in edges.path_class[way].tolist()], name="bound_by")
+        print(f"Critical path of {self.path_graph.window}: {duration_text(total)}; percentages of that time:")  # noqa: T201 -- as HTA
+        bounds = pd.Series(
+            [_BOUND_BY[path_class] for path_class in edges.path_class[on_path].tolist()], name="bound_by"
+        )
         sums = pd.Series(lengths, name="duration").groupby(bounds).sum()
         return sums[sums > 0] / max(1, total) * 100
 
@@ -294,7 +297,7 @@ class CPGraph:
         """Return the edges whose time is attributed to an event."""
         return [self._edges.edge(row) for row in np.flatnonzero(self._edges.event == ev_idx).tolist()]
 
-    def save(self, out_dir: str, overwrite: bool = True) -> str:  # noqa: FBT001, FBT002 -- as the others here
+    def save(self, out_dir: str, overwrite: bool = True) -> str:  # noqa: FBT001, FBT002 -- like the other methods
         """Write the measured graph to `<out_dir>.zip`, for `restore_cpgraph`; return that path.
 
         Replaces an existing file, unless `overwrite` is false.
@@ -332,7 +335,7 @@ class CPGraph:
 
     def path_edges(self) -> pl.Series:
         """Return the rows of `path_graph.graph.edges` on the path."""
-        return pl.Series(self._edges.row[self._way])
+        return pl.Series(self._edges.row[self._on_path])
 
     def _nodes_of_events(self, *, is_start: bool) -> dict[int, int]:
         graph = self.path_graph.graph
@@ -381,7 +384,7 @@ def overlaid_critical_path(  # noqa: PLR0913 -- HTA's arguments
 ) -> str:
     """Write a copy of a rank's file that marks the critical path; return the copy's path. See `TraceAnalysis`."""
     if graph.rank != rank:
-        message = f"the critical path is of rank {graph.rank} and cannot be drawn into the trace of rank {rank}"
+        message = f"the critical path belongs to rank {graph.rank} and cannot be drawn into the trace of rank {rank}"
         raise InvalidOptionError(message)
     rank_trace = view.trace.select([rank]).ranks[rank]
     expect_events_of_file(rank_trace)

@@ -71,13 +71,13 @@ class NodeList(Sequence[CPNode]):
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 -- a number gives a node, a slice a list of nodes
-        chosen = range(len(self))[place]
+    def __getitem__(self, position: Any) -> Any:  # noqa: ANN401 -- a number gives a node, a slice a list of nodes
+        chosen = range(len(self))[position]
         return self._node(chosen) if isinstance(chosen, int) else [self._node(index) for index in chosen]
 
-    def _node(self, place: int) -> CPNode:
-        event, time_ns, is_start, is_blocking = self._nodes.row(place)
-        return CPNode(place, event, in_microseconds(time_ns), is_start, is_blocking)
+    def _node(self, position: int) -> CPNode:
+        event, time_ns, is_start, is_blocking = self._nodes.row(position)
+        return CPNode(position, event, in_microseconds(time_ns), is_start, is_blocking)
 
 
 class EdgeTable:
@@ -119,24 +119,24 @@ class EdgeTable:
         is_there = row < len(self) and (self.source[row], self.target[row]) == (begin, end)
         return row if is_there else None
 
-    def edge(self, place: int) -> CPEdge:
+    def edge(self, position: int) -> CPEdge:
         """Return an edge with its current weight."""
-        kind = CPEdgeType(ARROW_TYPES[EdgeType(int(self.type[place]))])
-        begin, end, length_ns = (int(values[place]) for values in (self.source, self.target, self.length_ns))
+        kind = CPEdgeType(ARROW_TYPES[EdgeType(int(self.type[position]))])
+        begin, end, length_ns = (int(values[position]) for values in (self.source, self.target, self.length_ns))
         return CPEdge(begin, end, kind, in_microseconds(length_ns))
 
-    def longest_way(self) -> npt.NDArray[np.int64]:
+    def longest_path(self) -> npt.NDArray[np.int64]:
         """Return the positions of the edges on the longest path from the first node to the last, in order."""
         edges = Edges(self._node_count, self.source, self.target)
         arrival = earliest_times(edges, self.length_ns)[self.source] + self.length_ns
         return way_to(self._node_count - 1, edges, binding_edges(edges, arrival)).astype(np.int64)
 
-    def places_of_rows(self, rows: pl.Series) -> npt.NDArray[np.int64]:
+    def positions_of_rows(self, rows: pl.Series) -> npt.NDArray[np.int64]:
         """Return the positions of these rows of the graph's edges."""
-        place_of = np.zeros(int(self.row.max(initial=0)) + 1, np.int64)
-        place_of[self.row] = np.arange(len(self))
-        places: npt.NDArray[np.int64] = place_of[rows.to_numpy()]
-        return places
+        position_of = np.zeros(int(self.row.max(initial=0)) + 1, np.int64)
+        position_of[self.row] = np.arange(len(self))
+        positions: npt.NDArray[np.int64] = position_of[rows.to_numpy()]
+        return positions
 
     def _key(self, begin: Any, end: Any) -> Any:  # noqa: ANN401 -- one number or an array
         return begin * self._node_count + end
@@ -159,21 +159,21 @@ def _lengths(path_graph: PathGraph) -> pl.Series:
 class EdgeAttributes(MutableMapping[str, Any]):
     """The value of `graph.edges[u, v]`: a settable `weight` in microseconds, and the `CPEdge` as `object`."""
 
-    def __init__(self, edges: EdgeTable, place: int) -> None:
+    def __init__(self, edges: EdgeTable, position: int) -> None:
         self._edges = edges
-        self._place = place
+        self._position = position
 
     def __getitem__(self, key: str) -> Any:  # noqa: ANN401 -- as networkx
         if key not in {_SETTABLE, "object"}:
             raise KeyError(key)
-        edge = self._edges.edge(self._place)
+        edge = self._edges.edge(self._position)
         return edge.weight if key == _SETTABLE else edge
 
     def __setitem__(self, key: str, value: float) -> None:
         if key != _SETTABLE or not value >= 0:
             message = f"{key}={value!r}: only an edge's weight can be set, to 0 µs or more"
             raise InvalidOptionError(message)
-        self._edges.length_ns[self._place] = round(1_000 * value)
+        self._edges.length_ns[self._position] = round(1_000 * value)
 
     def __delitem__(self, key: str) -> None:
         message = f"{key!r} of an edge cannot be removed; set its weight to 0"

@@ -1,4 +1,4 @@
-"""Names that scripts import from HTA modules that merely import them in turn."""
+"""Names that HTA's modules re-export, imported on first use from the modules that define them."""
 
 from __future__ import annotations
 

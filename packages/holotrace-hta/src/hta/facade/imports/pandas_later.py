@@ -31,7 +31,7 @@ pd = _Pandas()
 
 @cache
 def import_pandas_aside() -> None:
-    """Import pandas on another thread, once; code that uses pandas before that waits.
+    """Import pandas on another thread, once; code that needs pandas earlier waits for that import.
 
     The native reader and Polars release the GIL, so the analysis runs at the same time.
     """
@@ -46,9 +46,9 @@ def _import_pandas() -> None:
     is_enabled = gc.isenabled()
     gc.disable()  # collections during an import free nothing and take a tenth of its time
     try:
-        with suppress(Exception):  # whoever uses pandas meets the error
+        with suppress(Exception):  # the first use of pandas raises the error again
             import_module("pandas")
-        gc.freeze()  # modules stay until the end; without them the collections at exit take 0.07 s less
+        gc.freeze()  # later collections skip the modules, which live until exit anyway; this saves 0.07 s at exit
     finally:
         if is_enabled:
             gc.enable()

@@ -49,7 +49,7 @@ def _groups(keys: pd.Series[Any], values: _Values) -> dict[Any, _Values]:
 
 
 def _statistics(values: _Values) -> list[float]:
-    """Return `_STATISTICS`; NaN for those that need more values."""
+    """Return `_STATISTICS`; NaN for statistics that need more values than there are."""
     if not len(values):
         return [0.0, *[np.nan] * (len(_STATISTICS) - 1)]
     if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < len(values):
@@ -61,7 +61,7 @@ def _statistics(values: _Values) -> list[float]:
 
 
 def _statistics_of_counts(counts: npt.NDArray[np.int64]) -> list[float]:
-    """Return `_STATISTICS` of small integers, given how often each occurs; needs no sorting."""
+    """Return `_STATISTICS` of small integers without sorting, given how often each integer occurs."""
     numbers, passed = np.arange(len(counts)), np.cumsum(counts)
     count = int(passed[-1])
     mean = int(counts @ numbers) / count

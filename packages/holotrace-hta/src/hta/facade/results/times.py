@@ -15,7 +15,7 @@ else:
 
 
 _TIMES = ("_ns", "_ns_per_step")
-"""Ends of the names of columns that hold times."""
+"""Suffixes of the names of columns that hold times."""
 
 
 def microseconds(times_ns: pl.Series) -> npt.NDArray[Any]:
@@ -31,7 +31,7 @@ def in_microseconds(time_ns: int) -> float:
 
 
 def frame_in_microseconds(table: pl.DataFrame) -> pd.DataFrame:
-    """Return a result table as a frame; columns `x_ns` become `x(us)`, `x_ns_per_step` `x_per_step(us)`;  nulls in numeric columns become NaN."""
+    """Return a result table as a frame; columns `x_ns` become `x(us)`, `x_ns_per_step` `x_per_step(us)`; nulls in numeric columns become NaN."""
     return pd.DataFrame({_column_name(column.name): _values(column) for column in table})
 
 

@@ -173,14 +173,14 @@ _TRIPLES = ("grid", "block")
 _NUMBERS: dict[ValueType, pl.DataType] = {ValueType.Int: pl.Int64(), ValueType.Float: pl.Float64()}
 
 
-class _Place(NamedTuple):
+class _StoredArg(NamedTuple):
     table: str
     columns: tuple[str, ...]
 
 
-_PLACES: dict[str, _Place] = {
-    **{raw: _Place(table, (column,)) for table, columns in _SOURCES.items() for raw, column in columns.items()},
-    **{raw: _Place("kernels", tuple(f"{raw}_{axis}" for axis in "xyz")) for raw in _TRIPLES},
+_STORED_ARGS: dict[str, _StoredArg] = {
+    **{raw: _StoredArg(table, (column,)) for table, columns in _SOURCES.items() for raw, column in columns.items()},
+    **{raw: _StoredArg("kernels", tuple(f"{raw}_{axis}" for axis in "xyz")) for raw in _TRIPLES},
 }
 _TYPES = {(table, column.name): column.type for table, columns in TABLES.items() for column in columns}
 
@@ -214,29 +214,29 @@ def arg_values(rank_trace: RankTrace, event_indexes: npt.NDArray[np.int64], spec
     """
     recorded = _recorded(rank_trace, spec.raw_name).unique("event_index", keep="first")
     rows = pl.DataFrame({"event_index": event_indexes}).with_columns(pl.col("event_index").cast(pl.UInt32))
-    places = rows.join(
+    positions = rows.join(
         recorded.with_row_index("row").select("event_index", "row"), on="event_index", how="left", maintain_order="left"
     )["row"]
-    return _filled(recorded["value"], places, spec)
+    return _filled(recorded["value"], positions, spec)
 
 
-def _filled(values: pl.Series, places: pl.Series, spec: AttributeSpec) -> npt.NDArray[Any]:
+def _filled(values: pl.Series, positions: pl.Series, spec: AttributeSpec) -> npt.NDArray[Any]:
     """Return the value at each position, the default for null positions."""
     if spec.value_type in _NUMBERS and spec.default_value is not None and values.dtype != pl.Object:
-        numbers = values.cast(_NUMBERS[spec.value_type], strict=False).gather(places)
+        numbers = values.cast(_NUMBERS[spec.value_type], strict=False).gather(positions)
         return numbers.fill_null(spec.default_value).to_numpy()
     objects = np.empty(len(values) + 1, dtype=object)
     for row, value in enumerate([*values.to_list(), spec.default_value]):
         objects[row] = spec.default_value if value is None else value
-    filled: npt.NDArray[Any] = objects[places.fill_null(len(values)).to_numpy()]
+    filled: npt.NDArray[Any] = objects[positions.fill_null(len(values)).to_numpy()]
     return filled
 
 
 def _recorded(rank_trace: RankTrace, raw_name: str) -> pl.DataFrame:
     """Return `event_index` and `value` of the events with an arg."""
-    if raw_name not in _PLACES:
+    if raw_name not in _STORED_ARGS:
         return _extra(rank_trace, raw_name)
-    table, columns = _PLACES[raw_name]
+    table, columns = _STORED_ARGS[raw_name]
     stored = rank_trace.table(table, ["event_index", *columns]).drop_nulls()
     return stored.select("event_index", _value(rank_trace, table, stored.select(columns)))
 
@@ -282,7 +282,7 @@ def _extra_args(rank_trace: RankTrace) -> Iterator[tuple[int, dict[str, Any]]]:
 def _seen(frame: pd.DataFrame, rank_trace: RankTrace, config: ParserConfig) -> list[AttributeSpec]:
     """Return a column for each arg in the frame's events: HTA's args in HTA's order, then the others."""
     shown = pl.Series(frame["index"].to_numpy()).cast(pl.UInt32).implode()
-    values = {raw: value for raw in _PLACES if (value := _first(_recorded(rank_trace, raw), shown)) is not None}
+    values = {raw: value for raw in _STORED_ARGS if (value := _first(_recorded(rank_trace, raw), shown)) is not None}
     for index, args in _extra_args(rank_trace):
         values |= {raw: value for raw, value in args.items() if raw not in values and index in frame.index}
     known = {spec.raw_name: spec for spec in [*AVAILABLE_ARGS.values(), *config.args] if spec.raw_name in values}

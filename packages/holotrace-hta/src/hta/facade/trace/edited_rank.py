@@ -1,7 +1,7 @@
 """A rank whose events come from a frame, so that changes in `analyzer.t.traces` reach every analysis.
 
 The frame determines an event's time, name, category, track, stream and correlation. The rest (args, arrows, memory
-events) comes from the recorded event with that `index`; rows without a recorded event have none of it.
+events) comes from the recorded event with that `index`; rows without a recorded event have neither args nor arrows.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def expect_steps_as_announced(rank_trace: RankTrace) -> None:
     """Check that a frame's column `iteration` agrees with its step events.
 
     Raises:
-        InvalidOptionError: it does not.
+        InvalidOptionError: the column and the step events disagree.
     """
     file = rank_trace.file
     if not isinstance(file, EditedFile) or file.iterations is None:
@@ -91,7 +91,7 @@ def expect_events_of_file(rank_trace: RankTrace) -> None:
     """Check that all events of a frame are in the rank's file, before copying the file.
 
     Raises:
-        InvalidOptionError: the frame has other events.
+        InvalidOptionError: the frame has events that are not in the file.
     """
     file = rank_trace.file
     if isinstance(file, EditedFile) and file.added_count:
@@ -254,7 +254,7 @@ class _Rows:
         self.tracks = _Tracks(empty_table("tracks") if recorded is None else recorded.table("tracks"), self.texts)
         self._category, self._name = (self._texts_of(column) for column in ("cat", "name"))
         self._source = self._sources()
-        self._refuse_what_nothing_reads()
+        self._refuse_changed_derived_columns()
 
     @property
     def given_index(self) -> _Numbers:
@@ -305,8 +305,8 @@ class _Rows:
         Unchanged values are null.
         """
         recorded = empty_table("copies") if self.recorded is None else self.recorded.table("copies")
-        places = {number: row for row, number in enumerate(recorded["event_index"].to_list())}
-        rows = np.array([places.get(number, _NOTHING) for number in self.source_index.tolist()], np.int64)
+        row_of_event = {number: row for row, number in enumerate(recorded["event_index"].to_list())}
+        rows = np.array([row_of_event.get(number, _NOTHING) for number in self.source_index.tolist()], np.int64)
         columns: dict[str, pl.Series] = {"event_index": pl.Series(event_numbers).cast(pl.UInt32)}
         for shown, (stored, missing) in _COPIES.items():
             if shown in self._frame.columns:
@@ -427,7 +427,7 @@ class _Rows:
     def _whole_numbers(self, column: str) -> _Numbers:
         return self._numbers(column).astype(np.int64)
 
-    def _refuse_what_nothing_reads(self) -> None:
+    def _refuse_changed_derived_columns(self) -> None:
         """Raise an error if a script changed a derived column."""
         for column, way_out in (
             ("end", "change ts and dur instead, from which it is derived"),

@@ -183,7 +183,7 @@ def partners(rank_trace: RankTrace, indexes: npt.NDArray[Any]) -> npt.NDArray[np
     work, calls = (column.to_numpy() for column in (pairs["event_index"], pairs["launch_index"]))
     size = 1 + max(int(rows.max(initial=0)) for rows in (work, calls, indexes))
     partner: npt.NDArray[np.int64] = np.full(size, -1, np.int64)
-    partner[calls] = work  # the last assignment wins, which is the first in the file
+    partner[calls] = work  # the last assignment wins: the first event in the file
     partner[work] = calls
     partners: npt.NDArray[np.int64] = partner[indexes]
     return partners
@@ -216,5 +216,5 @@ def _texts(rank_trace: RankTrace, ids: pl.Series, *, decode: Callable[[str], obj
     distinct = ids.drop_nulls().unique().sort()
     values = np.empty(len(distinct) + 1, dtype=object)
     values[:] = [*map(decode, rank_trace.texts(distinct).to_list()), missing]
-    places = np.searchsorted(distinct.to_numpy(), ids.fill_null(0).to_numpy())
-    return values[np.where(ids.is_null().to_numpy(), len(distinct), places)]
+    positions = np.searchsorted(distinct.to_numpy(), ids.fill_null(0).to_numpy())
+    return values[np.where(ids.is_null().to_numpy(), len(distinct), positions)]

@@ -75,7 +75,7 @@ class TraceView:
 
     @property
     def trace_by_steps(self) -> Trace:
-        """`trace`, for analyses of steps.
+        """`trace`, after checking that the column `iteration` of each frame agrees with its step events.
 
         Raises:
             InvalidOptionError: a frame's column `iteration` disagrees with its step events.
@@ -117,7 +117,7 @@ class TraceView:
     def min_ts(self) -> float:
         """The start of the job's first event, where `ts` is 0, in microseconds on the clock of the files.
 
-        0 before the traces are aligned.
+        Before the traces are aligned, the value is 0.
         """
         if not self._is_aligned:
             return 0
