@@ -96,6 +96,7 @@ def test_args_describe_a_collective() -> None:
     (row,) = collectives(builder.build().ranks[0]).to_dicts()
     assert row == {
         "event_index": 1,
+        "described_index": 1,
         "start_ns": 10_000,
         "end_ns": 15_000,
         "asked_ns": 2_000,

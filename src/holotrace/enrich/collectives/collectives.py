@@ -56,7 +56,10 @@ Source: https://docs.pytorch.org/docs/stable/distributed.html#collective-functio
 
 UNKNOWN_COLLECTIVE = "unknown"
 
-_SAME_SIZE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
+FAMILIES = (*dict.fromkeys(family for family, _ in _FAMILIES), UNKNOWN_COLLECTIVE)
+"""What the column `family` contains."""
+
+SAME_SIZE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
 """Families in which every member contributes the same number of elements."""
 
 IS_POINT_TO_POINT = pl.col("family").is_in({"send", "recv"})
@@ -87,6 +90,7 @@ def communication(rank_trace: RankTrace) -> pl.DataFrame:
         Sorted by start_ns:
 
         event_index          uint32
+        described_index      uint32  event whose args describe it: itself, or the host call around its launch; null if none
         start_ns, end_ns     int64
         asked_ns             int64   when the host asked for it; null if before the recording
         name                 str     of the kernel or annotation
@@ -146,7 +150,7 @@ def matchable_communication(rank_trace: RankTrace, annotation: str | None = None
         pl.when(~IS_POINT_TO_POINT).then(_number()).alias("number"),
         (~_HAS_SEQUENCE & ~_HAS_ID).alias("by_order"),
     )
-    hashed = keyed.with_columns(_hashed(keyed["key"]))
+    hashed = keyed.with_columns(stable_numbers(keyed["key"]))
     return hashed.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).over("key", "number").alias("place"))
 
 
@@ -191,12 +195,13 @@ def _number() -> pl.Expr:
     return pl.when(_HAS_SEQUENCE).then("sequence").when(_HAS_ID).then(identity).otherwise(0)
 
 
-def _hashed(texts: pl.Series) -> pl.Series:
-    """Return numbers that are equal for equal texts in every process; ranks send them instead of texts."""
-    return _answers(texts, _number_of, pl.UInt64).alias("key")
+def stable_numbers(texts: pl.Series) -> pl.Series:
+    """Return uint64 numbers that are equal for equal texts in every process; ranks send them instead of texts."""
+    return answers(texts, stable_number, pl.UInt64).alias(texts.name)
 
 
-def _number_of(text: str | None) -> int | None:
+def stable_number(text: str | None) -> int | None:
+    """Return a number below 2^64 that is equal for equal texts in every process; None for None."""
     return None if text is None else int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
@@ -207,7 +212,7 @@ def _on_devices(rank_trace: RankTrace) -> pl.DataFrame:
     rows = work.select("event_index", "start_ns", "end_ns", "name").hstack(calls).hstack(asked)
     known = _described(rank_trace, rows.with_columns(_described_by(rank_trace, rows)))
     named = known.with_columns(_family_of(known["collective"], known["name"]))
-    same_size = pl.col("family").is_in(_SAME_SIZE)
+    same_size = pl.col("family").is_in(SAME_SIZE)
     size = pl.when(same_size).then(pl.col("in_elements").cast(pl.String)).fill_null("")
     return named.select(
         *_SHARED,
@@ -276,12 +281,12 @@ def _call_name(rank_trace: RankTrace, known: pl.DataFrame) -> pl.Series:
 
 def _with_sizes(known: pl.DataFrame) -> pl.DataFrame:
     """Add dtype, in_elements and byte_count from the inputs if the args lack them."""
-    dtype = known["dtype"].fill_null(_answers(known["input_types"], common_type, pl.String)).alias("dtype")
+    dtype = known["dtype"].fill_null(answers(known["input_types"], common_type, pl.String)).alias("dtype")
     inputs = known.select(*_INPUTS).unique()
     byte_counts = [input_bytes(dims, kinds) for dims, kinds in inputs.select(*_INPUTS).iter_rows()]
     by_inputs = inputs.with_columns(pl.Series("of_inputs", byte_counts, pl.Int64))
     sized = known.join(by_inputs, on=_INPUTS, how="left", nulls_equal=True, maintain_order="left").with_columns(
-        dtype, _answers(dtype, element_bytes, pl.Int64).alias("element_bytes")
+        dtype, answers(dtype, element_bytes, pl.Int64).alias("element_bytes")
     )
     return sized.with_columns(
         pl.coalesce("in_elements", pl.col("of_inputs") // pl.col("element_bytes")).alias("in_elements"),
@@ -289,7 +294,17 @@ def _with_sizes(known: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-_SHARED = ("event_index", "start_ns", "end_ns", "name", "recorded_collective", "family", "dtype", "byte_count")
+_SHARED = (
+    "event_index",
+    "described_index",
+    "start_ns",
+    "end_ns",
+    "name",
+    "recorded_collective",
+    "family",
+    "dtype",
+    "byte_count",
+)
 _TEXTS = ("name", "collective", "dtype", "group_ranks", "group_description")
 _INPUTS = ("input_dims", "input_types")
 _ARGS = (
@@ -339,12 +354,12 @@ def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 def _family_of(*names: pl.Series) -> pl.Series:
     """Return the family from the first of the names that tells it."""
     told = pl.DataFrame(
-        [_answers(texts.fill_null(""), collective_family, pl.String).alias(str(n)) for n, texts in enumerate(names)]
+        [answers(texts.fill_null(""), collective_family, pl.String).alias(str(n)) for n, texts in enumerate(names)]
     )
     return told.select(pl.coalesce(pl.all(), pl.lit(UNKNOWN_COLLECTIVE)).alias("family")).to_series()
 
 
-def _answers(texts: pl.Series, answer: Callable[[Any], object], dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
+def answers(texts: pl.Series, answer: Callable[[Any], object], dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
     """Return `answer(text)` for each text, including null, with one call per distinct text."""
     distinct = texts.unique().alias("text")
     table = distinct.to_frame().with_columns(pl.Series("answer", [answer(text) for text in distinct], dtype))

@@ -1,0 +1,173 @@
+"""The communication of one rank, in the form in which it is matched with that of the others.
+
+Each rank sends `OfRank`, some hundred bytes for each call; only these tables come together.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.groups import GROUP_ARGS, ProcessGroup, configured_groups, groups_of_calls
+from holotrace.enrich.collectives.collectives import (
+    FAMILIES,
+    SAME_SIZE,
+    answers,
+    communication,
+    stable_numbers,
+)
+from holotrace.enrich.collectives.element_types import element_bytes, type_name
+from holotrace.enrich.collectives.libraries import communication_libraries
+from holotrace.enrich.device.device_work import device_work
+from holotrace.enrich.events.event_rows import of_events
+from holotrace.enrich.steps.steps import window_of, windows
+from holotrace.store.trace import RankTrace
+
+Family = pl.Enum(FAMILIES)
+"""The kinds of communication: `all_reduce`, …, `send`, `recv`, and `unknown`."""
+
+_CUT = "..."
+_EVEN = "base|tensor"
+"""In the recorded names of all-gathers and reduce-scatters of one tensor: `_allgather_base`, `reduce_scatter_tensor_coalesced`."""
+
+_ARGS = (
+    *GROUP_ARGS,
+    "in_elements",
+    "out_elements",
+    "in_split_sizes",
+    "source_rank",
+    "destination_rank",
+    "is_asynchronous",
+)
+_TEXTS = ("group_ranks", "group_description", "in_split_sizes")
+
+
+class RankFacts(NamedTuple):
+    """Facts of a rank that do not belong to a single call.
+
+    host        name of the host or, if the trace does not say, the path of its file
+    world_size  number of ranks of the job; None if unknown
+    groups      the process groups that the header lists, and those of the rank's calls
+    libraries   nccl, gloo, …
+    """
+
+    host: str
+    world_size: int | None
+    groups: tuple[ProcessGroup, ...]
+    libraries: frozenset[str]
+
+
+class OfRank(NamedTuple):
+    """What a rank sends: its `calls` and its facts."""
+
+    calls: pl.DataFrame
+    facts: RankFacts
+
+
+def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
+    """Return the communication of a rank, and the facts needed to match it with that of other ranks.
+
+    Args:
+        rank_trace: the rank.
+        annotation: divides the recording instead of steps, see `holotrace.enrich.steps.steps.windows`.
+
+    Returns:
+        calls: one row per call, sorted by start_ns:
+
+        event_index        uint32  the kernel or, if the host itself communicates, its annotation
+        family             Enum    all_reduce, …, send, recv, or `unknown`
+        dtype              str     PyTorch's name of the element type; null if unknown
+        start_ns, end_ns   int64
+        asked_ns           int64   when the host asked for it; null if before the recording
+        window             int64   the step in which the host asked for it, null outside all
+        group              uint64  number of its process group, see `ProcessGroup`; null if unknown
+        sequence           int64   number within the group; null if not recorded
+        communication_id   uint64  null if not recorded
+        content            uint64  stands for the element type and, if all ranks must agree on it, the size
+        in_bytes           int64   this rank's input; null if unknown
+        out_bytes          int64   this rank's output; null if unknown
+        sent_bytes         int64   bytes that an uneven all-to-all sends to other ranks; null if the split is unknown
+        peer               int32   rank at the other end of a send or receive; null if unknown
+        tag                int64   of a send or receive; null if unknown
+        stream             int64   null on the host
+        is_asynchronous    bool    null if unknown
+    """
+    known = _with_args(rank_trace, communication(rank_trace))
+    group, of_calls = groups_of_calls(known, rank_trace.header)
+    groups = tuple(dict.fromkeys((*configured_groups(rank_trace.header), *of_calls)))
+    facts = RankFacts(
+        host=rank_trace.header.host_name or rank_trace.source,
+        world_size=rank_trace.header.world_size,
+        groups=groups,
+        libraries=communication_libraries(rank_trace),
+    )
+    within = window_of(windows(rank_trace, annotation), known["asked_ns"]).alias("window")
+    placed = known.with_columns(group, within, _position_in_group(group, of_calls, rank_trace.rank))
+    return OfRank(placed.select(_COLUMNS), facts)
+
+
+def calls(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
+    """Return the calls of `of_rank`."""
+    return of_rank(rank_trace, annotation).calls
+
+
+def _with_args(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the args of the events that describe the calls, and their streams."""
+    args = of_events(rank_trace.table("collectives", ["event_index", *_ARGS]), rows["described_index"])
+    texts = args.with_columns(rank_trace.texts(args[column]) for column in _TEXTS)
+    streams = of_events(device_work(rank_trace).select("event_index", "stream"), rows["event_index"])
+    known = rows.drop("group").hstack(texts).hstack(streams)
+    dtype = answers(known["dtype"], type_name, pl.String).alias("dtype")
+    sizes = answers(known["dtype"], element_bytes, pl.Int64).alias("element_bytes")
+    return known.with_columns(dtype, sizes).with_columns(_content(known.with_columns(dtype)))
+
+
+def _content(known: pl.DataFrame) -> pl.Series:
+    """Return a number for the element type and, for calls that are equally large on all ranks, the size."""
+    is_even = pl.col("family").is_in(SAME_SIZE | {"send", "recv"}) | pl.col("recorded_collective").str.contains(_EVEN)
+    size = pl.when(is_even).then(pl.col("byte_count").cast(pl.String)).fill_null("")
+    texts = known.select(content=pl.format("{} {}", pl.col("dtype").fill_null(""), size))
+    return stable_numbers(texts["content"])
+
+
+def _position_in_group(group: pl.Series, groups: tuple[ProcessGroup, ...], rank: int) -> pl.Series:
+    """Return the number that the group itself gives this rank, null if unknown."""
+    positions = {known.number: known.ranks.index(rank) for known in groups if known.ranks and rank in known.ranks}
+    return group.replace_strict(positions, default=None, return_dtype=pl.Int64).alias("position")
+
+
+def _sent_bytes() -> pl.Expr:
+    """Return the bytes for other ranks, from the split sizes: they count rows of the tensor, so their sum is all of it."""
+    splits = pl.col("in_split_sizes").str.extract_all(r"\d+").cast(pl.List(pl.Int64))
+    total, own = splits.list.sum(), splits.list.get(pl.col("position"), null_on_oob=True)
+    is_whole = ~pl.col("in_split_sizes").str.contains(_CUT, literal=True) & (total > 0)
+    sent = pl.col("byte_count") * (total - own) // total
+    return pl.when(is_whole & (pl.col("family") == "all_to_all")).then(sent)
+
+
+_COLUMNS = (
+    pl.col("event_index"),
+    pl.col("family").cast(Family),
+    pl.col("dtype"),
+    pl.col("start_ns"),
+    pl.col("end_ns"),
+    pl.col("asked_ns"),
+    pl.col("window"),
+    pl.col("group"),
+    pl.col("sequence"),
+    pl.when(pl.col("communication_id") > 0).then("communication_id"),
+    pl.col("content"),
+    pl.col("byte_count").alias("in_bytes"),
+    (pl.col("out_elements") * pl.col("element_bytes")).alias("out_bytes"),
+    _sent_bytes().alias("sent_bytes"),
+    pl.when(pl.col("family") == "send")
+    .then("destination_rank")
+    .when(pl.col("family") == "recv")
+    .then("source_rank")
+    .cast(pl.Int32)
+    .alias("peer"),
+    pl.lit(None, pl.Int64).alias("tag"),
+    pl.col("stream"),
+    pl.col("is_asynchronous"),
+)

@@ -1,0 +1,113 @@
+"""What a rank sends to be matched with the others."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.calls import calls, of_rank
+from holotrace.enrich.across_ranks.groups import process_group
+from holotrace.testing.builder import TraceBuilder
+
+
+def _only_rank(builder: TraceBuilder):
+    return builder.build().ranks[0]
+
+
+def test_a_kernel_with_args_gives_every_column() -> None:
+    """Bytes are elements times the size of the type; the step is the one in which the host launched the kernel."""
+    rank_trace = _only_rank(
+        TraceBuilder()
+        .annotation("ProfilerStep#7", start_us=0, duration_us=10)
+        .collective(
+            "_allgather_base",
+            elements=100,
+            start_us=20,
+            duration_us=5,
+            launch_us=2,
+            sequence=9,
+            args={"Out msg nelems": 200, "Comms Id": "77", "Is asynchronized op": True},
+        )
+    )
+
+    (row,) = calls(rank_trace).drop("content").to_dicts()
+
+    assert row == {
+        "event_index": 2,
+        "family": "all_gather",
+        "dtype": "float32",
+        "start_ns": 20_000,
+        "end_ns": 25_000,
+        "asked_ns": 2_000,
+        "window": 7,
+        "group": process_group([0, 1], "default_pg").number,
+        "sequence": 9,
+        "communication_id": 77,
+        "in_bytes": 400,
+        "out_bytes": 800,
+        "sent_bytes": None,
+        "peer": None,
+        "tag": None,
+        "stream": 20,
+        "is_asynchronous": True,
+    }
+
+
+def test_the_facts_name_the_host_and_all_groups() -> None:
+    """Groups come from the header and from the calls; a trace without a host name is its own host."""
+    builder = TraceBuilder().collective(group_ranks=(0, 4), start_us=1, duration_us=1)
+    groups = [{"pg_desc": "mesh_dp", "pg_size": 2, "ranks": [0, 1]}]
+    info = {"rank": 0, "world_size": 8, "pg_config": groups}
+    named = builder.header(host_name="node-3", distributedInfo=info).build().ranks[0]
+    unnamed = _only_rank(TraceBuilder().kernel("gemm", start_us=0, duration_us=1))
+
+    facts = of_rank(named).facts
+
+    assert (facts.host, facts.world_size, facts.libraries) == ("node-3", 8, frozenset({"nccl"}))
+    assert facts.groups == (process_group([0, 1], "mesh_dp"), process_group([0, 4], "default_pg"))
+    assert of_rank(unnamed).facts.host == unnamed.source
+    assert of_rank(unnamed).calls.is_empty()
+
+
+def test_content_contains_the_size_only_where_all_ranks_must_agree_on_it() -> None:
+    """All-reduces of two sizes differ, as do all-gathers of one tensor; all-to-alls may send each rank a different size."""
+    builder = TraceBuilder()
+    for collective in ("allreduce", "_allgather_base", "all_to_allv"):
+        for elements in (8, 16):
+            builder.collective(collective, elements=elements, start_us=elements, duration_us=1)
+    distinct = calls(_only_rank(builder)).group_by("family").agg(content_count=pl.col("content").n_unique())
+
+    assert dict(distinct.iter_rows()) == {"all_reduce": 2, "all_gather": 2, "all_to_all": 1}
+
+
+def test_an_uneven_all_to_all_sends_what_its_split_gives_to_others() -> None:
+    """Splits count rows of the tensor: 2 of 8 rows stay at the second rank of the group, 6 of 8 leave it."""
+    rank_trace = (
+        TraceBuilder()
+        .rank(4)
+        .collective(
+            "all_to_allv",
+            elements=80,
+            group_ranks=(0, 4),
+            start_us=1,
+            duration_us=1,
+            args={"In split size": "[6, 2]", "Out split size": "[1, 2]"},
+        )
+        .collective("all_to_allv", group_ranks=(0, 4), start_us=5, duration_us=1, args={"In split size": "[]"})
+        .collective("all_to_allv", group_ranks=(0, 4), start_us=9, duration_us=1, args={"In split size": "[1, 2, ...]"})
+        .build()
+        .ranks[4]
+    )
+
+    assert calls(rank_trace)["sent_bytes"].to_list() == [80 * 4 * 6 // 8, None, None]
+
+
+def test_sends_and_receives_know_their_peer() -> None:
+    """The args of a send have its destination, those of a receive its source: ranks of the job, not of the group."""
+    rank_trace = _only_rank(
+        TraceBuilder()
+        .collective("send", start_us=0, duration_us=1, args={"Dst Rank": 4})
+        .collective("recv", start_us=2, duration_us=1, args={"Src Rank": 5})
+        .collective("recv", start_us=4, duration_us=1)
+    )
+
+    assert calls(rank_trace).select("family", "peer").rows() == [("send", 4), ("recv", 5), ("recv", None)]
