@@ -99,8 +99,8 @@ def report(
     >>> from holotrace.testing import small_job
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     summary = holotrace.report(small_job(), f"{folder}/report.html")
-    >>> len(summary.results)
-    21
+    >>> "idle_time" in summary.results
+    True
     """
     target = located(path)
     expect_page(target, overwrite=overwrite)
