@@ -46,6 +46,7 @@ def test_a_kernel_with_args_gives_every_column() -> None:
         "out_bytes": 800,
         "sent_bytes": None,
         "peer": None,
+        "group_peer": None,
         "tag": None,
         "stream": 20,
         "is_asynchronous": True,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from holotrace.enrich.across_ranks.c10d_operators import asked_by_operators, peer_in_name
 from holotrace.enrich.across_ranks.groups import GROUP_ARGS, ProcessGroup, configured_groups, groups_of_calls
 from holotrace.enrich.collectives.collectives import (
     FAMILIES,
@@ -89,11 +90,12 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
         out_bytes          int64   this rank's output; null if unknown
         sent_bytes         int64   bytes that an uneven all-to-all sends to other ranks; null if the split is unknown
         peer               int32   rank at the other end of a send or receive; null if unknown
+        group_peer         int32   the same as its group numbers it, where only this is recorded
         tag                int64   of a send or receive; null if unknown
         stream             int64   null on the host
         is_asynchronous    bool    null if unknown
     """
-    known = _with_args(rank_trace, communication(rank_trace))
+    known = _with_operators(rank_trace, _with_args(rank_trace, communication(rank_trace)))
     group, of_calls = groups_of_calls(known, rank_trace.header)
     groups = tuple(dict.fromkeys((*configured_groups(rank_trace.header), *of_calls)))
     facts = RankFacts(
@@ -121,6 +123,14 @@ def _with_args(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
     dtype = answers(known["dtype"], type_name, pl.String).alias("dtype")
     sizes = answers(known["dtype"], element_bytes, pl.Int64).alias("element_bytes")
     return known.with_columns(dtype, sizes).with_columns(_content(known.with_columns(dtype)))
+
+
+def _with_operators(rank_trace: RankTrace, known: pl.DataFrame) -> pl.DataFrame:
+    """Add group_peer and tag and, for calls that the host itself performs, when it asked for them."""
+    if known["stream"].null_count() == len(known):
+        return known.with_columns(asked_by_operators(rank_trace, known))
+    peer = peer_in_name(rank_trace, known["described_index"])
+    return known.with_columns(peer, pl.lit(None, pl.Int64).alias("tag"))
 
 
 def _content(known: pl.DataFrame) -> pl.Series:
@@ -167,7 +177,8 @@ _COLUMNS = (
     .then("source_rank")
     .cast(pl.Int32)
     .alias("peer"),
-    pl.lit(None, pl.Int64).alias("tag"),
+    pl.col("group_peer"),
+    pl.col("tag"),
     pl.col("stream"),
     pl.col("is_asynchronous"),
 )

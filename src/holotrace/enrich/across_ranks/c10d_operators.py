@@ -1,0 +1,146 @@
+"""The `c10d::` operators that asked for the communication of the host: when, and of sends and receives, with whom.
+
+gloo's worker threads perform collectives later, in the order in which they were asked for; two threads may start two of
+them in the wrong order. The annotation of a send or receive begins inside its operator, and outlives it.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.innermost import NO_OWNER
+from holotrace.enrich.collectives.collectives import answers, collective_family
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.events.event_rows import of_events
+from holotrace.enrich.host.annotations import innermost_of
+from holotrace.schema import EventKind
+from holotrace.store.trace import RankTrace
+
+_OPERATOR = r"^c10d::"
+_IN_PLACE = ("all_reduce", "broadcast", "reduce", "send", "recv")
+"""Families whose operators have the tensors as first argument; elsewhere, outputs come before inputs.
+
+Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/Ops.cpp
+"""
+
+_MOST_DIGITS = 9
+_PEER_IN_NAME = r"(?:->|<-) *(\d+)"
+"""In `nccl:send 0->1` and `nccl:recv 0<-1`."""
+
+
+def asked_by_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
+    """Return what the operators say about calls that the host itself performs.
+
+    Args:
+        rank_trace: the rank.
+        calls: rows of `host_collectives`: event_index, family, start_ns.
+
+    Returns:
+        One row per call:
+
+        asked_ns    int64  start of the operator; start of the call if the operator is unknown
+        group_peer  int32  other end of a send or receive, as its group numbers it; null if unknown
+        tag         int64  null if unknown
+    """
+    operators, asked = _operators(rank_trace), _with_dims(rank_trace, calls)
+    owners = _around(rank_trace, operators, asked)
+    rows = pl.Series(np.where(owners == NO_OWNER, _in_order(operators, asked), owners)).replace(NO_OWNER, None)
+    known = operators[["start_ns", "concrete_inputs"]][rows.cast(pl.UInt32)]
+    is_point_to_point = calls["family"].is_in(["send", "recv"])
+    inputs = known["concrete_inputs"].set(~is_point_to_point, None)
+    return pl.DataFrame(
+        [
+            known["start_ns"].zip_with(known["start_ns"].is_not_null(), calls["start_ns"]).alias("asked_ns"),
+            answers(inputs, partial(_whole_number, 2), pl.Int64).cast(pl.Int32, strict=False).alias("group_peer"),
+            answers(inputs, partial(_whole_number, 3), pl.Int64).alias("tag"),
+        ]
+    )
+
+
+def peer_in_name(rank_trace: RankTrace, event_index: pl.Series) -> pl.Series:
+    """Return the peer that NCCL's annotations name (`nccl:send 0->1`), as the group numbers it; int32, null elsewhere."""
+    names = of_events(rank_trace.events_of([EventKind.USER_ANNOTATION], ["event_index", "name"]), event_index)["name"]
+    return rank_trace.texts(names).str.extract(_PEER_IN_NAME).cast(pl.Int32, strict=False).alias("group_peer")
+
+
+def _operators(rank_trace: RankTrace) -> pl.DataFrame:
+    names = rank_trace.strings.str.contains(_OPERATOR).arg_true().cast(pl.UInt32)
+    columns = ["event_index", "name", "start_ns", "end_ns", "track_id"]
+    operators = event_ranges(rank_trace, [EventKind.CPU_OP], columns, names=names).sort("start_ns")
+    inputs = rank_trace.table("operator_inputs", ["event_index", "input_dims", "concrete_inputs"])
+    known = operators.hstack(of_events(inputs, operators["event_index"]))
+    texts = known.with_columns(rank_trace.texts(known[column]) for column in ("name", "input_dims", "concrete_inputs"))
+    return texts.with_columns(answers(texts["name"], collective_family, pl.String).alias("family"))
+
+
+def _with_dims(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
+    inputs = of_events(rank_trace.table("operator_inputs", ["event_index", "input_dims"]), calls["event_index"])
+    dims = answers(rank_trace.texts(inputs["input_dims"]), _normal, pl.String).alias("input_dims")
+    return calls.select("event_index", "family", "start_ns", dims)
+
+
+def _normal(text: str | None) -> str | None:
+    return None if text is None else json.dumps(json.loads(text))
+
+
+def _around(rank_trace: RankTrace, operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int64]:
+    """Return the row of the operator around the start of each call on the same thread, or NO_OWNER."""
+    tracks = of_events(
+        rank_trace.events_of([EventKind.USER_ANNOTATION], ["event_index", "track_id"]), calls["event_index"]
+    )
+    return innermost_of(operators, tracks.with_columns(calls["start_ns"].alias("moment")), ["track_id"])
+
+
+def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int64]:
+    """Return the row of the operator of each call by the order of those with equal inputs, or NO_OWNER."""
+    rows = np.full(len(calls), NO_OWNER, np.int64)
+    asked = _groups(operators.with_columns(_inputs_of(operators)))
+    for key, performed in _groups(calls).items():
+        wanted = asked.get(key, np.empty(0, np.int64))
+        first = _first_asked(operators["start_ns"].to_numpy()[wanted], calls["start_ns"].to_numpy()[performed])
+        paired = performed[first : first + len(wanted)]
+        rows[paired] = wanted[: len(paired)]
+    return rows
+
+
+def _first_asked(asked_ns: npt.NDArray[np.int64], start_ns: npt.NDArray[np.int64]) -> int:
+    """Return how many calls at the beginning were asked for before the recording, so that none starts before it was asked for."""
+    return int(np.max(np.searchsorted(start_ns, asked_ns) - np.arange(len(asked_ns)), initial=0))
+
+
+def _groups(rows: pl.DataFrame) -> dict[tuple[object, ...], npt.NDArray[np.int64]]:
+    """Return the rows of each family and dims, sorted by start_ns."""
+    numbered = rows.select("family", "input_dims", "start_ns", pl.int_range(pl.len()).alias("row")).sort("start_ns")
+    grouped = numbered.group_by("family", "input_dims").agg("row")
+    return {(family, dims): row.to_numpy() for family, dims, row in zip(*grouped.get_columns(), strict=True)}
+
+
+def _inputs_of(operators: pl.DataFrame) -> pl.Series:
+    """Return the dims of each operator's input tensors, as the annotation of its call has them."""
+    first, second = (answers(operators["input_dims"], partial(_tensors, argument), pl.String) for argument in (0, 1))
+    is_in_place = operators["family"].is_in(_IN_PLACE)
+    return first.zip_with(is_in_place, second).alias("input_dims")
+
+
+def _tensors(argument: int, dims: str | None) -> str | None:
+    """Return the shapes of an argument as a list: it is one tensor or, if its first element is a list, several."""
+    shape = _element(dims, argument)
+    if not isinstance(shape, list):
+        return None
+    return json.dumps(shape if shape and isinstance(shape[0], list) else [shape])
+
+
+def _whole_number(argument: int, inputs: str | None) -> int | None:
+    text = _element(inputs, argument)
+    return int(text) if isinstance(text, str) and text.isdecimal() and len(text) <= _MOST_DIGITS else None
+
+
+def _element(array: str | None, position: int) -> object:
+    """Return an element of a JSON array, None if there is none."""
+    elements = None if array is None else json.loads(array)
+    return elements[position] if isinstance(elements, list) and len(elements) > position else None

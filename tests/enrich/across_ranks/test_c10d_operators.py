@@ -1,0 +1,85 @@
+"""The `c10d::` operators say when the host's communication was asked for, and with whom it is."""
+
+from __future__ import annotations
+
+from holotrace.enrich.across_ranks.calls import calls
+from holotrace.testing.builder import TraceBuilder
+
+_WORKERS = (2, 3)
+
+
+def _dims(size: int) -> dict[str, object]:
+    return {"Input Dims": [[size]], "Input type": ["float"]}
+
+
+def _all_reduce(builder: TraceBuilder, *, asked_us: int | None, start_us: int, size: int, worker: int) -> TraceBuilder:
+    if asked_us is not None:
+        args = {"Input Dims": [[[size]], [], []], "Input type": ["TensorList", "", ""]}
+        builder.operator("c10d::allreduce_", start_us=asked_us, duration_us=1, args=args)
+    return builder.annotation("gloo:all_reduce", start_us=start_us, duration_us=5, thread=worker, args=_dims(size))
+
+
+def test_two_worker_threads_may_start_in_the_wrong_order() -> None:
+    """Two workers take two all-reduces and start them in the wrong order; their sizes tell which was asked for first."""
+    builder = TraceBuilder()
+    _all_reduce(builder, asked_us=0, start_us=21, size=8, worker=2)
+    _all_reduce(builder, asked_us=2, start_us=20, size=16, worker=3)
+
+    assert calls(builder.build().ranks[0]).select("start_ns", "asked_ns").rows() == [(20_000, 2_000), (21_000, 0)]
+
+
+def test_a_call_from_before_the_recording_has_no_operator() -> None:
+    """The first all-reduce runs before the first operator, so it counts as asked for when it starts."""
+    builder = TraceBuilder()
+    _all_reduce(builder, asked_us=None, start_us=1, size=8, worker=2)
+    _all_reduce(builder, asked_us=10, start_us=12, size=8, worker=3)
+    _all_reduce(builder, asked_us=11, start_us=18, size=8, worker=2)
+
+    assert calls(builder.build().ranks[0])["asked_ns"].to_list() == [1_000, 10_000, 11_000]
+
+
+def test_outputs_come_before_inputs_except_in_place() -> None:
+    """`c10d::_allgather_base_(output, input)`: the annotation has the shape of the input."""
+    args = {"Input Dims": [[16], [8], []], "Input type": ["float", "float", ""]}
+    builder = TraceBuilder()
+    for asked_us, start_us in ((1, 5), (2, 9)):
+        builder.operator("c10d::_allgather_base_", start_us=asked_us, duration_us=1, args=args)
+        builder.annotation("gloo:all_gather", start_us=start_us, duration_us=2, thread=2, args=_dims(8))
+
+    assert calls(builder.build().ranks[0])["asked_ns"].to_list() == [1_000, 2_000]
+
+
+def test_the_operator_around_the_start_of_a_send_knows_its_peer_and_tag() -> None:
+    """The annotation outlives its operator; the peer is a number within the group, since the trace does not name the group."""
+    builder = TraceBuilder()
+    for name, start_us, inputs in (("send", 0, ["", "", "1", "7"]), ("recv", 10, ["", "", "3", "0"])):
+        operator = "c10d::recv_" if name == "recv" else "c10d::send"
+        builder.operator(operator, start_us=start_us, duration_us=3, args={"Concrete Inputs": inputs})
+        builder.annotation(f"gloo:{name}", start_us=start_us + 2, duration_us=30, args=_dims(8))
+
+    known = calls(builder.build().ranks[0]).select("family", "asked_ns", "peer", "group_peer", "tag")
+
+    assert known.rows() == [("send", 0, None, 1, 7), ("recv", 10_000, None, 3, 0)]
+
+
+def test_values_that_are_not_numbers_count_as_unknown() -> None:
+    """Args come from the traced program: lists that are too short, and texts instead of numbers, are unknown."""
+    builder = TraceBuilder()
+    for start_us, inputs in ((0, [""]), (10, ["", "", "one", "99999999999"]), (20, {"a": 1}), (30, ["", "", "-1", 2])):
+        builder.operator("c10d::send", start_us=start_us, duration_us=3, args={"Concrete Inputs": inputs})
+        builder.annotation("gloo:send", start_us=start_us + 2, duration_us=3, args=_dims(8))
+
+    assert set(calls(builder.build().ranks[0]).select("group_peer", "tag").rows()) == {(None, None)}
+
+
+def test_nccl_names_the_peer_in_its_annotation() -> None:
+    """`nccl:send 0->1` is rank 0 of the group sending to its rank 1, in traces without args of collectives."""
+    builder = (
+        TraceBuilder()
+        .annotation("nccl:send 0->1", start_us=0, duration_us=5)
+        .kernel("ncclDevKernel_SendRecv", start_us=10, duration_us=5, launch_us=1)
+        .annotation("nccl:recv 0<-3", start_us=20, duration_us=5)
+        .kernel("ncclDevKernel_SendRecv", start_us=30, duration_us=5, launch_us=21)
+    )
+
+    assert calls(builder.build().ranks[0]).select("family", "group_peer").rows() == [("send", 1), ("recv", 3)]
