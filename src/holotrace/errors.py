@@ -153,7 +153,7 @@ class WorkerLostError(HolotraceError, RuntimeError):
     def after(cls, losses: int) -> WorkerLostError:
         """Report how often the work was tried, and the usual causes."""
         return cls(
-            f"a worker process ended {losses} times during the same work, the last time while nothing else ran. "
+            f"a worker process was lost {losses} times during the same work, the last time while nothing else ran. "
             "Usually the system kills a worker when memory runs out: use fewer workers or leave the rank out. A script "
             'that starts workers needs its code inside `if __name__ == "__main__":`.'
         )

@@ -1,1 +1,1 @@
-"""Shared parts of figures: theme, short names, bars, and plotly's script."""
+"""Parts that figures share: theme, short names, bars, and plotly's script."""

@@ -23,7 +23,7 @@ def named_bars(  # noqa: PLR0913 -- the bars and their names
     *,
     labels: Callable[[Sequence[str]], dict[str, str]] = short_labels,
 ) -> go.Figure:
-    """Draw a bar of stacked parts for each name, under the name as shortened by `labels`."""
+    """Draw a bar of stacked parts for each name, and write the label of the name above the bar."""
     keys = [str(position) for position in range(len(names))]
     label_of = labels(names)
     figure = go.Figure([_bar(keys, part) for part in parts])

@@ -1,4 +1,4 @@
-"""Kernel names for people: short on an axis, whole in the hover, never markup.
+"""Kernel names for people: short on an axis, complete in the hover, never markup.
 
 Names come from the traced program, so they are untrusted text. Plotly renders tags such as `<b>` and `<a href>` in
 labels and hovers, and TeX between dollar signs if MathJax is loaded; `label_text` escapes them.
@@ -19,10 +19,10 @@ HOVER_WIDTH = 90
 HOVER_LENGTH = 1_800
 
 MOST_COMPARED = 500
-"""Up to this many names that look alike are compared piece by piece; more are numbered."""
+"""Up to this many equal short names are told apart by the pieces that differ; larger groups are numbered."""
 
 _PIECES = (re.compile(r"[^<>(),\s]+"), re.compile(r"[^<>(),\s_]+"))
-"""Pieces by which names are compared: whole words or, if these are too long to show, the parts between underscores."""
+"""Patterns of the pieces to compare: whole words or, if these are too long to show, the parts between underscores."""
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"})
 
@@ -40,8 +40,8 @@ def short_name(name: str, length: int = LABEL_LENGTH) -> str:
 def short_names(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, str]:
     """Return a distinct short name for each of the names that one table or axis shows.
 
-    Names that `short_name` makes equal show the part in which they differ: the template arguments, else the namespaces,
-    else the parameters. If no short text distinguishes them, a number does.
+    If `short_name` makes names equal, they show the part in which they differ: the template arguments, else the
+    namespaces, else the parameters. If no short text distinguishes them, a number does.
     """
     short = {name: short_name(name, length) for name in names}
     for equal in _equal_groups(short):
@@ -80,7 +80,7 @@ def cut_label(name: str, length: int = LABEL_LENGTH) -> str:
 
 
 def cut_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, str]:
-    """Cut and escape the names on one axis, see `cut_label`."""
+    """Cut and escape the names on one axis, as `cut_label` does with one name."""
     return {name: cut_label(name, length) for name in names}
 
 
@@ -103,7 +103,7 @@ def _qualified(name: str) -> str:
 
 
 def _equal_groups(short: dict[str, str]) -> list[list[str]]:
-    """Return the groups of names that share a short name, in an order that does not depend on the table's."""
+    """Return the groups of names that share a short name, in an order that does not depend on that of the table."""
     groups = defaultdict(list)
     for name, text in short.items():
         groups[text].append(name)
@@ -111,9 +111,9 @@ def _equal_groups(short: dict[str, str]) -> list[list[str]]:
 
 
 def _with_differences(names: Sequence[str], pieces: list[list[str]], length: int) -> dict[str, str]:
-    """Return `kernel<…GemmA, 128…>` for each name, with the pieces that are not the same in all names.
+    """Return a text such as `kernel<…GemmA, 128…>` for each name, with the pieces in which the names differ.
 
-    Empty if these pieces do not distinguish all names.
+    The result is empty if these pieces do not distinguish all names.
     """
     if len(names) > MOST_COMPARED:
         return {}
@@ -126,7 +126,7 @@ def _if_distinct(short: dict[str, str]) -> dict[str, str]:
 
 
 def _differences(pieces: list[list[str]]) -> list[str]:
-    """Return the pieces that differ between the lists, with an ellipsis for common ones."""
+    """Return the pieces that differ between the lists, with an ellipsis in place of common pieces."""
     if len(set(map(len, pieces))) > 1:
         shared = _shared_ends(pieces)
         return [_between_ellipses(", ".join(of_name[shared[0] : len(of_name) - shared[1]])) for of_name in pieces]

@@ -1,4 +1,4 @@
-"""Two bars for each name, control beside test."""
+"""Figures with two bars for each name: control beside test."""
 
 from __future__ import annotations
 

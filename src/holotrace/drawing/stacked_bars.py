@@ -1,4 +1,4 @@
-"""Bars of stacked parts, one for each device or stream: readable for one row and for thousands.
+"""Bars of stacked parts, one bar for each device or stream; readable for one row and for thousands.
 
 A few rows become horizontal bars with labels; many become thin vertical bars, close together, with every n-th row named
 on the axis.
@@ -30,7 +30,7 @@ _UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 
 @dataclass(frozen=True)
 class Part:
-    """One colour of all bars: the value and hover text for each row."""
+    """One colour in all bars, with the value and hover text of each row."""
 
     name: str
     values: Sequence[float]
@@ -50,7 +50,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class ValueAxis:
-    """The axis of the values; shares run from 0 to 100 %."""
+    """The axis of the values; an axis of shares runs from 0 to 100 %."""
 
     title: str
     is_share: bool
@@ -70,7 +70,7 @@ class Rows:
 
     @property
     def are_lying(self) -> bool:
-        """Few enough for horizontal bars."""
+        """Whether the rows are few enough for horizontal bars."""
         return len(self.keys) <= LYING_ROWS
 
 
@@ -138,7 +138,7 @@ def largest_unit(values_ns: Sequence[float]) -> tuple[int, str]:
 
 
 def exact_duration(duration_ns: float) -> str:
-    """Print a duration rounded and exactly: `6.42 ms (6,419,000 ns)`."""
+    """Print a duration, first rounded, then exact: `6.42 ms (6,419,000 ns)`."""
     return f"{duration_text(duration_ns)} ({duration_ns:,.0f} ns)"
 
 
@@ -149,12 +149,12 @@ def share_hovers(durations_ns: Sequence[int], fractions: Sequence[float | None])
 
 
 def share_labels(fractions: Sequence[float | None]) -> list[str]:
-    """Print shares for labels inside bars; empty for narrow parts."""
+    """Print shares as labels inside bars; the label of a narrow part is empty."""
     return [f"{100 * fraction:.0f} %" if fraction and fraction >= _LABELLED_SHARE else "" for fraction in fractions]
 
 
 def percentages(fractions: pl.Series) -> list[float]:
-    """Turn fractions into percentages; unknown ones become 0."""
+    """Convert fractions to percentages; unknown fractions become 0."""
     return [100 * value for value in fractions.fill_null(0.0).to_list()]
 
 

@@ -57,7 +57,7 @@ FINDING_COLORS = {"idle": IDLE, "waiting": COMMUNICATION, "advice": "#8a4fd0"}
 """Colour of each kind of finding on the timeline page."""
 
 _SHARE_BUTTON = "sendChartToCloud"
-"""plotly.js 7 has a button to upload a figure; the template removes it wherever a figure is shown or written."""
+"""Button of plotly.js 7 that uploads a figure; the template removes it wherever a figure is shown or written."""
 
 DARK_INK, LIGHT_INK = "#1f2933", "#ffffff"
 PALE = {IDLE, KERNEL_WAIT, HOST_GAP, KERNEL_GAP, MEMSET, UNKNOWN}

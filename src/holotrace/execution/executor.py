@@ -29,4 +29,4 @@ class InProcessExecutor(Executor):
 
 
 IN_PROCESS = InProcessExecutor()
-"""The default executor."""
+"""The default executor: it runs all work in the caller's thread."""

@@ -1,4 +1,4 @@
-"""A progress bar in a notebook: shown once work takes a second, removed when it ends."""
+"""A progress bar in a notebook: it appears if work takes more than a second, and disappears when the work ends."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from holotrace.execution.progress import SILENT, Progress
 from holotrace.visible_text import visible
 
 _PATIENCE_S = 1.0
-"""Shorter work shows no bar."""
+"""Seconds after which the bar appears; shorter work shows no bar."""
 
 _REDRAW_S = 0.2
 
 
 def default_progress() -> Progress:
-    """Return a bar in a notebook, and nothing anywhere else."""
+    """Return a progress bar in a notebook, and a silent display anywhere else."""
     return NotebookProgress() if _in_notebook() else SILENT
 
 
 def _in_notebook() -> bool:
-    """Whether this is a notebook; IPython in a terminal has no kernel."""
+    """Whether this process runs a notebook; IPython in a terminal has no kernel."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
     return getattr(shell, "kernel", None) is not None
@@ -39,7 +39,7 @@ class NotebookProgress:
         self._handle: Any = None
 
     def start(self, total_bytes: int, description: str) -> None:
-        """Begin a file."""
+        """Begin to count the bytes of a file."""
         self._description, self._total, self._done = description, total_bytes, 0
         self._drawn_at = time.monotonic() + _PATIENCE_S - _REDRAW_S
 

@@ -51,7 +51,7 @@ def processes(workers: int | None = None) -> RetryingExecutor:
 
 
 class WorkerPool(ProcessPoolExecutor):
-    """Worker processes, started when there is work for them, that end with the process that created the pool."""
+    """Worker processes that start when there is work for them, and end with the process that created the pool."""
 
     def __init__(self, workers: int) -> None:
         """Start at most `workers` processes, and divide the cores among them."""

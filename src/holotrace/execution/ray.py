@@ -20,8 +20,8 @@ _RETRIES = 3
 class RayExecutor(Executor):
     """Runs calls as Ray tasks.
 
-    Uses the connection of an earlier `ray.init`; without one it connects itself, and disconnects in `shutdown`, that
-    is, at the end of the `with` block.
+    The executor uses the connection of an earlier `ray.init`. Without one it opens a connection, and closes it in
+    `shutdown`, that is, at the end of the `with` block.
     """
 
     def __init__(self, address: str | None = "auto", **options: Any) -> None:  # noqa: ANN401 -- those of ray.init
@@ -41,7 +41,7 @@ class RayExecutor(Executor):
         return wrapped_future(self._run.remote(functools.partial(fn, *args, **kwargs)).future(), self._explained)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 -- Executor's
-        """Disconnect, unless the connection existed before."""
+        """Disconnect from Ray, unless the connection is older than this executor."""
         if self._is_own:
             self._ray.shutdown()
 

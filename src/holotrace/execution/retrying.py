@@ -19,7 +19,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_LOSSES = 3
-"""A call fails after this many lost workers; it runs alone the last time, so it must be the cause."""
+"""A call fails after it has lost this many workers; the last time it runs alone, so it must be the cause."""
 
 
 class Pool(Protocol):
@@ -45,19 +45,19 @@ class _Call:
 
     @property
     def runs_alone(self) -> bool:
-        """Whether this is the last try, which shows whether the call causes the losses."""
+        """Whether the next try is the last one; the call then runs alone, which shows whether it causes the losses."""
         return self.losses == _MOST_LOSSES - 1
 
 
 class RetryingExecutor(Executor):
-    """Passes calls on to a pool, and creates a new pool when a worker is lost.
+    """Passes calls on to a pool, and creates a new pool when the pool loses a worker.
 
-    Calls that were running are retried, first together with others, then alone; a call that loses this worker, too,
-    ends with WorkerLostError. An exception in the `with` block, such as Ctrl-C, interrupts the running calls.
+    The new pool retries the calls that were running, first together with others, then alone; a call that also loses
+    this worker ends with WorkerLostError. An exception in the `with` block, such as Ctrl-C, interrupts running calls.
     """
 
     def __init__(self, make_pool: Callable[[], Pool], at_once: int) -> None:
-        """Keep at most `at_once` calls in the pool: when a worker is lost, each of them may be the cause."""
+        """Keep at most `at_once` calls in the pool, because each of them may be the cause of a lost worker."""
         self._make_pool = make_pool
         self._at_once = at_once
         self._pool: Pool | None = None
@@ -79,7 +79,7 @@ class RetryingExecutor(Executor):
         return call.future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 -- Executor's
-        """Accept no more calls, and end the workers when all are done; `cancel_futures` drops calls not yet started."""
+        """Accept no more calls, and end the workers after the last; `cancel_futures` drops calls that have not started."""
         self._is_closing = True
         self._inbox.put(functools.partial(self._close, cancel_waiting=cancel_futures))
         if wait:
@@ -93,14 +93,14 @@ class RetryingExecutor(Executor):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for running calls, or interrupt them after an exception, when nobody needs their results."""
+        """Wait for running calls; after an exception, interrupt them, since nobody needs their results."""
         if kind is None:
             self.shutdown()
         else:
             self.terminate()
 
     def _serve(self) -> None:
-        if hasattr(signal, "pthread_sigmask"):  # inherited by the processes started here: they never get Ctrl-C
+        if hasattr(signal, "pthread_sigmask"):  # processes started here inherit the mask and never receive Ctrl-C
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         while not self._is_closing or self._waiting or self._sent:
             self._inbox.get()()
@@ -111,7 +111,7 @@ class RetryingExecutor(Executor):
     def _close(self, *, cancel_waiting: bool) -> None:
         while cancel_waiting and self._waiting:
             future = self._waiting.popleft().future
-            if not future.cancel():  # it is running, because of an earlier try
+            if not future.cancel():  # an earlier try has set the future to running
                 future.set_exception(CancelledError())
         if self._is_terminated and self._pool is not None:
             self._pool.terminate()
@@ -132,7 +132,7 @@ class RetryingExecutor(Executor):
         try:
             pool = self._pool = self._pool or self._make_pool()
             inner = pool.submit(call.run)
-        except BrokenExecutor:  # a worker was lost just now
+        except BrokenExecutor:  # the pool has just lost a worker
             self._pool = None
             self._start(call)
         except Exception as error:  # noqa: BLE001 -- the waiting thread must get it

@@ -1,7 +1,7 @@
-"""Set-up and end of a local worker process: it keeps to its share of the cores, and cleans up when it ends.
+"""The start and the end of a local worker process, which keeps to its share of the cores and cleans up when it ends.
 
 A worker never outlives its parent: it holds one end of a pipe, and ends when the parent closes the other end or dies.
-A running call is then interrupted as by Ctrl-C, so that it removes the files it was writing.
+A running call is then interrupted as by Ctrl-C, so that it removes unfinished files.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call the function in a worker, and exit at once if the worker was asked to end meanwhile."""
     try:
         return function(*args, **kwargs)
-    except SystemExit:  # the call has cleaned up by now; the pool would return the exception as a result
+    except SystemExit:  # by now the call has cleaned up; the pool would return the exception as a result
         os._exit(1)
 
 
@@ -46,7 +46,7 @@ def _end(_number: int, _frame: FrameType | None) -> None:
 
 def _end_with(lifeline: Connection) -> None:
     with suppress(EOFError, OSError):
-        lifeline.recv_bytes()  # nothing is ever sent
+        lifeline.recv_bytes()  # waits until the pipe closes, because the parent never sends anything
     if not hasattr(signal, "pthread_kill"):
         os._exit(1)
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)

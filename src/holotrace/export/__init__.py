@@ -1,1 +1,1 @@
-"""Results and traces in the formats of other tools. Nothing here overwrites a file unless asked."""
+"""Write results and traces in the formats of other tools; existing files are replaced only on request."""

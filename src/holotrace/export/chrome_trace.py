@@ -1,8 +1,8 @@
 """Copy a trace file with added or changed events, in a few MiB of memory whatever the file size.
 
-`with_events` copies the text byte by byte and adds events at the end of the list. `edited` also changes or drops events,
-as decided beforehand; the native module does this. `rewritten` parses every event and writes the result of a function,
-which takes ten times as long. All of them keep the rest of the file, before and after its events.
+`with_events` copies the text byte by byte and adds events at the end of the list. `edited` also changes or drops events
+that the caller has chosen; the native module does this. `rewritten` parses every event and writes the result of a
+function, which takes ten times as long. All three keep the rest of the file, before and after its events.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Event: TypeAlias = Mapping[str, Any]
 """An event with the keys of the Chrome trace format. `holotrace.export.event_json.file_time` gives its `ts`."""
 
 Change: TypeAlias = Callable[[dict[str, Any]], Event | None]
-"""Receives an event and returns the event to write; None drops the event."""
+"""A function that receives an event and returns the event to write, or None to drop it."""
 
 KEPT, LEFT_OUT, MARKED, NUMBERED = range(4)
 """What happens to an event in an edited copy, with the values that `holotrace._native.EditedCopy` expects."""

@@ -28,12 +28,12 @@ ALL_COUNTERS = TimeSeriesTypes.QUEUE_LENGTH | TimeSeriesTypes.MEMCPY_BANDWIDTH
 
 
 def counter_events(rank_trace: RankTrace, kinds: TimeSeriesTypes = ALL_COUNTERS) -> Iterator[str]:
-    """Yield the JSON text of counter events: one for each time at which a queue length or a bandwidth changes.
+    """Yield the JSON text of counter events, one for each change of a queue length or a bandwidth.
 
         Queue Length   `id` is the stream; the value is the number of launched kernels and copies that have not started
         Memcpy DtoH …  one counter for each kind of copy; the value is in GB/s
 
-    Both belong to the process of their device. A rank without device work has none.
+    Both counters belong to the process of their device. A rank without device work has no counters.
     """
     if TimeSeriesTypes.QUEUE_LENGTH in kinds:
         yield from _texts(rank_trace, _queues, _QUEUE_LENGTH)

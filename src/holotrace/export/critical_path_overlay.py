@@ -18,7 +18,7 @@ from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 
 MARK = "critical"
-"""The arg of events on the path; its value is 1."""
+"""Events on the path have this arg, with the value 1."""
 
 ARROW_TYPES: Mapping[EdgeType, str] = MappingProxyType(
     {
@@ -32,7 +32,7 @@ ARROW_TYPES: Mapping[EdgeType, str] = MappingProxyType(
         EdgeType.WINDOW: "critical_path_dependency",
     }
 )
-"""The arg `type` of each arrow: the same five texts as in HTA's copies."""
+"""Values of the arg `type` of arrows: the same five texts as in HTA's copies."""
 
 BETWEEN_ACTIVITIES = (
     EdgeType.HOST_GAP,
@@ -48,7 +48,7 @@ _ROWS_AT_ONCE = 50_000
 
 
 def overlaid_path_name(source: str, copy: int = 1) -> str:
-    """Return the name for a copy: `overlaid_critical_path_<name>`, for the second `overlaid_critical_path_2_<name>`."""
+    """Return the name of a copy: `overlaid_critical_path_<name>`, then `overlaid_critical_path_2_<name>` and so on."""
     name = name_of(source)
     plain = name.removesuffix(".zst").removesuffix(".zstd")
     number = "" if copy == 1 else f"{copy}_"
@@ -118,7 +118,7 @@ def _events(path_graph: PathGraph, edges: pl.DataFrame) -> pl.Series:
 
 
 def _fates(rank_trace: RankTrace, critical: pl.Series, *, only_critical: bool) -> npt.NDArray[np.uint8]:
-    """Return for each event whether it is kept, marked or dropped."""
+    """Return whether to keep, mark or drop each event."""
     fates = np.full(rank_trace.health.event_count, KEPT, np.uint8)
     if only_critical:
         everything = rank_trace.unselected
@@ -149,7 +149,7 @@ def _has_event(places: pl.DataFrame, nodes: pl.Series) -> pl.Series:
 def _places(rank_trace: RankTrace, path_graph: PathGraph) -> pl.DataFrame:
     """Return the JSON text of pid, tid and ts for each node; null for the two ends of the window.
 
-    The end of an event is drawn a nanosecond early: a timeline binds an arrow to an event that runs at its time.
+    An arrow at the end of an event is drawn a nanosecond early: a timeline binds it to an event that still runs.
     """
     graph = path_graph.graph
     events = graph.activities.select("event_index", "start_ns", "end_ns").join(

@@ -1,7 +1,7 @@
-"""Write tables as CSV, with text that a spreadsheet would run as a formula made inert.
+"""Write tables as CSV, and keep spreadsheets from running text as formulas.
 
-Text that begins like a formula (`holotrace.visible_text.FORMULA_START`) gets an apostrophe in front, headings included,
-unless it is a number. Lists and other nested values are written as JSON.
+A text or heading that begins like a formula (`holotrace.visible_text.FORMULA_START`) and is not a number gets an
+apostrophe in front. Lists and other nested values are written as JSON.
 """
 
 from __future__ import annotations

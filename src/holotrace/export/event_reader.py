@@ -23,7 +23,7 @@ _LOOK_BACK = 1 << 16
 """Characters at the end of the buffer to search for a gap between events; nearly all events are shorter."""
 
 _CUT_OFF = object()
-"""Marks a value that is truncated by the end of the file."""
+"""Stands for a value that the end of the file truncates."""
 
 
 def read_event(text: str) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class EventReader:
         self._missing_end = ""
 
     def tail(self) -> Iterator[str]:
-        """Yield the text from the bracket that closes the list of events on; in a truncated file, the missing brackets."""
+        """Yield the text from the bracket that ends the list of events; in a truncated file, the missing brackets."""
         if self._missing_end:
             yield self._missing_end
             return
@@ -112,10 +112,10 @@ class EventReader:
                 return ""
 
     def _whole_values(self) -> list[Any]:
-        """Parse the buffer up to the last text that looks like a gap between events, and advance past it.
+        """Parse the buffer up to the last text that looks like a gap between events, and advance past this text.
 
-        If it is not a gap, the text before it is not valid JSON. Then return nothing until there is more text, so that
-        the events are parsed one by one.
+        If the text is not a gap, the buffer before it is not valid JSON. Then return nothing until more text is read,
+        so that the events are parsed one by one.
         """
         if self._is_tried:
             return []
@@ -147,7 +147,7 @@ class EventReader:
                     return _CUT_OFF
                 continue
             length = end - self._at
-            if end < len(self._buffer) or not self._more():  # a number may continue in the next piece
+            if end < len(self._buffer) or not self._more():  # a number may continue in the next piece of the file
                 self._at += length
                 return value
 

@@ -10,7 +10,7 @@ from holotrace.store.trace import RankTrace
 
 
 def joined(*parts: pl.Expr | str) -> pl.Expr:
-    """Concatenate the parts."""
+    """Concatenate texts and columns, row by row."""
     return pl.concat_str([pl.lit(part) if isinstance(part, str) else part.cast(pl.String) for part in parts])
 
 

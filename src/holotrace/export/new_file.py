@@ -14,7 +14,7 @@ PAGES = (".html", ".htm")
 """Suffixes of HTML files."""
 
 _COMPRESSION_LEVEL = 3
-"""Compresses a trace about 15-fold; higher levels take several times as long for a few percent."""
+"""gzip level that compresses a trace about 15-fold; higher levels take several times as long for a few percent."""
 
 
 def expect_writable(target: Location, *, overwrite: bool) -> None:

@@ -15,18 +15,18 @@ from holotrace.locations import Location, expect_writable_folder, name_of
 from holotrace.store.trace import RankTrace
 
 MARK = "Patterns"
-"""The arg of marked events: `{pattern: count}`."""
+"""Marked events have this arg, with the value `{pattern: count}`."""
 
 _SPAN, _SPANS_PROCESS = "PyTorch Profiler", "Spans"
 _SPAN_EVENT = {"ph": "X", "cat": "Trace", "name": _SPAN, "pid": _SPANS_PROCESS, "tid": _SPAN, "ts": 0, "dur": 0}
 _ZSTD_ENDINGS = (".zst", ".zstd")
 
 LONGEST_LABEL = 1_000
-"""Longest pattern, in characters, that is written into each event; thousands of kernels would take half a MiB."""
+"""Maximum length of the pattern in each event, in characters; a pattern of thousands of kernels takes half a MiB."""
 
 
 def overlaid_name(source: str, copy: int = 1) -> str:
-    """Return the name for a copy: `overlaid_<name>`, for further copies `overlaid_2_<name>` and so on.
+    """Return the name of a copy: `overlaid_<name>`, then `overlaid_2_<name>` and so on.
 
     `open_trace` skips these names in a folder. A copy of a zstd file is compressed with gzip.
     """
@@ -115,7 +115,7 @@ def _shortened(rank_trace: RankTrace, edits: Edits, spans: pl.Series, names: pl.
 
 
 def _label(row: dict[str, Any]) -> str:
-    """Return a pattern, shortened if it is long, since it is written into every marked event."""
+    """Return a pattern, shortened if it is long, because every marked event contains it."""
     pattern: str = row["pattern"]
     if len(pattern) <= LONGEST_LABEL:
         return pattern
@@ -129,7 +129,7 @@ def _names(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _spans(rank_trace: RankTrace, names: pl.DataFrame) -> pl.Series:
-    """Return the `event_index` of the events for the whole recording, whose args explain the numbers."""
+    """Return the `event_index` of the profiler's spans of the whole recording, whose args explain the numbers."""
     tracks = rank_trace.unselected.table("tracks", ["track_id", "process_text"])
     places = tracks.filter(pl.Series(rank_trace.texts(tracks["process_text"]) == _SPANS_PROCESS))["track_id"]
     called = names.filter(pl.col("text").str.starts_with(_SPAN))["name"]

@@ -3,7 +3,7 @@
     manifest.json       format, version, the trace it was made from, numbers, and the hash of each table
     activities.parquet  … nodes, edges, segments: the tables of `PathGraph`; names are texts, so other tools can read them
 
-Only these members are read, and only into memory: nothing is extracted to a path that the archive names.
+Only these members are read, and only into memory: the archive cannot choose a path to write to.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ _ROWS_OF = {
 
 _UNREADABLE = (
     zipfile.BadZipFile,
-    EOFError,  # a member is cut short
-    NotImplementedError,  # an unknown compression
+    EOFError,  # a member is truncated
+    NotImplementedError,  # a member has an unknown compression
     RuntimeError,  # a member is encrypted
     ValueError,
     TypeError,
@@ -120,7 +120,7 @@ def load_path_graph(source: Location, rank_trace: RankTrace) -> PathGraph:
     """Read a path graph that `save_path_graph` wrote.
 
     Raises:
-        NotASavedPathError: the file is something else, damaged, or from another version of this package.
+        NotASavedPathError: the file is not a saved path, is damaged, or comes from another version of this package.
         InvalidOptionError: the path was saved from another trace file than this rank's.
         OSError: the file cannot be opened.
     """
@@ -173,7 +173,7 @@ def _read(source: Location) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return an uncompressed member; a compressed one is not ours, and might expand to fill memory."""
+    """Return an uncompressed member; holotrace writes no compressed ones, which might expand to fill memory."""
     try:
         member = archive.getinfo(name)
     except KeyError:
@@ -226,7 +226,7 @@ def _path_graph(manifest: dict[str, Any], tables: dict[str, pl.DataFrame], rank_
 
 
 def _ids(rank_trace: RankTrace, texts: pl.Series) -> pl.Series:
-    """Return the string id of each text, null if the trace does not contain it."""
+    """Return the string id of each text; null if the trace does not contain the text."""
     known = rank_trace.unselected.strings
     ids = pl.int_range(len(known), dtype=pl.UInt32, eager=True)
     return texts.replace_strict(known, ids, default=None, return_dtype=pl.UInt32)

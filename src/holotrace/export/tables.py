@@ -34,7 +34,7 @@ def export_tables(
     spreadsheet would run as a formula get an apostrophe in front, unless `escape_formulas` is false.
 
     Returns:
-        The files, in the order of ranks and tables.
+        The written files, in the order of ranks and tables.
 
     Raises:
         InvalidOptionError: a rank's folder already exists and `overwrite` is false, or nothing can be written there.

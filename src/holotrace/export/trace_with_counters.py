@@ -33,7 +33,7 @@ def write_traces_with_counters(
         overwrite: replace existing copies.
 
     Returns:
-        {rank: the copy}
+        {rank: location of the copy}
 
     Raises:
         InvalidOptionError: a copy already exists, its folder is missing or cannot be written, or the suffix is empty or

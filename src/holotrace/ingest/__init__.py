@@ -1,1 +1,1 @@
-"""From files to tables: find the files of a job and read each format."""
+"""From files to tables: find the files of a job, and read every format."""

@@ -9,8 +9,8 @@ a file comes from the first of these that states one:
     4. the next free number, in the natural order of the names (a2 before a10)
 
 Two files never share a rank silently. In a folder or a pattern, several files of one rank count as several recordings,
-such as the spans that a profiler schedule writes one after the other: the newest is opened, the others are skipped with
-a reason that says how to open them. In a list every file was asked for, so a shared rank is an error.
+such as the spans that a profiler schedule writes one after the other: the newest file is opened, the others are skipped
+with a reason that says how to open them. In a list the user names every file, so a shared rank is an error.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ TraceSource: TypeAlias = Address | Iterable[Address] | Mapping[int, Address]
 """What `holotrace.open_trace` accepts."""
 
 ReadRank: TypeAlias = Callable[[str], int | None]
-"""Reads a whole file to learn its rank; None if the file does not state one."""
+"""A function that reads a whole file and returns its rank; None if the file does not state a rank."""
 
 _OTHER_FORMATS = {
     ".html": "a web page",
@@ -64,7 +64,7 @@ _OTHER_FORMATS = {
     ".pickle": "a pickle, such as a memory snapshot",
     ".pkl": "a pickle, such as a memory snapshot",
     ".pt": "a PyTorch checkpoint",
-    ".tmp": "an unfinished recording; name the file itself to read what is there",
+    ".tmp": "an unfinished recording; name the file itself to read its events so far",
     ".arrow": "a table",
     ".parquet": "a table",
     ".csv": "a table",
@@ -119,8 +119,8 @@ def discover(source: TraceSource, read_rank: ReadRank) -> JobFiles:
         return _from_list([address_text(path) for path in source], read_rank)
     path = address_text(source)
     location = located(path)
-    # Check that the path exists before asking for its type: a folder that another process creates in between is then
-    # never taken for a file.
+    # Check first that the path exists, then its type: otherwise a folder that another process creates in between would
+    # count as a file.
     if path and _path_exists(location):
         return _from_folder(path, read_rank) if location.is_dir() else _from_list([path], read_rank)
     if glob.has_magic(path):
@@ -143,7 +143,7 @@ def _from_mapping(source: Mapping[int, Address]) -> JobFiles:
 
 
 def _given_rank(rank: object, path: Address) -> int:
-    """Return a dict key as a rank; NumPy integers are accepted too."""
+    """Return a dict key, which may be a NumPy integer, as a rank."""
     if isinstance(rank, SupportsIndex) and not isinstance(rank, bool) and 0 <= operator.index(rank) <= HIGHEST_RANK:
         return operator.index(rank)
     message = f"{{{rank!r}: {address_text(path)!r}}}: a rank is a whole number from 0 to {HIGHEST_RANK:,}"
@@ -296,7 +296,7 @@ def _no_file(path: str) -> str:
 
 
 def _other_format(path: str) -> str:
-    """Return the format that the file name alone gives away, empty if the file may be a trace."""
+    """Return the format that the file name shows; empty if the file may be a trace."""
     derived = [what for pattern, what in _DERIVED_FILES.items() if pattern.search(name_of(path))]
     return derived[0] if derived else _OTHER_FORMATS.get(located(path).suffix.lower(), "")
 
@@ -334,13 +334,13 @@ def _older(path: str, rank: int, newest: str) -> SkippedFile:
 
 
 def _recorded_at(path: str) -> tuple[int, tuple[tuple[int, int, str], ...]]:
-    """Return a sort key: the time in the file name, else when the file was last changed; then the name."""
+    """Return a sort key: the time in the file name, else the time of its last change; then the name."""
     times = [int(digits.ljust(19, "0")) for digits in _TIME_IN_NAME.findall(name_of(path))]
     return times[-1] if times else status_of(located(path)).mtime_ns, natural_order(path)
 
 
 def _fill_up(taken: Mapping[int, str], ranks: Mapping[str, int | None]) -> dict[int, str]:
-    """Give files without a rank the free numbers."""
+    """Assign free numbers to files without a rank."""
     files = dict(taken)
     free = (number for number in range(len(files) + len(ranks) + 1) if number not in taken)
     for path, rank in ranks.items():
@@ -389,7 +389,7 @@ def _nothing_in(source: str) -> str:
 
 
 def _nearest_folder(location: Location) -> Location | None:
-    """Return the nearest existing parent folder; None for a web page, since a web server cannot say what is a folder."""
+    """Return the nearest existing parent folder; None for a web page, since a web server does not know folders."""
     if isinstance(location, RemotePath):
         above = location.parent
         while not above.is_page and above != above.parent and not above.is_dir():

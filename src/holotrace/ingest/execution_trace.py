@@ -1,6 +1,6 @@
 """Execution traces of PyTorch: which operators ran, with their schemas, shapes and types, but without times.
 
-`torch.profiler.ExecutionTraceObserver` writes them. They join a profiler trace by the record function id; see
+`torch.profiler.ExecutionTraceObserver` writes them. The record function id joins them with a profiler trace; see
 `holotrace.enrich.host.execution_nodes`.
 """
 
@@ -41,7 +41,7 @@ class ExecutionTrace(EqualByContent):
         node_id             int64
         name                str
         record_function_id  int64  joins `operators` of a profiler trace; null where the file has none
-        parent              int64  node_id of the node around it; null where the file has none
+        parent              int64  node_id of the enclosing node; null where the file has none
         operator_schema     str    `aten::empty.memory_format(SymInt[] size, …)`; empty if the node is not an operator
         sequence_number     int64  joins forward and backward operators; null where the file has none
         thread              int64  PyTorch's number of the thread; null where the file has none
@@ -91,7 +91,7 @@ def _parsed(path: Address) -> Any:  # noqa: ANN401 -- whatever JSON holds
 
 
 def _row(node: dict[str, Any]) -> tuple[object, ...]:
-    """Return the columns of a node; from schema 1.1 on most are in a list of attributes."""
+    """Return the columns of a node; from schema 1.1 on, a list of attributes holds most of them."""
     attributes = {attribute.get("name"): attribute.get("value") for attribute in node.get("attrs", ())}
     known = {**attributes, **node}
     return (
@@ -107,6 +107,6 @@ def _row(node: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _described(node: dict[str, Any], side: str, what: str) -> str:
-    """Return shapes or types as JSON: a key of its own or, from schema 1.1 on, inside `inputs` or `outputs`."""
+    """Return shapes or types as JSON; from schema 1.1 on, they are inside `inputs` or `outputs`."""
     values = node.get(f"{side}s")
     return json.dumps(values.get(what, []) if isinstance(values, dict) else node.get(f"{side}_{what}", []))

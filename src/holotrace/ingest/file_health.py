@@ -21,12 +21,12 @@ State = Literal["clean", "repaired", "with losses", "unreadable"]
 class FileHealth:
     """One file of a job.
 
-    path           as given
+    path           the path as the user wrote it
     rank           the rank the file was opened as; rank_origin: where that number comes from
     format         plain, gzip or zstd
     bytes_read     size of the file; bytes_decoded: size of the JSON text in it
     event_count    events of every phase
-    gpu_event_count  kernels, copies and memsets among them
+    gpu_event_count  kernels, copies and memsets among the events
     options        profiler options that were on when it was recorded
     findings       what was repaired, dropped or noticed
     error          why the file could not be read, else None; if set, the fields from format to findings are empty or 0

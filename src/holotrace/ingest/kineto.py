@@ -23,21 +23,21 @@ from holotrace.store.header import rank_or_none
 from holotrace.units import size_text
 
 _LONG_HEADER_BYTES = 64 << 20
-"""How far to look for the events behind an unusually long header, for example with thousands of process groups."""
+"""Bytes to search for the events behind an unusually long header, for example one with thousands of process groups."""
 
 EXPANSION_VARIABLE = "HOLOTRACE_MOST_EXPANSION"
 """Environment variable: the highest ratio of decompressed to compressed size; `MOST_EXPANSION` if unset."""
 
 MOST_EXPANSION = 100
-"""Traces compress by a factor of 10 to 50; files made to fill memory or disk, by a factor of 1,000 and more."""
+"""Default of the highest ratio: traces compress 10-fold to 50-fold, files made to fill a disk 1,000-fold and more."""
 
 _SMALL_BYTES = 256 << 20
-"""Decompressed size that is allowed for any file, whatever its ratio."""
+"""Every file may decompress to this size, whatever its ratio."""
 
 _MOST_BYTES = (1 << 63) - 1
 
 _KINDS_OF_DAMAGE = {"empty", "cut_off", "not_json"}
-"""What the native reader calls beginnings that a damaged trace may have, too."""
+"""The native reader's names for beginnings that a damaged trace may also have."""
 
 _EXECUTION_TRACE_KEYS = {"schema", "pid", "nodes"}
 
@@ -79,7 +79,7 @@ class Peek:
     """What the beginning of a file shows.
 
     is_trace        whether the file is a trace
-    rank            the rank it states, else None
+    rank            the rank that the beginning states, else None
     what            what the file is if it is not a trace
     may_be_damaged  whether it may be a damaged trace rather than a file of another format
     """
@@ -98,7 +98,7 @@ def peek(path: str) -> Peek:
     """
     with _errors_of(path):
         beginning = _peek(path)
-        if beginning["kind"] == "cut_off":  # perhaps the header is longer than a peek
+        if beginning["kind"] == "cut_off":  # the header may be longer than a peek
             beginning = _peek(path, _LONG_HEADER_BYTES)
     kind, rank = beginning["kind"], rank_or_none(beginning["rank"])
     if kind != "trace" and _EXECUTION_TRACE_KEYS.issubset(beginning["keys"]):
@@ -124,7 +124,7 @@ def _most_expansion() -> int:
 
 @contextmanager
 def _expansion_of(path: str | Location, most: int | None) -> Iterator[int | None]:
-    """Yield the highest number of bytes a file may decompress to, and explain the error if it exceeds them."""
+    """Yield the highest number of bytes that a file may decompress to; if it is exceeded, explain the error."""
     try:
         yield most
     except _native.ExpansionError as error:

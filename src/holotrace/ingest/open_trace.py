@@ -42,8 +42,8 @@ def open_trace(
             `torch.profiler.profile`, whose last recording is opened.
         ranks: open only these ranks.
         cache: where to keep the tables. True: the user's cache folder (or the one HOLOTRACE_CACHE_DIR names); "beside":
-            `.holotrace_cache` beside the trace; a `pathlib.Path`: that folder; the URL of a folder: also there, shared
-            with others; False: only in memory.
+            `.holotrace_cache` beside the trace; a `pathlib.Path`: that folder; the URL of a folder: also that folder,
+            which several machines can share; False: only in memory.
         progress: receives progress updates; by default a bar in a notebook, and nothing elsewhere.
         on_error: if a rank cannot be read or work on it fails: "fail" raises the error, "skip" logs it, moves the rank
             to `skipped` and continues with the others.
@@ -90,7 +90,7 @@ def open_among(source: str, paths: list[str], *, cache: CacheOption, progress: P
 
 
 def _stored(source: TraceSource) -> Trace | None:
-    """Open a source that is a store; None for any other source."""
+    """Open the source if it is a store; return None for any other source."""
     if not isinstance(source, (str, os.PathLike, RemotePath)):
         return None
     location = located(source)
@@ -108,7 +108,7 @@ def _opened(find: Callable[[ReadRank], JobFiles], cache: CacheOption, progress: 
 
 
 def _rank_after_reading(file: TraceFile) -> int | None:
-    """Return the rank in the header, else the one that most collectives name, else None."""
+    """Return the rank in the header, else the rank that most collectives name, else None."""
     if file.header.rank is not None:
         return file.header.rank
     named = Counter(file.table("collectives", ["rank"])["rank"].drop_nulls())

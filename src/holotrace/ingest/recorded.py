@@ -22,7 +22,7 @@ class Profiler(Protocol):
 def export(profiler: Profiler) -> str:
     """Write a profiler's recording to a temporary file and return its path.
 
-    The file is in a folder of its own; `keep_while_used` deletes both.
+    The file has its own folder; `keep_while_used` deletes both.
 
     Raises:
         InvalidOptionError: the profiler still runs, has recorded nothing, or was already exported.

@@ -1,4 +1,4 @@
-"""The runs in a log folder: which recordings belong together, by worker and by span.
+"""The runs in a log folder, with their recordings by worker and by span.
 
 Every folder with traces is a run, named by its path below the log folder; files directly in the log folder form a run
 with the folder's name. The log folder is a path or a URL. PyTorch names a file `<worker>.<number>.pt.trace.json.gz`:
@@ -32,13 +32,13 @@ from holotrace.store.trace import SkippedFile, Trace
 
 _MOST_NAMED = 4
 _DIGITS_OF_A_TIME = {10, 13, 16, 19}
-"""Unix time in s, ms, µs or ns."""
+"""Factors from Unix times in s, ms, µs or ns to nanoseconds."""
 
 _State: TypeAlias = tuple[int, int, int | str]
 """Size, time of the last change, and inode or version of a file; while they stay the same, so does the file."""
 
 _Content: TypeAlias = tuple[Hashable, dict[str, "_State | None"]]
-"""The identity of a folder, and the state of each entry in it; None for a subfolder."""
+"""The identity of a folder, and the state of each entry in it, which is None for a subfolder."""
 
 
 class _Inspected(NamedTuple):
@@ -54,7 +54,7 @@ class Recording:
     """One trace file of a run.
 
     path         path of the file, beginning with the given folder
-    worker       who recorded it, from the file name
+    worker       the process that recorded it, from the file name
     span         span of the run, counted from 1
     stamp        the number in the file name, else None
     rank         the rank that the beginning or the name of the file states; None if the whole file must be read for it
@@ -282,7 +282,7 @@ def _remote_state(status: Status | None) -> _State:
 
 
 def _inspect(states: Mapping[str, _State], known: Mapping[str, _Inspected], path: str) -> _Inspected:
-    """Return what a file is; open it only if it is new or has changed."""
+    """Return the result of inspecting a file, which is opened only if it is new or has changed."""
     state = states[path]
     if path in known and known[path].state == state and any(state[1:]):
         return known[path]
@@ -298,7 +298,7 @@ def _named_unreadable(files: Sequence[SkippedFile]) -> str:
 
 
 def _not_read(_: str) -> None:
-    """Return None instead of reading the whole file for its rank."""
+    """Return no rank, so that the whole file need not be read for it."""
 
 
 def _recording(path: str, file: _Inspected) -> Recording:
@@ -351,8 +351,8 @@ def _in_span(recording: Recording, span: int) -> Recording:
 def _spans_by_time(workers: list[list[Recording]]) -> Callable[[Recording], int] | None:
     """Return a function from a recording to its span by time; None if counting suffices or the numbers are not times.
 
-    A span contains the recordings that begin less than half the shortest interval between two recordings of one worker
-    after its first one, so no worker appears in a span twice.
+    A span contains the recordings that begin after its first one by less than half the shortest interval between two
+    recordings of one worker, so no worker appears in a span twice.
     """
     times = [[_time_ns(file) for file in files] for files in workers]
     shortest = min((later - earlier for worker in times for earlier, later in pairwise(worker)), default=0)

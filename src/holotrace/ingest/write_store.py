@@ -57,7 +57,7 @@ class Ingested:
 def write_store(trace: Trace, store: Address, *, overwrite: bool = False, executor: Executor = IN_PROCESS) -> Ingested:
     """Write the traces of a job as one store: Parquet files, a folder per rank, that `holotrace.open_trace` opens.
 
-    Stored ranks whose file has not changed are left as they are, so an interrupted run continues where it stopped.
+    Stored ranks whose file has not changed are not written again, so an interrupted run continues where it stopped.
     Other ranks in the store stay, so several runs may write different ranks of a job.
 
     Args:
@@ -113,12 +113,12 @@ def _expect_room(store: Location) -> None:
     """Check, before any work, that there is a store or that one can be created.
 
     Raises:
-        InvalidOptionError: the path is taken by something else, or its parent is missing or cannot be written.
+        InvalidOptionError: the path exists but is not a store, or its parent is missing or cannot be written.
         UnreachableError: the bucket does not exist or cannot be reached.
     """
     if is_store(store):
         return
-    # Ask a second time: another run may have created the store since.
+    # Check again, because another run may have created the store since.
     if store.exists() and not (store.is_dir() and (is_begun(store) or is_store(store))):
         message = f"{store} already exists and is not a holotrace store; name a new folder"
         raise InvalidOptionError(message)
@@ -153,7 +153,7 @@ def _unchanged(rank_trace: RankTrace, store: Location) -> StoredRank | None:
 def _write(rank_trace: RankTrace, run: Writing) -> StoredRank:
     """Write a rank; if its cache entry is damaged, read the trace itself again."""
     store = run.store
-    if not is_store(store):  # the caller has created it, so this worker runs on another file system
+    if not is_store(store):  # the caller has created the store, so this worker sees another file system
         message = f"a worker on {node()} does not see {store}; name a folder that all machines share, or a URL"
         raise InvalidOptionError(message)
     file = _trace_file(rank_trace)

@@ -1,4 +1,4 @@
-"""The fsspec file system for a URL, configured by the environment variables that people already use.
+"""The fsspec file system for a URL, configured by the usual environment variables of each store.
 
 fsspec and the package of the scheme are extras; they are imported when the first URL is opened.
 """
@@ -29,7 +29,7 @@ _EXTRAS = {
     "webhdfs": ("hdfs", "requests"),
     **dict.fromkeys(("http", "https"), ("remote", "aiohttp")),
 }
-"""Scheme: the extra of this package that installs its support, and the module that must be importable."""
+"""For each scheme: the extra of this package that installs its support, and the module that must be importable."""
 
 _AZURE_URL = re.compile(r"https://(?P<account>[\w-]+)\.(?:blob|dfs)\.(?P<cloud>core\.[\w.]+)/?(?P<path>.*)", re.DOTALL)
 _SCHEME = re.compile(r"[A-Za-z][\w.+-]*(?=:)")
@@ -46,7 +46,7 @@ _FIRST_PAUSE_OF_AZURE_S = 1
 _one_at_a_time = threading.Lock()
 _TALKATIVE = ("fsspec", "s3fs", "gcsfs", "adlfs", "azure", "aiobotocore", "botocore")
 _TRIES_OF_HADOOP = "6"
-"""Tries for a NameNode that does not answer: 6 tries take 15 seconds, Hadoop's default of 15 takes minutes."""
+"""How often to try a NameNode that does not answer: 6 tries take 15 seconds, Hadoop's default of 15 takes minutes."""
 
 _MOST_FILESYSTEMS = 64
 
@@ -72,7 +72,7 @@ def opened_filesystem(url: str, secret: Secret) -> tuple[AbstractFileSystem, str
     environment = tuple((name, value) for name, value in os.environ.items() if name.startswith(_VARIABLES))
     is_signed = bool(secret.query) and translated(url).startswith("http")
     with_query = f"{url}?{secret.query}" if is_signed else url
-    with _one_at_a_time:  # so that threads share the connections to a bucket
+    with _one_at_a_time:  # threads share the connections to a bucket
         filesystem = _filesystem(_root(url), Secret(user=secret.user) if is_signed else secret, environment)
     return filesystem, str(filesystem._strip_protocol(translated(with_query.partition("::")[0])))  # noqa: SLF001 -- how fsspec itself gets a path out of a URL
 
@@ -93,7 +93,7 @@ def _filesystem(root: str, secret: Secret, environment: _Environment) -> Abstrac
     import fsspec  # noqa: PLC0415 -- local paths never need it
 
     with_user = root.replace("://", f"://{secret.user}", 1)
-    for name in _TALKATIVE:  # our error repeats what they log, in one line
+    for name in _TALKATIVE:  # our error repeats in one line what these loggers print
         logging.getLogger(name).addHandler(logging.NullHandler())
     options = _options(root, scheme, secret, dict(environment))
     if scheme not in HADOOP:
@@ -120,14 +120,14 @@ def _expect_extra(url: str, scheme: str) -> None:
 
 
 def _options(root: str, scheme: str, secret: Secret, environment: dict[str, str]) -> dict[str, Any]:
-    """Return the options for the file system, beyond those it finds by itself."""
+    """Return the options that the file system does not find by itself."""
     patience_s = _patience_s(environment)
     if scheme in {"s3", "s3a"}:
         endpoint = environment.get("S3_ENDPOINT")
         timeouts = {"connect_timeout": patience_s, "read_timeout": patience_s}
         return {"config_kwargs": timeouts, **({"endpoint_url": endpoint} if endpoint else {})}
     if scheme in {"gs", "gcs"}:
-        # Otherwise gcsfs first asks for the type of each bucket over gRPC.
+        # By default, gcsfs first requests the type of each bucket over gRPC.
         os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
         return {"requests_timeout": patience_s}
     if scheme in {"az", "abfs", "abfss"}:

@@ -53,7 +53,7 @@ def is_temporary(path: Path) -> bool:
 
 
 def is_left_behind(path: Path) -> bool:
-    """Whether the process that wrote this has ended; for another machine, whether nothing has changed for a day."""
+    """Whether the process that wrote the path has ended; on another machine, whether nothing has changed for a day."""
     match = _NAME.fullmatch(path.name)
     if match is None:
         return False
@@ -79,8 +79,8 @@ def remove_left_behind(paths: Iterable[Path]) -> None:
 def scratch_folder(what: str = "") -> Iterator[Path]:
     """Yield a new private folder in the system's temporary folder, and remove it afterwards.
 
-    Its name begins with `holotrace-` and `what`, which is empty or `sql-`. Leftovers of killed processes are removed,
-    too.
+    Its name begins with `holotrace-` and `what`, which is empty or `sql-`. Leftovers of killed processes are removed as
+    well.
     """
     around = Path(tempfile.gettempdir())
     _sweep_scratch(around)
@@ -94,7 +94,7 @@ def scratch_folder(what: str = "") -> Iterator[Path]:
 
 @functools.cache
 def _sweep_scratch(around: Path) -> None:
-    """Remove leftovers there, once per process."""
+    """Remove leftovers in the folder of `around`, once per process."""
     with suppress(OSError):
         remove_left_behind(list(around.glob("holotrace-*")))
 

@@ -29,7 +29,7 @@ def is_url(text: str) -> bool:
 
 
 def address_text(address: Address) -> str:
-    """Return the text that names a file from now on: `~` expanded, without the secrets of a URL."""
+    """Return the text of an address: a path with `~` expanded, or a URL without secrets."""
     text = str(address) if isinstance(address, RemotePath) else os.fspath(address)
     if is_url(text):
         return str(RemotePath.of(text))
@@ -38,7 +38,7 @@ def address_text(address: Address) -> str:
 
 
 def located(address: Address) -> Location:
-    """Return the location of an address, without any access to it."""
+    """Return the location of an address, without accessing it."""
     if isinstance(address, RemotePath):
         return address
     text = os.fspath(address)

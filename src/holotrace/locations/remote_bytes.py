@@ -34,7 +34,7 @@ retry at once."""
 
 
 class RemoteFile(Protocol):
-    """A `RemotePath`, as far as reading it needs."""
+    """The part of `RemotePath` that reading needs."""
 
     @property
     def url(self) -> str:
@@ -42,14 +42,14 @@ class RemoteFile(Protocol):
 
     @property
     def is_page(self) -> bool:
-        """Whether it is on a web server."""
+        """Whether the file is on a web server."""
 
     @property
     def filesystem(self) -> tuple[AbstractFileSystem, str]:
         """The file system of fsspec, and the path in it."""
 
     def info(self) -> dict[str, Any]:
-        """Return the file system's record of it."""
+        """Return the file system's record of the file."""
 
 
 class _Source(Protocol):
@@ -77,11 +77,11 @@ class _Parts:
         return content if isinstance(content, bytes) else bytes(content)
 
     def close(self) -> None:
-        """Do nothing: nothing is open."""
+        """Do nothing, because no connection stays open between requests."""
 
 
 class _InOrder:
-    """Reads an open file in order; seeks, or reads on, if another offset is requested."""
+    """Reads an open file in order; for another offset, it seeks or reads on."""
 
     at_once = 1
 
@@ -132,7 +132,7 @@ class _WebPage:
             if self._has_parts:
                 try:
                     return self._parts.fetch(start, end)
-                except ValueError:  # fsspec raises this if the server ignores the range and sends the whole file
+                except ValueError:  # fsspec raises it if the server ignores the range and sends the whole file
                     self._has_parts = False
             return self._whole.fetch(start, end)
 
@@ -187,7 +187,7 @@ class RemoteBytes:
         return b"".join(pieces)
 
     def expect_unchanged(self) -> None:
-        """Check that the file is still the same.
+        """Check that the file has not changed.
 
         Raises:
             UnreadableTraceError: the file has changed since reading began, so the parts may not fit together.
@@ -201,7 +201,7 @@ class RemoteBytes:
         self._closed.set()
 
     def release(self) -> None:
-        """Close what is open."""
+        """Close the connection."""
         self._source.close()
 
     @property
@@ -229,7 +229,7 @@ def _source(location: RemoteFile, status: Status) -> _Source:
         return _Parts(filesystem, path)
     options = (
         {} if scheme_of(location.url) in HADOOP else {"block_size": FIRST_PIECE}
-    )  # otherwise WebHDFS reads 5 MB for a peek
+    )  # by default, WebHDFS reads 5 MB even for a peek
     return _InOrder(lambda: filesystem.open(path, "rb", **options))
 
 

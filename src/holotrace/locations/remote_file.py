@@ -40,5 +40,5 @@ class _OpenedFile(io.RawIOBase):
 
 
 def opened_file(location: RemoteFile) -> io.BufferedReader:
-    """Open a file for reading; see `RemotePath.open`."""
+    """Open a file for reading, as `RemotePath.open` does."""
     return io.BufferedReader(_OpenedFile(location), LARGEST_PIECE // 2)

@@ -33,7 +33,7 @@ class _Parts(NamedTuple):
 class RemotePath:
     """A file or folder behind a URL; equal if the URLs are, and pickled with its secret.
 
-    url     as given, without secrets and without a trailing `/`, which only web folders keep
+    url     the URL without secrets and without a trailing `/`, which only web folders keep
     secret  the secret that was cut out of the URL
     """
 
@@ -48,11 +48,11 @@ class RemotePath:
         return cls(_trimmed(shown), secret if secret != NO_SECRET else secret_of(shown))
 
     def __post_init__(self) -> None:
-        """Remember the secret, so that the text of this path alone opens it, also in a worker process."""
+        """Remember the secret, so that the text of this path suffices to open it, also in a worker process."""
         remember(self.url, self.secret)
 
     def __reduce__(self) -> tuple[type[RemotePath], tuple[str, Secret]]:
-        """Pickle the URL and its secret."""
+        """Pickle the path as its URL and its secret."""
         return RemotePath, (self.url, self.secret)
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class RemotePath:
 
     @property
     def parent(self) -> RemotePath:
-        """The parent folder; itself at the top."""
+        """The parent folder; at the top, the path itself."""
         parts = _parts(self.url)
         above = posixpath.dirname(parts.path.rstrip("/"))
         slash = "/" if self.is_page else ""
@@ -97,7 +97,7 @@ class RemotePath:
         return _parts(self.url).path[len(_parts(root.url).path) :].strip("/")
 
     def is_inside(self, root: RemotePath) -> bool:
-        """Whether it is below `root`, judged by names; there are no links."""
+        """Whether the path is below `root`; comparing names suffices, since there are no links."""
         inside, outside = _parts(self.url), _parts(root.url)
         is_same_server = (inside.scheme, inside.behind) == (outside.scheme, outside.behind)
         return (
@@ -108,7 +108,7 @@ class RemotePath:
 
     @property
     def is_page(self) -> bool:
-        """Whether it is on a web server, where only a trailing `/` marks a folder."""
+        """Whether the path is on a web server, where only a trailing `/` marks a folder."""
         return translated(self.url).startswith(_PAGES)
 
     @property
@@ -116,17 +116,17 @@ class RemotePath:
         """The file system of fsspec, and the path in it.
 
         Raises:
-            UnreachableError: a package or a credential for it is missing.
+            UnreachableError: a package or a credential for the file system is missing.
         """
         with explained_errors(self):
             return opened_filesystem(self.url, self.secret)
 
     def info(self) -> dict[str, Any]:
-        """Return the file system's record of it.
+        """Return the file system's record of the file or folder.
 
         Raises:
-            FileNotFoundError: it does not exist.
-            UnreachableError: it cannot be reached.
+            FileNotFoundError: the path does not exist.
+            UnreachableError: the path cannot be reached.
         """
         filesystem, path = self.filesystem
         with explained_errors(self):
@@ -134,15 +134,15 @@ class RemotePath:
             return info
 
     def exists(self) -> bool:
-        """Whether it exists."""
+        """Whether the path exists."""
         return self._type() is not None
 
     def is_dir(self) -> bool:
-        """Whether it is a folder; on web servers, whether it ends with `/`."""
+        """Whether the path is a folder; on a web server, whether it ends with `/`."""
         return self.url.endswith("/") if self.is_page else self._type() == "directory"
 
     def is_file(self) -> bool:
-        """Whether it is a file."""
+        """Whether the path is a file."""
         return not self.url.endswith("/") and self._type() == "file"
 
     def is_symlink(self) -> bool:
@@ -208,17 +208,17 @@ class RemotePath:
         return opened_file(self)
 
     def read_bytes(self) -> bytes:
-        """Return all bytes of the file; see `open`."""
+        """Return all bytes of the file, with the retries of `open`."""
         with self.open() as file:
             return file.read()
 
     def read_text(self, encoding: str = "utf-8") -> str:
-        """Return the file as text; see `open`."""
+        """Return the file as text, with the retries of `open`."""
         return self.read_bytes().decode(encoding)
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
-        """Create a folder, unless the file system is an object store, which has none."""
-        del parents, exist_ok  # always as if both were True: callers check beforehand
+        """Create a folder; do nothing in an object store, which has no folders."""
+        del parents, exist_ok  # both count as True, because callers check beforehand
         filesystem, path = self.filesystem
         if not writes_at_once(filesystem):
             with explained_errors(self):
@@ -236,7 +236,7 @@ class RemotePath:
         try:
             with explained_errors(self, "removed"):
                 filesystem.rm_file(path)
-        except FileNotFoundError:  # another process was faster
+        except FileNotFoundError:  # another process has removed the file
             if not missing_ok:
                 raise
 
@@ -272,7 +272,7 @@ def _trimmed(url: str) -> str:
 
 
 def _name_below(folder: str, path: str) -> str:
-    """Return the name of a child; empty for the folder itself and for links that lead out of a web folder."""
+    """Return the name of an entry; empty for the folder itself and for links that lead out of a web folder."""
     below = _path_below(folder, path).rstrip("/")
     return "" if "/" in below else below
 

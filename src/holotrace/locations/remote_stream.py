@@ -1,7 +1,7 @@
-"""Bytes behind a URL for the native reader, fetched while the previous pieces are parsed.
+"""Bytes behind a URL for the native reader, fetched while the reader parses the previous pieces.
 
-If the server supports ranges, several pieces are fetched at once. Otherwise the file is read in order, ahead of the
-consumer.
+If the server supports ranges, several pieces are fetched at once. Otherwise one connection reads the file in order,
+ahead of the native reader.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RemoteStream:
     """
 
     def __init__(self, location: RemotePath, *, ahead: bool = True) -> None:
-        """Open the file; without `ahead`, fetch only the pieces that are read.
+        """Open the file; without `ahead`, fetch a piece only when it is read.
 
         Raises:
             FileNotFoundError: the file does not exist.
@@ -57,7 +57,7 @@ class RemoteStream:
         return piece
 
     def close(self) -> None:
-        """Stop waiting for bytes; may be called from another thread."""
+        """Stop waiting for bytes; any thread may call this."""
         self._bytes.close()
 
     def release(self) -> None:

@@ -26,7 +26,7 @@ class Child:
 def scan(folder: str | Path | RemotePath) -> list[Child]:
     """Return the entries of a folder except hidden ones; links are followed.
 
-    The paths begin with the folder as it was given.
+    The path of an entry begins with `folder` as the caller wrote it.
 
     Raises:
         FileNotFoundError: the folder does not exist.

@@ -1,7 +1,7 @@
 """Secrets in URLs: signatures of SAS and presigned URLs, user names with passwords.
 
-A secret is cut out of a URL before the URL is used in messages, reports, pages or names of cache entries. The process
-remembers it, so that the URL without its secret still opens the file, and the files below it.
+Messages, reports, pages and names of cache entries contain URLs without their secrets. The process remembers each
+secret, so that a URL without its secret still opens the file, and the files below it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _QUERY = re.compile(r"\?(?P<query>[^?#]*=[^?#]*)$")
 _SECRET_NAME = re.compile(r"sig|token|secret|password|credential|key|auth|code", re.IGNORECASE)
 _USER = re.compile(r"(?<=://)[^/@:]*:[^/@]+@")
 _NO_PASSWORDS = ("github://", "git://")
-"""Schemes where `organisation:repository@` is written in place of a user and a password."""
+"""Schemes whose URLs contain `organisation:repository@` where others contain a user and a password."""
 
 _SECRET_VARIABLES = (
     "AWS_SECRET_ACCESS_KEY",
@@ -32,7 +32,7 @@ _IN_TEXT = re.compile(
 )
 _HIDDEN = "…"
 _SHORTEST = 6
-"""Shorter secrets are not removed from messages: they would match inside words."""
+"""Messages keep shorter secrets, which would match inside words."""
 
 
 class Secret(NamedTuple):
@@ -58,13 +58,13 @@ def without_secret(url: str) -> tuple[str, Secret]:
 
 
 def remember(url: str, secret: Secret) -> None:
-    """Remember the secret of a URL, for it and for everything below it."""
+    """Remember a secret for a URL and for everything below the URL."""
     if secret != NO_SECRET:
         _known[url.rstrip("/")] = secret
 
 
 def secret_of(url: str) -> Secret:
-    """Return the secret of a URL, else that of the nearest known parent."""
+    """Return the secret of a URL, else the secret of its nearest parent with a known one."""
     above = [known for known in _known if url == known or url.startswith(f"{known}/")]
     return _known[max(above, key=len)] if above else NO_SECRET
 

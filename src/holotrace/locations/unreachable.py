@@ -42,7 +42,7 @@ _CREDENTIAL_SIGNS = (
     "permission denied",
 )
 _STACK_OF_JAVA = re.compile(r"\\n\\tat ")
-"""The beginning of the Java stack in a Hadoop message, with escaped line ends."""
+"""Beginning of the Java stack trace in a Hadoop message, with escaped line ends."""
 
 _LONGEST_REASON = 300
 

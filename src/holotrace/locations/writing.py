@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @contextmanager
 def drafted(location: Path | RemotePath, *, replace: bool = True, sync: bool = True) -> Iterator[BinaryIO]:
-    """Open a file for writing; it appears, replacing an existing one, when the block ends without an error.
+    """Open a file for writing; it appears, and replaces an existing file, when the block ends without an error.
 
-    A local file is synced before it appears, so not even a power cut leaves a partial file; `sync=False` saves that
-    wait. For a URL, the content is written to a temporary file and sent when it is complete. With `replace=False`, a
-    file that another process writes to the URL in the meantime may stay: on file systems that cannot replace,
-    replacing would briefly remove it.
+    A local file is synced before it appears, so not even a power cut leaves a partial file; `sync=False` saves this
+    wait. For a URL, the content goes into a temporary file and is sent when complete. With `replace=False`, a file that
+    another process writes to the URL in the meantime may stay: some file systems cannot replace a file without removing
+    it for a short time.
 
     Raises:
         OSError: the file cannot be written; an UnreachableError for URLs. Nothing is left behind.
@@ -104,10 +104,10 @@ def expect_writable_folder(folder: Path | RemotePath) -> None:
 
 
 def _expect_reachable(location: RemotePath) -> None:
-    """Check, before any work and without writing, that files can be written there.
+    """Check, before any work and without writing, that files can be written to a URL.
 
     Raises:
-        UnreachableError: it is on a web server, or the bucket does not exist or may not be accessed.
+        UnreachableError: the URL is on a web server, or the bucket does not exist or refuses access.
     """
     _expect_a_store(location)
     filesystem, path = location.filesystem
@@ -124,7 +124,7 @@ def _expect_reachable(location: RemotePath) -> None:
 
 
 def _expect_a_store(location: RemotePath) -> None:
-    if location.is_page:  # fsspec would POST the file to the server
+    if location.is_page:  # fsspec would send the file to the server in a POST request
         message = f"{location} is a web address, which is read-only; write to an object store or a local path"
         raise UnreachableError(message)
 
@@ -141,7 +141,7 @@ def _send(draft: Path, location: RemotePath, *, replace: bool) -> None:
             filesystem.put_file(str(draft), beside)
             options = _replacing(filesystem)
             if replace and options is None and filesystem.exists(path):
-                with suppress(FileNotFoundError):  # another process was faster
+                with suppress(FileNotFoundError):  # another process has removed it
                     filesystem.rm_file(path)
             filesystem.mv(beside, path, **(options or {}))
     except BaseException:

@@ -1,1 +1,1 @@
-"""SQL queries on a trace, answered by DuckDB."""
+"""SQL queries on a trace, which DuckDB answers."""

@@ -15,7 +15,7 @@ _NUMBERS = {
     *("hugeint", "float", "double", "decimal"),
 }
 _LEAVES = _NUMBERS | {"varchar", "uuid"}
-"""Types that may also occur inside lists and structs."""
+"""DuckDB types that frames support, also inside lists and structs."""
 
 _ALONE = {
     "date",
@@ -30,7 +30,7 @@ _ALONE = {
 _LISTS = {"list", "array"}
 
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""0001-01-01 and 9999-12-31 in days since 1970, the range that Python and Polars can print. DuckDB's dates go further."""
+"""0001-01-01 and 9999-12-31 in days since 1970: Python and Polars can print this range, DuckDB's dates exceed it."""
 
 _PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
@@ -47,7 +47,7 @@ def representable(relation: Any) -> Any:  # noqa: ANN401 -- DuckDB is loaded lat
 
 
 def as_frame(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pl.DataFrame:
-    """Return rows as a frame; columns with dates outside the years 1 to 9999 become text, which Polars can print."""
+    """Return a frame; columns with dates outside the years 1 to 9999 become text, as Polars cannot print these."""
     import pyarrow as pa  # noqa: PLC0415 -- an extra, and slow to import
 
     names = _distinct(schema.names)
@@ -67,7 +67,7 @@ def _cast(number: int, duckdb_type: Any) -> str | None:  # noqa: ANN401 -- as ab
 
 def _is_supported(duckdb_type: Any) -> bool:  # noqa: ANN401 -- as above
     """Whether a frame supports a type: numbers and texts, and lists and structs of these."""
-    if str(duckdb_type) in {"JSON", "GEOMETRY"}:  # their ids may be those of texts
+    if str(duckdb_type) in {"JSON", "GEOMETRY"}:  # their type ids may be those of texts
         return False
     if duckdb_type.id in _LISTS:
         return _is_supported(duckdb_type.children[0][1])
@@ -99,14 +99,14 @@ def _far_as_text(column: pl.Series) -> pl.Series:
 def _bounds(dtype: pl.DataType) -> tuple[int, int] | None:
     if dtype == pl.Date:
         return _FIRST_DAY, _LAST_DAY
-    if isinstance(dtype, pl.Datetime) and dtype.time_unit != "ns":  # 64 bits of nanoseconds do not reach that far
+    if isinstance(dtype, pl.Datetime) and dtype.time_unit != "ns":  # 64 bits of nanoseconds do not reach these dates
         per_day = _PER_DAY[dtype.time_unit]
         return (_FIRST_DAY + 1) * per_day, _LAST_DAY * per_day
     return None
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Number columns of the same name: `a`, `a_1`, `a_2`."""
+    """Append numbers to columns of the same name: `a`, `a_1`, `a_2`."""
     taken: set[str] = set()
     distinct = []
     for name in names:

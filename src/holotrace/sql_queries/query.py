@@ -75,8 +75,8 @@ def sql(
     Args:
         trace: the ranks to ask about.
         query: a SELECT that names its views literally.
-        memory_limit_bytes: beyond it, DuckDB continues in temporary files; also limits the size of the result. By
-            default half of the available memory.
+        memory_limit_bytes: memory of DuckDB, which beyond it continues in temporary files, and the largest size of the
+        result. By default half of the available memory.
         timeout_s: time limit in seconds, not counting the writing of the views; None for no limit.
         executor: computes the rows of the views; its workers must run on this machine.
 
@@ -108,7 +108,7 @@ def sql(
                 _expect_one_select(connection, duckdb, query)
                 answer = _plain(running.answer(query))
             finally:
-                if not running.is_stuck:  # closing would wait for it
+                if not running.is_stuck:  # closing would wait for a stuck query
                     connection.close()
         for file in _stored_files(trace):
             file.expect_unchanged()
@@ -168,7 +168,7 @@ def _put_view(view: SqlView, rows: pl.DataFrame, target: Path) -> None:
 
 
 def _emptied(target: Path) -> Path:
-    """Create the folder of a file, and remove a partial file of a lost worker."""
+    """Create the folder of a file, and remove a partial file that a lost worker left."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     return target
@@ -217,7 +217,7 @@ def _make_view(connection: Any, name: str, select: str) -> None:  # noqa: ANN401
 
 
 def _of_files(folder: Path, view: str, types: pl.Schema) -> str:
-    """Return the query over the files of a view; without files, a query with the same columns and no rows."""
+    """Return the query over the files of a view; if there are no files, a query with the same columns and no rows."""
     if not (folder / view).is_dir():
         nulls = ", ".join(f'NULL::{_DUCKDB_TYPES[column_type]} AS "{name}"' for name, column_type in types.items())
         return f"SELECT NULL::INTEGER AS rank, {nulls} WHERE false"
@@ -244,7 +244,7 @@ def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- 
     paths = [str(folder.resolve()) for folder in folders]
     readable = ", ".join(
         _text(f"{path}/") for path in {*paths, *map(glob.escape, paths)}
-    )  # DuckDB compares escaped patterns, too
+    )  # DuckDB also compares escaped patterns
     connection.execute(f"SET allowed_directories = [{readable}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
@@ -259,7 +259,7 @@ def _expect_one_select(connection: Any, duckdb: Any, query: str) -> None:  # noq
 
 
 def _plain(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return sums of whole numbers, which DuckDB computes in 128 bits, as int64 if they fit."""
+    """Return 128-bit integers, which DuckDB returns for sums of whole numbers, as int64 if they fit."""
     wide = [name for name, dtype in rows.schema.items() if isinstance(dtype, pl.Decimal) and dtype.scale == 0]
     narrow = [rows[name].cast(pl.Int64, strict=False) for name in wide]
     return rows.with_columns(column for column in narrow if column.null_count() == rows[column.name].null_count())

@@ -22,12 +22,12 @@ from holotrace.sql_queries.columns import as_frame, representable
 from holotrace.units import size_text
 
 GRACE_S = 3.0
-"""How long an interrupted query may take to end; a few DuckDB functions do not check for interrupts."""
+"""Seconds in which an interrupted query must end; a few DuckDB functions do not check for interrupts."""
 
 _ROWS_AT_ONCE = 100_000
 _NEVER_S = 1_000_000_000.0
 _POLL_S = 0.5
-"""Wait in steps: on Windows, a thread that waits without a timeout does not handle signals."""
+"""Seconds of one wait: on Windows, a thread that waits without a timeout does not handle signals."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ ABANDONED = Abandoned()
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a query: seconds, None for no limit, and bytes for its result."""
+    """Limits of a query: its seconds, None for no limit, and the bytes of its result."""
 
     timeout_s: float | None
     result_bytes: int
@@ -67,7 +67,7 @@ class RunningQuery:
 
     def _rows(self, query: str) -> pl.DataFrame:
         relation = representable(self.connection.sql(query))
-        make_reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader  # the name before 1.4
+        make_reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader  # its name before 1.4
         batches, byte_count = [], 0
         reader = make_reader(_ROWS_AT_ONCE)
         for batch in reader:
@@ -89,7 +89,7 @@ class RunningQuery:
         except WaitedTooLong:
             self._stop(outcome)
             message = (
-                f"the query took longer than {self.limits.timeout_s:g} s and was stopped; ask for less, or raise the "
+                f"the query took longer than {self.limits.timeout_s:g} s and was stopped; query less, or raise the "
                 "limit with --timeout (timeout_s=), 0 for none"
             )
             raise LimitReachedError(message) from None

@@ -1,7 +1,7 @@
-"""The views that SQL sees: every column with its type, unit and meaning, and how the rows of a rank are made.
+"""The SQL views: every column with its type, unit and meaning, and the source of the rows of a rank.
 
 Beside these, each table of `holotrace.schema.TABLES` is the view `stored.<table>`, with the columns that a store has.
-Every view begins with `rank` (int32). docs/reference/schema.md shows them; a test holds it to this file.
+Every view begins with `rank` (int32). docs/reference/schema.md shows the views; a test compares it with this file.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class SqlView:
 
 
 _EVENT = Column("event_index", "uint32", "number of the event in its file, from 0; joins views of one rank")
-_START = Column("start_ns", "int64", "when it began", "ns since the Unix epoch")
-_END = Column("end_ns", "int64", "when it ended", "ns since the Unix epoch")
+_START = Column("start_ns", "int64", "start of the event", "ns since the Unix epoch")
+_END = Column("end_ns", "int64", "end of the event", "ns since the Unix epoch")
 _DURATION = Column("duration_ns", "int64", "end_ns - start_ns", "ns")
 _RANGE = (_START, _END, _DURATION)
 _DEVICE = Column("device", "int32", "device ordinal; -1 if the file does not say")
 _STREAM = Column("stream", "int64", "stream or queue; -1 if the file does not say")
 _THREAD = Column("thread", "text", "host thread, as written in the file")
-_STEP = Column("step", "int64", "the N of ProfilerStep#N in which the host began or launched it; null outside steps")
+_STEP = Column("step", "int64", "N of the ProfilerStep#N in which the host began or launched it; null outside steps")
 _WORK = (
     _EVENT,
     *_RANGE,
@@ -65,14 +65,14 @@ _WORK = (
     Column("event_kind", "text", "kernel, gpu_memcpy, gpu_memset, collective_comm or accelerator"),
     _DEVICE,
     _STREAM,
-    Column("correlation", "int64", "joins it with its launch; -1 if there is none"),
-    Column("launch_index", "uint32", "event_index of the call that launched it; null if unknown"),
-    Column("launch_start_ns", "int64", "when that call began", "ns since the Unix epoch"),
-    Column("launch_end_ns", "int64", "when that call ended", "ns since the Unix epoch"),
+    Column("correlation", "int64", "joins the work with its launch; -1 if the file has none"),
+    Column("launch_index", "uint32", "event_index of the call that launched the work; null if unknown"),
+    Column("launch_start_ns", "int64", "start of the launch call", "ns since the Unix epoch"),
+    Column("launch_end_ns", "int64", "end of the launch call", "ns since the Unix epoch"),
     Column(
         "launch_delay_ns",
         "int64",
-        "from the end of the call to the start of the work; negative if the work starts before the call ends",
+        "from the end of the launch call to the start of the work; negative if the work starts before the call ends",
         "ns",
     ),
     Column("operator_index", "uint32", "event_index of the innermost operator around the launch"),
@@ -88,7 +88,7 @@ VIEWS: dict[str, SqlView] = {
     for view in (
         SqlView(
             "ranks",
-            "a rank: where it ran, what was recorded, and how sound the file is",
+            "a rank: its host and devices, the profiler options, and the health of its file",
             (
                 Column("source", "text", "the trace file: a path or a URL"),
                 Column("host_name", "text", "as written in the file"),
@@ -120,7 +120,7 @@ VIEWS: dict[str, SqlView] = {
                 Column("name", "text", "as written in the file"),
                 Column("device", "int32", "device ordinal; null on the host"),
                 Column("stream", "int64", "stream or queue; -1 is the whole device; null on the host"),
-                Column("correlation", "int64", "joins a host call with the device rows it caused"),
+                Column("correlation", "int64", "joins a host call with its device rows"),
                 Column("external_id", "int64", "joins runtime and device rows with their operator"),
                 Column("track_id", "uint32", "number of its process and thread within the rank"),
                 Column("process", "text", "process, as written in the file"),
@@ -152,7 +152,7 @@ VIEWS: dict[str, SqlView] = {
                 Column("shared_memory_bytes", "int64", "shared memory per block", "bytes"),
                 Column("blocks_per_sm", "float64", "blocks over the SM count"),
                 Column("occupancy_fraction", "float64", "estimated achieved occupancy", "0..1"),
-                Column("uses_tensor_cores", "bool", "null if the name does not tell"),
+                Column("uses_tensor_cores", "bool", "runs on tensor cores; null if its name does not show it"),
             ),
             kernel_rows,
         ),
@@ -164,11 +164,11 @@ VIEWS: dict[str, SqlView] = {
                 *_RANGE,
                 Column("name", "text", "the function called"),
                 _THREAD,
-                Column("work_count", "int64", "pieces of work that it launched"),
-                Column("work_ns", "int64", "their summed duration", "ns"),
-                Column("first_start_ns", "int64", "start of the first of them", "ns since the Unix epoch"),
+                Column("work_count", "int64", "pieces of work that the call launched"),
+                Column("work_ns", "int64", "summed duration of this work", "ns"),
+                Column("first_start_ns", "int64", "start of the first piece of this work", "ns since the Unix epoch"),
                 Column("launch_delay_ns", "int64", "first_start_ns - end_ns", "ns"),
-                Column("operator_index", "uint32", "event_index of the innermost operator around it"),
+                Column("operator_index", "uint32", "event_index of the innermost operator around the call"),
                 Column("operator", "text", "its name"),
             ),
             launch_rows,
@@ -182,14 +182,14 @@ VIEWS: dict[str, SqlView] = {
                 Column("name", "text", "the operator"),
                 Column("host_self_ns", "int64", "self time: without operators and runtime calls inside it", "ns"),
                 Column("device_total_ns", "int64", "summed duration of the device work launched inside", "ns"),
-                Column("device_self_ns", "int64", "the part not launched inside a nested operator", "ns"),
-                Column("parent_index", "uint32", "event_index of the operator around it; null if there is none"),
-                Column("depth", "int32", "number of operators, annotations and modules around it"),
+                Column("device_self_ns", "int64", "device_total_ns without that of nested operators", "ns"),
+                Column("parent_index", "uint32", "event_index of the enclosing operator; null if there is none"),
+                Column("depth", "int32", "number of enclosing operators, annotations and modules"),
                 _THREAD,
                 _STEP,
                 Column("input_dims", "text", "JSON: shape of each argument; null if not recorded"),
                 Column("input_types", "text", "JSON: type of each argument"),
-                Column("is_tensor_core_eligible", "bool", "tensor or matrix cores could do some of its work"),
+                Column("is_tensor_core_eligible", "bool", "whether tensor or matrix cores could do some of its work"),
             ),
             operator_rows,
         ),
@@ -202,10 +202,10 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "asked_ns",
                     "int64",
-                    "when the host launched it; null if before the recording",
+                    "start of the launch on the host; null if before the recording",
                     "ns since the Unix epoch",
                 ),
-                Column("name", "text", "of the kernel or annotation"),
+                Column("name", "text", "name of the kernel or annotation"),
                 Column("collective", "text", "as PyTorch names it: all_reduce, all_gather, …, send, recv, or unknown"),
                 Column("recorded_collective", "text", "as written in the file: allreduce, _allgather_base, …, or null"),
                 Column("is_point_to_point", "bool", "whether it is a send or a receive"),
@@ -228,10 +228,10 @@ VIEWS: dict[str, SqlView] = {
                 Column("device", "int32", "device ordinal; -1 for the CPU"),
                 Column("change_bytes", "int64", "bytes allocated; negative for a release", "bytes"),
                 Column("address", "uint64", "address of the block; null if the file does not say"),
-                Column("allocated_bytes", "int64", "in use after the event", "bytes"),
-                Column("reserved_bytes", "int64", "reserved by PyTorch after the event; null if not recorded", "bytes"),
+                Column("allocated_bytes", "int64", "bytes in use after the event", "bytes"),
+                Column("reserved_bytes", "int64", "bytes reserved after the event; null if not recorded", "bytes"),
                 _THREAD,
-                Column("operator_index", "uint32", "event_index of the innermost operator around it"),
+                Column("operator_index", "uint32", "event_index of the innermost operator around the event"),
                 Column("operator", "text", "its name"),
             ),
             memory_rows,
@@ -245,25 +245,25 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "with_work_start_ns",
                     "int64",
-                    "start including the work it launched, as in `step-time`; null if the step was cut short",
+                    "start of the step with its device work, as in `step-time`; null if the step was cut short",
                     "ns since the Unix epoch",
                 ),
-                Column("with_work_end_ns", "int64", "end including the work it launched", "ns since the Unix epoch"),
+                Column("with_work_end_ns", "int64", "end of the step with its device work", "ns since the Unix epoch"),
             ),
             step_rows,
         ),
         SqlView(
             "annotations",
-            "a user annotation on a host thread, or on a stream, where it was recorded or is computed",
+            "a user annotation on a host thread, or on a stream; those on streams were recorded or are computed",
             (
                 _EVENT,
                 *_RANGE,
                 Column("name", "text", "as written in the program"),
                 Column("self_ns", "int64", "time in which no shorter annotation of the thread or stream runs", "ns"),
                 Column("is_on_device", "bool", "whether it is on a stream"),
-                Column("device", "int32", "null on the host"),
-                Column("stream", "int64", "null on the host"),
-                Column("thread", "text", "null on devices"),
+                Column("device", "int32", "device ordinal; null on the host"),
+                Column("stream", "int64", "stream or queue; null on the host"),
+                Column("thread", "text", "host thread; null on devices"),
             ),
             annotation_rows,
         ),

@@ -1,8 +1,8 @@
-"""plotly.js, which draws the figures in a browser: all of it, or the quarter that nearly every figure needs.
+"""plotly.js, which draws figures in a browser: the complete library, or the quarter that nearly every figure needs.
 
-The file `plotly-basic.min.js` in this folder is the unmodified one of the npm package plotly.js-basic-dist-min, version
-`VERSION`, under the MIT licence in LICENSE. The package plotly contains all of plotly.js, 4.8 MB; a browser takes about a
-second to parse it, whatever a page shows.
+The file `plotly-basic.min.js` in this folder comes unmodified from the npm package plotly.js-basic-dist-min, version
+`VERSION`, under the MIT licence in LICENSE. The Python package plotly contains the complete library, 4.8 MB; a browser
+takes about a second to parse it, whatever a page shows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TYPES = frozenset({"bar", "pie", "scatter"})
 
 @cache
 def small_plotly_js() -> bytes | None:
-    """Return the small build; None if the package plotly writes figures for another major version."""
+    """Return the small build; None if the package plotly writes figures for another major version of plotly.js."""
     is_same_major = get_plotlyjs_version().partition(".")[0] == VERSION.partition(".")[0]
     return files(__package__).joinpath("plotly-basic.min.js").read_bytes() if is_same_major else None
 
