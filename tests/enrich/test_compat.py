@@ -1,4 +1,4 @@
-"""Which attribution the option `compat` chooses."""
+"""Tests of the attribution that the option `compat` selects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holotrace.testing import small_job
 
 
 def test_the_default_is_our_attribution() -> None:
-    """Only the plugin's name chooses the plugin's."""
+    """`compat=None` selects our attribution and "torch_tb_profiler" the plugin's."""
     assert type(attribution_of(None)) is Attribution
     assert type(attribution_of("torch_tb_profiler")) is PluginAttribution
     assert attribution_of(None) != attribution_of("torch_tb_profiler")
@@ -26,20 +26,20 @@ def test_the_default_is_our_attribution() -> None:
 
 @pytest.mark.parametrize("attribution", [Attribution(), PluginAttribution()])
 def test_an_attribution_reaches_workers_unchanged(attribution: Attribution) -> None:
-    """Analyses send it to worker processes, and results are remembered by it."""
+    """A pickled attribution is equal and has the same hash, so workers and caches can use it."""
     copied = pickle.loads(pickle.dumps(attribution))  # noqa: S301 -- our own
     assert copied == attribution
     assert hash(copied) == hash(attribution)
 
 
 def test_the_plugins_attribution_is_imported_only_for_compat() -> None:
-    """Commands without `compat` start faster."""
+    """Importing `compat` does not import the plugin's code, so commands without the option start faster."""
     code = "import sys, holotrace.enrich.compat; print('holotrace.enrich.tensorboard_plugin' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout.strip() == b"False"  # noqa: S603 -- our own
 
 
 def test_the_plugin_overrides_methods_of_the_interface() -> None:
-    """A misspelt override would silently give our numbers."""
+    """The plugin's class has no method beside those of the interface; a misspelt one would have no effect."""
     overridden = {name for name, _ in inspect.getmembers(PluginAttribution, inspect.isfunction)}
     assert overridden <= {name for name, _ in inspect.getmembers(Attribution, inspect.isfunction)}
 
@@ -47,7 +47,7 @@ def test_the_plugin_overrides_methods_of_the_interface() -> None:
 @pytest.mark.parametrize(
     "analysis", [holotrace.operators, holotrace.step_time, holotrace.modules, holotrace.advice, holotrace.kernels]
 )
-def test_another_value_is_an_error(analysis) -> None:
-    """The message names the only value."""
+def test_an_unknown_value_is_an_error(analysis) -> None:
+    """The message for `compat="tensorboard"` names the only valid value."""
     with pytest.raises(InvalidOptionError, match="compat='tensorboard' does not exist; use 'torch_tb_profiler'"):
         analysis(small_job(), compat="tensorboard")

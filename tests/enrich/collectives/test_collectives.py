@@ -1,4 +1,4 @@
-"""Collectives, and the key that identifies one on all ranks."""
+"""Tests of collectives, and of the key that identifies a collective on all ranks."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ from holotrace.testing.builder import TraceBuilder
     ],
 )
 def test_names_of_all_libraries_give_pytorchs_name_of_the_collective(name, family) -> None:
-    """The names are those of torch.distributed; arguments and template arguments do not count."""
+    """Kernel and API names map to the names of torch.distributed; their arguments are ignored."""
     assert collective_family(name) == family
 
 
@@ -84,14 +84,14 @@ def test_names_of_all_libraries_give_pytorchs_name_of_the_collective(name, famil
     ],
 )
 def test_args_decide_the_collective_before_the_name(kernel: str, collective: str | None, family: str) -> None:
-    """RCCL runs all collectives in one kernel; if neither args nor name tell, the collective is unknown."""
+    """RCCL runs all collectives in one kernel: without args and a telling name, the collective is unknown."""
     args = {} if collective is None else {"Collective name": collective}
     builder = TraceBuilder().kernel(kernel, start_us=0, duration_us=5, args=args)
     assert communication(builder.build().ranks[0])["family"].to_list() == [family]
 
 
 def test_args_describe_a_collective() -> None:
-    """One row with everything that identifies it on other ranks; requested at the start of its launch."""
+    """A collective's row identifies it on other ranks; `asked_ns` is the start of its launch."""
     builder = TraceBuilder().collective(start_us=10, duration_us=5, launch_us=2, elements=64, sequence=9)
     (row,) = collectives(builder.build().ranks[0]).to_dicts()
     assert row == {
@@ -113,13 +113,13 @@ def test_args_describe_a_collective() -> None:
 
 
 def test_sizes_that_differ_between_ranks_do_not_count() -> None:
-    """In an all-to-all, ranks contribute different sizes."""
+    """Ranks contribute different sizes to an all-to-all, so its content has the type only."""
     builder = TraceBuilder().collective("all_to_allv", start_us=10, duration_us=5, elements=64)
     assert collectives(builder.build().ranks[0])["content"].to_list() == ["Float "]
 
 
 def test_annotations_of_the_host_count_only_without_kernels() -> None:
-    """`nccl:` launches work and never counts; `gloo:` counts if no device communicates."""
+    """`nccl:` ranges only launch work and never count; `gloo:` ranges count if no device communicates."""
     builder = TraceBuilder().annotation("gloo:all_reduce", start_us=0, duration_us=5, args={"Input Dims": [[8]]})
     builder.annotation("nccl:all_reduce", start_us=10, duration_us=5)
     operations = collectives(builder.build().ranks[0])
@@ -130,7 +130,7 @@ def test_annotations_of_the_host_count_only_without_kernels() -> None:
 
 
 def test_a_group_without_ranks_is_known_only_as_the_whole_job() -> None:
-    """Processes number groups independently."""
+    """Each process numbers groups by itself, so a group without ranks is unknown unless it is the whole job."""
     without = {"Process Group Ranks": None}
     builder = TraceBuilder().collective(start_us=0, duration_us=1, args=without)
     builder.collective(
@@ -140,7 +140,7 @@ def test_a_group_without_ranks_is_known_only_as_the_whole_job() -> None:
 
 
 def test_operations_with_the_same_number_are_ordered() -> None:
-    """Coalesced collectives share a sequence number; their order distinguishes them."""
+    """Coalesced collectives share a sequence number; `place` is their order."""
     builder = TraceBuilder()
     for start in (0, 10):
         builder.collective(start_us=start, duration_us=1, sequence=4)
@@ -150,7 +150,7 @@ def test_operations_with_the_same_number_are_ordered() -> None:
 
 
 def test_a_rank_without_collectives_has_an_empty_table() -> None:
-    """With all columns."""
+    """The table of a rank without events has no rows but all columns."""
     operations = matchable_communication(TraceBuilder().build().ranks[0])
     assert operations.is_empty()
     described = ["family", "dtype", "byte_count", "start_ns", "end_ns", "asked_ns", "window"]
@@ -158,13 +158,13 @@ def test_a_rank_without_collectives_has_an_empty_table() -> None:
 
 
 def old_kernel(name: str, host_call: str, **args: object) -> TraceBuilder:
-    """A kernel of NCCL before 2.20 without args, launched inside a host call."""
+    """Return a kernel without args, as before NCCL 2.20, launched inside a host call."""
     builder = TraceBuilder().annotation(host_call, start_us=0, duration_us=10, args=args)
     return builder.kernel(name, start_us=20, duration_us=5, launch_us=4)
 
 
 def test_the_host_call_around_the_launch_describes_a_silent_kernel() -> None:
-    """NCCL sends and receives in an all-to-all; kind, type and size come from the call."""
+    """NCCL runs an all-to-all as sends and receives; kind, type and size come from the host call."""
     shapes = {"Input Dims": [[6, 4]], "Input type": ["long int"]}
     builder = old_kernel("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(int)", "nccl:all_to_all", **shapes)
     operations = communication(builder.build().ranks[0])
@@ -172,7 +172,7 @@ def test_the_host_call_around_the_launch_describes_a_silent_kernel() -> None:
 
 
 def test_a_host_call_with_args_has_priority_over_an_annotation() -> None:
-    """`record_param_comms` also has group and sequence, which match the kernel by more than order."""
+    """Besides kind and size, `record_param_comms` gives the sequence number, so its args replace the annotation's."""
     args = {
         "Collective name": "_reduce_scatter_base",
         "dtype": "BFloat16",
@@ -189,7 +189,7 @@ def test_a_host_call_with_args_has_priority_over_an_annotation() -> None:
 
 
 def test_without_a_description_type_and_size_are_null() -> None:
-    """Not 0; a call on another thread does not describe the kernel."""
+    """A call on another thread does not describe the kernel, so its type and size are null, not 0."""
     builder = TraceBuilder().kernel("ncclKernel_AllReduce(int)", start_us=20, duration_us=5, launch_us=4)
     shapes = {"Input Dims": [[6]], "Input type": ["float"]}
     builder.annotation("nccl:all_reduce", start_us=0, duration_us=10, thread=2, args=shapes)
@@ -198,13 +198,13 @@ def test_without_a_description_type_and_size_are_null() -> None:
 
 
 def test_sends_are_communication_without_a_key() -> None:
-    """They are in the table but cannot be matched."""
+    """A send is in the table without a key, because it cannot be matched."""
     operations = matchable_communication(TraceBuilder().collective("send", start_us=0, duration_us=5).build().ranks[0])
     assert operations.select("family", "byte_count", "key", "number").rows() == [("send", 4096, None, None)]
 
 
 def test_host_collectives_are_listed_besides_kernels() -> None:
-    """A job may use both: gloo on the host while NCCL runs on the device."""
+    """`host_collectives` lists gloo collectives even if NCCL kernels run on the device."""
     builder = TraceBuilder().annotation("gloo:broadcast", start_us=0, duration_us=5)
     builder.collective(start_us=0, duration_us=5)
     assert host_collectives(builder.build().ranks[0])["family"].to_list() == ["broadcast"]

@@ -1,4 +1,4 @@
-"""Bytes and names of element types."""
+"""Tests of the names and sizes of element types."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from holotrace.enrich.collectives.element_types import common_type, element_byte
     ],
 )
 def test_a_type_has_one_name_and_a_size(written, name, size) -> None:
-    """Written by c10, by C++, or unknown."""
+    """c10 and C++ names of a type give one name and size; the size of an unknown type is null."""
     assert (type_name(written), element_bytes(written)) == (name, size)
 
 
@@ -51,11 +51,11 @@ def test_a_type_has_one_name_and_a_size(written, name, size) -> None:
     ],
 )
 def test_tensors_of_known_types_are_counted(dims, types, size, common) -> None:
-    """A scalar tensor is one element; the types in a list of tensors are unknown."""
+    """A scalar tensor has one element; a list of tensors has no known types, so no size."""
     assert input_bytes(json.dumps(dims), json.dumps(types)) == size
     assert common_type(json.dumps(types)) == common
 
 
 def test_without_a_recording_the_size_is_unknown() -> None:
-    """Null, not 0."""
+    """If shapes or types were not recorded, the size is null, not 0."""
     assert (input_bytes(None, "[]"), input_bytes("[]", None), common_type(None)) == (None, None, None)

@@ -1,4 +1,4 @@
-"""The longest waits in collectives."""
+"""Tests of the longest waits in collectives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def collectives() -> Trace:
-    """Rank 1 enters an all-reduce 60 µs after rank 0, and a second one 20 µs after it."""
+    """Return two all-reduces of two ranks; rank 1 enters them 60 and 20 µs after rank 0."""
     builder = TraceBuilder()
     for rank, start in ((0, 0), (1, 60)):
         builder.collective("allreduce", start_us=start, duration_us=100 - start, rank=rank)
@@ -17,7 +17,7 @@ def collectives() -> Trace:
 
 
 def test_a_rank_waits_for_the_one_that_enters_last() -> None:
-    """Rank 0 waits 60 and 20 µs for rank 1."""
+    """Rank 0 waits 60 µs and 20 µs for rank 1."""
     assert longest_waits(collectives(), shortest_ns=0, most=20).table.rows() == [
         (0, "all_reduce", 0, 60_000, 0, 1),
         (0, "all_reduce", 200_000, 20_000, 0, 1),
@@ -27,14 +27,14 @@ def test_a_rank_waits_for_the_one_that_enters_last() -> None:
 
 
 def test_only_the_longest_waits_are_returned() -> None:
-    """One for each rank, or those of at least 30 µs."""
+    """`most=1` and `shortest_ns=30_000` both return only the 60 µs collective, once per rank."""
     for shortest_ns, most in ((0, 1), (30_000, 20)):
         table = longest_waits(collectives(), shortest_ns=shortest_ns, most=most).table
         assert table.select("rank", "start_ns").rows() == [(0, 0), (1, 60_000)]
 
 
 def test_a_single_rank_has_no_waits() -> None:
-    """An empty table without an error, even if nothing communicates."""
+    """A single rank gives an empty table without an error, with or without collectives."""
     assert longest_waits(collectives().select([0]), shortest_ns=1, most=20).table.is_empty()
     alone = TraceBuilder().kernel("k", start_us=0, duration_us=10).build()
     assert longest_waits(alone, shortest_ns=1, most=20).table.is_empty()

@@ -1,4 +1,4 @@
-"""The graph of events: its tables, and contradicting times."""
+"""Tests of the event graph: its tables, and contradicting times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def graph_of(builder: TraceBuilder) -> EventGraph:
 
 
 def small() -> TraceBuilder:
-    """An operator that launches a kernel, and a call that waits for it."""
+    """Return an operator that launches a kernel, and a call that waits for the kernel."""
     return (
         TraceBuilder()
         .step(1, 0, 40)
@@ -32,7 +32,7 @@ def small() -> TraceBuilder:
 
 
 def test_tables_have_the_declared_types() -> None:
-    """Even if the window is empty."""
+    """Columns and types of nodes and edges are the same for full and empty windows."""
     full, empty = graph_of(small()), graph_of(TraceBuilder().step(1, 0, 40))
     for graph in (full, empty):
         assert graph.nodes.schema == {"activity": pl.UInt32, "is_start": pl.Boolean, "time_ns": pl.Int64}
@@ -50,7 +50,7 @@ def test_tables_have_the_declared_types() -> None:
 
 
 def test_every_dependency_is_an_edge_with_its_own_time_and_delay() -> None:
-    """Times are µs; the launch waits 7 µs after its call, the synchronisation returns 1 µs after the kernel."""
+    """The kernel starts 7 µs after its call, and the synchronisation returns 1 µs after the kernel."""
     graph = graph_of(small())
     times = graph.nodes["time_ns"] // 1_000
     edges = graph.edges.with_columns(
@@ -77,7 +77,7 @@ def test_every_dependency_is_an_edge_with_its_own_time_and_delay() -> None:
 
 
 def test_every_node_but_the_first_has_a_binding_edge() -> None:
-    """The binding edges lead from every node back to the start of the window."""
+    """Binding edges lead from every node back to the start of the window."""
     graph = graph_of(small())
     binding = graph.binding.to_list()
 
@@ -86,7 +86,7 @@ def test_every_node_but_the_first_has_a_binding_edge() -> None:
 
 
 def test_contradicting_times_cause_no_cycle() -> None:
-    """Copy a of 1 µs precedes its call of 5 µs, which follows the end of the call that waited for copy b after a."""
+    """Copies a and b start before their launches, which contradicts the order of host and stream."""
     graph = graph_of(
         TraceBuilder()
         .step(1, 0, 10)
@@ -102,7 +102,7 @@ def test_contradicting_times_cause_no_cycle() -> None:
 
 
 def test_a_kernel_before_its_launch_is_a_contradiction_that_stays_in_the_graph() -> None:
-    """A replay respects its launch, which takes no time on the path."""
+    """A kernel that starts before its launch call keeps its launch edge, with a delay of 0."""
     graph = graph_of(TraceBuilder().step(1, 0, 40).kernel("gemm", start_us=4, duration_us=3, launch_us=5))
     launch = graph.edges.filter(pl.col("type") == EdgeType.LAUNCH)
 
@@ -112,7 +112,7 @@ def test_a_kernel_before_its_launch_is_a_contradiction_that_stays_in_the_graph()
 
 @pytest.mark.parametrize("name", ["alexnet", "simple_add"])
 def test_waits_inferred_from_times_are_those_that_were_recorded(real_traces, monkeypatch, name) -> None:
-    """Hide recorded waits: every inferred wait is one of them."""
+    """If the recorded waits are hidden, timing alone infers the same number of waits."""
     (rank_trace,) = open_trace(real_traces / "critical_path" / name, cache=False).ranks.values()
     whole = path_window(rank_trace, annotation="")
     recorded = event_graph(rank_trace, whole)

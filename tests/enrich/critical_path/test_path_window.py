@@ -1,4 +1,4 @@
-"""The window of a critical path."""
+"""Tests of the window of a critical path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def window_of(builder: TraceBuilder, **options) -> PathWindow:
 
 
 def steps() -> TraceBuilder:
-    """Steps 7 to 9 at 0, 100 and 200 µs, each with a forward pass, and a kernel until 400 µs."""
+    """Return steps 7 to 9 at 0, 100 and 200 µs, each with a forward pass, and a kernel that ends at 400 µs."""
     builder = TraceBuilder().kernel("gemm", start_us=350, duration_us=50)
     for number in (7, 8, 9):
         start = 100 * (number - 7)
@@ -43,26 +43,26 @@ def steps() -> TraceBuilder:
 def test_a_window_is_a_step_an_annotation_a_range_or_everything(
     options: dict[str, object], name: str, start_us: int, end_us: int
 ) -> None:
-    """By default, it is the last step that another one follows."""
+    """The default window is the last step that another step follows."""
     window = window_of(steps(), **options)
 
     assert (window.name, window.start_ns, window.end_ns) == (name, start_us * 1_000, end_us * 1_000)
 
 
 def test_the_only_step_is_the_window() -> None:
-    """No other step follows it."""
+    """The only step of a trace is the default window, although no step follows it."""
     assert window_of(TraceBuilder().step(3, 10, 5)).name == "ProfilerStep#3"
 
 
-def test_without_steps_it_is_the_whole_recording() -> None:
-    """From the operator to the end of the kernel."""
+def test_without_steps_the_window_is_the_whole_recording() -> None:
+    """The window extends from the start of the first event to the end of the last one."""
     builder = TraceBuilder().operator("aten::mm", start_us=3, duration_us=2).kernel("gemm", start_us=9, duration_us=4)
 
     assert window_of(builder) == PathWindow("whole recording", 3_000, 13_000)
 
 
 def test_an_exact_name_has_priority_over_a_part_of_a_name() -> None:
-    """`forward` is also a part of `forward_hook`, which began first."""
+    """`forward` selects the annotation `forward`, not `forward_hook`, which begins first."""
     builder = (
         TraceBuilder()
         .annotation("forward_hook", start_us=0, duration_us=1)
@@ -90,13 +90,13 @@ def test_an_exact_name_has_priority_over_a_part_of_a_name() -> None:
     ],
 )
 def test_an_unknown_window_is_an_error_that_lists_what_exists(options: dict[str, object], message: str) -> None:
-    """Similar names, the number of instances, the steps, or the times of the recording."""
+    """The error lists similar names, the number of instances, the steps, or the times of the recording."""
     with pytest.raises(InvalidOptionError, match=re.escape(message)):
         window_of(steps(), **options)
 
 
 def test_only_some_of_many_steps_are_listed() -> None:
-    """Of 30 steps, the first nine and the last."""
+    """The error lists the first nine of 30 steps and the last one."""
     builder = TraceBuilder()
     for number in range(30):
         builder.step(number, number * 10, 5)
@@ -106,6 +106,6 @@ def test_only_some_of_many_steps_are_listed() -> None:
 
 
 def test_a_rank_without_anything_has_no_window() -> None:
-    """The message says what to record."""
+    """A trace without events raises an error that says what to record."""
     with pytest.raises(MissingDataError, match=re.escape("Record with ProfilerActivity.CPU")):
         window_of(TraceBuilder())

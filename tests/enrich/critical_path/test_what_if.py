@@ -1,4 +1,4 @@
-"""Predicted lengths of a window."""
+"""Tests of what_if: predicted lengths of a window."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def path_graph(builder: TraceBuilder) -> PathGraph:
-    """Build the trace and return the graph of its one rank."""
+    """Build the trace and return the path graph of its one rank."""
     (rank_trace,) = builder.build().ranks.values()
     return critical_path_graph(rank_trace)
 
@@ -35,7 +35,7 @@ def predicted_us(builder: TraceBuilder, *changes: Change) -> float:
 
 
 def gpu_bound() -> TraceBuilder:
-    """Kernels gemm 10..110 and relu 111..211 µs, launched at 5 and 20 µs for 1 µs each, and a host until 40 µs."""
+    """Return kernels gemm (10 to 110 µs) and relu (111 to 211 µs) and a host step of 40 µs."""
     return (
         TraceBuilder()
         .step(1, 0, 40)
@@ -46,7 +46,7 @@ def gpu_bound() -> TraceBuilder:
 
 
 def is_named(name: str) -> pl.Expr:
-    """Select the activities of that name."""
+    """Select the activities called `name`."""
     return pl.col("name") == name
 
 
@@ -64,12 +64,12 @@ def is_named(name: str) -> pl.Expr:
     ids=["nothing", "faster", "slower", "removed", "replaced", "two changes", "no launch overhead"],
 )
 def test_a_device_bound_window_follows_its_kernels(changes: tuple[Change, ...], expected_us: float) -> None:
-    """Without gemm, relu begins when its call ends at 21 µs; without launches, gemm begins at the call at 5 µs."""
+    """Without gemm, relu starts when its call ends (21 µs); without launches, gemm starts when its call does (5 µs)."""
     assert predicted_us(gpu_bound(), *changes) == expected_us
 
 
 def test_time_of_unknown_cause_stays_without_launches() -> None:
-    """The first kernel of the device begins 386 µs after its call; only the call of 4 µs is certainly overhead."""
+    """NoLaunchOverhead removes the call of 4 µs but not the 386 µs of unknown cause before the first kernel."""
     builder = TraceBuilder().step(1, 0, 40)
     builder.kernel("decode", start_us=400, duration_us=20, launch_us=10, launch_duration_us=4)
     assert (predicted_us(builder), predicted_us(builder, NoLaunchOverhead())) == (420, 416)
@@ -81,7 +81,7 @@ def test_a_prediction_never_undercuts_the_host() -> None:
 
 
 def test_host_ranges_change_outside_inner_ranges() -> None:
-    """`outer` has 10 + 20 µs of self time, of which half is saved; `inner` does not change."""
+    """Halving `outer` saves half of its 30 µs of self time; `inner` does not change."""
     builder = (
         TraceBuilder()
         .step(1, 0, 60)
@@ -95,7 +95,7 @@ def test_host_ranges_change_outside_inner_ranges() -> None:
 
 
 def test_a_shorter_wait_lets_the_host_continue_earlier() -> None:
-    """The host waits for gemm until 62 µs, works until 100 µs; with half of gemm it waits 26 µs less."""
+    """Halving gemm saves 26 of the 100 µs, because the host waits for gemm before its last operator."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -108,7 +108,7 @@ def test_a_shorter_wait_lets_the_host_continue_earlier() -> None:
 
 
 def exposed_communication() -> TraceBuilder:
-    """Backward 5..25, all-reduce 25..125 on another stream, and adam 125..145 after it."""
+    """Return backward (5 to 25 µs), an all-reduce (25 to 125 µs) that waits for it, and adam (125 to 145 µs) after."""
     waits = [(7, 50, 51, 20, 2), (20, 52, 53, 7, 6)]
     builder = (
         TraceBuilder()
@@ -126,7 +126,7 @@ def exposed_communication() -> TraceBuilder:
 
 
 def test_perfect_overlap_hides_communication_but_does_not_shorten_it() -> None:
-    """Adam follows backward at once, and the window ends with the all-reduce at 125 µs; removed, at 45 µs."""
+    """Adam follows backward at once; the window ends with the all-reduce at 125 µs, or at 45 µs without it."""
     assert predicted_us(exposed_communication()) == 145
     assert predicted_us(exposed_communication(), PerfectOverlap()) == 125
     assert predicted_us(exposed_communication(), Remove(pl.col("kernel_kind") == 1)) == 45
@@ -134,7 +134,7 @@ def test_perfect_overlap_hides_communication_but_does_not_shorten_it() -> None:
 
 
 def test_savings_are_reported() -> None:
-    """50 of 211 µs."""
+    """A gemm twice as fast saves 50 of 211 µs."""
     answer = what_if(path_graph(gpu_bound()), [Scale(is_named("gemm"), 0.5)])
 
     assert (answer.saved_ns, answer.saved_fraction) == (50_000, pytest.approx(50 / 211))
@@ -150,14 +150,14 @@ def test_savings_are_reported() -> None:
         (Replace(is_named("gemm"), -5), "-5 is negative"),
     ],
 )
-def test_a_change_of_nothing_or_to_less_than_nothing_is_an_error(change: Change, message: str) -> None:
-    """A prediction without a change would look like a result."""
+def test_a_change_that_selects_nothing_or_is_negative_is_an_error(change: Change, message: str) -> None:
+    """A prediction without an effective change would look like a result."""
     with pytest.raises(InvalidOptionError, match=message):
         what_if(path_graph(gpu_bound()), [change])
 
 
 def test_large_contradictions_prevent_a_prediction() -> None:
-    """Each kernel begins 40 µs before the call that launched it, and the host waits for each: it cannot be replayed."""
+    """Kernels that start 40 µs before the calls that launched them cannot be replayed."""
     builder = TraceBuilder().step(1, 0, 300)
     for place in range(3):
         start = 100 * place
@@ -170,7 +170,7 @@ def test_large_contradictions_prevent_a_prediction() -> None:
 
 @given(st.floats(0, 3), st.sampled_from(["aten::linear", "gemm", "relu", "cudaLaunchKernel"]))
 def test_more_time_never_makes_a_window_shorter(factor: float, name: str) -> None:
-    """And less time never makes it longer."""
+    """A factor of 1 or more never saves time, and a smaller factor never costs time."""
     answer = what_if(GPU_BOUND, [Scale(is_named(name), factor)])
 
     assert answer.saved_ns <= 0 if factor >= 1 else answer.saved_ns >= 0
@@ -180,7 +180,7 @@ GPU_BOUND = path_graph(gpu_bound())
 
 
 def test_faster_kernels_of_a_real_step_are_predicted(real_traces) -> None:
-    """In `diff/test` the device bounds the step: kernels twice as fast save between a quarter and a half of it."""
+    """The device bounds the step in `diff/test`: kernels twice as fast save 25 to 50 % of it."""
     (rank_trace,) = open_trace(real_traces / "diff" / "test", cache=False).ranks.values()
     graph = critical_path_graph(rank_trace)
 

@@ -1,4 +1,4 @@
-"""Device work."""
+"""Tests of device work: kernels, copies and memsets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def only_rank(builder: TraceBuilder):
 
 
 def test_work_is_sorted_by_start_with_its_columns_and_types() -> None:
-    """One kernel and one copy, written in the wrong order, with everything the file says about them."""
+    """The kernel is written first but listed second, because the copy starts earlier."""
     rank_trace = only_rank(
         TraceBuilder()
         .kernel("gemm", start_us=10, duration_us=5.5, stream=7, device=1, correlation=42)
@@ -51,7 +51,7 @@ def test_work_is_sorted_by_start_with_its_columns_and_types() -> None:
 
 
 def test_waits_markers_annotations_and_host_rows_are_not_work() -> None:
-    """Sync rows with a stream, GPU annotations, CUDA events and Triton operators with a stream occupy no device."""
+    """Synchronisations, GPU annotations, CUDA events and host operators with a stream do not count as work."""
     rank_trace = only_rank(
         TraceBuilder()
         .sync("Stream Sync", start_us=0, duration_us=9, stream=7)
@@ -69,7 +69,7 @@ def test_waits_markers_annotations_and_host_rows_are_not_work() -> None:
 
 
 def test_mtia_programs_are_work_and_waits_are_not() -> None:
-    """Of the rows of an MTIA queue, the wait and the record are left out."""
+    """The event_wait and event_record rows of an MTIA queue are left out."""
     builder = TraceBuilder()
     for place, name in enumerate(["event_wait", "merge", "event_record", "dma_request", "pe_exe"]):
         builder.event(ph="X", cat="mtia_ccp_events", name=name, pid=17, tid=3774, ts=place, dur=1, args={"stream": 108})
@@ -83,7 +83,7 @@ def test_mtia_programs_are_work_and_waits_are_not() -> None:
 
 
 def test_amd_work_on_stream_0_counts() -> None:
-    """ROCm's default stream, 0, counts like any other."""
+    """Work on stream 0, ROCm's default stream, counts like work on any other."""
     rank_trace = only_rank(TraceBuilder().kernel("Cijk_Alik", start_us=0, duration_us=2, stream=0))
 
     assert device_work(rank_trace)["stream"].to_list() == [0]
@@ -98,7 +98,7 @@ def test_a_selection_of_events_selects_the_work() -> None:
 
 
 def test_without_device_rows_the_table_is_empty_but_typed() -> None:
-    """A rank with only operators."""
+    """A rank with operators only has an empty table with the usual types."""
     work = device_work(only_rank(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)))
 
     assert work.height == 0
@@ -106,7 +106,7 @@ def test_without_device_rows_the_table_is_empty_but_typed() -> None:
 
 
 def test_work_divides_by_device_and_kind() -> None:
-    """Devices come in order, and the intervals of a kind are those of its rows."""
+    """`by_device` returns devices in order, and `intervals_of` the intervals of one kind or of all."""
     work = device_work(
         only_rank(
             TraceBuilder()
@@ -123,7 +123,7 @@ def test_work_divides_by_device_and_kind() -> None:
 
 
 def test_ranks_without_work_become_findings() -> None:
-    """If one rank has work, the others are named and left out."""
+    """If another rank has work, a rank without work is left out and named in a finding."""
     nothing = NoDeviceWork(rank=1, source="b.json", cpu_events=18_204)
 
     with_work, findings = with_device_work("idle_time", {0: "partial", 1: nothing})
@@ -133,7 +133,7 @@ def test_ranks_without_work_become_findings() -> None:
 
 
 def test_a_job_without_device_work_is_an_error() -> None:
-    """The message names the analysis, a rank, its file, and the events of the file."""
+    """The message names the analysis, the rank and its file, and counts the CPU and GPU events."""
     rank_trace = only_rank(TraceBuilder().rank(3).operator("aten::mm", start_us=0, duration_us=1))
 
     with pytest.raises(MissingDataError) as caught:

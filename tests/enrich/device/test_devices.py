@@ -1,4 +1,4 @@
-"""Devices of a rank."""
+"""Tests of the devices of a rank."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ GPU = {"id": 1, "name": "GPU-B", "totalGlobalMem": 80_000, "computeMajor": 9, "c
 
 
 def test_properties_are_found_by_device_number() -> None:
-    """A job that sees only its own device lists device 1; device 3 has no description."""
+    """The only listed device has id 1, so device 1 gets its properties and device 3 gets none."""
     builder = TraceBuilder().header(deviceProperties=[GPU])
     for device in (3, 1):
         builder.kernel("k", start_us=0, duration_us=1, device=device)
@@ -17,7 +17,7 @@ def test_properties_are_found_by_device_number() -> None:
 
 
 def test_without_numbers_the_position_counts() -> None:
-    """As in files of 2021; values of unexpected types count as unknown."""
+    """Files of 2021 list devices without ids; values of unexpected types become null."""
     builder = TraceBuilder().header(deviceProperties=[{"name": "GPU-A"}, {"name": 7, "totalGlobalMem": "much"}])
     rank_trace = builder.kernel("k", start_us=0, duration_us=1).build().ranks[0]
     assert described_devices(rank_trace, [0, 1]).rows() == [(0, "GPU-A", None, None), (1, None, None, None)]

@@ -1,4 +1,4 @@
-"""The longest idle gaps of a device."""
+"""Tests of the longest idle gaps of a device."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_a_gap_knows_when_the_next_work_was_launched() -> None:
-    """Device 0 is idle from 10 to 60 µs; its next kernel was launched at 5 µs. Device 1 has no recorded launch."""
+    """Device 0 idles from 10 to 60 µs before a kernel launched at 5 µs; device 1's launches were not recorded."""
     trace = (
         TraceBuilder()
         .kernel("one", start_us=0, duration_us=10)
@@ -22,7 +22,7 @@ def test_a_gap_knows_when_the_next_work_was_launched() -> None:
 
 
 def test_only_the_longest_gaps_are_returned() -> None:
-    """Of gaps of 50, 90, 70 and 10 µs the two longest; of all four, those of at least 60 µs."""
+    """Of gaps of 50, 90, 70 and 10 µs, `most=2` and `shortest_ns=60_000` both return 90 and 70."""
     builder = TraceBuilder()
     for start in (0, 60, 160, 240, 260):
         builder.kernel("k", start_us=start, duration_us=10)
@@ -34,5 +34,5 @@ def test_only_the_longest_gaps_are_returned() -> None:
 
 
 def test_a_rank_without_device_work_has_no_gaps() -> None:
-    """An empty table without an error."""
+    """A rank without device work gives an empty table without an error."""
     assert longest_idle_gaps(TraceBuilder().build().ranks[0], shortest_ns=0, most=20).is_empty()

@@ -1,4 +1,4 @@
-"""The launch of each device row."""
+"""Tests of launches: the call that launched each device row."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rows_of(builder: TraceBuilder) -> list[tuple[int | None, ...]]:
 
 
 def test_a_kernel_is_joined_to_its_call_by_correlation() -> None:
-    """Row 0 is the call 2..3 µs, row 1 the kernel; the next kernel has another call."""
+    """The kernels in rows 1 and 3 were launched by the calls in rows 0 and 2."""
     builder = (
         TraceBuilder()
         .kernel("gemm", start_us=10, duration_us=1, launch_us=2)
@@ -32,7 +32,7 @@ def test_a_kernel_is_joined_to_its_call_by_correlation() -> None:
 
 
 def test_one_graph_launch_owns_all_its_kernels() -> None:
-    """A CUDA graph is one call with many rows of its correlation."""
+    """One cudaGraphLaunch and its three kernels share a correlation."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=1, duration_us=3, correlation=9)
     for place in range(3):
         builder.kernel(f"k{place}", start_us=10 + place, duration_us=1, correlation=9)
@@ -42,7 +42,7 @@ def test_one_graph_launch_owns_all_its_kernels() -> None:
 
 @pytest.mark.parametrize("correlation", [None, 0, -1, 77])
 def test_without_a_call_of_the_same_correlation_the_launch_is_unknown(correlation: int | None) -> None:
-    """A missing correlation, 0, -1, and a correlation without a host call match nothing."""
+    """A missing correlation, 0, -1, and a correlation that no call has match nothing."""
     builder = (
         TraceBuilder()
         .runtime("cudaDeviceSynchronize", start_us=0, duration_us=1, correlation=0)
@@ -54,7 +54,7 @@ def test_without_a_call_of_the_same_correlation_the_launch_is_unknown(correlatio
 
 
 def test_only_calls_launch_work() -> None:
-    """A sync row, another kernel and an operator may have the same number; only runtime and driver calls count."""
+    """Synchronisations, operators and other kernels may share a correlation, but only calls count as launches."""
     builder = (
         TraceBuilder()
         .sync("Stream Sync", start_us=0, duration_us=1, correlation=5)
@@ -67,7 +67,7 @@ def test_only_calls_launch_work() -> None:
 
 
 def test_sync_rows_have_no_launch_of_their_own() -> None:
-    """A wait is not work, so it has no row here."""
+    """A synchronisation row does not count as work, so it has no row in the table."""
     builder = (
         TraceBuilder()
         .runtime("cudaStreamSynchronize", start_us=0, duration_us=9, correlation=5)
@@ -91,7 +91,7 @@ def test_driver_amd_and_mtia_calls_launch() -> None:
 
 
 def test_a_runtime_call_is_preferred_to_the_driver_call_inside_it() -> None:
-    """CudaLaunchKernel 1..5 contains cuLaunchKernel 2..4 with the same correlation; the former is the launch."""
+    """If cudaLaunchKernel contains a cuLaunchKernel of the same correlation, the outer call is the launch."""
     builder = (
         TraceBuilder()
         .runtime("cuLaunchKernel", start_us=2, duration_us=2, correlation=5)
@@ -103,7 +103,7 @@ def test_a_runtime_call_is_preferred_to_the_driver_call_inside_it() -> None:
 
 
 def test_the_call_of_the_same_operator_is_preferred() -> None:
-    """In a file of two processes, both number from 1; the external id distinguishes their launches."""
+    """Two calls share a correlation, as in a file of two processes; the external id selects the launch."""
     builder = (
         TraceBuilder()
         .runtime("cudaLaunchKernel", start_us=1, duration_us=1, correlation=5, args={"External id": 70})
@@ -116,7 +116,7 @@ def test_the_call_of_the_same_operator_is_preferred() -> None:
 
 
 def test_a_call_that_begins_after_the_work_is_the_last_choice() -> None:
-    """Of the calls at 1, 5 and 30 µs, the kernel at 10 µs gets the call at 5."""
+    """Of calls at 1, 5 and 30 µs with its correlation, the kernel at 10 µs gets the call at 5 µs."""
     builder = TraceBuilder()
     for start in (1, 5, 30):
         builder.runtime("cudaLaunchKernel", start_us=start, duration_us=1, correlation=5)
@@ -126,14 +126,14 @@ def test_a_call_that_begins_after_the_work_is_the_last_choice() -> None:
 
 
 def test_a_kernel_may_begin_before_its_only_call() -> None:
-    """Clocks of old traces disagree by microseconds; the join does not depend on them."""
+    """Clocks of old traces disagree by microseconds; the only call is the launch even if it starts later."""
     builder = TraceBuilder().kernel("gemm", start_us=10, duration_us=1, launch_us=12)
 
     assert rows_of(builder) == [(1, 0, 12_000, 13_000)]
 
 
 def test_rows_come_in_the_order_of_the_work() -> None:
-    """Sorted by the start of the device row, in any order of the file, even if some are ambiguous."""
+    """Rows are sorted by the start of the work, in any file order, even if some launches are ambiguous."""
     builder = (
         TraceBuilder()
         .runtime("cudaLaunchKernel", start_us=0, duration_us=1, correlation=1)
@@ -148,7 +148,7 @@ def test_rows_come_in_the_order_of_the_work() -> None:
 
 
 def test_work_with_its_launches_excludes_waits() -> None:
-    """The wait of an MTIA queue has a launch but is not work; the next row keeps its own launch."""
+    """The wait row of an MTIA queue has a launch but does not count as work."""
     builder = TraceBuilder().runtime("runFunction", start_us=1, duration_us=1, correlation=4)
     for place, name in enumerate(["event_wait", "merge"]):
         args = {"stream": 108, "correlation": 4}
@@ -160,22 +160,22 @@ def test_work_with_its_launches_excludes_waits() -> None:
 
 
 def asked_us(builder: TraceBuilder) -> dict[str, float | None]:
-    """Return when the host asked for each piece of work, in µs, by its name."""
+    """Return the time in µs at which the host asked for each piece of work, by its name."""
     (rank_trace,) = builder.build().ranks.values()
     names = rank_trace.texts(rank_trace.table("events", ["name"])["name"])
     rows = asked_for(rank_trace)
-    asked = [None if moment is None else moment / 1_000 for moment in rows["asked_ns"]]
+    asked = [None if time_ns is None else time_ns / 1_000 for time_ns in rows["asked_ns"]]
     return dict(zip(names.gather(rows["event_index"]), asked, strict=True))
 
 
 def test_work_was_asked_for_when_its_launch_began() -> None:
-    """If the launch is unknown, at its own start."""
+    """Launched work counts from the start of its call, and work without a known launch from its own start."""
     builder = TraceBuilder().kernel("launched", start_us=10, duration_us=5, launch_us=2)
     assert asked_us(builder.kernel("unknown", start_us=20, duration_us=5)) == {"launched": 2, "unknown": 20}
 
 
 def test_work_before_the_first_launch_of_its_stream_was_launched_before_the_recording() -> None:
-    """On stream 20, two kernels with unknown launches precede a launched one; stream 7 is independent."""
+    """Two kernels of stream 20 run before its first recorded launch; stream 7 is independent."""
     builder = TraceBuilder().kernel("early", start_us=5, duration_us=5, launch_us=1)
     builder.kernel("left 1", start_us=0, duration_us=9, stream=20).kernel(
         "left 2", start_us=10, duration_us=9, stream=20
@@ -187,7 +187,7 @@ def test_work_before_the_first_launch_of_its_stream_was_launched_before_the_reco
 
 
 def test_on_a_stream_without_launches_only_work_before_all_launches_is_from_before_the_recording() -> None:
-    """Some versions do not record NCCL's launches, so all launches of its stream are unknown."""
+    """Stream 20 has no launches (some versions omit NCCL's), so the first launch of any stream decides."""
     builder = TraceBuilder().kernel("gemm", start_us=15, duration_us=5, launch_us=10)
     builder.kernel("left", start_us=0, duration_us=30, stream=20).kernel("later", start_us=40, duration_us=9, stream=20)
 
@@ -195,6 +195,6 @@ def test_on_a_stream_without_launches_only_work_before_all_launches_is_from_befo
 
 
 def test_without_any_launch_the_start_counts() -> None:
-    """The host was not recorded."""
+    """If no host calls were recorded, each kernel counts from its own start."""
     builder = TraceBuilder().kernel("a", start_us=0, duration_us=5).kernel("b", start_us=8, duration_us=5)
     assert asked_us(builder) == {"a": 0, "b": 8}

@@ -1,4 +1,4 @@
-"""Synchronisation."""
+"""Tests of synchronisations: event records, and waits of streams and of the host."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def only_rank(builder: TraceBuilder):
 
 
 def two_streams() -> TraceBuilder:
-    """Stream 20 waits for the work launched into stream 7 before 3 µs; rows 0 to 9.
+    """Return a trace where stream 20 waits for the work launched into stream 7 before a record at 3 µs.
 
-    Row 1 is the kernel of 0 µs on stream 7, row 7 the kernel that waits on stream 20, row 9 a kernel launched on stream 7
-    after the record.
+    Of its rows 0 to 9, the tests use row 1 (the kernel before the record), 2 (the record), 5 (the call that waits), 7 (the
+    kernel that waits) and 8 (the wait).
     """
     return (
         TraceBuilder()
@@ -45,7 +45,7 @@ def two_streams() -> TraceBuilder:
 
 
 def test_a_stream_waits_for_work_launched_before_the_record() -> None:
-    """It does not wait for the kernel launched between record and wait; the next launched kernel waits."""
+    """The next kernel of stream 20 waits for row 1, not for the kernel launched after the record."""
     assert stream_waits(only_rank(two_streams())).to_dicts() == [
         {
             "event_index": 8,
@@ -61,7 +61,7 @@ def test_a_stream_waits_for_work_launched_before_the_record() -> None:
 
 
 def test_without_a_record_the_stream_waits_for_work_launched_before_the_call() -> None:
-    """Older profilers write the stream but no record; then the record counts as made just before the call."""
+    """Older profilers write no record; then the stream waits for all work launched before the call."""
     builder = (
         TraceBuilder()
         .kernel("producer", start_us=10, duration_us=20, stream=7, launch_us=0)
@@ -75,7 +75,7 @@ def test_without_a_record_the_stream_waits_for_work_launched_before_the_call() -
 
 
 def test_a_record_knows_its_stream_from_the_wait_for_it() -> None:
-    """The record of 3 µs is recognised by its correlation, the record of 20 µs by its name alone."""
+    """A wait names the record at 3 µs, so its stream is known; no wait names the record at 20 µs."""
     builder = two_streams().runtime("hipEventRecord", start_us=20, duration_us=1, correlation=60)
 
     assert event_records(only_rank(builder)).rows() == [
@@ -85,7 +85,7 @@ def test_a_record_knows_its_stream_from_the_wait_for_it() -> None:
 
 
 def test_a_record_knows_its_stream_from_the_row_of_the_event() -> None:
-    """Since 2025 the profiler writes a device row for each record, for any name of the call."""
+    """Since 2025 the profiler writes a device row for each record, which gives the stream."""
     builder = (
         TraceBuilder()
         .kernel("gemm", start_us=10, duration_us=20, stream=7, launch_us=0)
@@ -112,7 +112,7 @@ def waits_of(builder: TraceBuilder) -> list[tuple[int | str | None, ...]]:
 
 
 def test_the_host_waits_for_the_last_work_of_its_stream() -> None:
-    """Two kernels on stream 7, one on stream 20; the call waits for stream 7."""
+    """A wait for stream 7 depends on the last of its two kernels, not on the kernel of stream 20."""
     builder = (
         TraceBuilder()
         .kernel("first", start_us=10, duration_us=2, stream=7, launch_us=0)
@@ -127,7 +127,7 @@ def test_the_host_waits_for_the_last_work_of_its_stream() -> None:
 
 @pytest.mark.parametrize("row", [7, None])
 def test_a_device_wait_covers_all_streams(row: int | None) -> None:
-    """Even without a row for the wait; a kernel launched later does not count."""
+    """A device wait, with or without its own row, covers the last work of each stream launched before it."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=10, duration_us=2, stream=7, launch_us=0)
@@ -142,7 +142,7 @@ def test_a_device_wait_covers_all_streams(row: int | None) -> None:
 
 
 def test_the_host_waits_for_an_event_up_to_its_record() -> None:
-    """The kernel launched after the record does not count."""
+    """The wait depends on the kernel launched before the record, not on the one launched after."""
     builder = (
         TraceBuilder()
         .kernel("before", start_us=10, duration_us=20, stream=7, launch_us=0)
@@ -175,14 +175,14 @@ def test_without_rows_the_stream_is_inferred_from_work_that_ended_before_the_cal
 
 
 def test_a_wait_with_nothing_launched_before_has_no_source() -> None:
-    """The call has a row, but no work to wait for."""
+    """A cudaDeviceSynchronize without earlier work has a row with a null source."""
     assert waits_of(TraceBuilder().runtime("cudaDeviceSynchronize", start_us=6, duration_us=15)) == [
         (0, None, "device", None, None, None)
     ]
 
 
 def test_a_copy_that_ends_within_its_call_blocked_it() -> None:
-    """The call of 2 µs returned at once; that of 20 µs, after the copy had ended. Kernels never block calls."""
+    """Only the copy that ends before its call returns blocked the call; kernels never block calls."""
     builder = (
         TraceBuilder()
         .copy(start_us=4, duration_us=10, launch_us=2, launch_duration_us=1)
@@ -194,13 +194,13 @@ def test_a_copy_that_ends_within_its_call_blocked_it() -> None:
 
 
 def test_only_rows_of_the_profiler_count_as_recorded_waits() -> None:
-    """Names of calls do not count."""
+    """A call named cudaDeviceSynchronize alone does not count as a recorded wait."""
     assert has_recorded_waits(only_rank(two_streams()))
     assert not has_recorded_waits(only_rank(TraceBuilder().runtime("cudaDeviceSynchronize", start_us=6, duration_us=1)))
 
 
 def test_a_trace_without_calls_has_empty_tables_of_the_same_types() -> None:
-    """Without an error."""
+    """Without calls, all three tables are empty and keep their column types."""
     empty, full = only_rank(TraceBuilder()), only_rank(two_streams())
     for table in (event_records, stream_waits, host_synchronisations):
         assert table(empty).is_empty()
@@ -208,7 +208,7 @@ def test_a_trace_without_calls_has_empty_tables_of_the_same_types() -> None:
 
 
 def test_waits_of_a_real_trace_are_linked(real_traces) -> None:
-    """In event_sync, both event waits name the same record, and every wait of the host has work."""
+    """In event_sync, both event waits name the same record, and every host wait has a source."""
     (rank_trace,) = open_trace(real_traces / "critical_path" / "event_sync", cache=False).ranks.values()
     table = host_synchronisations(rank_trace)
 

@@ -1,4 +1,4 @@
-"""Picking events by kind."""
+"""Tests of event_ranges: events of some kinds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _rank_trace() -> RankTrace:
 
 
 def test_events_of_some_kinds_come_in_file_order() -> None:
-    """Of an operator, a kernel, a copy and a kernel, the kernels and the copy are events 1, 2 and 3."""
+    """Two kernels and a copy are listed in file order, as events 1, 2 and 3; the operator, event 0, is not."""
     events = event_ranges(_rank_trace(), [EventKind.KERNEL, EventKind.GPU_MEMCPY], ["end_ns", "event_index"])
 
     assert events.rows() == [(8_000, 1), (7_000, 2), (4_000, 3)]

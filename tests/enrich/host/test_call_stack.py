@@ -1,4 +1,4 @@
-"""Call stacks."""
+"""Tests of call stacks: which host range contains which."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def stacks_of(builder):
 
 
 def test_calls_are_inside_operators_inside_annotations():
-    """ProfilerStep 0..100 around aten::linear 10..50 around aten::mm 20..40 around a launch 25..26."""
+    """A step contains aten::linear, which contains aten::mm, which contains a launch call."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -32,7 +32,7 @@ def test_calls_are_inside_operators_inside_annotations():
 
 
 def test_threads_do_not_mix():
-    """Two simultaneous ranges on two threads; neither contains the other."""
+    """Of two overlapping ranges on different threads, neither contains the other."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=40, thread=1)
@@ -43,7 +43,7 @@ def test_threads_do_not_mix():
 
 
 def test_an_operator_that_outlives_the_one_it_began_in_is_flagged():
-    """A 0..10, B 5..15, C 12..14: B is a sibling of A, C is inside B."""
+    """B begins in A and ends after it, so B is A's sibling and flagged; C is inside B."""
     builder = (
         TraceBuilder()
         .operator("A", start_us=0, duration_us=10)
@@ -55,7 +55,7 @@ def test_an_operator_that_outlives_the_one_it_began_in_is_flagged():
 
 
 def test_python_functions_have_stacks_of_their_own():
-    """A Python function around an operator does not change the depth of the operator."""
+    """Python functions around an operator do not change the operator's depth."""
     place = {"ph": "X", "pid": 1000, "tid": 1, "cat": "python_function"}
     builder = (
         TraceBuilder()
@@ -71,7 +71,7 @@ def test_python_functions_have_stacks_of_their_own():
 
 @given(CALLS)
 def test_stacks_are_what_the_definition_says(calls):
-    """Operators on two threads, in any order: parents and depths equal those of an oracle that compares each pair."""
+    """For random operators on two threads, parents and depths equal those of an oracle that compares all pairs."""
     builder = TraceBuilder()
     for thread, start, length in calls:
         builder.operator("op", start_us=start, duration_us=length, thread=thread)
@@ -80,7 +80,7 @@ def test_stacks_are_what_the_definition_says(calls):
 
 
 def test_a_trace_without_calls_has_empty_stacks():
-    """Only a kernel: no rows, but all columns."""
+    """A trace of one kernel has a table of stacks without rows but with all columns."""
     stacks = call_stacks(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build().ranks[0])
 
     assert stacks.height == 0

@@ -1,4 +1,4 @@
-"""The forward operator of each backward operator."""
+"""Tests of forward_of: the forward operator of each backward operator."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def links_of(builder):
-    """Return the rows of rank 0."""
+    """Return the forward-backward links of rank 0."""
     return forward_of(builder.build().ranks[0]).rows()
 
 
-def arrow(builder, category, leave_us, arrive_us):
-    """Add both ends of an arrow from thread 1 to thread 2."""
-    return builder.event(ph="s", id=1, pid=1000, tid=1, ts=leave_us, cat=category, name=category).event(
-        ph="f", id=1, pid=1000, tid=2, ts=arrive_us, cat=category, name=category, bp="e"
+def arrow(builder, category, start_us, end_us):
+    """Add both ends of a flow arrow from thread 1 to thread 2."""
+    return builder.event(ph="s", id=1, pid=1000, tid=1, ts=start_us, cat=category, name=category).event(
+        ph="f", id=1, pid=1000, tid=2, ts=end_us, cat=category, name=category, bp="e"
     )
 
 
 def numbered(sequence, forward_thread=0):
-    """Args of an operator."""
+    """Return the args of an operator with a sequence number."""
     return {"Sequence number": sequence, "Fwd thread id": forward_thread}
 
 
 @pytest.mark.parametrize("category", ["fwdbwd", "forward_backward"])
 def test_arrows_lead_from_forward_to_backward(category):
-    """The ends of the arrow are the starts of the operators, for the category names of all years."""
+    """An arrow's ends are the starts of two operators; both category names in use count."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=5)
@@ -38,7 +38,7 @@ def test_arrows_lead_from_forward_to_backward(category):
 
 
 def test_sequence_numbers_choose_between_operators_with_equal_starts():
-    """aten::linear and aten::t begin at 0; the arrow means the one with the sequence number of the backward operator."""
+    """The arrow starts where aten::linear and aten::t do; aten::linear has the backward sequence number."""
     builder = (
         TraceBuilder()
         .operator("aten::linear", start_us=0, duration_us=9, args=numbered(4))
@@ -50,7 +50,7 @@ def test_sequence_numbers_choose_between_operators_with_equal_starts():
 
 
 def test_sequence_numbers_replace_arrows():
-    """The last forward operator with the number to begin; both parts of the backward step lead to it."""
+    """Without arrows, both backward operators lead to the last forward operator with their sequence number."""
     builder = (
         TraceBuilder()
         .operator("aten::linear", start_us=0, duration_us=9, args=numbered(4))
@@ -70,7 +70,7 @@ def test_sequence_numbers_replace_arrows():
 
 
 def test_a_reused_number_means_the_preceding_forward_operator():
-    """Step 2 counts from 4 again: each backward operator belongs to the forward operator of its own step."""
+    """Both steps use the sequence number 4; each backward operator belongs to the forward operator of its step."""
     builder = TraceBuilder()
     for begin in (0, 100):
         builder.operator("aten::mm", start_us=begin, duration_us=5, args=numbered(4))
@@ -80,7 +80,7 @@ def test_a_reused_number_means_the_preceding_forward_operator():
 
 
 def test_operators_inside_a_backward_operator_are_not_forward_operators():
-    """The backward thread counts from 4 as well: aten::zeros inside MulBackward0 is not what AddmmBackward0 belongs to."""
+    """AddmmBackward0 does not belong to aten::zeros, which has its number but runs inside MulBackward0."""
     builder = (
         TraceBuilder()
         .operator("aten::addmm", start_us=0, duration_us=5, args=numbered(4))
@@ -94,7 +94,7 @@ def test_operators_inside_a_backward_operator_are_not_forward_operators():
 
 
 def test_operators_without_numbers_have_no_link():
-    """The profiler writes -1 if there is no sequence number."""
+    """The profiler writes the sequence number -1 if there is none."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=5, args=numbered(-1))

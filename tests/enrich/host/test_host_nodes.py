@@ -1,4 +1,4 @@
-"""The host trees, and the device work of their nodes."""
+"""Tests of the host trees and of the device work of their nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def frame(builder: TraceBuilder, name: str, start: int, duration: int) -> TraceB
 
 
 def nodes_of(builder: TraceBuilder, *columns: str) -> list[tuple[object, ...]]:
-    """Return name and these columns of the nodes of rank 0."""
+    """Return the name and the given columns of each node of rank 0."""
     rank_trace = builder.build().ranks[0]
     nodes = host_nodes(rank_trace)
     return list(zip(node_texts(rank_trace, nodes), *(nodes[column] for column in columns), strict=True))
@@ -28,7 +28,7 @@ def owners_of(builder: TraceBuilder) -> list[tuple[object, ...]]:
 
 
 def test_modules_are_nodes_and_other_functions_are_not():
-    """Linear_0 and aten::mm begin and end together, so the module is outside; functional.py is left out."""
+    """Linear_0 contains aten::mm of the same length; the function in functional.py has no node."""
     builder = frame(TraceBuilder(), "nn.Module: Linear_0", 0, 10)
     frame(builder, "functional.py(1): linear", 0, 10).operator("aten::mm", start_us=0, duration_us=10)
 
@@ -39,7 +39,7 @@ def test_modules_are_nodes_and_other_functions_are_not():
 
 
 def test_names_identify_steps_loaders_and_optimizers_even_as_operators():
-    """Files of 2021 list them as operators, and DDP's wrapper too; only aten::mm counts."""
+    """Files of 2021 list steps, data loaders, optimizers and DDP's wrapper as operators; only aten::mm counts."""
     builder = (
         TraceBuilder()
         .operator("ProfilerStep#3", start_us=0, duration_us=90)
@@ -61,7 +61,7 @@ def test_names_identify_steps_loaders_and_optimizers_even_as_operators():
 
 
 def test_an_annotation_inside_an_operator_is_not_a_node():
-    """The annotation around aten::linear stays; work of the annotation inside it belongs to aten::linear."""
+    """A kernel launched in an annotation inside aten::linear belongs to aten::linear."""
     builder = (
         TraceBuilder()
         .annotation("part", start_us=0, duration_us=50)
@@ -76,7 +76,7 @@ def test_an_annotation_inside_an_operator_is_not_a_node():
 
 
 def test_a_range_that_overlaps_its_sibling_subtracts_only_the_rest():
-    """aten::a 2..10 and aten::b 8..15 overlap in aten::linear: b takes 5 of its 7 µs."""
+    """aten::b (8 to 15 µs) overlaps its sibling aten::a (2 to 10 µs), so it takes 5 of its 7 µs from the parent."""
     builder = (
         TraceBuilder()
         .operator("aten::linear", start_us=0, duration_us=20)
@@ -88,7 +88,7 @@ def test_a_range_that_overlaps_its_sibling_subtracts_only_the_rest():
 
 
 def test_a_driver_call_inside_a_runtime_call_subtracts_nothing():
-    """CudaLaunchKernel 1..6 around cuLaunchKernel 2..5 within aten::mm."""
+    """A cuLaunchKernel inside cudaLaunchKernel takes no more time from aten::mm."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=10)
@@ -100,7 +100,7 @@ def test_a_driver_call_inside_a_runtime_call_subtracts_nothing():
 
 
 def test_an_operator_inside_a_call_subtracts_nothing_more():
-    """The call within aten::outer takes its 8 µs; aten::inner within the call is part of them."""
+    """The call in aten::outer takes 8 µs, which include aten::inner."""
     builder = (
         TraceBuilder()
         .operator("aten::outer", start_us=0, duration_us=10)
@@ -112,7 +112,7 @@ def test_an_operator_inside_a_call_subtracts_nothing_more():
 
 
 def test_work_launched_in_an_annotation_has_a_node_but_no_operator():
-    """A custom kernel launched from the program, within a record_function."""
+    """A kernel launched in a record_function outside operators belongs to the annotation only."""
     builder = (
         TraceBuilder()
         .annotation("part", start_us=0, duration_us=50)
@@ -123,7 +123,7 @@ def test_work_launched_in_an_annotation_has_a_node_but_no_operator():
 
 
 def test_work_without_a_call_belongs_to_the_operator_with_its_external_id():
-    """The launch was not recorded; a kernel without an id belongs to no operator."""
+    """A kernel without a recorded launch has an operator by its external id, or none without an id."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=10, args={"External id": 7})
@@ -135,7 +135,7 @@ def test_work_without_a_call_belongs_to_the_operator_with_its_external_id():
 
 
 def test_threads_of_two_processes_are_separate():
-    """Thread 1 of two processes: the operator of the other process contains nothing here."""
+    """An operator on thread 1 of one process does not contain an operator on thread 1 of another."""
     builder = TraceBuilder().operator("aten::mm", start_us=5, duration_us=2)
     builder.event(ph="X", cat="cpu_op", name="aten::outer", pid=77, tid=1, ts=0, dur=50)
 
@@ -143,7 +143,7 @@ def test_threads_of_two_processes_are_separate():
 
 
 def test_a_trace_without_host_events_has_no_nodes():
-    """Only a kernel was recorded."""
+    """A trace of one kernel has no host nodes, and the kernel has no owner."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
 
     assert nodes_of(builder) == []

@@ -1,4 +1,4 @@
-"""Memory events, and the host node around each."""
+"""Tests of memory events, and of the host node around each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holotrace.enrich.host.memory_events import memory_events, nodes_of_memory_e
 from holotrace.testing.builder import TraceBuilder
 
 ranges = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 15)), max_size=12)
-moments = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50)), min_size=1, max_size=12)
+event_times = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 50)), min_size=1, max_size=12)
 
 
 def with_memory(builder: TraceBuilder, thread: int, time_us: int, **args: int) -> TraceBuilder:
@@ -22,9 +22,9 @@ def with_memory(builder: TraceBuilder, thread: int, time_us: int, **args: int) -
     return builder.event(**event, ts=time_us, args=known)
 
 
-@given(ranges, moments)
+@given(ranges, event_times)
 def test_the_innermost_node_has_begun_last_and_not_ended(calls, times) -> None:
-    """On the thread of the event, for overlapping ranges, too; of equal starts, the shortest."""
+    """For random ranges, the node is the running range of the thread that began last, or the shortest of these."""
     builder = TraceBuilder()
     for thread, start, length in calls:
         builder.operator(f"{thread}.{start}.{length}", start_us=start, duration_us=length, thread=thread)
@@ -45,7 +45,7 @@ def test_the_innermost_node_has_begun_last_and_not_ended(calls, times) -> None:
 
 
 def test_blocks_are_pairs_of_rows() -> None:
-    """Allocated in row 0 and freed in row 2; row 1 is never freed, row 3 frees an earlier block."""
+    """A block is allocated in row 0 and freed in row 2, one is never freed, and one was allocated earlier."""
     builder = TraceBuilder()
     for time, size, address in ((1, 8, 1), (2, 4, 2), (3, -8, 1), (4, -9, 3)):
         with_memory(builder, 1, time, Bytes=size, Addr=address)
@@ -69,13 +69,13 @@ def test_blocks_are_pairs_of_rows() -> None:
     ],
 )
 def test_devices_have_the_names_of_pytorch(number: int, name: str) -> None:
-    """The names of `torch.device`, in which GPUs of HIP are cuda; new types are numbers."""
+    """Device types have the names of `torch.device`, where HIP GPUs are cuda; unknown types stay numbers."""
     builder = with_memory(TraceBuilder(), 1, 1, **{"Device Type": number})
     assert memory_events(builder.build().ranks[0])["device_type"].to_list() == [name]
 
 
 def test_a_device_without_a_name_stays_separate() -> None:
-    """Type unknown; the id is -1."""
+    """An event without a device type and id gets the type "?" and the id -1."""
     builder = TraceBuilder().event(
         ph="i", cat="cpu_instant_event", name="[memory]", pid=1000, tid=1, ts=1, args={"Bytes": 4}
     )

@@ -1,4 +1,4 @@
-"""The nn.Module of each operator."""
+"""Tests of the nn.Module of each operator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def modules_of(builder):
-    """Return event_index and name of the module of the operators of rank 0 that have one."""
+    """Return event_index and module name of the operators of rank 0 that have a module."""
     rank_trace = builder.build().ranks[0]
     table = module_of(rank_trace)
     return list(zip(table["event_index"].to_list(), rank_trace.texts(table["module"]).to_list(), strict=True))
@@ -20,7 +20,7 @@ def frame(builder, name, start, duration):
 
 
 def test_the_innermost_module_counts_and_other_functions_do_not():
-    """Block_0 around Linear_1 around a plain function around aten::mm; aten::add is only inside Block_0."""
+    """aten::mm is in Linear_1, inside Block_0; aten::add is in Block_0 only; thread 2 has no module."""
     builder = frame(TraceBuilder(), "nn.Module: Block_0", 0, 100)
     frame(frame(builder, "nn.Module: Linear_1", 10, 50), "functional.py(1): linear", 11, 40)
     builder.operator("aten::mm", start_us=12, duration_us=5)
@@ -31,7 +31,7 @@ def test_the_innermost_module_counts_and_other_functions_do_not():
 
 
 def test_an_operator_inside_an_operator_is_in_the_same_module():
-    """aten::mm within aten::linear within Linear_0."""
+    """aten::linear and the aten::mm inside it both belong to Linear_0."""
     builder = frame(TraceBuilder(), "nn.Module: Linear_0", 0, 100)
     builder.operator("aten::linear", start_us=1, duration_us=20).operator("aten::mm", start_us=2, duration_us=5)
 
@@ -39,7 +39,7 @@ def test_an_operator_inside_an_operator_is_in_the_same_module():
 
 
 def test_without_recorded_modules_there_is_no_row():
-    """Recorded without `with_stack`."""
+    """A trace recorded without `with_stack` has an empty table."""
     assert modules_of(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)) == []
 
 
@@ -47,19 +47,19 @@ FUNCTION = "autograd::engine::evaluate_function: "
 
 
 def passes_of(builder):
-    """Return the names of each part of the backward pass of rank 0 and of its forward operator."""
+    """Return the names of each part of rank 0's backward pass and of its forward operator."""
     rank_trace = builder.build().ranks[0]
     names = rank_trace.texts(host_nodes(rank_trace)["name"])
     return [(names[node], names[forward]) for node, forward in backward_passes(rank_trace).iter_rows()]
 
 
 def numbered(sequence, forward_thread=0):
-    """Args of an operator."""
+    """Return the args of an operator with a sequence number."""
     return {"Sequence number": sequence, "Fwd thread id": forward_thread}
 
 
 def forward(*sequences):
-    """Return one forward operator for each sequence number, named after it."""
+    """Return one forward operator for each sequence number, named after the number."""
     builder = TraceBuilder()
     for place, sequence in enumerate(sequences):
         builder.operator(f"aten::op{sequence}", start_us=10 * place, duration_us=5, args=numbered(sequence))
@@ -67,7 +67,7 @@ def forward(*sequences):
 
 
 def test_a_part_is_the_function_that_autograd_evaluates():
-    """It is not the operator inside the function, nor an annotation around it."""
+    """The evaluated function is the part, not the operator inside it or the range around it."""
     builder = forward(4).operator("## backward ##", start_us=90, duration_us=100, thread=2)
     builder.operator(f"{FUNCTION}Op4Backward0", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))
     builder.operator("Op4Backward0", start_us=101, duration_us=18, thread=2, args=numbered(4, 1))
@@ -76,14 +76,14 @@ def test_a_part_is_the_function_that_autograd_evaluates():
 
 
 def test_before_autograd_named_its_functions_the_operator_itself_is_the_part():
-    """PyTorch 1.8 had no `evaluate_function`."""
+    """PyTorch 1.8 has no `evaluate_function` ranges, so the backward operator is the part."""
     builder = forward(4).operator("Op4Backward", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))
 
     assert passes_of(builder) == [("Op4Backward", "aten::op4")]
 
 
 def test_a_backward_pass_inside_another_belongs_to_the_outer_one():
-    """Checkpointing computes gradients of the recomputed part inside its own; nothing counts twice."""
+    """Checkpointing runs a backward pass inside another one; only the outer part counts."""
     builder = forward(4, 5)
     builder.operator(f"{FUNCTION}CheckpointBackward", start_us=100, duration_us=90, thread=2, args=numbered(4, 1))
     builder.operator(f"{FUNCTION}Op5Backward0", start_us=150, duration_us=20, thread=2, args=numbered(5, 1))
@@ -92,7 +92,7 @@ def test_a_backward_pass_inside_another_belongs_to_the_outer_one():
 
 
 def test_accumulations_belong_to_the_part_before_them_on_their_thread():
-    """One precedes all parts of thread 2, one follows op4, and one is alone on thread 3."""
+    """Of three accumulations, only the one after op4's part on the same thread belongs to a part."""
     accumulate = f"{FUNCTION}torch::autograd::AccumulateGrad"
     builder = forward(4, 5).operator(accumulate, start_us=90, duration_us=5, thread=2)
     builder.operator(f"{FUNCTION}Op4Backward0", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))
@@ -108,6 +108,6 @@ def test_accumulations_belong_to_the_part_before_them_on_their_thread():
 
 
 def test_without_links_there_are_no_parts():
-    """Without sequence numbers, and without events."""
+    """A trace without sequence numbers and one without events have no backward parts."""
     assert passes_of(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)) == []
     assert passes_of(TraceBuilder()) == []

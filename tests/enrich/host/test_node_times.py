@@ -1,4 +1,4 @@
-"""Times of the nodes of the host trees."""
+"""Tests of the times of host tree nodes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ GEMM = "ampere_fp16_s16816gemm_fp16_128x128"
 
 
 def times_of(builder: TraceBuilder, *columns: str) -> dict[str, tuple[object, ...]]:
-    """Return these times of each node of rank 0, by its name."""
+    """Return the given times of each node of rank 0, by its name."""
     rank_trace = builder.build().ranks[0]
     rows = node_times(rank_trace).select(columns).rows()
     return dict(zip(node_texts(rank_trace, host_nodes(rank_trace)), rows, strict=True))
 
 
 def linear() -> TraceBuilder:
-    """Return aten::linear 0..50 with a launch of its own, around aten::mm 10..30 with a launch and a memset."""
+    """Return aten::linear (50 µs) with a launch, around aten::mm (20 µs) with a launch and a memset."""
     return (
         TraceBuilder()
         .operator("aten::linear", start_us=0, duration_us=50)
@@ -38,7 +38,7 @@ def linear() -> TraceBuilder:
 
 
 def test_self_time_excludes_children_and_calls():
-    """aten::linear: 50 - 20 of aten::mm - 3 of its call; aten::mm: 20 - 2 - 1."""
+    """aten::linear has 50 - 20 - 3 µs without aten::mm and its call; aten::mm has 20 - 2 - 1 µs."""
     assert times_of(linear(), "host_total_ns", "host_self_ns") == {
         "aten::linear": (50_000, 27_000),
         "aten::mm": (20_000, 17_000),
@@ -46,7 +46,7 @@ def test_self_time_excludes_children_and_calls():
 
 
 def test_device_time_is_summed_over_streams_and_children():
-    """aten::mm launched 8 + 1 µs, partly in parallel; aten::linear, 4 µs more."""
+    """aten::mm launched 8 + 1 µs of overlapping work; aten::linear launched 4 µs more."""
     assert times_of(linear(), "device_total_ns", "device_self_ns") == {
         "aten::linear": (13_000, 4_000),
         "aten::mm": (9_000, 9_000),
@@ -54,15 +54,15 @@ def test_device_time_is_summed_over_streams_and_children():
 
 
 def test_tensor_cores_are_counted_by_kernel():
-    """The 8 µs of the tensor-core kernel, as aten::mm's own and as part of aten::linear."""
+    """The 8 µs of the tensor-core kernel are aten::mm's own and part of aten::linear's total."""
     assert times_of(linear(), "tensor_core_total_ns", "tensor_core_self_ns") == {
         "aten::linear": (8_000, 0),
         "aten::mm": (8_000, 8_000),
     }
 
 
-def test_eligible_are_names_users_and_operators_around_them():
-    """aten::mm by name, my::op by its kernel, my::outer by the operator in it; neither an annotation nor aten::add."""
+def test_operators_are_eligible_by_name_kernel_or_inner_operator():
+    """aten::mm is eligible by name, my::op by its kernel, my::outer by its inner operator; others are not."""
     builder = (
         TraceBuilder()
         .annotation("part", start_us=0, duration_us=99)
@@ -84,19 +84,20 @@ def test_eligible_are_names_users_and_operators_around_them():
 
 @pytest.fixture(params=EACH_CASE, scope="module")
 def real(request, goldens, real_traces) -> RankTrace:
-    """Return a rank of each trace with plugin goldens, including odd ones."""
+    """Return a rank of each trace with plugin goldens, including unusual ones."""
     return next(iter(case(request.param, goldens, real_traces).trace.ranks.values()))
 
 
 def test_no_time_is_lost_or_made_up(real):
-    """Self times sum to the outermost nodes, and device times to all device work."""
+    """Self times add up to the outermost nodes, and device times to all device work."""
     nodes, times, calls = host_nodes(real), node_times(real), runtime_owner(real)
     outermost = times.filter(nodes["parent"] == -1)
     called_ns = calls.filter(pl.col("node") >= 0)["of_parent_ns"].sum()
     work = device_owner(real).join(device_durations(real), on="event_index")
 
     assert (times["host_self_ns"] >= 0).all()
-    shared_ns = 10_000 if "partially_overlapping_ops" in real.source else 0  # two siblings run at once for 10 µs there
+    # Two siblings of this trace overlap by 10 µs.
+    shared_ns = 10_000 if "partially_overlapping_ops" in real.source else 0
     assert times["host_self_ns"].sum() + called_ns == outermost["host_total_ns"].sum() + shared_ns
     assert times["device_self_ns"].sum() == work.filter(pl.col("node") >= 0)["duration_ns"].sum()
     assert times["device_self_ns"].sum() == outermost["device_total_ns"].sum()
@@ -104,7 +105,7 @@ def test_no_time_is_lost_or_made_up(real):
 
 
 def test_both_attributions_have_the_same_columns(real):
-    """Code for the tables of one works for the other."""
+    """Our tables and the plugin's have equal schemas, so code for one works with the other."""
     ours, plugins = attribution_of(None), attribution_of("torch_tb_profiler")
 
     assert ours.host_nodes(real).schema == plugins.host_nodes(real).schema
@@ -113,7 +114,7 @@ def test_both_attributions_have_the_same_columns(real):
 
 
 def test_nodes_come_after_the_nodes_that_contain_them(real):
-    """Parents first, subtrees together, children inside their parents."""
+    """Parents come first, subtrees are contiguous, and children are within the times of their parents."""
     nodes = host_nodes(real)
     parent = nodes["parent"].to_numpy()
     inside = parent >= 0
@@ -122,6 +123,6 @@ def test_nodes_come_after_the_nodes_that_contain_them(real):
     assert (parent < np.arange(len(parent))).all()
     assert (starts[inside] >= starts[parent[inside]]).all()
     assert (ends[inside] <= ends[parent[inside]]).all()
-    # A row is deeper than the one before by one at most, and then lies in it.
+    # If a row is deeper than the preceding row, that row is its parent.
     deeper = np.flatnonzero(np.diff(nodes["depth"].to_numpy()) > 0) + 1
     assert (parent[deeper] == deeper - 1).all()

@@ -1,4 +1,4 @@
-"""The Python call stack of each operator."""
+"""Tests of the Python call stack of each operator."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def frame(builder: TraceBuilder, name: str, start: int, duration: int) -> TraceB
 
 
 def stacks_of(builder: TraceBuilder) -> dict[int, str]:
-    """Return the stack of each operator of rank 0 that has one."""
+    """Return the call stack of each operator of rank 0 that has one."""
     stacks = operator_stacks(builder.build().ranks[0])
     return {event: stacks.texts[stack] for event, stack in stacks.stack_of.iter_rows()}
 
 
 def test_recorded_stacks_are_used_unchanged():
-    """Two operators with the same stack, one without, and one with an empty text, which counts as none."""
+    """Two operators keep their recorded stack; one without and one with an empty text have none."""
     builder = TraceBuilder()
     for place, stack in enumerate(["f.py(1): g;h.py(2): main", "f.py(1): g;h.py(2): main", None, ""]):
         builder.operator("aten::a", start_us=10 * place, duration_us=5, args={"Call stack": stack})
@@ -27,7 +27,7 @@ def test_recorded_stacks_are_used_unchanged():
 
 
 def test_stacks_are_rebuilt_from_the_functions_around_the_operator():
-    """Main 0..100 around g 10..30 and h 40..60; thread 2 has no Python."""
+    """An operator's stack lists g or h inside main, or main alone; thread 2 has no Python functions."""
     builder = frame(frame(frame(TraceBuilder(), "main", 0, 100), "g", 10, 20), "h", 40, 20)
     builder.operator("aten::in_g", start_us=12, duration_us=5).operator("aten::in_main", start_us=32, duration_us=5)
     builder.operator("aten::in_h", start_us=40, duration_us=20).operator(
@@ -38,7 +38,7 @@ def test_stacks_are_rebuilt_from_the_functions_around_the_operator():
 
 
 def test_depth_orders_functions_with_equal_starts():
-    """Main and g begin at 0 with the operator; the file has the inner one first."""
+    """The functions main and g begin together with the operator; the shorter one, g, is the inner one."""
     builder = frame(frame(TraceBuilder(), "g", 0, 20), "main", 0, 100)
     builder.operator("aten::a", start_us=0, duration_us=5)
 
@@ -46,7 +46,7 @@ def test_depth_orders_functions_with_equal_starts():
 
 
 def test_an_operator_that_outlives_a_function_was_not_called_from_it():
-    """G ends at 12, the operator at 20; the operator is only inside main."""
+    """The function g ends at 12 µs and the operator at 20 µs, so only main called the operator."""
     builder = frame(frame(TraceBuilder(), "main", 0, 100), "g", 10, 2)
     builder.operator("aten::a", start_us=11, duration_us=9)
 
@@ -54,7 +54,7 @@ def test_an_operator_that_outlives_a_function_was_not_called_from_it():
 
 
 def test_equal_stacks_are_stored_once():
-    """G is called twice from main and once from h: two distinct texts."""
+    """Three calls of g, two from main and one from h, have two distinct stacks."""
     builder = frame(frame(frame(TraceBuilder(), "main", 0, 50), "g", 5, 5), "g", 15, 5)
     frame(frame(builder, "h", 60, 20), "g", 65, 5)
     for start in (6, 16, 66):
@@ -65,8 +65,8 @@ def test_equal_stacks_are_stored_once():
     assert list(stacks_of(builder).values()) == ["g;main", "g;main", "g;h"]
 
 
-def test_only_recorded_stacks_are_the_file_s_own():
-    """The plugin used only these."""
+def test_recorded_stacks_exclude_rebuilt_ones():
+    """`recorded_stacks` omits stacks rebuilt from Python functions, as the plugin does."""
     builder = frame(TraceBuilder(), "main", 0, 100).operator("aten::a", start_us=5, duration_us=5)
 
     assert recorded_stacks(builder.build().ranks[0]).stack_of.is_empty()

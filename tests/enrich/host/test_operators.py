@@ -1,4 +1,4 @@
-"""The operator of each piece of device work."""
+"""Tests of launching_operator: the operator of each piece of device work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def operators_of(builder):
 
 
 def test_a_kernel_has_an_innermost_and_an_outermost_operator():
-    """aten::linear around an annotation around aten::mm around the launch: mm and linear, never the annotation."""
+    """Between aten::linear and aten::mm there is an annotation, which does not count as an operator."""
     builder = (
         TraceBuilder()
         .operator("aten::linear", start_us=0, duration_us=50)
@@ -29,7 +29,7 @@ def test_a_kernel_has_an_innermost_and_an_outermost_operator():
 
 
 def test_an_operator_on_another_thread_does_not_count():
-    """aten::add runs on thread 2 while thread 1 launches within aten::mm."""
+    """The kernel that thread 1 launches in aten::mm does not belong to aten::add on thread 2."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=50)
@@ -41,7 +41,7 @@ def test_an_operator_on_another_thread_does_not_count():
 
 
 def test_every_kernel_of_a_graph_belongs_to_the_operator_that_launched_the_graph():
-    """One cudaGraphLaunch, two kernels with its correlation."""
+    """Two kernels of one cudaGraphLaunch share its correlation and so its operator."""
     builder = (
         TraceBuilder()
         .operator("replay", start_us=0, duration_us=20)
@@ -53,7 +53,7 @@ def test_every_kernel_of_a_graph_belongs_to_the_operator_that_launched_the_graph
 
 
 def test_any_call_with_the_correlation_is_a_launch():
-    """The driver call cuLaunchKernelEx, and hipLaunchKernel for stream 0."""
+    """Driver calls such as cuLaunchKernelEx, and hipLaunchKernel on stream 0, give an operator too."""
     builder = (
         TraceBuilder()
         .operator("triton_op", start_us=0, duration_us=20)
@@ -65,7 +65,7 @@ def test_any_call_with_the_correlation_is_a_launch():
 
 
 def test_the_external_id_replaces_the_stack():
-    """A launch on its own thread has the external id of the operator on the first thread."""
+    """A launch on a thread without operators gets its operator from the external id."""
     known = {"External id": 77}
     builder = (
         TraceBuilder()
@@ -79,12 +79,12 @@ def test_the_external_id_replaces_the_stack():
 
 
 def test_no_device_work_gives_no_row():
-    """Only operators."""
+    """A trace with operators only has an empty table."""
     assert operators_of(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)) == []
 
 
 def test_no_host_events_give_nulls():
-    """Only a kernel, with a correlation without a call."""
+    """A kernel whose correlation no call has gets a row of nulls."""
     assert operators_of(TraceBuilder().kernel("gemm", start_us=0, duration_us=5, correlation=3)) == [
         (0, None, None, None)
     ]

@@ -1,4 +1,4 @@
-"""Reasons why the traces of a folder may not be one whole job."""
+"""Tests of the reasons why the traces of a folder may not be one whole job."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SINGLE_JOBS = (
 
 
 def job(ranks: int = 2, world_size: int | None = None, apart_us: int = 0, **header: object) -> TraceBuilder:
-    """Ranks with a kernel each, the second `apart_us` after the end of the first."""
+    """Return ranks with a kernel of 100 µs each; rank n + 1 starts `apart_us` after the end of rank n."""
     builder = TraceBuilder(base_time_ns=1_700_000_000_000_000_000)
     for rank in range(ranks):
         builder.rank(rank).header(**header)
@@ -33,41 +33,41 @@ def job(ranks: int = 2, world_size: int | None = None, apart_us: int = 0, **head
     return builder
 
 
-def said(builder: TraceBuilder) -> tuple[str, ...]:
-    """Return the reasons for a job."""
+def sentences_of(builder: TraceBuilder) -> tuple[str, ...]:
+    """Return the sentences about a built job."""
     return wholeness(builder.build()).sentences
 
 
 def opened(folder: Path) -> tuple[str, ...]:
-    """Return the reasons for a folder."""
+    """Return the sentences about the traces in a folder."""
     return wholeness(holotrace.open_trace(folder, cache=False)).sentences
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 16])
 def test_a_job_gives_no_reasons(ranks) -> None:
-    """With any number of ranks."""
-    assert said(job(ranks)) == ()
+    """A job of 1, 2 or 16 ranks gives no sentence."""
+    assert sentences_of(job(ranks)) == ()
 
 
 @pytest.mark.parametrize("name", SINGLE_JOBS)
 def test_a_real_job_gives_no_reasons(real_traces, name) -> None:
-    """Clocks that differ a little, sampled ranks, spans, hosts and devices without a name are no reasons."""
+    """Slightly different clocks, sampled ranks, and unnamed hosts and devices give no sentence."""
     assert opened(real_traces / name) == ()
 
 
 def test_traces_of_different_times_are_not_one_job() -> None:
-    """They are further apart than the seconds by which clocks differ."""
-    assert said(job(apart_us=9 * SECOND_US)) == ()
-    (sentence,) = said(job(apart_us=60 * SECOND_US))
+    """Recordings 9 s apart may be one job with different clocks; 60 s apart, they are two."""
+    assert sentences_of(job(apart_us=9 * SECOND_US)) == ()
+    (sentence,) = sentences_of(job(apart_us=60 * SECOND_US))
     times = "2023-11-14 22:13:20 UTC (rank 0), 2023-11-14 22:14:20 UTC (rank 1)"
     assert sentence == f"These 2 traces do not look like one job: they were recorded at {times}."
 
 
 def test_a_long_recording_joins_the_others() -> None:
-    """Ranks need not begin together."""
+    """Two recordings 60 s apart are one job if a third rank's recording covers both."""
     builder = job(apart_us=60 * SECOND_US)
     builder.rank(2).kernel("gemm", start_us=0, duration_us=61 * SECOND_US)
-    assert said(builder) == ()
+    assert sentences_of(builder) == ()
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_a_long_recording_joins_the_others() -> None:
     ],
 )
 def test_properties_of_a_job_distinguish_jobs(header, sentence) -> None:
-    """Each difference is named with its ranks."""
+    """The sentence names each property that differs, with the values of the ranks."""
     builder = job(deviceProperties=V100, cuda_runtime_version=12040)
     builder.rank(1).header(**header)
-    assert said(builder) == (f"These 2 traces do not look like one job: {sentence}.",)
+    assert sentences_of(builder) == (f"These 2 traces do not look like one job: {sentence}.",)
 
 
 @pytest.mark.parametrize(
@@ -110,21 +110,21 @@ def test_properties_of_a_job_distinguish_jobs(header, sentence) -> None:
     ],
 )
 def test_unknown_properties_are_no_reason(header) -> None:
-    """Nor are hosts: ranks of a job run on many."""
+    """Missing or invalid properties, and different hosts or trace names, give no sentence."""
     builder = job(deviceProperties=V100, cuda_runtime_version=12040)
     builder.rank(1).header(**header)
-    assert said(builder) == ()
+    assert sentences_of(builder) == ()
 
 
 def test_only_the_first_of_many_groups_are_named() -> None:
-    """A folder of single-GPU runs, one per minute."""
-    (sentence,) = said(job(ranks=20, apart_us=60 * SECOND_US))
+    """For 20 recordings one minute apart, the sentence names the first times and counts the rest."""
+    (sentence,) = sentences_of(job(ranks=20, apart_us=60 * SECOND_US))
     assert sentence.endswith(f"(rank {MOST_NAMED - 1}), {20 - MOST_NAMED} more.")
 
 
 @pytest.mark.parametrize(("first", "second"), [("diff/control", "diff/test"), ("dlrm_8rank", "ddp_gloo_4rank")])
 def test_real_jobs_in_one_folder_are_distinguished(real_traces, tmp_path, first, second) -> None:
-    """By time, and by the properties of their jobs."""
+    """Two real jobs copied to one folder differ in time and in world size."""
     for name in (first, second):
         for path in (real_traces / name).iterdir():
             shutil.copy(path, tmp_path / path.name)
@@ -135,7 +135,7 @@ def test_real_jobs_in_one_folder_are_distinguished(real_traces, tmp_path, first,
 
 @pytest.mark.parametrize("form", ["plain", "gzip"])
 def test_a_file_that_is_cut_off_is_named_with_its_position(tmp_path, form) -> None:
-    """In the middle of an event, or of the compressed stream."""
+    """The sentence names the byte at which a file ends, in the middle of an event or of the gzip stream."""
     _, path = job().write(tmp_path)
     content = path.read_bytes()
     if form == "gzip":
@@ -150,7 +150,7 @@ def test_a_file_that_is_cut_off_is_named_with_its_position(tmp_path, form) -> No
 
 
 def test_a_file_without_its_end_is_cut_off(tmp_path) -> None:
-    """Even if no event is broken: the text that the profiler writes after the events is missing."""
+    """A file whose last event is complete but whose closing text is missing counts as cut off."""
     _, path = job().write(tmp_path)
     content = path.read_bytes()
     path.write_bytes(content[: content.rindex(b"}", 0, content.rindex(b"]")) + 1])
@@ -159,13 +159,13 @@ def test_a_file_without_its_end_is_cut_off(tmp_path) -> None:
 
 
 def test_a_list_of_events_may_stay_open(tmp_path) -> None:
-    """Tools that append events while they run leave it open."""
+    """Tools that append events while they run leave the list open, so such a file is whole."""
     (tmp_path / "rank0.json").write_text('[{"ph":"X","name":"a","cat":"cpu_op","pid":1,"tid":1,"ts":1,"dur":2}\n')
     assert opened(tmp_path) == ()
 
 
 def test_only_the_first_of_many_cut_off_files_are_named(tmp_path) -> None:
-    """The others are counted."""
+    """Of many files that are cut off, the sentences name `MOST_NAMED` and count 3 more."""
     for path in job(ranks=MOST_NAMED + 3).write(tmp_path):
         path.write_bytes(path.read_bytes()[:-40])
     sentences = opened(tmp_path)
@@ -184,7 +184,7 @@ def test_only_the_first_of_many_cut_off_files_are_named(tmp_path) -> None:
     ids=["cut in its first block", "empty", "a hole", "cut in its header"],
 )
 def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content) -> None:
-    """Its name is that of a trace, but it contains no complete event."""
+    """A file with a trace's name but without a complete event is named, without the folder."""
     job().write(tmp_path)
     (tmp_path / name).write_bytes(content)
     (sentence,) = opened(tmp_path)
@@ -196,14 +196,14 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content) -> None:
     ("name", "content"), [("config.json", b'{"lr": 1}'), ("notes.txt", b""), ("rank0.log", b"done"), ("data.json", b"")]
 )
 def test_other_files_are_ignored(tmp_path, name, content) -> None:
-    """Folders contain other files besides traces."""
+    """Settings, notes and logs in the folder give no sentence."""
     job().write(tmp_path)
     (tmp_path / name).write_bytes(content)
     assert opened(tmp_path) == ()
 
 
 def test_files_of_several_jobs_that_claim_one_rank_are_named(tmp_path) -> None:
-    """Names of recordings of one process differ only in numbers; these differ in more."""
+    """Two files claim rank 0 and differ in more than numbers, so they are different jobs."""
     for name in ("baseline_rank0", "larger_batch_rank0"):
         [path] = job(ranks=1).write(tmp_path / "written")
         path.rename(tmp_path / f"{name}.json")
@@ -220,7 +220,7 @@ def test_files_of_several_jobs_that_claim_one_rank_are_named(tmp_path) -> None:
     ],
 )
 def test_several_recordings_of_one_process_are_no_reason(tmp_path, names) -> None:
-    """A profiler schedule writes several spans; the newest is used."""
+    """A profiler schedule writes several files per rank, whose names differ in numbers only."""
     for name in names:
         [path] = job(ranks=1).write(tmp_path / "written")
         path.rename(tmp_path / name)
@@ -228,7 +228,7 @@ def test_several_recordings_of_one_process_are_no_reason(tmp_path, names) -> Non
 
 
 def test_a_store_gives_the_same_reasons(tmp_path) -> None:
-    """About files that are cut off, unreadable, or other recordings of a rank; without the files, only the store knows."""
+    """A store gives the same sentences about cut-off, unreadable and duplicate files as the folder."""
     folder = tmp_path / "job"
     paths = job(ranks=3).write(folder)
     paths[2].write_bytes(paths[2].read_bytes()[:-40])

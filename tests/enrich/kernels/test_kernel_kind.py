@@ -1,4 +1,4 @@
-"""The kind of a kernel, from its name, event kind and arguments."""
+"""Tests of the kind of a kernel, which follows from its name, event kind and args."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COMPUTATION, COMMUNICATION, MEMORY, OTHER = KernelKind
 
 @pytest.fixture(autouse=True)
 def _no_rules_of_other_tests(monkeypatch):
-    """Start and end with the rules that come with holotrace."""
+    """Run each test with the built-in rules only."""
     monkeypatch.delenv(RULES_VARIABLE, raising=False)
     yield
     remove_added_rules()
@@ -140,7 +140,7 @@ def _no_rules_of_other_tests(monkeypatch):
     ],
 )
 def test_kernels_of_every_communication_library_communicate(name: str) -> None:
-    """NCCL, RCCL, HCCL, XCCL, oneCCL, MSCCL, SHMEM, DeepEP, symmetric memory and custom all-reduces."""
+    """NCCL, RCCL, HCCL, XCCL, oneCCL, MSCCL, SHMEM, DeepEP, symmetric memory and custom all-reduces communicate."""
     assert kind_of_name(name) is COMMUNICATION
 
 
@@ -227,7 +227,7 @@ def test_kernels_of_every_communication_library_communicate(name: str) -> None:
     ],
 )
 def test_other_kernels_compute(name: str) -> None:
-    """Kernels that sort, permute, gather, reduce or combine on one device, or prepare an exchange."""
+    """Kernels that sort, permute, gather, reduce or combine on one device, or prepare an exchange, compute."""
     assert kind_of_name(name) is COMPUTATION
 
 
@@ -245,7 +245,7 @@ def test_other_kernels_compute(name: str) -> None:
     ],
 )
 def test_copies_written_as_kernels_are_memory(name: str) -> None:
-    """The ROCm runtime copies with kernels; old files lack the copy categories."""
+    """ROCm copies with kernels, and old files record copies as kernels; both are memory."""
     assert kind_of_name(name) is MEMORY
 
 
@@ -263,23 +263,23 @@ def test_copies_written_as_kernels_are_memory(name: str) -> None:
     ],
 )
 def test_mtia_rows(name: str, kind: KernelKind | None) -> None:
-    """On MTIA, queues that wait for events do no work, and DMA moves memory; on a GPU the same names compute."""
+    """On MTIA, DMA is memory and waiting queues do not count as work; `remote` computes."""
     assert kind_of_name(name, EventKind.ACCELERATOR) is kind
 
 
 def test_mtia_rules_do_not_apply_to_gpu_kernels() -> None:
-    """A CUDA kernel called packet_sort or dma_gather computes."""
+    """CUDA kernels named packet_sort, dma_gather and event_wait compute."""
     assert [kind_of_name(name) for name in ("packet_sort", "dma_gather", "event_wait")] == [COMPUTATION] * 3
 
 
 def test_every_rule_has_a_reason() -> None:
-    """Readers can judge a rule only with its source; rules for communication link to their library."""
+    """Every rule gives its reason, and every communication rule links to its library."""
     assert all(rule.reason for rule in RULES)
     assert all("https://" in rule.reason for rule in RULES if rule.kind is COMMUNICATION)
 
 
 def test_a_hostile_name_is_classified_at_once() -> None:
-    """Only its beginning is read, and no rule takes quadratic time."""
+    """Names of millions of characters take under 2 s in all, since only their beginning is read."""
     began = time.process_time()
     for part in ("dispatch_", "a2a_", "ep::", "p2p_", "mori_", "all_to_all_", "_Z1f", "a<"):
         kind_of_name(part * 1_000_000)
@@ -287,7 +287,7 @@ def test_a_hostile_name_is_classified_at_once() -> None:
 
 
 def test_the_event_kind_decides_before_the_name() -> None:
-    """A row of the copy category is memory under any name, and a kernel named Memcpy is memory, too."""
+    """Copies and memsets are memory under any name; a kernel named Memcpy is memory too."""
     trace = (
         TraceBuilder()
         .copy("ncclMemcpy", start_us=0, duration_us=1)
@@ -301,7 +301,7 @@ def test_the_event_kind_decides_before_the_name() -> None:
 
 
 def test_collective_arguments_make_a_kernel_communicate() -> None:
-    """The arguments identify a custom all-reduce with an unknown name."""
+    """The arg "Collective name" makes a kernel of unknown name communicate, but not a copy."""
     trace = (
         TraceBuilder()
         .kernel("my_kernel", start_us=0, duration_us=1, args={"Collective name": "allreduce", "Group size": 2})
@@ -314,7 +314,7 @@ def test_collective_arguments_make_a_kernel_communicate() -> None:
 
 
 def test_an_added_rule_comes_first_and_the_latest_first_of_all() -> None:
-    """Users override the table, and their own earlier rules."""
+    """The latest added rule has priority over earlier ones and over the built-in rules."""
     add_rule("^gemm", "communication", reason="a fused gemm and all-reduce")
     assert kind_of_name("gemm_ar") is COMMUNICATION
 
@@ -326,7 +326,7 @@ def test_an_added_rule_comes_first_and_the_latest_first_of_all() -> None:
 
 
 def test_an_added_rule_applies_to_traces_already_analysed() -> None:
-    """To correct a misjudged kernel, add a rule and repeat the analysis, without reopening the trace."""
+    """Adding or removing a rule changes the kinds in a trace that is already open."""
     rank_trace = TraceBuilder().kernel("my_ring", start_us=0, duration_us=1).build().ranks[0]
     assert device_work(rank_trace)["kernel_kind"].to_list() == [COMPUTATION]
 
@@ -342,7 +342,7 @@ def _kinds(rank_trace) -> list[int]:
 
 
 def test_added_rules_travel_to_worker_processes() -> None:
-    """In-process and in a pool of processes, in which `add_rule` was never called."""
+    """A worker process, in which `add_rule` was never called, uses the added rule."""
     trace = TraceBuilder().kernel("my_ring", start_us=0, duration_us=1).build()
     add_rule("my_ring", "communication")
 
@@ -352,7 +352,7 @@ def test_added_rules_travel_to_worker_processes() -> None:
 
 @pytest.mark.parametrize("ending", ["json", "toml"])
 def test_a_file_of_rules(tmp_path, monkeypatch, ending: str) -> None:
-    """The environment variable names a JSON or TOML file, whose first matching rule wins over the table."""
+    """The environment variable names a JSON or TOML file whose rules have priority over the built-in ones."""
     if ending == "toml" and sys.version_info < (3, 11):
         pytest.skip("TOML needs Python 3.11")
     texts = {
@@ -381,7 +381,7 @@ def test_a_file_of_rules(tmp_path, monkeypatch, ending: str) -> None:
     ],
 )
 def test_a_bad_rule_file_is_refused_with_the_rule(tmp_path, text: str, part: str) -> None:
-    """The message names the file and the number of the rule."""
+    """The message names the file and, for a bad rule, its number."""
     path = tmp_path / "rules.json"
     path.write_text(text)
 
@@ -393,7 +393,7 @@ def test_a_bad_rule_file_is_refused_with_the_rule(tmp_path, text: str, part: str
 
 
 def test_a_missing_file_of_rules_is_an_error(tmp_path, monkeypatch) -> None:
-    """A mistyped path must not silently classify by the default rules."""
+    """A mistyped path raises an error instead of silently using the built-in rules."""
     monkeypatch.setenv(RULES_VARIABLE, str(tmp_path / "none.json"))
 
     with pytest.raises(InvalidOptionError, match="cannot be read"):
@@ -409,17 +409,17 @@ def test_a_missing_file_of_rules_is_an_error(tmp_path, monkeypatch) -> None:
     ],
 )
 def test_a_bad_added_rule_is_refused(pattern: str, kind: str, part: str) -> None:
-    """A rule that could never work is refused when it is added."""
+    """`add_rule` refuses an invalid or empty pattern and an unknown kind."""
     with pytest.raises(InvalidOptionError, match=part):
         add_rule(pattern, kind)
 
 
 def test_each_distinct_name_is_classified_once(monkeypatch) -> None:
-    """Ten thousand calls of one kernel apply the rules once."""
-    looked_at: list[str] = []
+    """The rules run twice for 20 calls of two kernels."""
+    classified_names: list[str] = []
 
     def classifier(_event_kind):
-        return lambda name: looked_at.append(name) or COMPUTATION
+        return lambda name: classified_names.append(name) or COMPUTATION
 
     monkeypatch.setattr("holotrace.enrich.device.device_work.name_classifier", classifier)
     builder = TraceBuilder()
@@ -428,5 +428,5 @@ def test_each_distinct_name_is_classified_once(monkeypatch) -> None:
 
     work = device_work(builder.build().ranks[0])
 
-    assert sorted(looked_at) == ["k0", "k1"]
+    assert sorted(classified_names) == ["k0", "k1"]
     assert work["kernel_kind"].dtype == pl.UInt8

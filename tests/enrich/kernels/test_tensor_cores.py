@@ -1,4 +1,4 @@
-"""Kernels that run on tensor or matrix cores, and operators that could."""
+"""Tests of which kernels run on tensor or matrix cores, and which operators could."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ UNKNOWN = (
 
 @pytest.fixture(autouse=True)
 def _no_rules_of_other_tests(monkeypatch):
-    """Start and end with the rules that come with holotrace."""
+    """Run each test with the built-in rules only."""
     monkeypatch.delenv(RULES_VARIABLE, raising=False)
     yield
     remove_added_rules()
@@ -141,7 +141,7 @@ def _no_rules_of_other_tests(monkeypatch):
     ],
 )
 def test_names_give_the_cores(name: str, uses: bool | None) -> None:  # noqa: FBT001 -- a parameter of the test
-    """From Volta to Blackwell, and CDNA; kernels that multiply no matrices; all other names are unknown."""
+    """A name says that a kernel uses tensor cores (Volta to Blackwell, CDNA), does not, or leaves it unknown."""
     assert answer_of_name(name) is uses
 
 
@@ -154,13 +154,13 @@ def test_long_names_take_little_time(part: str) -> None:
 
 
 def test_every_rule_has_a_reason_and_all_are_in_force() -> None:
-    """Patterns without sources cannot be maintained."""
+    """All built-in rules are active, and each gives its reason."""
     assert active_rules() == RULES
     assert all(rule.reason for rule in RULES)
 
 
-def test_kernels_in_file_order_null_where_the_name_does_not_tell() -> None:
-    """Copies have no row; the plugin's list lacks Hopper and always answers."""
+def test_kernels_are_in_file_order_and_null_if_unknown() -> None:
+    """A copy has no row; the plugin never answers null and does not know Hopper's nvjet."""
     builder = TraceBuilder()
     for name in ("nvjet_tst_64x8", "triton_tem_fused_mm_0", "relu", "volta_h884gemm"):
         builder.kernel(name, start_us=0, duration_us=1)
@@ -195,7 +195,7 @@ NOT = ("aten::relu", "aten::mm_x", "my::aten::mm", "aten::conv1d_weight_norm", "
 
 
 def test_operators_that_could_use_tensor_cores() -> None:
-    """The plugin knew only the first list; only whole names match."""
+    """The plugin knows only the names in `OLD`; only whole names match."""
     names = pl.Series([*OLD, *NEW, *NOT])
 
     assert names.filter(is_tensor_core_eligible(names)).to_list() == [*OLD, *NEW]
@@ -203,7 +203,7 @@ def test_operators_that_could_use_tensor_cores() -> None:
 
 
 def test_the_last_added_rule_decides_until_removed() -> None:
-    """It has priority over all others; results for the old rules are not used."""
+    """The later of two added rules decides, and removing both restores the built-in answer."""
     (rank_trace,) = TraceBuilder().kernel("my_gemm", start_us=0, duration_us=1).build().ranks.values()
     assert uses_tensor_cores(rank_trace)["uses_tensor_cores"].to_list() == [None]
 
@@ -215,8 +215,8 @@ def test_the_last_added_rule_decides_until_removed() -> None:
     assert uses_tensor_cores(rank_trace)["uses_tensor_cores"].to_list() == [None]
 
 
-def test_what_a_kernel_rule_calls_communication_is_not_on_tensor_cores() -> None:
-    """The kind of a kernel counts, too, under the rules in force at the call."""
+def test_communication_kernels_are_not_on_tensor_cores() -> None:
+    """A kernel rule that makes my_ring communication changes its answer from null to false."""
     (rank_trace,) = TraceBuilder().kernel("my_ring", start_us=0, duration_us=1).build().ranks.values()
     assert uses_tensor_cores(rank_trace)["uses_tensor_cores"].to_list() == [None]
 
@@ -237,13 +237,13 @@ def test_what_a_kernel_rule_calls_communication_is_not_on_tensor_cores() -> None
     ],
 )
 def test_an_invalid_rule_is_refused_with_the_reason(pattern, cores, message) -> None:
-    """From a call, and from a file, with the number of the rule."""
+    """`add_rule` refuses an invalid or empty pattern and unknown cores."""
     with pytest.raises(InvalidOptionError, match=message):
         add_rule(pattern, cores)
 
 
 def test_rules_of_a_file(tmp_path, monkeypatch) -> None:
-    """The environment names the file; its rules have priority over those that come with holotrace."""
+    """The environment variable names a file whose rules have priority over the built-in ones."""
     path = tmp_path / "rules.json"
     path.write_text(json.dumps({"rules": [{"pattern": "^relu", "cores": "tensor"}]}), encoding="utf-8")
     monkeypatch.setenv(RULES_VARIABLE, str(path))
@@ -258,7 +258,7 @@ def test_rules_of_a_file(tmp_path, monkeypatch) -> None:
 
 
 def test_rules_travel_to_other_processes() -> None:
-    """A worker starts with the rules that come with holotrace."""
+    """A worker process uses a rule that was added in this process."""
     add_rule("^my_gemm", "tensor")
     trace = TraceBuilder().kernel("my_gemm", start_us=0, duration_us=1).build()
     with processes(1) as executor:

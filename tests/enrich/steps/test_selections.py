@@ -1,4 +1,4 @@
-"""Events of some steps, and of some devices."""
+"""Tests of selecting the events of some steps or devices."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def names_where(selection) -> set[str]:
 
 
 def test_device_work_belongs_to_the_step_that_launched_it() -> None:
-    """A kernel that runs in step 2 but was launched in step 1 belongs to step 1; events outside steps belong to none."""
+    """A kernel launched in step 1 that runs in step 2 belongs to step 1; events outside steps belong to none."""
     assert names_where(partial(in_steps, steps=[1])) == {"early", "late"}
     assert names_where(partial(in_steps, steps=[1, 2])) == {"early", "late", "inside", "elsewhere"}
     assert names_where(partial(in_steps, steps=[9])) == set()
 
 
 def test_host_events_are_kept_for_every_device() -> None:
-    """Device work is kept only for the requested devices; host events are all kept."""
+    """Device work is kept for the requested devices only, host events always."""
     assert names_where(partial(on_devices, devices=[1])) == {"early", "inside", "outside", "elsewhere"}

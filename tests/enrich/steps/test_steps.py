@@ -1,4 +1,4 @@
-"""Steps, and the events before the last of them."""
+"""Tests of steps, and of the events before the last step."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def kept(builder: TraceBuilder) -> list[str]:
-    """Build the trace and return the names of the events before the last step, in file order.
+    """Return the names of the events before the last step, in file order.
 
-    Checks that device work alone is filtered equally.
+    The function also asserts that `device_rows` filters device work in the same way.
     """
     (rank_trace,) = builder.build().where(before_last_step).ranks.values()
     events = rank_trace.table("events")
@@ -24,15 +24,15 @@ def kept(builder: TraceBuilder) -> list[str]:
     return rank_trace.texts(events["name"]).to_list()
 
 
-def test_steps_are_the_announced_ranges_with_their_numbers() -> None:
-    """Two steps on one thread, the later one written first."""
+def test_steps_are_the_profiler_step_ranges_with_their_numbers() -> None:
+    """Two steps on one thread are sorted by start, though the file has the later one first."""
     (rank_trace,) = TraceBuilder().step(12, 30, 20).step(11, 10, 15).build().ranks.values()
 
     assert steps(rank_trace).drop("track_id").rows() == [(11, 10_000, 25_000), (12, 30_000, 50_000)]
 
 
 def test_step_ranges_on_the_device_do_not_count() -> None:
-    """The profiler repeats steps as GPU annotations, with later starts and ends; old files write cpu_op."""
+    """The profiler repeats steps as GPU annotations, which do not count; old files write steps as operators."""
     builder = (
         TraceBuilder()
         .gpu_annotation("ProfilerStep#7", start_us=40, duration_us=10)
@@ -45,7 +45,7 @@ def test_step_ranges_on_the_device_do_not_count() -> None:
 
 
 def test_a_trace_without_steps_has_an_empty_table() -> None:
-    """No rows, but the same columns."""
+    """The table has the usual columns but no rows."""
     (rank_trace,) = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).build().ranks.values()
 
     table = steps(rank_trace)
@@ -56,7 +56,7 @@ def test_a_trace_without_steps_has_an_empty_table() -> None:
 
 @pytest.mark.parametrize("numbers", [[], [5]])
 def test_with_fewer_than_two_steps_everything_stays(numbers: list[int]) -> None:
-    """A trace of one step would otherwise be empty."""
+    """All events are kept, since a trace of one step would otherwise be empty."""
     builder = TraceBuilder().operator("aten::mm", start_us=50, duration_us=1)
     for number in numbers:
         builder.step(number, 10, 100)
@@ -65,7 +65,7 @@ def test_with_fewer_than_two_steps_everything_stays(numbers: list[int]) -> None:
 
 
 def test_host_events_from_the_last_step_on_are_dropped() -> None:
-    """Events that begin before the last step stay, also before the first and between steps; one at its start is dropped."""
+    """Events that begin before the last step are kept; one that begins with it, or after it, is dropped."""
     builder = (
         TraceBuilder()
         .operator("before", start_us=0, duration_us=1)
@@ -80,7 +80,7 @@ def test_host_events_from_the_last_step_on_are_dropped() -> None:
 
 
 def test_device_work_follows_its_launch() -> None:
-    """Work launched in step 1 that runs in step 2 stays; work launched in step 2 is dropped, for any device clock."""
+    """Work launched in step 1 is kept and work launched in step 2 is dropped, whenever they run."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -93,7 +93,7 @@ def test_device_work_follows_its_launch() -> None:
 
 
 def test_device_work_without_a_launch_is_kept_when_it_begins_before_the_last_step() -> None:
-    """Only its own start is known; the same holds for waits and GPU annotations."""
+    """Kernels, waits and GPU annotations without a launch are judged by their own start."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -109,7 +109,7 @@ def test_device_work_without_a_launch_is_kept_when_it_begins_before_the_last_ste
 
 
 def test_gpu_annotations_of_steps_do_not_move_the_boundary() -> None:
-    """The GPU range of step 2 begins long after the range on the host; only the host counts."""
+    """The last step begins with its range on the host (30 µs), not on the GPU (80 µs)."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -122,7 +122,7 @@ def test_gpu_annotations_of_steps_do_not_move_the_boundary() -> None:
 
 
 def test_a_step_on_several_threads_begins_with_the_first_of_them() -> None:
-    """Thread 1 announces step 2 at 30 µs, thread 2 at 34; both, and the events between them, are dropped."""
+    """Two threads record step 2, at 30 and 34 µs; both ranges and all events from 30 µs on are dropped."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -136,7 +136,7 @@ def test_a_step_on_several_threads_begins_with_the_first_of_them() -> None:
 
 
 def test_each_rank_has_its_own_boundary() -> None:
-    """Clocks of ranks differ; each rank drops its own last step."""
+    """The clocks of two ranks differ by 1 ms; each rank drops its own last step."""
     builder = TraceBuilder()
     for rank, offset in ((0, 0), (1, 1000)):
         builder.rank(rank).step(1, offset + 10, 10).step(2, offset + 30, 10)
@@ -147,7 +147,7 @@ def test_each_rank_has_its_own_boundary() -> None:
 
 
 def test_the_selection_fits_events_written_as_begin_and_end() -> None:
-    """B/E pairs are out of order in the table; the mask still fits them."""
+    """B/E pairs are not in file order in the table of events, and the selection still fits them."""
     builder = (
         TraceBuilder()
         .event(ph="B", cat="cpu_op", name="outer", pid=1000, tid=1, ts=5)
@@ -162,19 +162,19 @@ def test_the_selection_fits_events_written_as_begin_and_end() -> None:
 
 
 def windows_of(builder: TraceBuilder, annotation: str | None = None) -> list[tuple[int, int, int]]:
-    """Return the windows of rank 0 in microseconds."""
+    """Return the windows of rank 0 in µs."""
     table = windows(builder.build().ranks[0], annotation)
     return [(number, start // 1_000, end // 1_000) for number, start, end in table.iter_rows()]
 
 
 def test_windows_are_the_steps_over_all_threads() -> None:
-    """Step 2 is announced by two threads: one window from the first start to the last end."""
+    """Two threads record step 2: its window extends from the first start to the last end."""
     builder = TraceBuilder().step(1, 10, 10).step(2, 30, 10).step(2, 34, 10, thread=2)
     assert windows_of(builder) == [(1, 10, 20), (2, 30, 44)]
 
 
 def test_an_annotation_replaces_steps() -> None:
-    """Its ranges are numbered from 0 by start; an unknown annotation has no ranges."""
+    """Ranges of the annotation are numbered from 0 by start; an unknown annotation has none."""
     builder = TraceBuilder().step(1, 0, 90).annotation("part", start_us=40, duration_us=5)
     builder.annotation("part", start_us=10, duration_us=5).annotation("part 2", start_us=20, duration_us=5)
     assert windows_of(builder, "part") == [(0, 10, 15), (1, 40, 45)]
@@ -182,18 +182,18 @@ def test_an_annotation_replaces_steps() -> None:
 
 
 def test_without_steps_the_whole_trace_is_the_window() -> None:
-    """From the first start to the last end; without events, no window."""
+    """The window extends from the first start to the last end; a trace without events has no window."""
     builder = TraceBuilder().operator("a", start_us=5, duration_us=1).kernel("b", start_us=20, duration_us=7)
     assert windows_of(builder) == [(0, 5, 27)]
     assert windows_of(TraceBuilder()) == []
 
 
 def test_a_time_belongs_to_the_window_that_began_last() -> None:
-    """Windows are half-open; null and times outside belong to none."""
+    """Windows are half-open; null and times outside all windows belong to none."""
     table = pl.DataFrame({"window": [3, 4], "start_ns": [0, 10], "end_ns": [12, 20]})
-    moments = pl.Series([0, 9, 10, 11, 19, 20, -1, None], dtype=pl.Int64)
-    assert window_of(table, moments).to_list() == [3, 3, 4, 4, 4, None, None, None]
-    assert window_of(table.clear(), moments).to_list() == [None] * 8
+    times = pl.Series([0, 9, 10, 11, 19, 20, -1, None], dtype=pl.Int64)
+    assert window_of(table, times).to_list() == [3, 3, 4, 4, 4, None, None, None]
+    assert window_of(table.clear(), times).to_list() == [None] * 8
 
 
 def extended(builder: TraceBuilder, annotation: str | None = None) -> list[tuple[int, int, int]]:
@@ -204,7 +204,7 @@ def extended(builder: TraceBuilder, annotation: str | None = None) -> list[tuple
 
 
 def test_a_step_lasts_until_its_device_work_ends_and_the_next_begins_then() -> None:
-    """Step 1 launches work that ends at 130; step 2 is over on the host by then; work from before ends at 8."""
+    """Step 1 ends with its kernel at 130 µs, where step 2 begins; it starts at 8 µs, when earlier work ends."""
     builder = (
         TraceBuilder()
         .kernel("earlier", start_us=2, duration_us=6, launch_us=-3)
@@ -220,7 +220,7 @@ def test_a_step_lasts_until_its_device_work_ends_and_the_next_begins_then() -> N
 
 
 def test_a_call_of_the_driver_launches_too_and_may_outlast_its_step() -> None:
-    """Triton launches with cuLaunchKernelEx, which begins in the step."""
+    """A driver call that begins in the step and ends after it extends the step to the end of its kernel."""
     builder = TraceBuilder().step(1, 0, 10)
     builder.kernel("t", start_us=20, duration_us=5, launch_us=9, launch_duration_us=4, launch_name="cuLaunchKernelEx")
 
@@ -229,7 +229,7 @@ def test_a_call_of_the_driver_launches_too_and_may_outlast_its_step() -> None:
 
 @pytest.mark.parametrize(("last_count", "kept"), [(8, [1, 2]), (7, [1])])
 def test_a_last_step_that_launched_less_than_80_percent_is_left_out(last_count: int, kept: list[int]) -> None:
-    """Launches of ten, eight and none: the third is dropped; with seven, the second is dropped, too."""
+    """Steps launch ten, eight and no kernels: the third is left out, and with seven instead of eight the second too."""
     builder = TraceBuilder().step(1, 0, 100).step(2, 100, 100).step(3, 200, 100)
     for step, count in ((0, 10), (1, last_count)):
         for place in range(count):
@@ -240,12 +240,12 @@ def test_a_last_step_that_launched_less_than_80_percent_is_left_out(last_count: 
 
 
 def test_steps_without_any_device_work_stay_as_they_are() -> None:
-    """On a CPU, nothing was cut short."""
+    """On a CPU, no step is extended or left out."""
     assert extended(TraceBuilder().step(1, 0, 10).step(2, 12, 10)) == [(1, 0, 10), (2, 12, 22)]
 
 
 def test_annotations_are_extended_too_and_so_is_the_whole_recording() -> None:
-    """Both take the work that they launched."""
+    """An annotation and the whole recording both extend to the end of the work they launched."""
     builder = TraceBuilder().annotation("part", start_us=3, duration_us=4)
     builder.kernel("k", start_us=8, duration_us=20, launch_us=5)
 
@@ -255,7 +255,7 @@ def test_annotations_are_extended_too_and_so_is_the_whole_recording() -> None:
 
 
 def test_selecting_device_work_does_not_read_all_events(monkeypatch) -> None:
-    """An analysis of kernels does not read host events, which are most of a trace."""
+    """Reading device work under a selection does not compute the mask of all events."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)

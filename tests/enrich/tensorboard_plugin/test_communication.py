@@ -1,4 +1,4 @@
-"""The communication nodes of the TensorBoard plugin."""
+"""Tests of the communication nodes of the TensorBoard plugin."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def one_rank(builder: TraceBuilder) -> RankTrace:
 
 
 def call(external_id: int | None, name: str = "nccl:all_reduce", **placement: int) -> TraceBuilder:
-    """Begin a trace with one collective."""
+    """Return a trace that begins with one collective."""
     return TraceBuilder().operator(name, args={"External id": external_id}, **placement)
 
 
 @pytest.mark.parametrize("run", REAL)
 def test_real_jobs_have_the_nodes_of_the_plugin(run, goldens, real_traces) -> None:
-    """Names, ids, and every interval to the microsecond, step by step."""
+    """Names, ids and intervals of all nodes equal the plugin's to the microsecond."""
     (file,) = real_traces.glob(REAL[run])
     (internals,) = (goldens / "tb" / run).glob("internals.json*")
     content = internals.read_bytes()
@@ -49,7 +49,7 @@ def test_real_jobs_have_the_nodes_of_the_plugin(run, goldens, real_traces) -> No
 
 
 def test_the_inputs_of_the_plugins_tests_have_its_nodes(goldens) -> None:
-    """Its unit tests and the edge cases that it can read."""
+    """The inputs of the plugin's unit tests, and the edge cases that it can read, have its nodes."""
     folders = [
         *((file.parent / "input.json", file) for file in goldens.glob("tb/unit/*/*/internals.json")),
         *((next(file.parents[1].glob("input*")), file) for file in goldens.glob("tb_edge/*/head/internals.json")),
@@ -60,7 +60,7 @@ def test_the_inputs_of_the_plugins_tests_have_its_nodes(goldens) -> None:
 
 
 def expect_nodes(file: Path, internals: dict[str, Any]) -> None:
-    """Compare the nodes and their intervals."""
+    """Assert that the nodes and their intervals equal the plugin's."""
     (rank_trace,) = open_trace([file], cache=False).ranks.values()
     nodes, ranges = communication_nodes(rank_trace), node_ranges(rank_trace)
     expected = internals.get("comm_nodes") or []
@@ -73,7 +73,7 @@ def expect_nodes(file: Path, internals: dict[str, Any]) -> None:
 
 
 def test_a_kernel_belongs_to_the_node_with_its_external_id() -> None:
-    """Host interval and kernel are both ranges of the node; names of kernels do not count."""
+    """A node's ranges are its host range and the kernels with its external id, whatever their names."""
     builder = call(3, start_us=10, duration_us=5)
     builder.kernel("gemm", start_us=12, duration_us=9, args={"External id": 3})
     builder.kernel("ncclDevKernel_AllReduce", start_us=50, duration_us=9, args={"External id": 4})
@@ -83,20 +83,20 @@ def test_a_kernel_belongs_to_the_node_with_its_external_id() -> None:
 
 
 def test_kernels_count_only_with_nccl() -> None:
-    """A node of gloo is its host interval."""
+    """A gloo node has its host range only, although a kernel has its external id."""
     builder = call(3, "gloo:broadcast", start_us=10, duration_us=5)
     builder.kernel("gemm", start_us=12, duration_us=9, args={"External id": 3})
     assert len(node_ranges(one_rank(builder))) == 1
 
 
 def test_two_libraries_leave_no_node() -> None:
-    """The plugin cannot distinguish them."""
+    """The plugin cannot distinguish nccl and gloo in one file, so the table is empty."""
     builder = call(3, start_us=10, duration_us=5).operator("gloo:reduce", start_us=20, duration_us=5)
     assert communication_nodes(one_rank(builder)).is_empty()
 
 
 def test_of_events_with_one_id_the_last_counts() -> None:
-    """Those without an id share one node too."""
+    """Three events with id 3 give one node, the last; two events without an id share another."""
     builder = call(3, start_us=0, duration_us=5)
     for start in (10, 20):
         builder.operator("nccl:reduce", start_us=start, duration_us=5, args={"External id": 3})
@@ -109,7 +109,7 @@ def test_of_events_with_one_id_the_last_counts() -> None:
 
 
 def test_six_types_have_a_size() -> None:
-    """A double, a list of tensors, and inputs that were not recorded have size 0; a scalar is one element."""
+    """Doubles, lists of tensors and unrecorded inputs have size 0; a scalar counts as one element."""
     builder = TraceBuilder()
     inputs = (
         ([[4, 5], []], ["c10::Half", "long int"]),
@@ -124,7 +124,7 @@ def test_six_types_have_a_size() -> None:
 
 
 def test_a_node_belongs_to_the_step_that_contains_it() -> None:
-    """Before, across the end of, and after the steps: null."""
+    """Nodes before, after, or across the end of a step have a null step."""
     steps = pl.DataFrame({"window": [7, 8], "start_ns": [10, 20], "end_ns": [20, 30]})
     pairs = [(5, 12), (10, 20), (19, 21), (20, 25), (30, 31)]
     nodes = pl.DataFrame(pairs, {"start_ns": pl.Int64, "end_ns": pl.Int64}, orient="row")
