@@ -41,9 +41,7 @@ def test_no_interval_covers_nothing() -> None:
 
 @given(pairs_of_moments)
 def test_the_owner_is_the_shortest_covering_interval(pairs) -> None:
-    """The last of the shortest covering intervals owns a time, also if intervals overlap, are empty or end before they
-    start.
-    """
+    """The last of the shortest covering intervals owns a time, even if intervals overlap, are empty or end early."""
     moments = np.arange(-25, 40)
     owners = innermost(*arrays(pairs))
     expected = [shortest(pairs, moment) for moment in moments]

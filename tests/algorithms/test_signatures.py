@@ -78,9 +78,7 @@ GEMM = (
     ],
 )
 def test_a_signature_is_read_by_its_grammar(name: str, read: Signature | None) -> None:
-    """Return types, unnamed scopes, lambdas, operators and clones are parsed; a text that is not a signature returns
-    None.
-    """
+    """Return types, unnamed scopes, lambdas, operators and clones are parsed; other texts return None."""
     assert signature(name) == read
 
 

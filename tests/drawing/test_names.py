@@ -130,9 +130,7 @@ def test_no_two_names_share_a_short_one(names: list[str]) -> None:
 
 
 def test_many_names_that_look_alike_are_numbered() -> None:
-    """Beyond MOST_COMPARED names, similar ones get numbers, because comparing their parts takes too much time and
-    memory.
-    """
+    """More than MOST_COMPARED similar names get numbers, because comparing their parts would take too long."""
     names = [f"kernel<{'int, ' * 50}{number:04}>(int)" for number in range(MOST_COMPARED + 1)]
     first = f"kernel<{'int, ' * 14}in…"
     assert list(short_names(names).values())[:3] == [first, f"{first[:77]} #2", f"{first[:77]} #3"]

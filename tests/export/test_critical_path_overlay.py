@@ -49,9 +49,7 @@ PATH = ["aten::mm", "cudaLaunchKernel", "gemm", "cudaDeviceSynchronize", "aten::
 
 
 def test_by_default_only_the_path_and_annotations_are_shown(source, tmp_path) -> None:
-    """The copy shows annotations, instant events and the path with its arrows; other events and their arrows are
-    dropped.
-    """
+    """The copy keeps the path, its arrows, annotations and instant events, and drops all other events."""
     events = copied(source, tmp_path / "copy.json")
 
     assert names(events) == ["part", *PATH]
@@ -61,9 +59,7 @@ def test_by_default_only_the_path_and_annotations_are_shown(source, tmp_path) ->
 
 
 def test_all_events_are_unchanged_except_for_the_mark(source, tmp_path) -> None:
-    """With `only_critical=False`, the copy keeps every event and the profiler's arrows, and adds `critical` to the
-    path.
-    """
+    """With `only_critical=False`, the copy keeps every event and arrow, and adds `critical` to the path."""
     events = copied(source, tmp_path / "copy.json", only_critical=False)
 
     before = json.loads(source.read_text(), parse_float=Decimal)["traceEvents"]
@@ -73,9 +69,7 @@ def test_all_events_are_unchanged_except_for_the_mark(source, tmp_path) -> None:
 
 
 def test_arrows_lead_from_event_to_event(source, tmp_path) -> None:
-    """Arrows lead from the launch, which ends at 6 µs, to gemm, from gemm to the waiting call, and on over a gap to
-    relu.
-    """
+    """Arrows lead from the launch, which ends at 6 µs, to gemm, then to the waiting call, then over a gap to relu."""
     arrows = [event for event in copied(source, tmp_path / "copy.json") if event["ph"] in "sf"]
 
     pairs = [
@@ -114,9 +108,7 @@ def test_all_edges_can_be_drawn(source, tmp_path) -> None:
 
 
 def test_an_arrow_belongs_to_an_event_that_runs_at_its_time(source, tmp_path) -> None:
-    """Each arrow's time is within an event of its thread, begin <= ts < end, so that Perfetto binds the arrow to the
-    event.
-    """
+    """Each arrow's time is within an event of its thread (begin <= ts < end), because Perfetto attaches it there."""
     events = copied(source, tmp_path / "copy.json", only_critical=False, all_edges=True)
     ranges = [(e["pid"], e["tid"], e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X"]
     for arrow in (event for event in events if event.get("cat") == "critical_path"):

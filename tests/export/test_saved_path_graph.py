@@ -160,9 +160,7 @@ def test_compressed_members_are_rejected(saved, rank_trace) -> None:
     ],
 )
 def test_inconsistent_tables_are_rejected(saved, rank_trace, change, reason) -> None:
-    """A table that refers to missing rows is refused even if its hash matches, so that no algorithm reads out of
-    bounds.
-    """
+    """A table that refers to missing rows is refused even if its hash matches."""
     with zipfile.ZipFile(saved) as archive:
         edges = pl.read_parquet(io.BytesIO(archive.read("edges.parquet")))
         hashes = json.loads(archive.read("manifest.json"))["hashes"]

@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML file that treats text from traces as untrusted."""
+"""The report is one self-contained HTML file, and treats text from traces as untrusted."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attrs) -> None:
-        """Keep the element."""
+        """Record an element, and begin a script if it is one."""
         self.elements.append((tag, dict(attrs)))
         self._inside = tag
         if tag == "script":
             self.scripts.append("")
 
     def handle_endtag(self, _tag) -> None:
-        """Leave a script or style: what follows is text."""
+        """Treat what follows as visible text."""
         self._inside = ""
 
     def handle_data(self, data) -> None:
-        """Keep scripts apart from the visible text."""
+        """Add data to the script or to the visible text."""
         if self._inside == "script":
             self.scripts[-1] += data
         elif self._inside != "style":
@@ -72,25 +72,25 @@ def contents_of(trace: Trace, **changes) -> Contents:
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    """The report on the small GPU job."""
+    """Return the HTML of the report on the small GPU job."""
     return render_report(contents_of(gpu_job().build()))
 
 
 @pytest.fixture(scope="module")
 def page(text) -> Page:
-    """The same report, parsed."""
+    """Return the report on the small GPU job, parsed."""
     return Page(text)
 
 
 def test_the_verdict_comes_first(page) -> None:
-    """Only the name and size of the job come before it."""
+    """The verdict on the job comes before the first analysis."""
     verdict = summary(gpu_job().build()).verdict
     assert verdict in page.text
     assert page.text.index(verdict) < page.text.index("Temporal breakdown")
 
 
 def test_the_page_names_no_other_address(text, page) -> None:
-    """The page works from disk without a network: it loads and sends nothing."""
+    """The page works without a network: no element or script of ours refers to another address."""
     sources = [attributes.get(name) for _, attributes in page.elements for name in ("src", "href", "action", "data")]
     assert all(source.startswith("#") for source in sources if source)
     ours = text.replace(page.scripts[1], "")
@@ -98,13 +98,13 @@ def test_the_page_names_no_other_address(text, page) -> None:
 
 
 def test_plotly_is_embedded_once(text) -> None:
-    """This job has no modules, whose figure alone needs all of plotly.js; the small build is most of the page's size."""
+    """The small GPU job needs only the small build of plotly.js, which the page contains once."""
     assert text.count(plotly_js_for([])) == 1
     assert get_plotlyjs() not in text
 
 
 def test_only_our_scripts_may_run(page) -> None:
-    """The policy names the hash of each script, and forbids connections, frames, forms and plug-ins."""
+    """The content security policy allows two scripts by their hashes, and nothing else by default."""
     policy = next(meta["content"] for meta in page.named("meta") if meta.get("http-equiv") == "Content-Security-Policy")
     data, *scripts = page.scripts
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
@@ -115,19 +115,19 @@ def test_only_our_scripts_may_run(page) -> None:
 
 
 def test_no_script_hides_in_attributes(page) -> None:
-    """The policy would refuse event handlers in attributes."""
+    """No element has an event handler such as `onclick`, which the content security policy would refuse."""
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
 
 
 def test_names_from_a_trace_are_text(text, page) -> None:
-    """A kernel called `<script>…` adds no element; its name is readable."""
+    """A kernel called `<script>…` is readable text and adds no script element."""
     assert MARKUP in page.text
     assert MARKUP not in text
     assert len(page.named("script")) == 3
 
 
 def test_every_text_from_outside_is_escaped() -> None:
-    """Paths, errors and reasons come from outside as well."""
+    """An `<img>` in a path, an error or the reason for skipping a file becomes text, not an element."""
     bad = "<img src=x onerror=alert(1)>\x1b"
     file = FileHealth(path=bad, rank=0, rank_origin="file name", error=bad)
     contents = contents_of(gpu_job().build(), source=bad, files=(file,), skipped=(SkippedFile(bad, bad),))
@@ -135,7 +135,7 @@ def test_every_text_from_outside_is_escaped() -> None:
 
 
 def test_every_analysis_has_a_section(page) -> None:
-    """Each has a heading, a figure, tables, definitions and a line of Python."""
+    """Each analysis has a heading, a figure, tables, definitions and a line of Python."""
     ids = {attributes.get("id") for _, attributes in page.elements}
     for analysis in ANALYSES:
         assert {analysis.name, f"figure-{analysis.name}"} <= ids
@@ -146,25 +146,25 @@ def test_every_analysis_has_a_section(page) -> None:
 
 
 def test_an_analysis_without_rows_says_what_to_record(page) -> None:
-    """The findings are above the empty tables."""
+    """Without memory events, the page says that rank 0 has none and to record with profile_memory=True."""
     assert "rank 0 has no memory events" in page.text
     assert "record with profile_memory=True" in page.text
 
 
 def test_figures_have_a_template_for_light_and_dark_pages(page) -> None:
-    """The page switches between two templates."""
+    """The page contains a light and a dark figure template."""
     assert json.loads(page.scripts[0])["templates"].keys() == {"light", "dark"}
 
 
 def test_long_tables_are_cut_with_a_note(monkeypatch) -> None:
-    """The rows with the largest values stay; the note counts all rows and names the command that prints them."""
+    """A table cut to 1 of 2 rows keeps the largest; its note names the command that prints all rows."""
     monkeypatch.setattr(report, "MOST_ROWS", (1,))
     text = Page(render_report(contents_of(gpu_job().build()))).text
     assert "1 of 2 rows, those with the largest “idle”. All rows: holotrace temporal-breakdown … --json" in text
 
 
 def test_many_findings_are_folded_away() -> None:
-    """12 of 20 findings are unfolded."""
+    """Of 20 findings, the page shows 12 and folds away `8 more`."""
     many = replace(summary(gpu_job().build()), findings=tuple(f"finding {number}" for number in range(20)))
     text = Page(render_report(Contents("x", many, ()))).text
     assert "8 more" in text
@@ -172,7 +172,7 @@ def test_many_findings_are_folded_away() -> None:
 
 
 def test_too_many_findings_are_cut_with_a_note() -> None:
-    """The page lists the first 500 of 2,000."""
+    """Of 2,000 findings, the page lists 500 and names the command that prints all."""
     many = replace(summary(gpu_job().build()), findings=tuple(f"finding {number}." for number in range(2_000)))
     text = Page(render_report(Contents("x", many, ()))).text
     assert "The first 500 of 2,000 findings. All findings: holotrace summary … --json" in text
@@ -181,7 +181,7 @@ def test_too_many_findings_are_cut_with_a_note() -> None:
 
 
 def test_findings_come_before_contents_and_contents_before_analyses(page) -> None:
-    """The contents list the analyses under the headings of the pages."""
+    """Findings come before the table of contents, which links to every analysis and to the files."""
     finding = summary(gpu_job().build()).findings[0]
     contents = page.text.index("Contents")
     assert page.text.index(finding) < contents < page.text.index("What the words mean")
@@ -190,13 +190,13 @@ def test_findings_come_before_contents_and_contents_before_analyses(page) -> Non
 
 
 def by_section() -> list[Analysis]:
-    """Return the analyses as the contents list them: headings in the order of their first analysis."""
+    """Return the analyses in the order of the table of contents."""
     headings = list(dict.fromkeys(analysis.section for analysis in ANALYSES))
     return sorted(ANALYSES, key=lambda analysis: headings.index(analysis.section))
 
 
 def test_tables_shrink_until_the_file_is_small_enough(monkeypatch) -> None:
-    """If even the last number of rows is too large, the file is written with it."""
+    """A report above the size limit is written again with fewer rows per table."""
     contents = contents_of(gpu_job().build())
     whole = len(render_report(contents).encode())
     monkeypatch.setattr(report, "MOST_ROWS", (200, 1))
@@ -207,7 +207,7 @@ def test_tables_shrink_until_the_file_is_small_enough(monkeypatch) -> None:
 
 
 def test_figures_that_do_not_fit_are_left_out_with_a_note(monkeypatch) -> None:
-    """The page has a note in place of each figure, and no data for it."""
+    """With no room for figures, each figure becomes a note and the page contains no figure data."""
     monkeypatch.setattr(report, "MOST_FIGURE_BYTES", 0)
     page = Page(render_report(contents_of(gpu_job().build())))
     assert json.loads(page.scripts[0])["figures"] == {}
@@ -216,7 +216,7 @@ def test_figures_that_do_not_fit_are_left_out_with_a_note(monkeypatch) -> None:
 
 
 def test_files_are_listed_with_their_health() -> None:
-    """Skipped files are listed with the reason."""
+    """The page lists the files of the ranks and counts and names the skipped ones."""
     trace = gpu_job().build()
     page = Page(render_report(contents_of(trace, skipped=(SkippedFile("notes.txt", "a text"),))))
     assert "rank0.pt.trace.json" in page.text
@@ -225,7 +225,7 @@ def test_files_are_listed_with_their_health() -> None:
 
 
 def test_repairs_are_listed(tmp_path) -> None:
-    """The findings of a file that was cut off say where the loss begins."""
+    """For a file cut in half, the page says at which byte the loss begins."""
     content = gpu_job().json()
     (tmp_path / "rank0.json").write_bytes(content[: len(content) // 2])
     text = Page(render_report(contents_of(holotrace.open_trace(tmp_path, cache=False)))).text
@@ -233,7 +233,7 @@ def test_repairs_are_listed(tmp_path) -> None:
 
 
 def test_a_job_without_gpu_work_has_a_report() -> None:
-    """The CPU side replaces the analyses of GPU work, and the page names them."""
+    """Without GPU work, the page shows the CPU side of each rank and names the analyses that need GPU work."""
     page = Page(render_report(contents_of(cpu_job().build())))
     assert "No GPU work was recorded" in page.text
     assert "The CPU side of each rank" in page.text
@@ -249,7 +249,7 @@ def test_a_job_without_gpu_work_has_a_report() -> None:
 
 @pytest.mark.slow
 def test_a_report_on_many_ranks_stays_small(tmp_path) -> None:
-    """128 ranks with long kernel names stay below the limit."""
+    """A report on 128 ranks with kernel names of 20,000 characters is smaller than 8 MB."""
     name = "void f<" + "x" * 20_000 + ">()"
     builder = TraceBuilder()
     for rank in range(128):
@@ -259,7 +259,7 @@ def test_a_report_on_many_ranks_stays_small(tmp_path) -> None:
 
 
 def test_the_report_is_written_whole(tmp_path) -> None:
-    """The report replaces an older file, and leaves no draft behind."""
+    """Writing a report replaces an older file and leaves no temporary file."""
     path = tmp_path / "report.html"
     path.write_text("older")
     write_report(contents_of(gpu_job().build()), path)
@@ -268,36 +268,36 @@ def test_the_report_is_written_whole(tmp_path) -> None:
 
 
 def test_a_cpu_table_with_unknown_steps_is_printed() -> None:
-    """A rank without steps has a dash."""
+    """A rank without steps has a dash as its CPU percentage."""
     without_steps = summary(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).build())
     assert isinstance(without_steps.cpu_side, pl.DataFrame)
     assert percent_text(None) in Page(render_report(Contents("x", without_steps, ()))).text
 
 
 def test_resources_are_plain_text() -> None:
-    """Carriage returns would change the hashes of the scripts."""
+    """The page's source files have no carriage returns, which would change the hashes of the scripts."""
     folder = Path(report.__file__).parent
     for name in ("script.js", "style.css", "template.html.j2"):
         assert b"\r" not in (folder / name).read_bytes()
 
 
 def test_a_report_is_written_from_python(tmp_path) -> None:
-    """It holds the summary that the function returns; an existing file is replaced only on request."""
+    """`holotrace.report` writes the page and returns the summary; it replaces a file only with `overwrite=True`."""
     path = tmp_path / "report.html"
     job = small_job()
-    found = holotrace.report(job, path, title="a small job")
+    job_summary = holotrace.report(job, path, title="a small job")
     page = path.read_text(encoding="utf-8")
 
-    assert found == holotrace.summary(job)
+    assert job_summary == holotrace.summary(job)
     assert "a small job" in page
-    assert found.verdict in page
+    assert job_summary.verdict in page
     with pytest.raises(InvalidOptionError, match="already exists"):
         holotrace.report(job, path)
     holotrace.report(job, path, overwrite=True)
 
 
 def test_a_report_is_named_after_the_folder_of_its_traces(tmp_path) -> None:
-    """Or after the file, if there is only one."""
+    """A report on two files names their folder, and a report on one file names the file."""
     for ranks, name in (({0, 1}, str(tmp_path / "job")), ({0}, str(tmp_path / "job" / "rank0.pt.trace.json"))):
         builder = TraceBuilder()
         for rank in ranks:
@@ -307,7 +307,7 @@ def test_a_report_is_named_after_the_folder_of_its_traces(tmp_path) -> None:
         assert name in (tmp_path / f"{len(ranks)}.html").read_text(encoding="utf-8")
 
 
-def test_a_report_needs_a_name_of_a_page(tmp_path) -> None:
-    """Any other suffix would mislead."""
+def test_a_report_is_an_html_file(tmp_path) -> None:
+    """The name `report.pdf` is an error that asks for a name ending in .html."""
     with pytest.raises(InvalidOptionError, match=r"ends in \.html"):
         holotrace.report(small_job(), tmp_path / "report.pdf")

@@ -1,4 +1,4 @@
-"""Traces on disk and a separate cache for every test."""
+"""Fixtures: traces on disk, and a separate cache folder for every test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files belong to a job, and which rank each one is."""
+"""`discover` finds the files of a job and the rank of each."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ WriteTrace = Callable[..., Path]
 
 
 def read_nothing(path: str) -> int | None:
-    """Return None: reading the whole file gives no rank either."""
+    """Return None, as for a file that states no rank anywhere."""
     del path
     return None
 
 
-def found_names(source: TraceSource) -> dict[int, str]:
+def names_by_rank(source: TraceSource) -> dict[int, str]:
     """Return {rank: file name}."""
     return {rank: Path(path).name for rank, path in discover(source, read_nothing).files.items()}
 
@@ -46,68 +46,68 @@ def skipped_names(source: TraceSource) -> dict[str, str]:
 
 
 def test_file_names_sort_in_natural_order() -> None:
-    """a2 comes before a10, with and without leading zeros; numbers sort before letters."""
+    """Natural order puts a2 before a10, with and without leading zeros, and numbers before letters."""
     names = ["b", "a10", "a2", "a", "a02b", "10", "9"]
     assert sorted(names, key=natural_order) == ["9", "10", "a", "a2", "a02b", "a10", "b"]
 
 
 @given(st.lists(st.text()))
 def test_every_name_can_be_sorted(names: list[str]) -> None:
-    """The order is total, whatever characters and digits of whatever script a name holds."""
+    """Natural order is defined for any texts, with any characters and any script's digits."""
     in_order = sorted(names, key=natural_order)
     assert all(natural_order(one) <= natural_order(next_one) for one, next_one in pairwise(in_order))
 
 
 def test_a_single_file_is_a_job_of_one(write_trace: WriteTrace) -> None:
-    """A file that states no rank is rank 0; any other keeps its rank."""
-    assert found_names(write_trace("trace.json")) == {0: "trace.json"}
-    assert found_names(str(write_trace("other.json", rank=5))) == {5: "other.json"}
+    """A single file keeps the rank it states, and is rank 0 if it states none."""
+    assert names_by_rank(write_trace("trace.json")) == {0: "trace.json"}
+    assert names_by_rank(str(write_trace("other.json", rank=5))) == {5: "other.json"}
 
 
 def test_the_header_takes_precedence_over_the_name(write_trace: WriteTrace) -> None:
-    """This is the rank in distributedInfo."""
-    assert found_names(write_trace("rank3.json", rank=5)) == {5: "rank3.json"}
+    """A file named rank3.json whose distributedInfo says rank 5 is rank 5."""
+    assert names_by_rank(write_trace("rank3.json", rank=5)) == {5: "rank3.json"}
 
 
 def test_rank_minus_one_does_not_count(write_trace: WriteTrace) -> None:
-    """A process without a process group writes -1; then the file name gives the rank."""
-    assert found_names(write_trace("rank3.json", rank=-1)) == {3: "rank3.json"}
+    """A header rank of -1, which a process without a process group writes, yields to the file name."""
+    assert names_by_rank(write_trace("rank3.json", rank=-1)) == {3: "rank3.json"}
 
 
 def test_a_number_too_large_for_a_rank_does_not_count(write_trace: WriteTrace) -> None:
-    """Tables keep ranks as int32; a damaged header must not break them."""
-    assert found_names(write_trace("rank3.json", rank=2**31)) == {3: "rank3.json"}
+    """A header rank of 2**31 is ignored, because tables keep ranks as int32."""
+    assert names_by_rank(write_trace("rank3.json", rank=2**31)) == {3: "rank3.json"}
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,\n", " : ")])
 def test_white_space_in_the_header_does_not_matter(tmp_path: Path, separators: tuple[str, str]) -> None:
-    """The rank of distributedInfo counts; a number called rank elsewhere is ignored."""
+    """The rank in distributedInfo is read in any layout; keys called `rank` elsewhere are ignored."""
     event = {"ph": "X", "name": "a", "ts": 1, "dur": 1, "pid": 1, "tid": 1, "args": {"rank": 7}}
     for name, info in (("a.json", {"distributedInfo": {"rank": 4}}), ("b.json", {"user": {"rank": 9}})):
         document = json.dumps(info | {"traceEvents": [event]}, separators=separators)
         (tmp_path / name).write_text(document, encoding="utf-8")
-    assert found_names(tmp_path) == {0: "b.json", 4: "a.json"}
+    assert names_by_rank(tmp_path) == {0: "b.json", 4: "a.json"}
 
 
 def test_a_header_longer_than_the_first_piece(write_trace: WriteTrace) -> None:
-    """Thousands of process groups before the events do not hide that a file is a trace, nor its rank."""
+    """A header of more than 1 MiB of process groups still gives the rank."""
     groups = [{"pg_name": str(number), "ranks": list(range(100))} for number in range(10_000)]
     path = write_trace("a.json", distributedInfo={"pg_config": groups, "rank": 6})
     assert path.stat().st_size > 1 << 20
-    assert found_names(path) == {6: "a.json"}
+    assert names_by_rank(path) == {6: "a.json"}
 
 
 def test_files_without_a_rank_get_free_numbers(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """They get the smallest numbers left, in the natural order of their names."""
+    """Files without a rank get the smallest free numbers, in the natural order of their names."""
     for name in ("t10.json", "t9.json", "t1.json"):
         write_trace(name)
     write_trace("rank1.json")
     write_trace("z.json", rank=0)
-    assert found_names(tmp_path) == {0: "z.json", 1: "rank1.json", 2: "t1.json", 3: "t9.json", 4: "t10.json"}
+    assert names_by_rank(tmp_path) == {0: "z.json", 1: "rank1.json", 2: "t1.json", 3: "t9.json", 4: "t10.json"}
 
 
 def test_a_file_is_read_for_its_rank_only_if_needed(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """If neither its beginning nor its name has a rank, the file is read before free numbers are assigned."""
+    """Only files whose beginning and name state no rank are read for it, before free numbers are assigned."""
     write_trace("a.json")
     write_trace("b.json")
     write_trace("rank0.json")
@@ -129,7 +129,7 @@ def test_a_file_is_read_for_its_rank_only_if_needed(write_trace: WriteTrace, tmp
 
 
 def test_a_folder_is_searched_by_content(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Traces count whatever their names; subfolders and hidden files are ignored."""
+    """A folder's traces are recognised under any name; subfolders and hidden files are ignored."""
     write_trace("rank0.pt.trace.json")
     write_trace("rank1", rank=1)
     for rank, packed in ((2, "rank2.json.gz"), (3, "rank3.gz"), (4, "rank4.json")):
@@ -137,12 +137,12 @@ def test_a_folder_is_searched_by_content(write_trace: WriteTrace, tmp_path: Path
     (tmp_path / "plain.json").unlink()
     write_trace(".hidden.json")
     write_trace("deeper/rank9.json")
-    assert list(found_names(tmp_path)) == [0, 1, 2, 3, 4]
+    assert list(names_by_rank(tmp_path)) == [0, 1, 2, 3, 4]
     assert skipped_names(tmp_path) == {}
 
 
 def test_other_files_are_skipped_with_the_reason(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """The reason says what the file is."""
+    """Each file of a folder that is not a trace of a rank is skipped, and the reason says what it is."""
     write_trace("rank0.json")
     nodes = {"schema": "1.1.1-chakra.0.0.4", "pid": 1, "time": "now", "start_ts": 1, "nodes": [{"id": 1}]}
     contents: dict[str, str] = {
@@ -160,7 +160,7 @@ def test_other_files_are_skipped_with_the_reason(write_trace: WriteTrace, tmp_pa
     for name, content in contents.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     (tmp_path / "timeline.json.gz").write_bytes(gzip.compress(b"[[1, 2], [[0, 1]]]"))
-    assert found_names(tmp_path) == {0: "rank0.json"}
+    assert names_by_rank(tmp_path) == {0: "rank0.json"}
     reasons = skipped_names(tmp_path)
     assert set(reasons) == {*contents, "timeline.json.gz"}
     assert reasons["et.json"] == "not a profiler trace: a PyTorch execution trace"
@@ -179,11 +179,11 @@ def rank_0_again(folder: Path) -> str:
 
 
 def test_several_recordings_of_a_rank_in_a_folder(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """The newest span of a schedule, by the time in the name, is opened; the reason says how to open the others."""
+    """Of several recordings of a rank, the one with the latest time in its name opens; the others are skipped."""
     times = {"s": 1_694_128_201, "ms": 1_694_128_300_000, "ns": 1_694_128_250_000_000_000}
     spans = {unit: write_trace(f"worker0.{time}.pt.trace.json") for unit, time in times.items()}
     write_trace("worker1.1694128201545.pt.trace.json")
-    assert found_names(tmp_path) == {0: spans["ms"].name, 1: "worker1.1694128201545.pt.trace.json"}
+    assert names_by_rank(tmp_path) == {0: spans["ms"].name, 1: "worker1.1694128201545.pt.trace.json"}
     reasons = skipped_names(tmp_path)
     assert set(reasons) == {spans["s"].name, spans["ns"].name}
     assert f"the newest, {spans['ms'].name}, was opened" in reasons[spans["s"].name]
@@ -192,38 +192,38 @@ def test_several_recordings_of_a_rank_in_a_folder(write_trace: WriteTrace, tmp_p
 
 
 def test_recordings_without_a_time_in_their_name(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Without times in the names, the file written last is the newest."""
+    """If names contain no times, the recording written last is opened."""
     for age_s, name in enumerate(["b.json", "c.json", "a.json"]):
         time_s = 1_700_000_000 - age_s
         os.utime(write_trace(name, rank=4), (time_s, time_s))
-    assert found_names(tmp_path) == {4: "b.json"}
+    assert names_by_rank(tmp_path) == {4: "b.json"}
     assert set(skipped_names(tmp_path)) == {"a.json", "c.json"}
 
 
 def test_a_pattern_finds_files_in_many_folders(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """`*` stays in a folder, `**` goes deeper; other files are skipped as in a folder."""
+    """`*` matches within a folder and `**` in subfolders, too; files that are not traces are skipped."""
     write_trace("node0/rank0.json")
     write_trace("node1/deep/rank1.json")
     (tmp_path / "node0/notes.txt").write_text("a text", encoding="utf-8")
-    assert found_names(f"{tmp_path}/node*/*") == {0: "rank0.json"}
-    assert found_names(f"{tmp_path}/**/*.json") == {0: "rank0.json", 1: "rank1.json"}
+    assert names_by_rank(f"{tmp_path}/node*/*") == {0: "rank0.json"}
+    assert names_by_rank(f"{tmp_path}/**/*.json") == {0: "rank0.json", 1: "rank1.json"}
     assert skipped_names(f"{tmp_path}/node*/*") == {"notes.txt": "not a profiler trace: a text file"}
 
 
-def test_a_name_with_brackets_is_a_name(write_trace: WriteTrace) -> None:
-    """An existing path is never a pattern."""
-    assert found_names(write_trace("run[1]*.json")) == {0: "run[1]*.json"}
+def test_an_existing_name_is_not_a_pattern(write_trace: WriteTrace) -> None:
+    """The existing file `run[1]*.json` is opened by that name."""
+    assert names_by_rank(write_trace("run[1]*.json")) == {0: "run[1]*.json"}
 
 
 def test_a_list_keeps_its_order_for_free_numbers(write_trace: WriteTrace) -> None:
-    """Files without a rank are numbered in the order of the list."""
+    """A list numbers files without a rank in its own order, and ignores a repeated file."""
     paths = [write_trace(name) for name in ("c.json", "a.json", "b.json")]
-    assert found_names(paths) == {0: "c.json", 1: "a.json", 2: "b.json"}
-    assert found_names([*paths, paths[0]]) == {0: "c.json", 1: "a.json", 2: "b.json"}
+    assert names_by_rank(paths) == {0: "c.json", 1: "a.json", 2: "b.json"}
+    assert names_by_rank([*paths, paths[0]]) == {0: "c.json", 1: "a.json", 2: "b.json"}
 
 
 def test_a_list_of_two_files_of_one_rank_is_refused(write_trace: WriteTrace) -> None:
-    """Neither file is dropped or renumbered; the message names both and says what to do."""
+    """Two files of rank 2 are an error that names both and shows how to assign ranks."""
     first, second = write_trace("a.json", rank=2), write_trace("rank2.json")
     with pytest.raises(DuplicateRankError) as caught:
         discover([first, second], read_nothing)
@@ -234,26 +234,26 @@ def test_a_list_of_two_files_of_one_rank_is_refused(write_trace: WriteTrace) -> 
 
 
 def test_the_ranks_of_a_dict_take_precedence(write_trace: WriteTrace) -> None:
-    """The caller's rank overrides the file's."""
+    """A dict {rank: file} overrides the ranks that the files state."""
     first, second = str(write_trace("rank0.json", rank=0)), str(write_trace("rank1.json", rank=0))
     assert discover({9: second, 4: first}, read_nothing) == JobFiles({4: first, 9: second})
 
 
 def test_whole_numbers_of_numpy_are_ranks(write_trace: WriteTrace) -> None:
-    """A dict may have ranks from an array."""
+    """A dict may have NumPy integers as ranks."""
     path = str(write_trace("a.json"))
     assert discover({np.int64(3): path}, read_nothing).files == {3: path}
 
 
 @pytest.mark.parametrize("rank", [-1, "0", 1.0, True, None, 2**31])
 def test_a_rank_is_a_whole_number_from_zero(write_trace: WriteTrace, rank: Any) -> None:
-    """Anything else as a key of a dict is refused."""
+    """A dict key that is negative, above int32, a bool, a float, a string or None is an error."""
     with pytest.raises(InvalidOptionError, match="a rank is a whole number from 0"):
         discover({rank: write_trace("a.json")}, read_nothing)
 
 
 def test_a_file_named_by_itself_must_be_a_trace(tmp_path: Path) -> None:
-    """A file that a folder would skip is an error when named alone; the message says what it is."""
+    """A JSON file without events is an error when named directly, in a list or in a dict."""
     path = tmp_path / "a.json"
     path.write_text('{"nodes": []}', encoding="utf-8")
     sources: list[TraceSource] = [path, [path], {0: path}]
@@ -263,12 +263,12 @@ def test_a_file_named_by_itself_must_be_a_trace(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_not_a_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """A pipe is never opened, as reading it might block: in a folder it is skipped like a broken link."""
+    """Pipes and broken links are skipped in a folder and are errors when named; a pipe is never opened."""
     write_trace("rank0.json")
     os.mkfifo(tmp_path / "rank1.json")
     (tmp_path / "rank2.json").symlink_to(tmp_path / "missing.json")
     for source in (tmp_path, f"{tmp_path}/*"):
-        assert found_names(source) == {0: "rank0.json"}
+        assert names_by_rank(source) == {0: "rank0.json"}
         reasons = skipped_names(source)
         assert "a pipe" in reasons["rank1.json"]
         assert "a link to a file that does not exist" in reasons["rank2.json"]
@@ -278,13 +278,13 @@ def test_a_pipe_is_not_a_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
 
 
 def test_a_folder_within_a_list_is_refused(tmp_path: Path) -> None:
-    """A list names files."""
+    """A list may contain only files, so a folder in it is an error."""
     with pytest.raises(NotATraceError, match="is a folder"):
         discover([tmp_path], read_nothing)
 
 
 def test_a_missing_file_suggests_its_neighbours(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """A misspelt name gets the closest name as a suggestion, else the content of the folder."""
+    """The error suggests the closest file name or, if there is none, lists what the folder contains."""
     write_trace("rank0.json")
     with pytest.raises(TraceNotFoundError, match=r"does not exist; did you mean rank0\.json\?$"):
         discover(tmp_path / "rank_0.json", read_nothing)
@@ -294,13 +294,13 @@ def test_a_missing_file_suggests_its_neighbours(write_trace: WriteTrace, tmp_pat
 
 @pytest.mark.parametrize("source", ["/no/such/*.json", [], {}, "", " ", "a\0b.json"])
 def test_a_source_without_files_is_an_error(source: TraceSource) -> None:
-    """A pattern without a match, an empty list or dict, and an empty or invalid name raise TraceNotFoundError."""
+    """Patterns without a match, empty lists and dicts, and empty or invalid names raise TraceNotFoundError."""
     with pytest.raises(TraceNotFoundError):
         discover(source, read_nothing)
 
 
 def test_a_folder_without_traces_is_an_error_that_lists_its_files(tmp_path: Path) -> None:
-    """The message differs for an empty folder, one with only subfolders, and one with other files."""
+    """The error says that the folder is empty, has only subfolders, or which other files it has."""
     with pytest.raises(TraceNotFoundError, match=r"is an empty folder; name the folder"):
         discover(tmp_path, read_nothing)
     (tmp_path / "run1").mkdir()
@@ -318,13 +318,13 @@ def test_a_folder_without_traces_is_an_error_that_lists_its_files(tmp_path: Path
 def test_an_unreadable_file_does_not_hide_the_others(
     write_trace: WriteTrace, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In a folder it is skipped with the reason and a warning; named by itself it is an error."""
+    """A damaged file is skipped with a warning in a folder, and is an error when named directly."""
     write_trace("rank0.json")
     damaged = tmp_path / "rank1.json.gz"
     damaged.write_bytes(gzip.compress(write_trace("x.json").read_bytes())[:12])
     (tmp_path / "x.json").unlink()
     with caplog.at_level(logging.WARNING, "holotrace"):
-        assert list(found_names(tmp_path)) == [0]
+        assert list(names_by_rank(tmp_path)) == [0]
     assert skipped_names(tmp_path)["rank1.json.gz"].startswith("cannot be read: ")
     assert "rank1.json.gz cannot be read" in caplog.messages[0]
     with pytest.raises(UnreadableTraceError, match=r"rank1\.json\.gz cannot be read"):
@@ -332,7 +332,7 @@ def test_an_unreadable_file_does_not_hide_the_others(
 
 
 def test_a_file_that_fails_when_read_for_its_rank_is_skipped(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Damage that shows only when the whole file is read does not hide the other files of the folder."""
+    """A file that cannot be read for its rank is skipped, and the other file of the folder is opened."""
     write_trace("a.json")
     write_trace("b.json")
 
@@ -349,6 +349,6 @@ def test_a_file_that_fails_when_read_for_its_rank_is_skipped(write_trace: WriteT
 
 @given(st.text())
 def test_any_text_is_a_path_or_a_holotrace_error(text: str) -> None:
-    """Any text as a path raises nothing but HolotraceError."""
+    """Any text as the name of a missing file raises a HolotraceError and nothing else."""
     with pytest.raises(HolotraceError, match=r"."):
         discover(f"/no/such/folder/{text}", read_nothing)

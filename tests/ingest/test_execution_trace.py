@@ -1,4 +1,4 @@
-"""Execution traces, and joining them with a profiler trace."""
+"""Execution traces are read and joined with a profiler trace."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def test_both_schemas_give_the_same_row(tmp_path, node) -> None:
 
 
 def test_an_empty_trace_and_a_bare_node_are_read(tmp_path) -> None:
-    """Missing values are null or empty."""
+    """A trace without nodes gives no rows, and a node with only an id gives nulls and empty lists."""
     assert read_execution_trace(written(tmp_path)).nodes.is_empty()
     row = read_execution_trace(written(tmp_path, {"id": 1})).nodes.row(0)
     assert row == (1, "", None, None, "", None, None, "[]", "[]", "[]", "[]")
 
 
 def test_other_files_are_errors(tmp_path) -> None:
-    """Missing, truncated, not JSON, and JSON in another format."""
+    """A missing file, a truncated one, a text, and a profiler trace each raise their own error."""
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"{}" * 99)[:20])
     (tmp_path / "text.json").write_text("hello")
     (tmp_path / "trace.json").write_text('{"traceEvents": []}')
@@ -73,7 +73,7 @@ def test_other_files_are_errors(tmp_path) -> None:
 
 @pytest.mark.parametrize("arg", ["External id", "Record function id"])
 def test_operators_are_joined_by_their_number(tmp_path, arg) -> None:
-    """Bookkeeping nodes, kernels with the same number, and operators in only one of the recordings are not joined."""
+    """Only operators that both recordings have are joined by number, not threads, kernels or ambiguous nodes."""
     thread = {"id": 2, "name": "[pytorch|profiler|execution_trace|thread]", "rf_id": 3}
     et = read_execution_trace(written(tmp_path, thread, OLD, {"id": 9, "name": "twice", "rf_id": 2}))
     builder = TraceBuilder()
@@ -85,8 +85,8 @@ def test_operators_are_joined_by_their_number(tmp_path, arg) -> None:
     assert execution_nodes(rank_trace, et).rows() == [(0, *ROW)]
 
 
-def test_the_nodes_equal_those_of_hta(real_traces, goldens) -> None:
-    """Every operator of the sample, with each column that HTA adds."""
+def test_nodes_equal_those_of_hta(real_traces, goldens) -> None:
+    """Every operator of the sample has the node and the columns that HTA adds."""
     folder = real_traces / "execution_trace"
     view = TraceView(open_trace(folder, cache=False), str(folder))
     et = load_execution_trace(str(folder / "benchmark_simple_add_et.json.gz"))
@@ -104,7 +104,7 @@ def test_the_nodes_equal_those_of_hta(real_traces, goldens) -> None:
 
 
 def test_a_column_that_does_not_exist_is_an_error(tmp_path) -> None:
-    """A frame that was not correlated is an error, too."""
+    """An unknown column, and a frame that was not correlated, raise an InvalidOptionError."""
     et = read_execution_trace(written(tmp_path, OLD))
     for frame, column in ((pd.DataFrame({"et_node": [4.0]}), "speed"), (pd.DataFrame(), "op_schema")):
         with pytest.raises(InvalidOptionError):

@@ -1,4 +1,4 @@
-"""The health of a job's files."""
+"""`file_health` reports the health of a job's files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def health_of(path) -> FileHealth:
 
 
 def test_a_clean_file_is_described(tmp_path) -> None:
-    """Its health has format, size, events, GPU work, options, and the origin of the rank."""
+    """A file's health has its format, size, events, GPU work, recording options, rank, and the origin of the rank."""
     builder = TraceBuilder().rank(3).header(record_shapes=1, with_stack=1)
     content = builder.kernel("gemm", start_us=0, duration_us=1, launch_us=-1).json(3)
     path = tmp_path / "t.json.gz"
@@ -37,7 +37,7 @@ def test_a_clean_file_is_described(tmp_path) -> None:
 
 
 def test_the_origin_of_a_rank_is_reported(tmp_path) -> None:
-    """The rank comes from the file name, else it is a free number."""
+    """One file has its rank from its name, the other gets the next free number, and the health says which."""
     content = TraceBuilder().header(distributedInfo=None).kernel("gemm", start_us=0, duration_us=1).json()
     for name in ("rank-5.json", "some.json"):
         (tmp_path / name).write_bytes(content)
@@ -46,7 +46,7 @@ def test_the_origin_of_a_rank_is_reported(tmp_path) -> None:
 
 
 def test_collectives_name_the_rank_of_a_file_without_one(tmp_path) -> None:
-    """If neither header nor name states a rank, the collectives do."""
+    """A file whose header and name state no rank gets the rank that its collectives state."""
     args = {"Rank": 6, "Collective name": "allreduce", "Process Group Name": "0"}
     builder = TraceBuilder().header(distributedInfo=None).kernel("nccl", start_us=0, duration_us=1, args=args)
     (tmp_path / "some.json").write_bytes(builder.json())
@@ -55,7 +55,7 @@ def test_collectives_name_the_rank_of_a_file_without_one(tmp_path) -> None:
 
 
 def test_a_loss_is_reported(tmp_path) -> None:
-    """A truncated file is read up to the break."""
+    """A truncated file has the state `with losses` and no error."""
     content = TraceBuilder().kernel("a", start_us=0, duration_us=1).kernel("b", start_us=2, duration_us=1).json()
     (tmp_path / "rank0.json").write_bytes(content[: content.index(b'"b"')])
     file = health_of(tmp_path / "rank0.json")
@@ -63,7 +63,7 @@ def test_a_loss_is_reported(tmp_path) -> None:
 
 
 def test_an_unreadable_file_does_not_affect_the_others(tmp_path) -> None:
-    """It has its error, and the others have their health."""
+    """After one of two files is deleted, it is `unreadable` with an error, and the other is `clean`."""
     paths = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=1)
@@ -83,7 +83,7 @@ def test_an_unreadable_file_does_not_affect_the_others(tmp_path) -> None:
     ("severities", "state"),
     [([], "clean"), (["note"], "clean"), (["note", "repaired"], "repaired"), (["repaired", "dropped"], "with losses")],
 )
-def test_the_worst_finding_determines_the_state(severities, state) -> None:
-    """Notes do not count, and a loss is worse than a repair."""
+def test_the_most_severe_finding_determines_the_state(severities, state) -> None:
+    """A file with notes alone is clean, with repairs it is repaired, and with dropped events it has losses."""
     findings = tuple(Finding(kind="k", severity=severity, count=1) for severity in severities)
     assert FileHealth("a.json", 0, "file name", findings=findings).state == state

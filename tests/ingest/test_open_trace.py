@@ -1,4 +1,4 @@
-"""Opening the traces at a path."""
+"""`open_trace` opens the traces at a path."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Recorder:
         self.files: list[str] = []
 
     def start(self, total_bytes: int, description: str) -> None:
-        """Record a file name."""
+        """Record the description, which is a file name."""
         assert total_bytes > 0
         self.files.append(description)
 
@@ -35,7 +35,7 @@ class Recorder:
 
 
 def test_a_folder_becomes_a_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Ranks, their files and what was skipped come from the folder."""
+    """A folder of three ranks and a text file gives three ranks in order and one skipped file."""
     for rank in (2, 0, 10):
         write_trace(f"rank{rank}.json", rank=rank)
     (tmp_path / "notes.txt").write_text("a text", encoding="utf-8")
@@ -50,13 +50,13 @@ def test_a_folder_becomes_a_trace(write_trace: WriteTrace, tmp_path: Path) -> No
     ]
 
 
-def test_the_public_name_is_this_function() -> None:
-    """It is `holotrace.open_trace`."""
+def test_open_trace_is_public() -> None:
+    """`holotrace.open_trace` is the function of `holotrace.ingest`."""
     assert holotrace.open_trace is open_trace
 
 
 def test_files_are_read_when_needed(write_trace: WriteTrace) -> None:
-    """A file whose beginning states its rank is read when a table is first needed, and only once."""
+    """Opening reads no file whose beginning states its rank; the first table reads it, once."""
     progress = Recorder()
     trace = open_trace(write_trace("a.json", rank=3), progress=progress)
     assert progress.files == []
@@ -67,7 +67,7 @@ def test_files_are_read_when_needed(write_trace: WriteTrace) -> None:
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_a_file_read_for_its_rank_is_not_read_again(write_trace: WriteTrace, *, cache: bool) -> None:
-    """A file read to find its rank is not read again by the analyses, with and without a cache."""
+    """A file that was read for its rank is not read again for tables, with or without a cache."""
     progress = Recorder()
     trace = open_trace(write_trace("a.json", collective_ranks=(5,)), progress=progress, cache=cache)
     assert list(trace.ranks) == [5]
@@ -75,8 +75,8 @@ def test_a_file_read_for_its_rank_is_not_read_again(write_trace: WriteTrace, *, 
     assert progress.files == ["a.json"]
 
 
-def test_the_rank_that_most_collectives_name(write_trace: WriteTrace) -> None:
-    """If neither header nor name states a rank, the one most collectives name wins, else the smaller; -1 does not count."""
+def test_most_collectives_decide_the_rank(write_trace: WriteTrace) -> None:
+    """The rank that most collectives state wins, in a tie the smaller; -1 does not count."""
     assert list(open_trace(write_trace("a.json", collective_ranks=(4, 6, 6))).ranks) == [6]
     assert list(open_trace(write_trace("b.json", collective_ranks=(4, 6))).ranks) == [4]
     assert list(open_trace(write_trace("c.json", collective_ranks=(-1, -1, 2))).ranks) == [2]
@@ -84,7 +84,7 @@ def test_the_rank_that_most_collectives_name(write_trace: WriteTrace) -> None:
 
 
 def test_a_rank_after_the_events_counts(tmp_path: Path) -> None:
-    """On-demand captures write distributedInfo last."""
+    """The rank in a distributedInfo after the events, where on-demand captures write it, is used."""
     event = '{"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 7, "ts": 1, "dur": 1}'
     path = tmp_path / "libkineto_activities_1234.json"
     path.write_text(f'{{"traceEvents": [{event}], "distributedInfo": {{"rank": 11}}}}', encoding="utf-8")
@@ -92,7 +92,7 @@ def test_a_rank_after_the_events_counts(tmp_path: Path) -> None:
 
 
 def test_some_ranks_of_a_job(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """`ranks=` opens part of the job; the error names a rank that does not exist."""
+    """`ranks=[2, 0]` opens two of three ranks; an unknown rank is an error that lists the existing ones."""
     for rank in range(3):
         write_trace(f"rank{rank}.json")
     assert list(open_trace(tmp_path, ranks=[2, 0]).ranks) == [0, 2]
@@ -101,7 +101,7 @@ def test_some_ranks_of_a_job(write_trace: WriteTrace, tmp_path: Path) -> None:
 
 
 def test_paths_stay_as_given(write_trace: WriteTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path is shown as given, and still leads to the file when the folder changes or it is unpickled."""
+    """A relative path is shown as given, and still finds its file in another working folder or after pickling."""
     write_trace("run/a.json")
     monkeypatch.chdir(tmp_path)
     trace = open_trace("run")
@@ -119,7 +119,7 @@ def test_home_is_expanded(write_trace: WriteTrace, tmp_path: Path, monkeypatch: 
 
 
 def test_a_file_of_a_dict_must_be_a_trace(tmp_path: Path) -> None:
-    """A file in a dict that is not a trace raises an error at once, not halfway through an analysis."""
+    """A text file in a dict {rank: file} is an error when opening, not later in an analysis."""
     path = tmp_path / "a.json"
     path.write_text("no trace", encoding="utf-8")
     with pytest.raises(NotATraceError):
@@ -139,6 +139,6 @@ REAL_JOBS = {
 
 @pytest.mark.parametrize(("folder", "expected"), REAL_JOBS.items())
 def test_real_folders(real_traces: Path, folder: str, expected: tuple[list[int], list[str]]) -> None:
-    """Folders of real recordings give their ranks, and skip other files and older spans."""
+    """Folders of real recordings give the expected ranks, and skip other files and older recordings."""
     trace = open_trace(real_traces / folder)
     assert (list(trace.ranks), [Path(file.path).name for file in trace.skipped]) == expected

@@ -1,4 +1,4 @@
-"""Ranks in file names."""
+"""`rank_in_name` finds the rank in a file name."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ from holotrace.ingest.rank_names import rank_in_name
         ("trace.json", None),
     ],
 )
-def test_the_rank_in_a_name(name: str, rank: int | None) -> None:
-    """`rank` precedes `worker`; a rank along one axis, a word that ends in rank, and a time do not count."""
+def test_a_name_may_contain_a_rank(name: str, rank: int | None) -> None:
+    """`rank3` wins over `worker7`; ranks along one axis, words ending in `rank`, and times do not count."""
     assert rank_in_name(f"runs/rank9/{name}") == rank

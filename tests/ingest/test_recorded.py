@@ -1,4 +1,4 @@
-"""A finished profiler is opened like a file."""
+"""`open_trace` opens a finished profiler like a file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Recording:
     """A profiler that has recorded one kernel; it exports as `torch.profiler.profile` does."""
 
     def __init__(self) -> None:
-        """Nothing is exported yet."""
+        """Start without an exported file."""
         self.path = Path()
 
     def export_chrome_trace(self, path: str) -> None:
-        """Write the trace."""
+        """Write the trace of rank 3 to a path."""
         self.path = Path(path)
         builder = TraceBuilder().header(distributedInfo={"rank": 3, "world_size": 8, "backend": "nccl"})
         (written,) = builder.kernel("gemm", start_us=10, duration_us=5).write(self.path.parent / "written")
@@ -30,7 +30,7 @@ class Recording:
 
 
 class Unfinished:
-    """A profiler that still runs."""
+    """A profiler that has not been stopped."""
 
     def export_chrome_trace(self, path: str) -> None:
         """Fail as PyTorch does (torch/profiler/profiler.py)."""
@@ -41,7 +41,7 @@ class Unfinished:
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_a_finished_profiler_is_a_trace(*, cache: bool) -> None:
-    """Its rank is that of the process; its file is deleted with the last rank that reads it."""
+    """A finished profiler opens as a trace of its process's rank; its file is deleted together with the trace."""
     profiler = Recording()
     trace = holotrace.open_trace(profiler, cache=cache).select([3])
 
@@ -53,20 +53,20 @@ def test_a_finished_profiler_is_a_trace(*, cache: bool) -> None:
 
 
 def test_workers_read_the_recording() -> None:
-    """They open the exported file themselves."""
+    """Worker processes can analyse a recording, because they open the exported file themselves."""
     trace = holotrace.open_trace(Recording(), cache=False)
     with processes(1) as pool:
         assert holotrace.kernels(trace, executor=pool).per_kernel.height == 1
 
 
 def test_an_unfinished_profiler_is_an_error_that_says_so() -> None:
-    """With PyTorch's own reason, and nothing left behind."""
+    """The error quotes PyTorch's reason and says to stop the profiler first."""
     with pytest.raises(InvalidOptionError, match=r"cannot export its recording \(Profiler must be .*stop it first"):
         holotrace.open_trace(Unfinished())
 
 
 def test_a_profiler_of_pytorch_is_opened() -> None:
-    """The real one, where PyTorch is installed."""
+    """If PyTorch is installed, its own finished profiler opens as a trace with `aten::mm`."""
     torch = pytest.importorskip("torch")
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
         torch.ones(8, 8) @ torch.ones(8, 8)

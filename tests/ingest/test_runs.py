@@ -1,4 +1,4 @@
-"""The runs, workers and spans in a log folder."""
+"""`find_runs` finds the runs, workers and spans in a log folder."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def spans_of(run: Run) -> dict[str, list[int]]:
 
 
 def reasons(runs: Runs) -> dict[str, str]:
-    """Return {file name: why it is skipped}."""
+    """Return {file name: reason for skipping it}."""
     return {Path(file.path).name: file.reason for file in runs.skipped}
 
 
 def test_every_folder_with_traces_is_a_run(write_trace: WriteTrace, tmp_path) -> None:
-    """A run is named by its path; files beside the folders form a run with the folder's name; run 10 follows run 2."""
+    """Runs are named by their paths in natural order, and files in the log folder itself form a run of its name."""
     for folder in ("", "a/b/", "run10/", "run2/"):
         write_trace(f"{folder}w.1.pt.trace.json")
     (tmp_path / "empty").mkdir()
@@ -48,7 +48,7 @@ def test_every_folder_with_traces_is_a_run(write_trace: WriteTrace, tmp_path) ->
 
 
 def test_spans_are_in_numeric_order(write_trace: WriteTrace, tmp_path) -> None:
-    """The plugin sorts 10 before 9."""
+    """Recording 10 comes after 9; the TensorBoard plugin sorts 10 first."""
     for stamp in (10, 9, 100):
         write_trace(f"w.{stamp}.pt.trace.json")
     (run,) = find_runs(tmp_path).runs
@@ -57,7 +57,7 @@ def test_spans_are_in_numeric_order(write_trace: WriteTrace, tmp_path) -> None:
 
 
 def test_a_missing_recording_does_not_shift_the_others(write_trace: WriteTrace, tmp_path) -> None:
-    """Worker b did not write its second recording; its third was made at the time of a's third."""
+    """Worker b lacks its second recording, and its third still gets span 3, because it is of the time of a's third."""
     for worker, times in (("a", (100, 200, 300)), ("b", (101, 302))):
         for time in times:
             write_trace(f"{worker}.{1_694_128_000_000 + 1_000 * time}.pt.trace.json")
@@ -65,8 +65,8 @@ def test_a_missing_recording_does_not_shift_the_others(write_trace: WriteTrace, 
     assert spans_of(run) == {"a": [1, 2, 3], "b": [1, 3]}
 
 
-def test_numbers_that_are_not_times_give_the_order(write_trace: WriteTrace, tmp_path) -> None:
-    """If the numbers in the names are not times, spans follow the order of the recordings."""
+def test_recordings_without_times_get_spans_by_order(write_trace: WriteTrace, tmp_path) -> None:
+    """Recordings a.5, a.9 and b.7, whose numbers are not times, get spans 1, 2 and 1."""
     for name in ("a.5", "a.9", "b.7"):
         write_trace(f"{name}.pt.trace.json")
     (run,) = find_runs(tmp_path).runs
@@ -75,7 +75,7 @@ def test_numbers_that_are_not_times_give_the_order(write_trace: WriteTrace, tmp_
 
 @given(st.lists(st.lists(st.integers(0, 10_000), min_size=1, max_size=6, unique=True), min_size=1, max_size=4))
 def test_no_worker_is_in_a_span_twice_and_order_is_kept(tmp_path_factory, workers: list[list[int]]) -> None:
-    """For any times, spans increase with time and begin at 1."""
+    """For any times of recordings, a worker's spans increase with time and a run's begin at 1."""
     folder = tmp_path_factory.mktemp("runs")
     for number, times in enumerate(workers):
         for time in times:
@@ -87,7 +87,7 @@ def test_no_worker_is_in_a_span_twice_and_order_is_kept(tmp_path_factory, worker
 
 
 def test_any_trace_is_a_recording_and_other_files_have_a_reason(write_trace: WriteTrace, tmp_path) -> None:
-    """Names without `.pt.trace` and gzip without `.gz` count; a text file, a broken link and other JSON do not."""
+    """Traces under any name are recordings; a text file, a broken link and other JSON are skipped with a reason."""
     text = write_trace("first.json", rank=4).read_bytes()
     (tmp_path / "packed.json").write_bytes(gzip.compress(text))
     (tmp_path / "notes.md").write_text("nothing")
@@ -104,7 +104,7 @@ def test_any_trace_is_a_recording_and_other_files_have_a_reason(write_trace: Wri
 
 
 def test_a_second_copy_is_skipped(write_trace: WriteTrace, tmp_path) -> None:
-    """Of a plain and a gzip file of one recording, the newer counts; the plugin silently takes one of them."""
+    """Of a plain and a gzip file of one recording, the newer is used and the older skipped with a reason."""
     old = write_trace("w.1.pt.trace.json")
     (tmp_path / "w.1.pt.trace.json.gz").write_bytes(gzip.compress(old.read_bytes()))
     os.utime(old, ns=(0, 0))
@@ -113,8 +113,8 @@ def test_a_second_copy_is_skipped(write_trace: WriteTrace, tmp_path) -> None:
     assert reasons(runs) == {"w.1.pt.trace.json": "same worker and span as w.1.pt.trace.json.gz, which is newer"}
 
 
-def test_the_rank_comes_from_the_file(write_trace: WriteTrace, tmp_path) -> None:
-    """Else it comes from the file name; else opening the span reads the whole file."""
+def test_a_rank_comes_from_header_name_or_collectives(write_trace: WriteTrace, tmp_path) -> None:
+    """A rank comes from the header, else the file name, else the collectives, which are read when the span opens."""
     write_trace("rank7.1.pt.trace.json", rank=3)
     write_trace("rank5.1.pt.trace.json")
     write_trace("late.1.pt.trace.json", collective_ranks=(6, 6))
@@ -124,7 +124,7 @@ def test_the_rank_comes_from_the_file(write_trace: WriteTrace, tmp_path) -> None
 
 
 def test_a_run_opens_its_last_span_or_a_chosen_one(write_trace: WriteTrace, tmp_path) -> None:
-    """An unknown span or run is an error that lists the existing ones."""
+    """A run opens its last span by default; an unknown span or run is an error that says which ones exist."""
     for stamp in (1, 2):
         write_trace(f"rank0.{stamp}.pt.trace.json")
     run = find_runs(tmp_path).run(tmp_path.name)
@@ -136,7 +136,7 @@ def test_a_run_opens_its_last_span_or_a_chosen_one(write_trace: WriteTrace, tmp_
 
 
 def test_two_jobs_in_one_folder_are_reported(write_trace: WriteTrace, tmp_path) -> None:
-    """Both are rank 0; the newest is opened, and the other is listed as skipped."""
+    """Of two jobs' files of rank 0, the newer is opened and the other is skipped with a reason."""
     for host in ("a", "b"):
         os.utime(write_trace(f"{host}.pt.trace.json", rank=0), ns=(0, 5 if host == "a" else 9))
     trace = find_runs(tmp_path).runs[0].open(cache=False)
@@ -145,7 +145,7 @@ def test_two_jobs_in_one_folder_are_reported(write_trace: WriteTrace, tmp_path) 
 
 
 def test_a_refresh_opens_only_new_files(write_trace: WriteTrace, tmp_path, monkeypatch) -> None:
-    """A server refreshes the folder again and again."""
+    """A refresh reads only new files and returns which files were added, changed and removed."""
     first = write_trace("run/w.1.pt.trace.json")
     before = find_runs(tmp_path)
     opened: list[str] = []
@@ -171,7 +171,7 @@ def test_a_refresh_opens_only_new_files(write_trace: WriteTrace, tmp_path, monke
 
 
 def test_circular_links_are_followed_once(write_trace: WriteTrace, tmp_path) -> None:
-    """A folder reachable by two paths is one run."""
+    """A folder that links reach several times is one run."""
     write_trace("run/w.1.pt.trace.json")
     (tmp_path / "run" / "back").symlink_to(tmp_path)
     (tmp_path / "again").symlink_to(tmp_path / "run")
@@ -179,7 +179,7 @@ def test_circular_links_are_followed_once(write_trace: WriteTrace, tmp_path) -> 
 
 
 def test_an_empty_folder_has_no_runs_yet(write_trace: WriteTrace, tmp_path) -> None:
-    """It is not an error: a server may start before the job."""
+    """An empty log folder has no runs, and the next refresh lists a new one: a server may start before the job."""
     empty = find_runs(tmp_path)
     assert (empty.runs, empty.skipped) == ((), ())
     write_trace("w.json")
@@ -187,7 +187,7 @@ def test_an_empty_folder_has_no_runs_yet(write_trace: WriteTrace, tmp_path) -> N
 
 
 def test_the_log_folder_must_be_a_folder(write_trace: WriteTrace, tmp_path) -> None:
-    """A missing path, a file, and a deleted folder are errors."""
+    """A missing path, a file, or a deleted folder as the log folder is an error."""
     with pytest.raises(TraceNotFoundError, match="does not exist"):
         find_runs(tmp_path / "nowhere")
     with pytest.raises(TraceNotFoundError, match="is a file; name the folder of its run"):
@@ -201,7 +201,7 @@ def test_the_log_folder_must_be_a_folder(write_trace: WriteTrace, tmp_path) -> N
 
 @pytest.mark.parametrize("name", REAL)
 def test_workers_and_spans_equal_those_of_the_plugin(name, real_traces, goldens) -> None:
-    """The plugin's reserved worker `All` is the only exception."""
+    """Real log folders give the plugin's workers and spans, except its reserved worker `All`."""
     expected = json.loads((goldens / "tb" / REAL[name] / "_run.json").read_text())["spans"]
     spans_by_worker = spans_of(find_runs(real_traces).run(name))
     assert {worker: list(map(str, spans)) for worker, spans in spans_by_worker.items()} == {
@@ -210,7 +210,7 @@ def test_workers_and_spans_equal_those_of_the_plugin(name, real_traces, goldens)
 
 
 def test_every_edge_case_of_the_plugin_is_listed(goldens) -> None:
-    """Bare lists, wrong escapes, strings for numbers: 59 small files, several of which the plugin cannot read."""
+    """All 59 small files of odd JSON are recordings, including those that the plugin cannot read."""
     runs = find_runs(goldens / "tb_edge")
     folders = {Path(item.path).parent.name for run in runs.runs for item in run.recordings if "input" in item.worker}
     assert folders == {folder.name for folder in (goldens / "tb_edge").iterdir() if folder.is_dir()}
@@ -218,7 +218,7 @@ def test_every_edge_case_of_the_plugin_is_listed(goldens) -> None:
 
 
 def test_a_run_without_a_readable_file_says_why(tmp_path) -> None:
-    """It is still listed as a run, and can be opened once its file is complete."""
+    """A run whose only file is empty is listed, says why it cannot open, and opens once the file is complete."""
     [path] = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path / "run")
     content = path.read_bytes()
     path.write_bytes(b"")

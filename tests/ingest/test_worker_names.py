@@ -1,4 +1,4 @@
-"""The worker in a file name."""
+"""`worker_of` finds the worker in a file name."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from holotrace.ingest.worker_names import worker_and_stamp, worker_of
         ("kineto.chrome", "kineto.chrome"),
     ],
 )
-def test_the_worker_is_what_stands_before_the_number(name, worker) -> None:
-    """In any file name; a name of another form is the worker as a whole."""
+def test_a_worker_is_the_name_before_the_number(name, worker) -> None:
+    """A worker's name ends before the last number between dots; a name without one is the worker itself."""
     assert worker_of(f"log/{name}") == worker
 
 
 def test_the_number_tells_recordings_apart() -> None:
-    """The last group of digits between dots, else None."""
+    """The last digits between dots number a recording; a name without them has no number."""
     assert worker_and_stamp("rank0.Apr.1102.pt.trace.json") == ("rank0.Apr", 1102)
     assert worker_and_stamp("rank0.json.gz") == ("rank0", None)

@@ -1,4 +1,4 @@
-"""The store of a job has the same tables and results; after any interruption, ranks are complete or absent."""
+"""A store gives the same tables and results as its traces; an interruption never leaves a partial rank."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def assert_equal_results(analysis, first: Trace, second: Trace) -> None:
 
 @pytest.mark.parametrize("name", REAL)
 def test_a_store_gives_the_same_as_its_traces(name, real_traces, tmp_path) -> None:
-    """Tables, headers, health records and the results of every analysis are equal, for all kinds of devices."""
+    """Tables, headers, health and every analysis are the same from a store, for all kinds of devices."""
     trace = holotrace.open_trace(real_traces / name, cache=False)
     again = stored(trace, tmp_path)
     assert list(again.ranks) == list(trace.ranks)
@@ -86,7 +86,7 @@ def test_a_store_gives_the_same_as_its_traces(name, real_traces, tmp_path) -> No
 
 
 def test_workers_read_the_store(tmp_path) -> None:
-    """A rank of a store pickles as its address."""
+    """Worker processes read the ranks of a store and return the same result as without a store."""
     trace = stored(gpu_job().build(), tmp_path)
     with holotrace.processes(2) as executor:
         result = holotrace.temporal_breakdown(trace, executor=executor)
@@ -94,19 +94,19 @@ def test_workers_read_the_store(tmp_path) -> None:
 
 
 def is_kernel(rank_trace) -> object:
-    """Keep kernels."""
+    """Select the kernels."""
     return (rank_trace.table("events", ["kind"])["kind"] == holotrace.EventKind.KERNEL).to_numpy()
 
 
 def test_events_of_a_store_can_be_selected(tmp_path) -> None:
-    """`where` selects the same events as in a trace."""
+    """`where` selects the same events in a store as in its trace."""
     trace = gpu_job().build()
     chosen = stored(trace, tmp_path).where(is_kernel)
     assert_frame_equal(chosen.ranks[0].table("events"), trace.where(is_kernel).ranks[0].table("events"))
 
 
 def test_other_engines_can_read_a_store(tmp_path) -> None:
-    """Texts are dictionary-encoded strings, and the folders are Hive partitions."""
+    """DuckDB, Polars and pandas read a store as Hive partitions of Parquet files with dictionary-encoded strings."""
     stored(gpu_job().build(), tmp_path)
     pattern = str(tmp_path / "job.store" / "rank=*" / "events.parquet")
     rows = duckdb.read_parquet(pattern, hive_partitioning=True).filter("rank = 1").project("rank, kind, name")
@@ -125,7 +125,7 @@ def _columns(file: pq.ParquetFile) -> list:
 
 
 def test_long_tables_have_several_row_groups(tmp_path, monkeypatch) -> None:
-    """Rows are written in batches, so memory does not grow with the table, and are read back in order."""
+    """A table of more than 100 rows, written in batches of 7, has several row groups and keeps its order."""
     monkeypatch.setattr(parquet_tables, "_ROWS_AT_ONCE", 7)
     monkeypatch.setattr(parquet_tables, "_ROWS_OF_A_GROUP", 14)
     builder = TraceBuilder()
@@ -138,7 +138,7 @@ def test_long_tables_have_several_row_groups(tmp_path, monkeypatch) -> None:
 
 
 def test_a_second_run_changes_nothing(tmp_path) -> None:
-    """Files that have not changed are not read again, and no byte of the store changes."""
+    """Writing a store again from unchanged traces changes no byte and no time stamp."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     before = snapshot(tmp_path / "job.store")
@@ -148,7 +148,7 @@ def test_a_second_run_changes_nothing(tmp_path) -> None:
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Return the time and the content of every file."""
+    """Return the modification time and the content of every file."""
     return {
         str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
         for path in folder.rglob("*")
@@ -157,7 +157,7 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def test_a_changed_file_is_read_again(tmp_path) -> None:
-    """Only the changed file is read again."""
+    """After the file of rank 1 changes, only rank 1 is written again."""
     paths = gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     TraceBuilder().rank(1).kernel("other", start_us=0, duration_us=3).write(tmp_path / "new")
@@ -170,7 +170,7 @@ def test_a_changed_file_is_read_again(tmp_path) -> None:
 
 
 def test_ranks_can_be_added(tmp_path) -> None:
-    """Ranks outside the selection stay."""
+    """Storing rank 0 into a store with rank 1 keeps rank 1."""
     gpu_job().write(tmp_path / "traces")
     for rank in (1, 0):
         holotrace.write_store(holotrace.open_trace(tmp_path / "traces", ranks=[rank]), tmp_path / "job.store")
@@ -178,7 +178,7 @@ def test_ranks_can_be_added(tmp_path) -> None:
 
 
 def test_two_jobs_do_not_mix(tmp_path) -> None:
-    """A rank of another file is an error that names both files; `overwrite` replaces the rank."""
+    """Storing another job's rank 0 is an error that names both files; `overwrite=True` replaces the rank."""
     gpu_job().write(tmp_path / "first")
     TraceBuilder().kernel("other", start_us=0, duration_us=3).write(tmp_path / "second")
     holotrace.write_store(holotrace.open_trace(tmp_path / "first"), tmp_path / "job.store")
@@ -190,7 +190,7 @@ def test_two_jobs_do_not_mix(tmp_path) -> None:
 
 
 def test_an_unreadable_file_is_skipped_and_listed(tmp_path) -> None:
-    """With on_error="skip", the store has the other ranks, and says which file is missing and why."""
+    """With on_error="skip", the store has the readable rank and lists the file of the other."""
     paths = gpu_job().write(tmp_path / "traces")
     trace = holotrace.open_trace(tmp_path / "traces", on_error="skip")
     paths[1].write_text('{"traceEvents": 3}')
@@ -224,17 +224,17 @@ holotrace.write_store(holotrace.open_trace(sys.argv[1]), sys.argv[2])
 
 
 def test_a_killed_run_leaves_no_partial_rank(tmp_path) -> None:
-    """After SIGKILL in the middle of a table, the rank does not count, the store reports it, and the next run continues."""
+    """After SIGKILL during rank 1, the store says that rank 1 is missing, and the next run writes only rank 1."""
     gpu_job().write(tmp_path / "traces")
     store = tmp_path / "job.store"
     command = [sys.executable, "-c", KILLED, str(tmp_path / "traces"), str(store)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 -- our own script
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 -- the test's own script
         assert process.stdout.readline() == "writing\n"
         os.kill(process.pid, signal.SIGKILL)
     assert (store / "rank=0" / "_holotrace_rank.json").is_file()
     assert not (store / "rank=1").exists()
     for path in store.glob("rank=*/*.parquet"):
-        pq.ParquetFile(path)  # a file with its final name is complete
+        pq.ParquetFile(path)  # a table with its final name is complete
     with pytest.raises(UnreadableTraceError, match=r"is unfinished: 1 ranks are complete, and these are missing: 1"):
         holotrace.open_trace(store)
     done = holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), store)
@@ -253,7 +253,7 @@ def test_a_killed_run_leaves_no_partial_rank(tmp_path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1 no table PAR1"])
 def test_a_damaged_table_is_one_clear_error(damage, tmp_path) -> None:
-    """The error names the file and what to do, and the next run repairs it."""
+    """A damaged table is an error that names the file and `holotrace ingest`; the next run writes its rank again."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     broken = tmp_path / "job.store" / "rank=0" / "events.parquet"
@@ -268,7 +268,7 @@ def test_a_damaged_table_is_one_clear_error(damage, tmp_path) -> None:
 
 
 def test_a_changed_byte_of_any_file_is_one_clear_error(tmp_path) -> None:
-    """If the size is the same, the error still names the file and what to do; the next run repairs it."""
+    """A changed byte in any file of a store is an error that names the file; the next run repairs it."""
     trace, store = TraceBuilder().kernel("gemm", start_us=0, duration_us=3).build(), tmp_path / "job.store"
     holotrace.write_store(trace, store)
     before = everything(holotrace.open_trace(store))
@@ -296,7 +296,7 @@ def everything(trace: Trace) -> list[object]:
 
 @pytest.mark.parametrize("address", ["{folder}/job.store", "memory://{folder}/job.store"])
 def test_sql_refuses_damaged_files(address, tmp_path) -> None:
-    """DuckDB reads the files itself, so their checksums are verified first."""
+    """A query on a table with a changed byte is an error, because checksums are verified before DuckDB reads."""
     store = located(address.format(folder=tmp_path.name if "memory" in address else tmp_path))
     holotrace.write_store(gpu_job().build(), store)
     kernels = store / "rank=1" / "kernels.parquet"
@@ -312,7 +312,7 @@ def test_sql_refuses_damaged_files(address, tmp_path) -> None:
 
 
 def test_a_rank_that_is_written_again_does_not_mix(tmp_path) -> None:
-    """A reader that has the rank open gets an error, not columns of both versions."""
+    """A reader gets an error, not columns of two versions, if the rank is written again while it is open."""
     paths = gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     before = holotrace.open_trace(tmp_path / "job.store").ranks[0]
@@ -324,8 +324,8 @@ def test_a_rank_that_is_written_again_does_not_mix(tmp_path) -> None:
         before.table("events", ["name"])
 
 
-def test_two_jobs_that_begin_at_once_do_not_mix(tmp_path, monkeypatch) -> None:
-    """Neither job sees a rank at the start; the second to finish sees the rank of the first."""
+def test_two_jobs_that_start_at_once_do_not_mix(tmp_path, monkeypatch) -> None:
+    """If two jobs start with an empty store, the second to finish gets an error and the first keeps its ranks."""
     gpu_job().write(tmp_path / "first")
     gpu_job().write(tmp_path / "second")
     store = tmp_path / "job.store"
@@ -348,7 +348,7 @@ def test_two_jobs_that_begin_at_once_do_not_mix(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
 def test_a_store_has_the_permissions_of_its_traces(mode, tmp_path) -> None:
-    """Its files have the permissions of the trace, within the umask; users who may read a folder may enter it."""
+    """Files of a store get their trace's permissions within the umask; those who may read may enter folders."""
     for path in gpu_job().write(tmp_path / "traces"):
         path.chmod(mode)
     before = os.umask(0o002)
@@ -363,7 +363,7 @@ def test_a_store_has_the_permissions_of_its_traces(mode, tmp_path) -> None:
 
 
 def test_a_rank_is_synced_before_it_is_renamed(tmp_path, monkeypatch) -> None:
-    """For safety in a power cut, every file and the folder are synced, then renamed, then recorded in the manifest."""
+    """To survive power cuts, files and folder are synced, then renamed, then recorded in the manifest."""
     calls: list[str] = []
     sync, rename, replace = os.fsync, Path.rename, Path.replace
     monkeypatch.setattr(os, "fsync", lambda number: calls.append(named(number)) or sync(number))
@@ -378,12 +378,12 @@ def test_a_rank_is_synced_before_it_is_renamed(tmp_path, monkeypatch) -> None:
 
 
 def named(number: int) -> str:
-    """Return the name of an open file."""
+    """Return the name of the open file with this descriptor."""
     return Path(f"/proc/self/fd/{number}").readlink().name
 
 
 def test_flipped_bytes_are_one_clear_error(tmp_path) -> None:
-    """If the length is the same, only Parquet's own structure shows the damage."""
+    """A table with 196 zeroed bytes is an error."""
     stored(gpu_job().build(), tmp_path)
     broken = tmp_path / "job.store" / "rank=0" / "events.parquet"
     content = bytearray(broken.read_bytes())
@@ -396,7 +396,7 @@ def test_flipped_bytes_are_one_clear_error(tmp_path) -> None:
 @pytest.mark.parametrize("name", ["_holotrace_store.json", "_holotrace_ranks/0.json", "rank=0/_holotrace_rank.json"])
 @pytest.mark.parametrize("content", ["", "[]", '{"format": "holotrace store"}', '{"ranks": [{}]}'])
 def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
-    """The next run repairs it from the records of the ranks."""
+    """A damaged manifest or record is an error that says to run `holotrace ingest`, which repairs it."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     (tmp_path / "job.store" / name).write_text(content)
@@ -411,7 +411,7 @@ def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
     ("name", "value"), [("rank", "../../elsewhere"), ("rank", -1), ("rank", 2**31), ("rank", None), ("source", 3)]
 )
 def test_an_invalid_rank_is_damage(name, value, tmp_path) -> None:
-    """A store may come from strangers; its records must not lead to other folders."""
+    """A record whose rank is a path or not a rank is an error, because a store may come from strangers."""
     stored(gpu_job().build(), tmp_path)
     state = tmp_path / "job.store" / "_holotrace_ranks" / "0.json"
     state.write_bytes(sealed(unsealed(state.read_bytes()) | {name: value}))
@@ -420,7 +420,7 @@ def test_an_invalid_rank_is_damage(name, value, tmp_path) -> None:
 
 
 def test_a_store_of_another_version_is_an_error(tmp_path, monkeypatch) -> None:
-    """The next run writes it again."""
+    """A store of another version is an error, and the next run writes both ranks again."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     monkeypatch.setattr(store_files, "VERSION", store_files.VERSION + 1)
@@ -430,7 +430,7 @@ def test_a_store_of_another_version_is_an_error(tmp_path, monkeypatch) -> None:
 
 
 def test_a_newer_reader_reads_again(tmp_path, monkeypatch) -> None:
-    """A store by an older reader still opens."""
+    """A store from an older reader still opens, and the next run with the newer reader writes both ranks again."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     for module in (store_files, job_store):
@@ -440,7 +440,7 @@ def test_a_newer_reader_reads_again(tmp_path, monkeypatch) -> None:
 
 
 def test_only_new_folders_become_stores(tmp_path) -> None:
-    """A folder with other files, or a file, is refused and stays."""
+    """Writing a store into a folder with other files, or over a file, is an error."""
     gpu_job().write(tmp_path / "traces")
     (tmp_path / "notes.txt").write_text("mine")
     for existing in (tmp_path / "traces", tmp_path / "notes.txt"):
@@ -449,7 +449,7 @@ def test_only_new_folders_become_stores(tmp_path) -> None:
 
 
 class Overtaken(InProcessExecutor):
-    """Lets another run store the other rank before this one has finished."""
+    """An executor that lets another run store the other rank before the first run ends."""
 
     def __init__(self, other) -> None:
         self.other = other
@@ -464,7 +464,7 @@ class Overtaken(InProcessExecutor):
 
 
 def test_runs_that_write_different_ranks_of_a_store(tmp_path) -> None:
-    """This happens in a job array: whichever run finishes last, both ranks are there."""
+    """Two runs that store one rank each, as in a job array, leave both ranks in the store."""
     gpu_job().write(tmp_path / "traces")
     store = tmp_path / "job.store"
     first, second = (holotrace.open_trace(tmp_path / "traces", ranks=[rank]) for rank in (0, 1))
@@ -474,7 +474,7 @@ def test_runs_that_write_different_ranks_of_a_store(tmp_path) -> None:
 
 
 def test_a_repaired_file_is_no_longer_skipped(tmp_path) -> None:
-    """The next run reads it, and the reason disappears."""
+    """Once a skipped file is readable, the next run stores its rank and no longer lists it as skipped."""
     paths = gpu_job().write(tmp_path / "traces")
     whole = paths[1].read_bytes()
     trace = holotrace.open_trace(tmp_path / "traces", on_error="skip")
@@ -492,7 +492,7 @@ def no_room(*_: object) -> int:
 
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
 def test_a_full_disk_ends_the_work(on_error, tmp_path, monkeypatch) -> None:
-    """The error states the reason, no rank is skipped for it, and the store stays unfinished."""
+    """A full disk is an error even with on_error="skip", and the store stays unfinished."""
     gpu_job().write(tmp_path / "traces")
     trace = holotrace.open_trace(tmp_path / "traces", on_error=on_error)
     monkeypatch.setattr(parquet_tables._Written, "write", no_room)
@@ -504,7 +504,7 @@ def test_a_full_disk_ends_the_work(on_error, tmp_path, monkeypatch) -> None:
 
 
 def test_a_store_that_appears_meanwhile_is_used(tmp_path, monkeypatch) -> None:
-    """Another run may create the store between two checks."""
+    """If another run creates the store after the first check, both runs' ranks are in it."""
     gpu_job().write(tmp_path / "traces")
     first, second = (holotrace.open_trace(tmp_path / "traces", ranks=[rank]) for rank in (0, 1))
     looks: list[Path] = []
@@ -540,7 +540,7 @@ class OnAnotherMachine(InProcessExecutor):
 
 
 def test_workers_that_do_not_see_the_store(tmp_path) -> None:
-    """They raise an error, and do not write to another file system."""
+    """Workers that do not see the store's folder raise an error, and no rank is written elsewhere."""
     store = tmp_path / "job.store"
     with pytest.raises(InvalidOptionError, match=r"does not see .*job.store; name a folder that all machines share"):
         holotrace.write_store(gpu_job().build(), store, executor=OnAnotherMachine(store))
@@ -548,7 +548,7 @@ def test_workers_that_do_not_see_the_store(tmp_path) -> None:
 
 
 def test_a_store_or_a_selection_cannot_be_stored(tmp_path) -> None:
-    """A store contains complete traces."""
+    """Storing a store again, or a selection of events, is an error and creates no folder."""
     again = stored(gpu_job().build(), tmp_path)
     with pytest.raises(InvalidOptionError, match="is already in a store; copy its folder"):
         holotrace.write_store(again, tmp_path / "second.store")
@@ -558,7 +558,7 @@ def test_a_store_or_a_selection_cannot_be_stored(tmp_path) -> None:
 
 
 def test_a_store_behind_a_url(tmp_path) -> None:
-    """Its files are fetched once, in compressed form."""
+    """A store behind a URL gives the results of its traces, answers SQL, and can be overwritten."""
     trace = gpu_job().build()
     address = f"memory://{tmp_path.name}/job.store"
     assert len(holotrace.write_store(trace, address).written) == 2
@@ -575,7 +575,7 @@ def test_a_store_behind_a_url(tmp_path) -> None:
 
 
 def test_writing_a_store_does_not_fill_the_cache(tmp_path, monkeypatch) -> None:
-    """It uses temporary files instead."""
+    """Writing a store adds no entry to the cache."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     gpu_job().write(tmp_path / "traces")
     started = time.time()

@@ -1,4 +1,4 @@
-"""Leftovers of killed processes are removed by the next one; files of running processes stay."""
+"""A process removes the leftovers of killed processes, not the files of running ones."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ with scratch_folder() as folder, drafted(Path(sys.argv[1])) as file:
 
 def kill_a_writer(target: Path, temporary: Path) -> None:
     """Kill a process while it writes a file and a temporary folder."""
-    subprocess.run(  # noqa: S603 -- our own code
+    subprocess.run(  # noqa: S603 -- the test's own code
         [sys.executable, "-c", KILLED, str(target)], env={**os.environ, "TMPDIR": str(temporary)}, check=False
     )
 
 
 def test_the_next_writer_removes_drafts_of_a_killed_process(tmp_path, monkeypatch) -> None:
-    """It removes drafts of the same file only; the next scratch folder removes the one left behind."""
+    """Writing a file removes its killed writer's draft, and a new scratch folder the old one; other files stay."""
     (tmp_path / "temporary").mkdir()
     kill_a_writer(tmp_path / "report.html", tmp_path / "temporary")
     assert len(list(tmp_path.glob(".report.html.*.tmp"))) == 1
@@ -46,7 +46,7 @@ def test_the_next_writer_removes_drafts_of_a_killed_process(tmp_path, monkeypatc
 
 
 def test_files_of_a_running_process_stay(tmp_path) -> None:
-    """Files that holotrace did not name stay, too, also if the number in their name fits no process."""
+    """Files of this process, files with an impossible process number, and files of other names are not leftovers."""
     own = tmp_path / temporary_name()
     process = own.name.split("-")[2]
     too_large = own.with_name(own.name.replace(process, 20 * "9"))

@@ -1,4 +1,4 @@
-"""Addresses, secrets in them, and the status and errors of the files behind them."""
+"""Addresses of files: paths and URLs, their secrets, and the status and errors of remote files."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_urls_differ_from_paths(text, expected) -> None:
-    """A drive letter is not a scheme, and `file://` is a path."""
+    """A text with a scheme is a URL, but a drive letter is not a scheme and `file://` is a path."""
     assert is_url(text) is expected
     assert isinstance(located(text), RemotePath) is expected
 
 
 def test_a_path_stays_a_path() -> None:
-    """Only `~` and `file://` are changed."""
+    """A path stays as written, except that `~` and `file://` are replaced."""
     assert located("a/b.json") == Path("a/b.json")
     assert address_text("./a//b.json") == "./a//b.json"
     assert address_text("~/a.json") == str(Path.home() / "a.json")
@@ -66,14 +66,14 @@ def test_a_path_stays_a_path() -> None:
     ],
 )
 def test_a_url_has_the_parts_of_a_path(url, name, parent, child) -> None:
-    """The name is the last part of the path; queries and the rest of a chain stay in place."""
+    """The name of a URL is the last part of its path; parent and child keep its query and the rest of a chain."""
     path = located(url)
     assert (path.name, str(path.parent), name_of(url)) == (name, parent, name)
     assert child is None or str(path / "x") == child
 
 
 def test_the_suffix_begins_at_the_last_dot() -> None:
-    """As in `pathlib`."""
+    """`rank0.json.gz` has the suffix `.gz` and the stem `rank0.json`, as in `pathlib`."""
     path = located("s3://bucket/rank0.json.gz")
     assert (path.suffix, path.stem, str(path.with_name("b"))) == (".gz", "rank0.json", "s3://bucket/b")
 
@@ -95,13 +95,13 @@ def test_the_suffix_begins_at_the_last_dot() -> None:
     ],
 )
 def test_secrets_are_cut_out_of_addresses(url, shown) -> None:
-    """Signatures, tokens and passwords are cut out; parts of the name stay."""
+    """Shown addresses lack signatures, tokens and passwords; a `?` or `@` in a name stays."""
     assert address_text(url) == shown
     assert (without_secret(url)[1] == NO_SECRET) is (url == shown)
 
 
 def test_a_url_without_its_secret_still_opens() -> None:
-    """Files below it open, too, here and in a worker that receives the path; files beside it do not."""
+    """The secret of a URL also opens files below it, here and in a worker, but not files beside it."""
     path = located("https://host/job/?sig=abcdefgh")
     assert str(path) == repr(str(path)).strip("'") == "https://host/job/"
     assert located("https://host/job/a.json").secret.query == "sig=abcdefgh"
@@ -109,13 +109,13 @@ def test_a_url_without_its_secret_still_opens() -> None:
     sent = pickle.dumps(path)
     secrets._known.clear()
     assert located("https://host/job/").secret == NO_SECRET
-    assert pickle.loads(sent) == path  # noqa: S301 -- our own
+    assert pickle.loads(sent) == path  # noqa: S301 -- the test pickled it
     assert located("https://host/job/a.json").secret.query == "sig=abcdefgh"
     assert "abcdefgh" not in repr(path)
 
 
 def test_secrets_are_removed_from_messages_of_libraries(monkeypatch) -> None:
-    """Secrets of addresses and of the environment, and text that looks like a signature, are removed."""
+    """Messages lose the secrets of addresses and of the environment, and anything that looks like a signature."""
     located("https://host/job/?sv=2024-01-01&sig=abcdefgh")
     located("https://me:geheimnis@host/x")
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=a;AccountKey=Eby8vdM02xNO==;")
@@ -128,7 +128,7 @@ def test_secrets_are_removed_from_messages_of_libraries(monkeypatch) -> None:
 
 
 def test_names_decide_what_is_inside_a_folder() -> None:
-    """A folder with a similar name, another bucket and `..` are outside."""
+    """`is_inside` accepts files below a folder, but not a similar name, another bucket, or a path with `..`."""
     root = located("s3://bucket/job")
     assert located("s3://bucket/job/a/b.json").is_inside(root)
     assert root.is_inside(root)
@@ -138,14 +138,14 @@ def test_names_decide_what_is_inside_a_folder() -> None:
 
 
 def test_paths_relative_to_a_folder() -> None:
-    """The relative path names runs; of a chained URL, it is the part before `::`."""
+    """`below` returns the path relative to a folder; in a chained URL, that is the part before `::`."""
     assert located("s3://bucket/log/a/b").below(located("s3://bucket/log")) == "a/b"
     assert located("zip://log/a::/x.zip").below(located("zip://log::/x.zip")) == "a"
     assert located("s3://bucket").below(located("s3://bucket")) == ""
 
 
 def test_azure_blobs_may_be_given_as_web_addresses() -> None:
-    """They become paths in a container, opened with the token or the connection string of the same account."""
+    """A web address of an Azure blob becomes an `az://` path; other web addresses stay."""
     url = "https://account.blob.core.windows.net/container/job/a.json"
     assert translated(url) == "az://container/job/a.json"
     assert scheme_of(f"zip://a::{url}") == "az"
@@ -156,7 +156,7 @@ def test_azure_blobs_may_be_given_as_web_addresses() -> None:
 
 
 def test_a_changed_credential_makes_a_new_file_system(monkeypatch) -> None:
-    """The same environment gives the same file system, so connections are reused."""
+    """Equal credentials reuse a file system with its connections; changed ones create a new file system."""
     first, path = opened_filesystem("memory://a/b.json", NO_SECRET)
     assert path == "/a/b.json"
     assert opened_filesystem("memory://a/c.json", NO_SECRET)[0] is first
@@ -165,7 +165,7 @@ def test_a_changed_credential_makes_a_new_file_system(monkeypatch) -> None:
 
 
 def test_a_timeout_must_be_a_number(monkeypatch) -> None:
-    """The message names the variable."""
+    """HOLOTRACE_TIMEOUT_S='soon' is an error that names the variable and its value."""
     monkeypatch.setenv(TIMEOUT_VARIABLE, "soon")
     with pytest.raises(InvalidOptionError, match=r"^HOLOTRACE_TIMEOUT_S='soon' is not a number of seconds$"):
         located("https://host/a.json").exists()
@@ -192,7 +192,7 @@ TIME_NS = 1_714_979_289 * 10**9
     ],
 )
 def test_the_status_is_read_from_the_records_of_every_store(entry, expected) -> None:
-    """S3, Azure, Google, HDFS, WebHDFS, the web, memory, and a store without any known attribute."""
+    """Size, time and version are read from the attributes of each store, and stay unknown without them."""
     assert remote_status(entry) == expected
 
 
@@ -209,13 +209,13 @@ class OverloadedError(Exception):
 
 
 def test_final_errors_are_not_retried() -> None:
-    """A refusal and a missing file are final; a lost connection and an overloaded server are not."""
+    """Refused access and missing files are final; lost connections and overloaded servers are retried."""
     assert all(map(is_final, (RefusedError(), FileNotFoundError(), PermissionError(), ValueError("bad credentials"))))
     assert not any(map(is_final, (OverloadedError(), ConnectionResetError(), TimeoutError(), ValueError("cut"))))
 
 
 def test_an_error_becomes_one_line() -> None:
-    """The first line, without secrets; if access was refused, it says how to get access."""
+    """The message is the first line without secrets; for refused access it adds how to get access."""
     path = located("s3://bucket/a.json?sig=abcdefgh")
     with (
         pytest.raises(OSError, match=r"^s3://bucket/a.json cannot be read: it broke at …$"),

@@ -1,4 +1,4 @@
-"""Traces behind URLs: in fsspec's memory file system, and on a local web server."""
+"""Traces behind URLs are read from fsspec's memory file system and from a local web server."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def trace_json(rank: int, event_count: int = 3) -> bytes:
 
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use a temporary cache folder, and keep pauses short."""
+    """Use a temporary cache folder, and retry after a millisecond."""
     folder = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
     monkeypatch.setattr(remote_bytes, "FIRST_PAUSE_S", 0.001)
@@ -78,7 +78,7 @@ def counts(trace: Trace) -> dict[int, int]:
 
 
 def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
-    """Rank 0 is plain, rank 1 gzip; other files are skipped with a reason, subfolders are not searched."""
+    """A folder behind a URL gives a plain and a gzip rank, skips another file, and ignores subfolders."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json.gz", gzip.compress(trace_json(1, 5)))
     memory.pipe("/job/notes.json", b"[1, 2]")
@@ -103,13 +103,13 @@ def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
     ],
 )
 def test_every_kind_of_source_may_be_a_url(memory, source) -> None:
-    """A pattern, a file, a list, a dict and a folder with a trailing slash give the same rank."""
+    """A pattern, a file, a list, a dict and a folder behind a URL all give the same rank."""
     memory.pipe("/job/a.json", trace_json(0))
     assert counts(holotrace.open_trace(source)) == {0: 3}
 
 
 def test_a_file_url_is_a_path(tmp_path) -> None:
-    """`file://` is removed, and percent-encoding is decoded."""
+    """`file://` addresses are paths in which `%20` is a space."""
     path = tmp_path / "a b.json"
     path.write_bytes(trace_json(0))
     trace = holotrace.open_trace(f"file://{tmp_path}/a%20b.json")
@@ -118,7 +118,7 @@ def test_a_file_url_is_a_path(tmp_path) -> None:
 
 
 def test_runs_are_found_in_a_tree(memory) -> None:
-    """Each folder with traces is a run, as in local folders; a refresh opens only changed files."""
+    """Each folder with traces behind a URL is a run, and a refresh reports added files."""
     memory.pipe("/log/one/host_1.1694128201545.pt.trace.json", trace_json(0))
     memory.pipe("/log/two/host_1.1694128201545.pt.trace.json.gz", gzip.compress(trace_json(0, 4)))
     memory.pipe("/log/readme.txt", b"text")
@@ -133,7 +133,7 @@ def test_runs_are_found_in_a_tree(memory) -> None:
 
 
 def test_a_missing_file_suggests_its_neighbours(memory) -> None:
-    """The error lists the folder, or suggests the closest name."""
+    """The error for a missing rank1.json suggests the rank0.json beside it."""
     memory.pipe("/job/rank0.json", trace_json(0))
     with pytest.raises(
         TraceNotFoundError, match=r"^memory://job/rank1.json does not exist; did you mean rank0\.json\?$"
@@ -147,7 +147,7 @@ def test_a_missing_file_suggests_its_neighbours(memory) -> None:
 
 
 def test_an_unknown_scheme_and_a_missing_extra_are_one_line_errors(monkeypatch) -> None:
-    """The line names the URL and says what to do."""
+    """An unknown scheme is an error with the URL; a missing package is one with the pip command."""
     with pytest.raises(UnreachableError, match=r"^nosuch://host cannot be opened: .*nosuch"):
         holotrace.open_trace("nosuch://host/a.json")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "s3fs" else object())
@@ -156,7 +156,7 @@ def test_an_unknown_scheme_and_a_missing_extra_are_one_line_errors(monkeypatch) 
 
 
 def test_a_web_file_is_fetched_in_parts(web) -> None:
-    """A large file is fetched in parts, each once, and read like a local one."""
+    """A large file is fetched in byte ranges, with at most 2 MiB more than its size."""
     content = trace_json(0, 20_000)
     web.files["/traces/rank0.json"] = content
     trace = holotrace.open_trace(f"{web.url}/traces/rank0.json", cache=False)
@@ -164,18 +164,18 @@ def test_a_web_file_is_fetched_in_parts(web) -> None:
     assert trace.ranks[0].health.bytes_read == len(content)
     ranges = [byte_range for method, _, byte_range in web.requests if method == "GET"]
     assert ranges[0] == "bytes=0-262143"
-    assert web.sent_bytes < len(content) + 2 * (1 << 20)  # the peek reads the first MiB
+    assert web.sent_bytes < len(content) + 2 * (1 << 20)  # `peek` reads the first MiB once more
 
 
 def test_a_web_folder_is_read_from_its_links(web) -> None:
-    """Links out of the folder are ignored; a trailing slash marks a folder."""
+    """A web page whose address ends in `/` is a folder; its links to files in the folder are ranks."""
     web.files |= {"/job/rank0.json": trace_json(0), "/job/rank1.json.gz": gzip.compress(trace_json(1))}
     assert counts(holotrace.open_trace(f"{web.url}/job/")) == {0: 3, 1: 3}
     assert all("elsewhere" not in file.path for file in holotrace.open_trace(f"{web.url}/job/").skipped)
 
 
 def test_reading_resumes_after_a_lost_connection(web) -> None:
-    """Three responses are cut off in the middle; the file is still complete."""
+    """After three connections that break in the middle, the file is complete."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False)
     web.cuts = 3
@@ -185,7 +185,7 @@ def test_reading_resumes_after_a_lost_connection(web) -> None:
 
 
 def test_a_connection_that_always_breaks_fails_and_leaves_no_files(web, cache_folder) -> None:
-    """The error names the URL; the cache has no entry and no temporary folder, and a later try succeeds."""
+    """A connection that always breaks is an error with the URL, and the cache stays empty; a later try succeeds."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json")
     web.cuts = 1_000_000
@@ -198,14 +198,14 @@ def test_a_connection_that_always_breaks_fails_and_leaves_no_files(web, cache_fo
 
 @pytest.mark.parametrize("size", [3, 20_000])
 def test_without_byte_ranges_a_file_is_read_in_order(web, size) -> None:
-    """Some servers ignore the Range header."""
+    """A file from a server that ignores the Range header is read completely."""
     web.has_ranges = False
     web.files["/rank0.json"] = trace_json(0, size)
     assert counts(holotrace.open_trace(f"{web.url}/rank0.json", cache=False)) == {0: size}
 
 
 def test_refused_and_missing_files_have_different_errors(web) -> None:
-    """403 means no access, 404 a wrong address."""
+    """A 404 response is "does not exist", and a 403 response is "access was refused"."""
     with pytest.raises(TraceNotFoundError, match="does not exist"):
         holotrace.open_trace(f"{web.url}/rank0.json")
     web.status = 403
@@ -214,13 +214,13 @@ def test_refused_and_missing_files_have_different_errors(web) -> None:
 
 
 def test_an_unreachable_server_is_a_one_line_error() -> None:
-    """No server listens on port 9."""
+    """The error for a port where no server listens is one line with the URL."""
     with pytest.raises(UnreachableError, match=r"^http://127\.0\.0\.1:9/a\.json cannot be read: "):
         holotrace.open_trace("http://127.0.0.1:9/a.json")
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(web, monkeypatch) -> None:
-    """Parts of two versions never mix."""
+    """If the ETag changes between two parts, reading is an error, so that versions never mix."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False)
     fetch = remote_bytes.RemoteBytes.fetch
@@ -235,15 +235,15 @@ def test_a_file_that_changes_while_it_is_read_is_refused(web, monkeypatch) -> No
 
 
 class _Interrupting(Silent):
-    """Raises KeyboardInterrupt, as Ctrl-C does, at the first progress update."""
+    """Progress that raises KeyboardInterrupt, as Ctrl-C does, at the first update."""
 
     def advance(self, byte_count: int, /) -> None:
-        """Interrupt."""
+        """Raise KeyboardInterrupt."""
         raise KeyboardInterrupt(byte_count)
 
 
 def test_ctrl_c_does_not_wait_for_a_silent_server(web, monkeypatch) -> None:
-    """The server goes silent after the first piece; reading still stops at once."""
+    """Ctrl-C stops the reading at once, although the server sends nothing after the first piece."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False, progress=_Interrupting())
     fetch, go_on = remote_bytes.RemoteBytes.fetch, threading.Event()
@@ -261,13 +261,13 @@ def test_ctrl_c_does_not_wait_for_a_silent_server(web, monkeypatch) -> None:
 
 
 def test_the_cache_identifies_a_file_by_its_version(web) -> None:
-    """The same version is not read again, another version is; without versions the content decides."""
+    """A file with the same ETag is not read again, one with another ETag is; without ETags the content decides."""
     address = f"{web.url}/rank0.json"
     web.files["/rank0.json"] = trace_json(0)
     assert counts(holotrace.open_trace({0: address})) == {0: 3}
     web.requests.clear()
     assert counts(holotrace.open_trace({0: address})) == {0: 3}
-    assert sum(method == "GET" for method, _, _ in web.requests) == 1  # the peek at its beginning
+    assert sum(method == "GET" for method, _, _ in web.requests) == 1  # `peek` reads its beginning
     web.files["/rank0.json"], web.etag = trace_json(0).replace(b'"k"', b'"j"'), "v2"
     assert holotrace.open_trace({0: address}).ranks[0].strings.is_in(["j"]).any()
     web.files["/rank0.json"], web.etag = trace_json(0).replace(b'"k"', b'"m"'), ""
@@ -275,7 +275,7 @@ def test_the_cache_identifies_a_file_by_its_version(web) -> None:
 
 
 def test_a_cache_behind_a_url_is_shared(memory, web, monkeypatch, tmp_path) -> None:
-    """Another machine, with an empty cache, does not read the trace again."""
+    """A second machine with an empty cache reads from the shared cache and does not fetch the trace."""
     web.files["/rank0.json"] = trace_json(0)
     address = f"{web.url}/rank0.json"
     assert counts(holotrace.open_trace({0: address}, cache="memory://cache")) == {0: 3}
@@ -288,7 +288,7 @@ def test_a_cache_behind_a_url_is_shared(memory, web, monkeypatch, tmp_path) -> N
 
 
 def test_a_shared_cache_distinguishes_files_with_the_same_path(memory, monkeypatch, tmp_path) -> None:
-    """Two machines may have different files at one path, even with the same size and time: the bytes decide."""
+    """Two files with the same path, size and time on two machines get separate entries, because the bytes decide."""
     path = tmp_path / "rank0.json"
     path.write_bytes(trace_json(0))
     os.utime(path, (1, 1))
@@ -301,12 +301,12 @@ def test_a_shared_cache_distinguishes_files_with_the_same_path(memory, monkeypat
 
 
 def test_secrets_are_never_shown(web, tmp_path) -> None:
-    """A signature opens the file, but appears in no name, message, repr or cache entry; workers can still read."""
+    """A signature is sent to the server and to workers, but appears in no name, message, repr or cache entry."""
     web.files["/rank0.json"] = trace_json(0)
     signed = f"{web.url}/rank0.json?sv=2024&sig=SECRETSECRET%3D"
     trace = holotrace.open_trace(signed, cache=tmp_path / "cache")
     assert trace.ranks[0].source == f"{web.url}/rank0.json"
-    assert counts(pickle.loads(pickle.dumps(trace))) == {0: 3}  # noqa: S301 -- our own
+    assert counts(pickle.loads(pickle.dumps(trace))) == {0: 3}  # noqa: S301 -- the test pickled it
     assert all("sig=SECRETSECRET%3D" in path for _, path, _ in web.requests)
     assert "SECRET" not in repr(trace) + repr(trace.ranks[0])
     assert not any(b"SECRET" in path.read_bytes() for path in (tmp_path / "cache").rglob("*") if path.is_file())
@@ -317,7 +317,7 @@ def test_secrets_are_never_shown(web, tmp_path) -> None:
 
 
 def test_pickled_ranks_are_small(memory) -> None:
-    """Thousands of them travel to workers."""
+    """A rank with its tables in memory pickles to less than 1,000 bytes, because workers get only its address."""
     memory.pipe("/job/a.json", trace_json(0))
     rank_trace = holotrace.open_trace("memory://job/a.json").ranks[0]
     assert counts(Trace({0: rank_trace})) == {0: 3}
@@ -325,12 +325,12 @@ def test_pickled_ranks_are_small(memory) -> None:
 
 
 def run_hta(*arguments: str) -> Result:
-    """Run the command line in this process, which has the memory:// files; errors are not converted."""
+    """Run the command line in this process, where memory:// files exist; exceptions propagate."""
     return CliRunner().invoke(app, list(arguments), catch_exceptions=False)
 
 
 def test_commands_read_urls_and_write_to_them(memory) -> None:
-    """A report, a figure, tables, copies with counters and a saved path are written to URLs, without any secret."""
+    """Commands write reports, figures, tables and copies to URLs, without secrets; they replace files with --force."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json.gz", gzip.compress(trace_json(1)))
     assert "memory://job: 1 run of 2 traces" in run_hta("runs", "memory://job").stdout
@@ -353,7 +353,7 @@ def test_commands_read_urls_and_write_to_them(memory) -> None:
 
 
 def test_web_addresses_are_read_only(memory) -> None:
-    """The error comes before any work."""
+    """Writing to an http:// address is an error that says it is read-only."""
     memory.pipe("/job/a.json", trace_json(0))
     with pytest.raises(UnreachableError, match=r"is a web address, which is read-only"):
         run_hta("report", "memory://job", "-o", "http://127.0.0.1:9/report.html")
@@ -362,7 +362,7 @@ def test_web_addresses_are_read_only(memory) -> None:
 
 
 def test_a_failed_write_leaves_nothing(memory) -> None:
-    """Existing files stay; a partial file never appears."""
+    """A write that fails keeps the existing file and leaves no partial one."""
     memory.pipe("/out/a.txt", b"old")
 
     def write() -> None:
@@ -377,7 +377,7 @@ def test_a_failed_write_leaves_nothing(memory) -> None:
 
 
 def test_the_interface_of_hta_takes_urls(memory) -> None:
-    """`trace_dir` may be a URL, with files relative to it; raw files are read and written there."""
+    """HTA's `trace_dir` may be a URL with files relative to it, and its copies are written there."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json", trace_json(1))
     analysis = TraceAnalysis(trace_dir="memory://job")
@@ -390,14 +390,14 @@ def test_the_interface_of_hta_takes_urls(memory) -> None:
 
 
 def test_an_execution_trace_may_be_a_url(memory) -> None:
-    """It is read like a local file."""
+    """An execution trace behind a URL gives its nodes."""
     memory.pipe("/et.json.gz", gzip.compress(json.dumps({"schema": "1.0", "nodes": [{"id": 1, "name": "a"}]}).encode()))
     read = read_execution_trace("memory://et.json.gz")
     assert (read.source, read.nodes["node_id"].to_list()) == ("memory://et.json.gz", [1])
 
 
 def test_a_server_shows_runs_behind_a_url(memory, web) -> None:
-    """Subfolders are found, scanned again when they change, and nothing outside of them is served."""
+    """A server lists the runs in subfolders of a URL and serves nothing outside of them."""
     memory.pipe("/log/one/a.json", trace_json(0))
     memory.pipe("/log/b.json", trace_json(1))
     session = Session(["memory://log"])
@@ -411,7 +411,7 @@ def test_a_server_shows_runs_behind_a_url(memory, web) -> None:
 
 
 def test_the_tensorboard_tab_finds_traces_behind_urls(memory) -> None:
-    """The log folder of TensorBoard may be a URL."""
+    """A TensorBoard log folder behind a URL shows the tab once it contains a trace."""
     plugin = pytest.importorskip("holotrace.web.tensorboard.plugin")
     memory.pipe("/log/one/readme.md", b"text")
     assert not plugin._may_hold_traces("memory://log")
@@ -420,14 +420,14 @@ def test_the_tensorboard_tab_finds_traces_behind_urls(memory) -> None:
 
 
 def test_local_paths_never_load_fsspec(tmp_path) -> None:
-    """Importing it takes longer than reading a small trace."""
+    """Opening a local trace does not import fsspec, which takes longer than reading a small trace."""
     (tmp_path / "a.json").write_bytes(trace_json(0))
     code = f"import sys, holotrace; holotrace.open_trace({str(tmp_path)!r}).ranks[0].health; sys.exit('fsspec' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603 -- our own
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603 -- own code
 
 
 def test_members_of_an_archive_are_read(tmp_path) -> None:
-    """URL chains of fsspec work: an archive is a folder."""
+    """A zip archive is a folder of traces through fsspec's URL chains, such as `zip://job::/job.zip`."""
     with zipfile.ZipFile(tmp_path / "job.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("job/a.json", trace_json(0, 5_000))
         archive.writestr("job/b.json.gz", gzip.compress(trace_json(1)))

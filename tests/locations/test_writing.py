@@ -1,4 +1,4 @@
-"""A written file appears complete or not at all."""
+"""`drafted` writes a file completely or not at all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def write(path: Path, content: bytes, *, sync: bool = True) -> None:
 
 @pytest.mark.parametrize("sync", [True, False])
 def test_an_existing_file_is_replaced(tmp_path, sync) -> None:
-    """The file has the new content, and no draft is left."""
+    """Writing replaces an existing file and leaves no draft."""
     path = tmp_path / "a.html"
     path.write_text("old")
     write(path, "new µ\n".encode(), sync=sync)
@@ -27,7 +27,7 @@ def test_an_existing_file_is_replaced(tmp_path, sync) -> None:
 
 
 def test_a_failed_write_keeps_the_existing_file(tmp_path, monkeypatch) -> None:
-    """If the disk is full, the existing file stays and no draft is left."""
+    """A write that fails on a full disk keeps the existing file and leaves no draft."""
     path = tmp_path / "a.html"
     path.write_text("old")
 
@@ -43,7 +43,7 @@ def test_a_failed_write_keeps_the_existing_file(tmp_path, monkeypatch) -> None:
 
 
 def test_an_error_names_the_file_and_not_the_draft(tmp_path) -> None:
-    """The folder does not exist."""
+    """Writing into a missing folder raises an error with the file's name, not the draft's."""
     path = tmp_path / "missing" / "a.html"
     with pytest.raises(OSError, match="No such file") as caught:
         write(path, b"new")
@@ -51,7 +51,7 @@ def test_an_error_names_the_file_and_not_the_draft(tmp_path) -> None:
 
 
 def test_a_file_is_on_disk_before_it_appears(tmp_path, monkeypatch) -> None:
-    """The draft is synced before it is renamed, the folder after; without `sync`, neither is."""
+    """The draft is synced before it is renamed and the folder afterwards; with `sync=False`, neither is."""
     done = []
     replace = Path.replace
     monkeypatch.setattr(os, "fsync", lambda _: done.append("sync"))

@@ -1,4 +1,4 @@
-"""Advice: each rule on a trace built for it, and all of them against the plugin's answers."""
+"""Each rule of the advice applies to a trace built for it, and all rules agree with the TensorBoard plugin."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ PLUGINS_WORDS = {
     "mixed_precision": "Tensor Cores eligible",
     "memory_limit": "memory capacity",
 }
-"""Words that identify each of the plugin's sentences."""
+"""Words that identify the plugin's sentence for each rule."""
 
 
 def device(number: int = 0, **properties: object) -> dict[str, object]:
-    """Return the properties of a device as a file has them."""
+    """Return the properties of a device in the form of a trace header."""
     return {"id": number, **GPU, **properties}
 
 
 def rules(builder: TraceBuilder, **options: object) -> list[str]:
-    """Return which rules apply."""
+    """Return the names of the rules that apply."""
     return holotrace.advice(builder.build(), **options).recommendations["rule"].to_list()
 
 
@@ -48,7 +48,7 @@ def loading(waiting_us: int) -> TraceBuilder:
 
 
 def test_waiting_for_the_data_loader() -> None:
-    """6 of 100 µs are more than 5 %; at most these 6 can be saved."""
+    """Waiting 6 of 100 µs for the data loader exceeds 5 %, and is worth at most 6 µs."""
     advice = holotrace.advice(loading(6).build())
     assert advice.evidence.to_dicts() == [
         {
@@ -77,7 +77,7 @@ def test_a_rule_applies_beyond_its_limit() -> None:
 
 
 def test_a_threshold_is_a_fraction() -> None:
-    """Five per cent is 0.05, not 5."""
+    """A threshold of 5 instead of 0.05 is an error."""
     with pytest.raises(InvalidOptionError, match=r"loading=5: a threshold is a fraction from 0 to 1"):
         holotrace.Thresholds(loading=5)
 
@@ -92,7 +92,7 @@ def wrapped(name: str, *devices: int) -> TraceBuilder:
 
 
 def test_data_parallel_on_two_devices() -> None:
-    """The rule needs more than one device."""
+    """DataParallel on two devices gives advice, on one device it does not."""
     assert "data_parallel" in rules(wrapped("DataParallel.forward", 0, 1))
     assert "data_parallel" not in rules(wrapped("DataParallel.forward", 0))
 
@@ -105,19 +105,19 @@ def ddp(collective: str, **properties: object) -> TraceBuilder:
 
 
 def test_ddp_over_gloo_on_gpus_that_support_nccl() -> None:
-    """The rule does not apply to NCCL, or to a device that NCCL does not support."""
+    """DDP over Gloo gives advice, unless the device does not support NCCL."""
     assert rules(ddp("gloo:all_reduce")) == ["ddp_backend"]
     assert rules(ddp("nccl:all_reduce")) == []
     assert rules(ddp("gloo:all_reduce", computeMajor=3, computeMinor=2)) == []
 
 
 def test_a_capability_is_two_numbers() -> None:
-    """3.10 is more than 3.5, although it is less as a decimal number."""
+    """Compute capability 3.10 exceeds 3.5, although 3.10 is less as a decimal number."""
     assert rules(ddp("gloo:all_reduce", computeMajor=3, computeMinor=10)) == ["ddp_backend"]
 
 
 def communicating(us: int, ranks: int = 1) -> TraceBuilder:
-    """Return ranks with a step of 100 µs: 60 µs of computation, then communication, only 2 µs of it on rank 1."""
+    """Return ranks with 60 µs of computation in 100, then `us` of communication, on rank 1 only 2 µs."""
     builder = TraceBuilder()
     for rank in range(ranks):
         builder.rank(rank).step(1, 0, 100).operator("aten::relu", start_us=0, duration_us=9)
@@ -127,7 +127,7 @@ def communicating(us: int, ranks: int = 1) -> TraceBuilder:
 
 
 def test_exposed_communication() -> None:
-    """12 of 100 µs are more than 10 %; the events name the collective."""
+    """Exposed communication of 12 of 100 µs exceeds 10 %, and the events name the all-reduce."""
     advice = holotrace.advice(communicating(12).build())
     assert advice.recommendations["rule"].to_list() == ["communication"]
     assert advice.evidence["value_fraction"].to_list() == [pytest.approx(0.12)]
@@ -136,7 +136,7 @@ def test_exposed_communication() -> None:
 
 
 def test_a_late_rank_comes_first_and_explains_the_communication() -> None:
-    """Rank 0 waits 10 of 12 µs for rank 1: smaller gradients would save nothing."""
+    """Rank 0 waits 10 of its 12 µs of communication for rank 1, so the advice is to fix rank 1 first."""
     advice = holotrace.advice(communicating(12, ranks=2).build())
     assert advice.recommendations["rule"].to_list() == ["late_rank", "communication"]
     first, second = advice.recommendations["advice"]
@@ -160,14 +160,14 @@ def test_a_late_rank_comes_first_and_explains_the_communication() -> None:
 
 
 def test_a_late_rank_comes_before_what_is_worth_more() -> None:
-    """Loading takes 18 % of the step, waiting 10 %."""
+    """A late rank that costs 10 % of the step comes before data loading that costs 18 %."""
     builder = communicating(12, ranks=2)
     builder.rank(0).annotation("enumerate(DataLoader)#_It.__next__", start_us=82, duration_us=18)
     assert rules(builder)[0] == "late_rank"
 
 
-def test_a_rank_that_may_pass_on_a_delay_arrives_last() -> None:
-    """Rank 1 receives for 50 µs before it arrives last at the all-reduce."""
+def test_a_rank_that_may_pass_on_a_delay_is_not_called_late() -> None:
+    """Rank 1 receives for 50 µs before it arrives last, so it may itself wait for another rank."""
     builder = TraceBuilder()
     for rank, start in ((0, 20), (1, 70)):
         builder.rank(rank).step(1, 0, 100).operator("a", start_us=0, duration_us=5)
@@ -182,7 +182,7 @@ def test_a_rank_that_may_pass_on_a_delay_arrives_last() -> None:
 
 
 def test_waiting_for_several_ranks_suggests_balance() -> None:
-    """Each of four ranks arrives last once."""
+    """If each of four ranks arrives last once, the advice is to balance their work."""
     builder = TraceBuilder()
     for rank in range(4):
         builder.rank(rank).step(1, 0, 100).operator("aten::relu", start_us=0, duration_us=9)
@@ -194,7 +194,7 @@ def test_waiting_for_several_ranks_suggests_balance() -> None:
 
 
 def test_low_utilization_of_one_of_two_devices() -> None:
-    """Device 1 runs kernels in 30 of 100 µs; at most the other 70 can be saved."""
+    """Device 1 runs kernels in 30 of 100 µs, so the advice on it is worth at most 70 µs."""
     builder = wrapped("model", 0).kernel("relu", start_us=10, duration_us=30, device=1, launch_us=6)
     advice = holotrace.advice(builder.build())
     assert advice.evidence.select("rule", "device", "value_fraction", "worth_ns").rows() == [
@@ -204,7 +204,7 @@ def test_low_utilization_of_one_of_two_devices() -> None:
 
 
 def idling(*gaps: tuple[int, int]) -> TraceBuilder:
-    """Return a step of 100 µs with kernels of 5 µs; each gap is a length and how long before its end the launch was."""
+    """Return a step of 100 µs with kernels of 5 µs; a gap is its length and the time from launch to its end."""
     builder = TraceBuilder().step(1, 0, 100).operator("a", start_us=0, duration_us=5)
     for row, (_, since_launch) in enumerate(((0, 0), *gaps)):
         start = 2 + sum(5 + length for length, _ in gaps[:row])
@@ -216,21 +216,21 @@ def idling(*gaps: tuple[int, int]) -> TraceBuilder:
     ("gaps", "cause"),
     [
         (((40, 1), (40, 1)), "the rest is mostly waiting for the host"),
-        (((20, 1),), "the rest is mostly waiting for the host"),  # 68 of 90 idle µs are after the last kernel
+        (((20, 1),), "the rest is mostly waiting for the host"),  # of 90 idle µs, 68 come after the last kernel
         (tuple([(13, 12)] * 5), "the rest is mostly short gaps between kernels"),
         (((84, 80),), "for most of the rest, launched work waited"),
         (((28, 27), (25, 1), (31, 31)), "a larger batch fills them, unless they wait for the host"),
     ],
 )
 def test_advice_on_low_utilization_depends_on_the_cause(gaps: tuple[tuple[int, int], ...], cause: str) -> None:
-    """A larger batch gives short kernels more work; it does not help a slow host."""
+    """Advice suggests a larger batch for short gaps, but not if the GPU waits for the host or for started work."""
     (sentence,) = holotrace.advice(idling(*gaps).build()).recommendations["advice"]
     assert cause in sentence
     assert ("larger batch" in sentence) == (cause.startswith("a larger") or "short gaps" in cause)
 
 
 def test_low_utilization_because_of_the_data_loader() -> None:
-    """The host loads data for 70 of 100 µs, so it launches nothing."""
+    """A host that loads data for 70 of 100 µs launches nothing, and the advice names the data loader."""
     builder = idling((70, 1)).annotation("enumerate(DataLoader)#_It.__next__", start_us=8, duration_us=70)
     recommendations = holotrace.advice(builder.build()).recommendations
     (sentence,) = recommendations.filter(rule="low_utilization")["advice"]
@@ -238,7 +238,7 @@ def test_low_utilization_because_of_the_data_loader() -> None:
 
 
 def test_compat_names_no_cause() -> None:
-    """The plugin knew none."""
+    """With `compat`, the advice on low utilization is the plugin's, which names no cause."""
     recommendations = holotrace.advice(idling((40, 1), (40, 1)).build(), compat="torch_tb_profiler").recommendations
     assert "a larger batch fills them" in recommendations["advice"][0]
 
@@ -259,7 +259,7 @@ def test_compat_names_no_cause() -> None:
     ],
 )
 def test_only_types_that_the_device_supports_are_advised(name: str, major: int, minor: int, types: str | None) -> None:
-    """V100 and T4 have tensor cores for float16 alone; AMD has matrix cores from CDNA and RDNA 3 on."""
+    """V100 and T4 have tensor cores only for float16; AMD has matrix cores from CDNA and RDNA 3 on."""
     call = "hipLaunchKernel" if name.startswith("AMD") else "cudaLaunchKernel"
     properties = [device(name=name, computeMajor=major, computeMinor=minor)]
     builder = multiplying("volta_sgemm_128x64_nn", call).header(deviceProperties=properties)
@@ -268,7 +268,7 @@ def test_only_types_that_the_device_supports_are_advised(name: str, major: int, 
 
 
 def test_different_devices_get_a_type_that_both_support() -> None:
-    """V100 and A100: float16."""
+    """A job on a V100 and an A100 gets the advice to use float16, which both support."""
     properties = [device(0), device(1, computeMajor=7)]
     builder = multiplying("volta_sgemm_128x64_nn").header(deviceProperties=properties)
     builder.operator("aten::mm", start_us=90, duration_us=5, thread=2)
@@ -286,27 +286,27 @@ def multiplying(kernel: str, call: str = "cudaLaunchKernel") -> TraceBuilder:
 
 
 def test_matrix_products_without_tensor_cores() -> None:
-    """60 of 80 µs of kernel time; at most these 60 can be saved."""
+    """Matrix products without tensor cores take 60 of 80 µs of kernel time and are worth at most 60 µs."""
     advice = holotrace.advice(multiplying("volta_sgemm_128x64_nn").build())
     assert advice.evidence.select("rule", "value_fraction", "worth_ns").rows() == [("mixed_precision", 0.75, 60_000.0)]
     assert advice.events.select("event", "call_count", "total_ns").rows() == [("aten::mm", 1, 60_000)]
 
 
 def test_kernels_that_use_or_may_use_tensor_cores() -> None:
-    """The rule does not apply if a kernel uses them, or if a kernel's name does not tell."""
+    """The advice on mixed precision is absent if a kernel uses tensor cores, or if its name leaves that open."""
     assert rules(multiplying("sm90_xmma_gemm_bf16bf16_bf16f32")) == []
     assert rules(multiplying("triton_tem_fused_mm_0")) == []
     assert rules(multiplying("volta_sgemm_128x64_nn").kernel("mystery", start_us=90, duration_us=9, launch_us=2)) == []
 
 
 def test_an_unknown_kernel_of_an_operator_without_products_is_ignored() -> None:
-    """The rule looks only at kernels of eligible operators, and aten::relu is not one."""
+    """An unknown kernel of aten::relu does not affect the advice on matrix products."""
     builder = multiplying("volta_sgemm_128x64_nn").kernel("mystery", start_us=90, duration_us=9, launch_us=12)
     assert rules(builder) == ["mixed_precision"]
 
 
 def filling(total: int, kind: int = 1) -> TraceBuilder:
-    """Return a step that allocates this many of a device's 1000 bytes, or on the host."""
+    """Return a step that allocates `total` bytes, of the device's 1000 or on the host."""
     args = {"Addr": 1, "Bytes": total, "Total Allocated": total, "Device Type": kind, "Device Id": 0 if kind else -1}
     builder = TraceBuilder().header(deviceProperties=[device()]).step(1, 0, 100)
     builder.operator("aten::empty", start_us=10, duration_us=10)
@@ -315,7 +315,7 @@ def filling(total: int, kind: int = 1) -> TraceBuilder:
 
 
 def test_a_device_that_is_nearly_full() -> None:
-    """950 of 1000 bytes exceed the limit of 90 %; 900 do not."""
+    """Allocating 950 of 1000 bytes exceeds the limit of 90 %; 900 do not."""
     advice = holotrace.advice(filling(950).build())
     assert advice.evidence.select("rule", "device", "value_fraction").rows() == [("memory_limit", 0, 0.95)]
     assert advice.events["bytes"].to_list() == [950]
@@ -323,13 +323,13 @@ def test_a_device_that_is_nearly_full() -> None:
 
 
 def test_host_memory_is_not_compared_with_a_devices() -> None:
-    """The plugin compared the CPU's 5000 bytes with the memory of the last GPU."""
+    """5000 bytes on the host give no advice on GPU memory, except with `compat`, like the plugin."""
     assert rules(filling(5000, kind=0)) == []
     assert rules(filling(5000, kind=0), compat="torch_tb_profiler") == ["memory_limit"]
 
 
 def test_a_rule_without_input_names_the_option_to_record_it() -> None:
-    """The trace has operators, but no kernels and no memory events."""
+    """Without kernels and memory events, findings name the unchecked rules and the profiler option to set."""
     trace = TraceBuilder().operator("aten::a", start_us=0, duration_us=5).build()
     no_kernels, no_memory = holotrace.advice(trace).findings
     assert no_kernels == (
@@ -341,8 +341,8 @@ def test_a_rule_without_input_names_the_option_to_record_it() -> None:
     )
 
 
-def test_order_by_the_most_that_can_be_saved() -> None:
-    """Rules for which it is unknown come last."""
+def test_advice_is_sorted_by_possible_savings() -> None:
+    """Advice is sorted by the time it may save; rules with unknown savings come last."""
     builder = loading(40).header(deviceProperties=[device(0), device(1)])
     for number in (0, 1):
         builder.kernel("relu", start_us=60, duration_us=10, device=number, launch_us=52)
@@ -352,7 +352,7 @@ def test_order_by_the_most_that_can_be_saved() -> None:
 
 @pytest.mark.parametrize("name", EACH_CASE)
 def test_compat_gives_the_plugins_rules_with_its_numbers(name: str, goldens: Path, real_traces: Path) -> None:
-    """The rules that apply, their percentages, and the GPUs named."""
+    """With `compat`, the rules, percentages and GPUs are those of the plugin."""
     one = case(name, goldens, real_traces)
     (answer,) = [(one.view("overview") or {}).get("recommendations") or "<ul></ul>"]
     theirs = {
@@ -362,7 +362,7 @@ def test_compat_gives_the_plugins_rules_with_its_numbers(name: str, goldens: Pat
         if words in sentence
     }
     evidence = holotrace.advice(one.trace, compat="torch_tb_profiler").evidence
-    if name.endswith("gpu_only_trace"):  # its step lasted -2**64 + 1 µs there, so nothing ran in it
+    if name.endswith("gpu_only_trace"):  # the plugin's step lasts -2**64 + 1 µs, so no kernel is in it
         assert (list(theirs), evidence.height) == (["low_utilization"], 0)
         return
     assert set(evidence["rule"]) == set(theirs)

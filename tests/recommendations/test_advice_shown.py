@@ -1,4 +1,4 @@
-"""Advice in the command, the summary, the report and HTA's class."""
+"""The command, the summary, the report and HTA's class show advice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SENTENCE = "30.0 % of the mean step (30 µs) of rank 0 is spent waiting for the 
 
 @pytest.fixture(scope="module")
 def slow_loading(tmp_path_factory) -> Path:
-    """A folder with a rank that waits 30 of 100 µs for its data loader."""
+    """Return a folder with a rank that waits 30 of 100 µs for its data loader."""
     folder = tmp_path_factory.mktemp("advice")
     name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     builder = TraceBuilder().step(1, 0, 100).annotation(name, start_us=0, duration_us=30)
@@ -38,7 +38,7 @@ def on_one_line(text: str) -> str:
 
 
 def test_the_command_prints_advice_numbers_and_events(slow_loading: Path) -> None:
-    """With the command that shows more."""
+    """`holotrace advice` prints the advice, the command that shows more, and the events behind it."""
     printed = on_one_line(run("advice", str(slow_loading)))
     assert SENTENCE in printed
     assert "worth at most 30.0 %; holotrace step-time" in printed
@@ -46,28 +46,28 @@ def test_the_command_prints_advice_numbers_and_events(slow_loading: Path) -> Non
 
 
 def test_the_command_takes_other_thresholds(slow_loading: Path) -> None:
-    """With a limit of half of the step, no rule applies."""
+    """With `--threshold loading=0.5`, a wait of 30 % gives no advice."""
     assert "No rule applies." in run("advice", str(slow_loading), "--threshold", "loading=0.5")
-    found = json.loads(run("advice", str(slow_loading), "--threshold", "loading=0.5", "--json"))
-    assert list(found) == ["ranks", "recommendations", "evidence", "events", "findings"]
-    assert found["recommendations"] == []
+    content = json.loads(run("advice", str(slow_loading), "--threshold", "loading=0.5", "--json"))
+    assert list(content) == ["ranks", "recommendations", "evidence", "events", "findings"]
+    assert content["recommendations"] == []
 
 
 @pytest.mark.parametrize("threshold", ["loading", "load=0.5", "loading=much", "loading=5"])
 def test_a_wrong_threshold_is_named(slow_loading: Path, threshold: str) -> None:
-    """The message repeats the wrong threshold."""
+    """An unknown threshold, or one without a fraction, is an error that quotes it."""
     result = CliRunner().invoke(app, ["advice", str(slow_loading), "--threshold", threshold])
     assert result.exit_code != 0
     assert threshold in str(result.exception)
 
 
 def test_the_summary_begins_with_advice(slow_loading: Path) -> None:
-    """Advice comes after the verdict and before all tables."""
+    """The summary shows the advice in its first 600 characters."""
     assert SENTENCE in on_one_line(run("summary", str(slow_loading)))[:600]
 
 
 def test_the_report_begins_with_advice_and_links_the_analysis(slow_loading: Path, tmp_path: Path) -> None:
-    """The link leads to the section that shows it."""
+    """The report shows the advice before the analyses, with a link to the step-time section."""
     run("report", str(slow_loading), "--output", str(tmp_path / "report.html"))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert SENTENCE in page
@@ -76,7 +76,7 @@ def test_the_report_begins_with_advice_and_links_the_analysis(slow_loading: Path
 
 
 def test_the_class_returns_a_frame(slow_loading: Path) -> None:
-    """One row for the one rule that applies."""
+    """`get_recommendations` returns a row with the rule and the advice."""
     frame = TraceAnalysis(trace_dir=str(slow_loading)).get_recommendations()
     assert frame["rule"].tolist() == ["data_loading"]
     assert frame["advice"][0].startswith(SENTENCE)

@@ -1,4 +1,4 @@
-"""The stores, each started once per test run, and a job to put into them."""
+"""Fixtures start each store once per test run, and write the job that tests put into them."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ _OF_USERS = ("AWS_", "S3_", "AZURE_", "GOOGLE_", "STORAGE_", "HADOOP_", "FSSPEC_
 
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory) -> Iterator[Store]:
-    """S3, served by moto."""
+    """Run an S3 server, moto."""
     with stores.s3(tmp_path_factory.mktemp("s3")) as store:
         yield store
 
 
 @pytest.fixture(scope="session")
 def gcs(tmp_path_factory) -> Iterator[Store]:
-    """Google Cloud Storage, served by fake-gcs-server."""
+    """Run a server of Google Cloud Storage, fake-gcs-server."""
     with stores.gcs(tmp_path_factory.mktemp("gcs")) as store:
         yield store
 
 
 @pytest.fixture(scope="session")
 def azure(tmp_path_factory) -> Iterator[stores.AzureStore]:
-    """Azure Blob Storage, served by Azurite."""
+    """Run a server of Azure Blob Storage, Azurite."""
     with stores.azure(tmp_path_factory.mktemp("azure")) as store:
         yield store
 
 
 @pytest.fixture(scope="session")
 def hdfs(tmp_path_factory) -> Iterator[stores.HadoopStore]:
-    """HDFS on one machine, through its own protocol."""
+    """Run HDFS on this machine; clients use its own protocol."""
     with stores.hadoop(tmp_path_factory.mktemp("hdfs")) as store:
         yield store
 
 
 @pytest.fixture(scope="session")
 def webhdfs(hdfs: stores.HadoopStore) -> Store:
-    """The same HDFS through HTTP."""
+    """Return the running HDFS with its HTTP address."""
     return hdfs.over_http()
 
 
 @pytest.fixture(scope="session")
 def job_folder(tmp_path_factory) -> Path:
-    """A job of three ranks; one trace is not compressed."""
+    """Write a job of three ranks, one of them uncompressed."""
     folder = tmp_path_factory.mktemp("job")
     write_job(folder, ranks=3, steps=1, layers=2)
     first = min(folder.glob("*.gz"))

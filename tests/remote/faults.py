@@ -19,10 +19,10 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: drop unsent bytes and reset the c
 
 @dataclass
 class FaultyProxy:
-    """Forwards bytes; after `after` bytes from the server on one connection, the fault happens.
+    """Forwards bytes, and breaks a connection after `after` bytes from the server.
 
-    times   options often the fault happens, None for always
-    faults  options often it has happened
+    times   how often the fault happens, None for always
+    faults  how often the fault has happened
     """
 
     server: int
@@ -43,7 +43,7 @@ class FaultyProxy:
                 threading.Thread(target=self._connect, args=[client], daemon=True).start()
 
     def close(self) -> None:
-        """Drop the silent connections."""
+        """Stop the proxy and drop silent connections."""
         self._closed.set()
 
     def _connect(self, client: socket.socket) -> None:
@@ -73,7 +73,7 @@ class FaultyProxy:
         if self.fault == "silence":
             self._closed.wait()
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        client.shutdown(socket.SHUT_RDWR)  # `close` would wait for the other thread, which still reads
+        client.shutdown(socket.SHUT_RDWR)  # `close` would wait for the thread that still reads
 
 
 def _forward(source: socket.socket, target: socket.socket) -> None:
@@ -85,7 +85,7 @@ def _forward(source: socket.socket, target: socket.socket) -> None:
 
 @contextmanager
 def faulty_proxy(server: int, **options) -> Iterator[FaultyProxy]:
-    """Run a proxy before a server; see FaultyProxy."""
+    """Run a FaultyProxy in front of a server."""
     with socket.create_server((HERE, 0)) as listener:
         proxy = FaultyProxy(server, port=listener.getsockname()[1], **options)
         listener.settimeout(0.2)

@@ -1,6 +1,6 @@
 """Runs a server until this program's standard input is closed.
 
-A killed test run closes it, too, so no server outlives the run that started it.
+A killed test run closes its standard input, too, so no server outlives the test run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SECONDS_TO_STOP = 5
 
 def main() -> int:
     """Run the command, and stop it when standard input ends."""
-    with subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL) as server:  # noqa: S603 -- a server of the tests
+    with subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL) as server:  # noqa: S603 -- a test server
         threading.Thread(target=_stop_at_the_end, args=[server], daemon=True).start()
         return server.wait()
 

@@ -1,4 +1,4 @@
-"""Real servers of the stores; each is a process with a free port of this machine."""
+"""Run servers of the stores as processes on free ports of this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 INSTALLED = Path(__file__).parents[2] / "build" / "test-servers"
-"""`make test-servers` installs them here."""
+"""The folder into which `make test-servers` installs servers."""
 
 HERE = "127.0.0.1"
 _PATIENCE_S = 90
@@ -40,7 +40,7 @@ def running(command: list[str | Path], log: Path, is_ready: Callable[[], bool], 
     """Run a server until the block ends; its output goes to `log`."""
     with (
         log.open("wb") as output,
-        subprocess.Popen(  # noqa: S603 -- the server
+        subprocess.Popen(  # noqa: S603 -- the tests choose the server
             [sys.executable, _LEASH, *command],
             stdin=subprocess.PIPE,
             stdout=output,
@@ -54,7 +54,7 @@ def running(command: list[str | Path], log: Path, is_ready: Callable[[], bool], 
 
 
 def program(name: str) -> Path:
-    """Return the path of a program, also beside this Python; skip the test if it is missing."""
+    """Return the path of a program on PATH or beside Python; skip the test if it is missing."""
     path = shutil.which(name) or shutil.which(name, path=Path(sys.executable).parent)
     if path is None:
         pytest.skip(f"{name} is not installed")

@@ -1,4 +1,4 @@
-"""The stores of the tests: a bucket or folder on a running server, and the environment of its users."""
+"""Each store of the tests is a bucket or folder on a running server, with its users' environment variables."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BUCKET = "traces"
 
 @contextmanager
 def s3(folder: Path) -> Iterator[Store]:
-    """Start moto."""
+    """Start moto, an S3 server, with a user and a bucket."""
     pytest.importorskip("moto", reason="no moto: pip install --group remote")
     boto3 = pytest.importorskip("boto3", reason="no boto3: pip install --group remote")
     port = free_port()
@@ -84,7 +84,7 @@ def _s3_user(session, endpoint: str) -> tuple[str, str]:
 
 @contextmanager
 def _s3_stranger(environment: dict[str, str]) -> Iterator[dict[str, str]]:
-    """Let the server check signatures; other tests run without, because it rejects correct ones of listings."""
+    """Make moto check signatures; other tests switch this off, because moto rejects correct signatures of listings."""
     switch = f"{environment['S3_ENDPOINT']}/moto-api/reset-auth"
     _request(switch, "POST", b"0")
     try:
@@ -95,7 +95,7 @@ def _s3_stranger(environment: dict[str, str]) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def gcs(folder: Path) -> Iterator[Store]:
-    """Start fake-gcs-server, which accepts every request; the login of a stranger is refused instead."""
+    """Start fake-gcs-server, which accepts every request; only a stranger's login is refused."""
     port = free_port()
     endpoint = f"http://{HERE}:{port}"
     command = [installed("fake-gcs-server"), "-scheme", "http", "-host", HERE, "-port", str(port)]
@@ -126,8 +126,8 @@ def gcs(folder: Path) -> Iterator[Store]:
 
 
 def _google_key(folder: Path, login: str) -> Path:
-    """Write the key file of an unknown service account; it names the URL of the login."""
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 -- comes with the extras
+    """Write the key file of an unknown service account with this login URL."""
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 -- installed with the extras
     from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
 
     key = rsa.generate_private_key(65_537, 2_048).private_bytes(
@@ -151,7 +151,7 @@ _AZURE_KEY = "aHRhJ3MgdGVzdHMgbWFrZSB1cCBhbiBhY2NvdW50IG9mIHRoZWlyIG93biBmb3IgQX
 
 @dataclass(frozen=True)
 class AzureStore(Store):
-    """Also has a signature that allows reading everything until tomorrow."""
+    """A store in Azure, with a signature that allows reading everything until tomorrow."""
 
     signature: str
 
@@ -194,12 +194,12 @@ def _connection(port: int, key: str) -> str:
 
 @dataclass(frozen=True)
 class HadoopStore(Store):
-    """Also has the URL of its web server."""
+    """A store in HDFS, with the URL of its web server."""
 
     web_server: str
 
     def over_http(self) -> HadoopStore:
-        """Return the same folder through WebHDFS."""
+        """Return this store with its WebHDFS address."""
         return replace(self, root=f"{self.web_server}/{BUCKET}", missing=f"{self.web_server}/no-such-folder")
 
 
@@ -243,7 +243,7 @@ def _hadoop_folder(web: str, name_node: int) -> HadoopStore:
 
 def _request(url: str, method: str = "GET", content: bytes | None = None) -> bytes:
     headers = {"Content-Type": "application/octet-stream"}
-    request = urllib.request.Request(url, content, headers, method=method)  # noqa: S310 -- a server of these tests
+    request = urllib.request.Request(url, content, headers, method=method)  # noqa: S310 -- the URL of a test server
     with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
         body: bytes = answer.read()
         return body

@@ -1,4 +1,4 @@
-"""Each store: jobs are read as from a disk, written, and errors are one line."""
+"""Jobs are read from and written to each store as on a disk, and errors are one line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SERVER_OF = {"s3": "s3", "gcs": "gcs", "azure": "azure", "hdfs": "hdfs", "webhd
     params=[pytest.param(name, marks=pytest.mark.xdist_group(server)) for name, server in _SERVER_OF.items()]
 )
 def store(request, monkeypatch) -> Store:
-    """Each store, with the environment of its user."""
+    """Return each store in turn, and set its user's environment variables."""
     running: Store = request.getfixturevalue(request.param)
     for name, value in running.environment.items():
         monkeypatch.setenv(name, value)
@@ -43,7 +43,7 @@ def store(request, monkeypatch) -> Store:
 
 @pytest.fixture
 def job_url(store, job_folder, request) -> str:
-    """The job, in a separate folder of the store for each test."""
+    """Put the job into a folder of the store named after the test, and return its URL."""
     folder = re.sub(r"\W+", "-", request.node.name)
     for path in job_folder.iterdir():
         store.put(f"{folder}/{path.name}", path.read_bytes())
@@ -51,7 +51,7 @@ def job_url(store, job_folder, request) -> str:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process."""
+    """Run `holotrace` in a process."""
     return subprocess.run([sys.executable, "-m", "holotrace", *arguments], capture_output=True, text=True, check=False)  # noqa: S603
 
 
@@ -67,7 +67,7 @@ def expect_same(remote: Trace, local: Trace) -> None:
 
 
 def test_a_folder_of_ranks_is_read_as_from_a_disk(store, job_url, job_folder) -> None:
-    """Plain and gzip traces are read; the other file is skipped."""
+    """A folder in a store gives the same ranks and skipped files as the local folder."""
     remote, local = holotrace.open_trace(job_url, cache=False), holotrace.open_trace(job_folder, cache=False)
     expect_same(remote, local)
     assert [Path(file.path).name for file in remote.skipped] == [Path(file.path).name for file in local.skipped]
@@ -75,7 +75,7 @@ def test_a_folder_of_ranks_is_read_as_from_a_disk(store, job_url, job_folder) ->
 
 
 def test_a_file_is_cached_and_read_again_when_it_changes(store, job_folder, tmp_path) -> None:
-    """The second opening uses the cache; other bytes under the same name are read again."""
+    """The second opening uses the cache; after the file changes, it is read again."""
     first, second = (path.read_bytes() for path in sorted(job_folder.glob("*.gz")))
     store.put("changing/trace.json.gz", first)
     events = [events_of(f"{store.root}/changing/trace.json.gz")]
@@ -101,7 +101,7 @@ def files_in(folder: Path) -> dict[Path, int]:
 
 
 def test_commands_read_from_and_write_to_a_store(store, job_url, job_folder, tmp_path) -> None:
-    """`holotrace report` and `holotrace export` write the same as on a disk."""
+    """`holotrace report` and `holotrace export` write the same files into a store as on a disk."""
     reported = CliRunner().invoke(app, ["report", job_url, "-o", f"{store.root}/written/report.html", "--force"])
     exported = run("export", job_url, "--to", "csv", "-o", f"{store.root}/written/tables", "--force")
     assert (reported.exception, exported.stderr) == (None, "")
@@ -114,28 +114,28 @@ def test_commands_read_from_and_write_to_a_store(store, job_url, job_folder, tmp
     ]
 
 
-def test_a_job_can_be_stored_there(job_url, job_folder) -> None:
-    """`write_store` writes it once, and it is read from there."""
+def test_a_job_can_be_written_to_a_store(job_url, job_folder) -> None:
+    """`write_store` writes three ranks into a store once, and they open from there."""
     written = [holotrace.write_store(holotrace.open_trace(job_url), f"{job_url}/job.store") for _ in range(2)]
     assert [(len(run.written), len(run.unchanged)) for run in written] == [(3, 0), (0, 3)]
     expect_same(holotrace.open_trace(f"{job_url}/job.store"), holotrace.open_trace(job_folder))
 
 
-def test_processes_write_a_store_at_once(store) -> None:
-    """Each process writes some ranks, like the tasks of a job array; afterwards the store has all of them."""
+def test_processes_write_one_job_at_once(store) -> None:
+    """Three processes that write different ranks at once, like the tasks of a job array, leave all ranks."""
     counts = race(2, 3, address=f"{store.root}/race{{folder}}/job.store")
     assert (counts["written: True"], counts["store: whole"], failed(counts)) == (6, 2, False), counts
 
 
 def test_processes_that_write_the_same_ranks_do_not_mix(store) -> None:
-    """They are refused, or one of them wins."""
+    """Of two processes that write the same ranks at once, one is refused or one wins; ranks never mix."""
     counts = race(2, 2, same=True, address=f"{store.root}/race-same{{folder}}/job.store")
     assert counts["written: True"] + counts["written: refused"] == 4, counts
     assert not failed(counts), counts
 
 
 def test_a_refused_user_gets_a_one_line_error(store, job_url, monkeypatch) -> None:
-    """The line has the URL and how to get access, but no secret."""
+    """A user without access gets one line with the URL and the reason, without any secret."""
     with store.stranger() as environment:
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
@@ -158,7 +158,7 @@ def secrets_of(environment: dict[str, str]) -> list[str]:
 
 
 def test_a_missing_file_folder_or_bucket_is_a_one_line_error(store) -> None:
-    """The line has the URL."""
+    """The error for a missing file, folder or bucket is one line with its URL."""
     for url in (f"{store.root}/nowhere/rank0.json", f"{store.root}/nowhere/", f"{store.missing}/rank0.json"):
         with pytest.raises((holotrace.errors.TraceNotFoundError, holotrace.errors.UnreachableError)) as caught:
             holotrace.open_trace(url)

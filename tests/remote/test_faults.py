@@ -1,4 +1,4 @@
-"""Broken connections: reading resumes, or fails with one line and leaves no files."""
+"""After a broken connection, reading resumes, or fails with one line and leaves no files."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from remote.stores import Store
 pytestmark = pytest.mark.stores
 
 _SERVER_OF = {"s3": "s3", "gcs": "gcs", "azure": "azure", "webhdfs": "hdfs"}
-"""Without hdfs: its client gets the address of the bytes from the NameNode, so a proxy cannot intercept it."""
+"""The stores behind a proxy; HDFS has none, because its client gets the bytes' address from the NameNode."""
 
 _SOME = 2_000_000
-"""Bytes before the fault: more than a peek at a file reads, less than the pieces after it."""
+"""Bytes before the fault: more than `peek` reads, less than the pieces after that."""
 
 
 @pytest.fixture(
     params=[pytest.param(name, marks=pytest.mark.xdist_group(server)) for name, server in _SERVER_OF.items()]
 )
 def store(request) -> Store:
-    """Each store that can be reached through a proxy."""
+    """Return each store that can be reached through a proxy."""
     running: Store = request.getfixturevalue(request.param)
     return running
 
 
 @pytest.fixture(scope="session")
 def large_trace(tmp_path_factory) -> Path:
-    """An uncompressed trace of several megabytes."""
+    """Write an uncompressed trace of several megabytes."""
     folder = tmp_path_factory.mktemp("large")
     write_job(folder, ranks=1, steps=12, layers=12)
     (packed,) = folder.glob("*.gz")
@@ -46,14 +46,14 @@ def large_trace(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def url(store, large_trace) -> str:
-    """The trace in the store."""
+    """Put the trace into the store and return its URL."""
     store.put("large/rank0.json", large_trace.read_bytes())
     return f"{store.root}/large/rank0.json"
 
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch) -> None:
-    """Shorten the pauses between tries; the number of tries stays."""
+    """Shorten the pauses between tries, but not the number of tries."""
     monkeypatch.setattr("holotrace.locations.remote_bytes.FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr("botocore.retryhandler.delay_exponential", lambda *_, **__: 0.01)
     monkeypatch.setattr("s3fs.core.asyncio", Impatient())
@@ -63,13 +63,13 @@ def no_pauses(monkeypatch) -> None:
 
 
 class Impatient:
-    """The module asyncio, with a short `sleep`."""
+    """The module asyncio, with a `sleep` of 10 ms."""
 
     def __getattr__(self, name: str) -> object:
         return getattr(asyncio, name)
 
     async def sleep(self, _seconds: float) -> None:
-        """Yield to other tasks."""
+        """Sleep for 10 ms."""
         await asyncio.sleep(0.01)
 
 
@@ -77,7 +77,7 @@ def go_through(proxy: FaultyProxy, store: Store, monkeypatch) -> None:
     """Set the environment of a user who reaches the store through the proxy."""
     conf = pytest.importorskip("fsspec.config").conf
     monkeypatch.setitem(conf, "webhdfs", {"data_proxy": {f":{store.port}/": f":{proxy.port}/"}})
-    monkeypatch.setenv("FSSPEC_OF_THIS_TEST", str(proxy.port))  # a new environment means a new client
+    monkeypatch.setenv("FSSPEC_OF_THIS_TEST", str(proxy.port))  # a changed environment creates a new client
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value.replace(f":{store.port}", f":{proxy.port}"))
 
@@ -89,7 +89,7 @@ def expect_no_files(folder: Path) -> None:
 
 @pytest.mark.parametrize("fault", ["cut", "silence"])
 def test_reading_survives_a_broken_connection(store, url, large_trace, monkeypatch, fault) -> None:
-    """The connection is reset in the middle of the file, or is silent until the timeout."""
+    """Reading completes after the connection is reset in the middle of the file or is silent until the timeout."""
     monkeypatch.setenv("HOLOTRACE_TIMEOUT_S", "1")
     with faulty_proxy(store.port, fault=fault, after=_SOME) as proxy:
         go_through(proxy, store, monkeypatch)
@@ -99,7 +99,7 @@ def test_reading_survives_a_broken_connection(store, url, large_trace, monkeypat
 
 
 def test_a_connection_that_always_breaks_is_a_one_line_error(store, url, monkeypatch, tmp_path) -> None:
-    """Each time only the beginning of the file arrives; the cache stays empty."""
+    """If every connection breaks in the middle, the error is one line with the URL, and the cache stays empty."""
     with faulty_proxy(store.port, after=_SOME, times=None) as proxy:
         go_through(proxy, store, monkeypatch)
         with pytest.raises(UnreadableTraceError) as caught:
@@ -111,7 +111,7 @@ def test_a_connection_that_always_breaks_is_a_one_line_error(store, url, monkeyp
 
 
 def test_an_unreachable_server_is_a_one_line_error(store, url, monkeypatch) -> None:
-    """No server listens on the port."""
+    """If no server listens on the port, the error is one line with the URL."""
     with faulty_proxy(store.port) as proxy:
         go_through(proxy, store, monkeypatch)
     with pytest.raises(UnreadableTraceError, match=r"^\S+ cannot be read: .+") as caught:

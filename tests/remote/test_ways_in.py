@@ -1,4 +1,4 @@
-"""Ways to give credentials and servers, and the error if a package is missing."""
+"""Credentials and servers can be given in several ways; a missing package is an error that names its extra."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EXTRAS = {
 
 @pytest.fixture(scope="session")
 def trace(tmp_path_factory) -> bytes:
-    """A trace with two kernels."""
+    """Return a trace with kernels of 40 and 5 µs."""
     folder = tmp_path_factory.mktemp("small")
     TraceBuilder().kernel("gemm", start_us=0, duration_us=40).kernel("relu", start_us=50, duration_us=5).write(folder)
     (path,) = folder.iterdir()
@@ -47,7 +47,7 @@ def device_work_ns(url: str) -> int:
 
 @pytest.mark.xdist_group("s3")
 def test_the_endpoint_variable_of_amazons_tools(s3: Store, trace, monkeypatch) -> None:
-    """AWS_ENDPOINT_URL works like S3_ENDPOINT."""
+    """AWS_ENDPOINT_URL, which Amazon's tools use, works like S3_ENDPOINT."""
     s3.put("ways/rank0.json", trace)
     for name, value in s3.environment.items():
         monkeypatch.setenv("AWS_ENDPOINT_URL" if name == "S3_ENDPOINT" else name, value)
@@ -56,7 +56,7 @@ def test_the_endpoint_variable_of_amazons_tools(s3: Store, trace, monkeypatch) -
 
 @pytest.mark.xdist_group("s3")
 def test_a_profile_with_credentials(s3: Store, trace, monkeypatch, tmp_path) -> None:
-    """AWS_PROFILE selects it in the credentials file."""
+    """AWS_PROFILE selects a profile in the credentials file."""
     s3.put("ways/rank0.json", trace)
     keys = "".join(f"{name.lower()} = {value}\n" for name, value in s3.environment.items() if name.startswith("AWS_"))
     (tmp_path / "keys").write_text(f"[training]\n{keys}")
@@ -68,7 +68,7 @@ def test_a_profile_with_credentials(s3: Store, trace, monkeypatch, tmp_path) -> 
 
 @pytest.mark.xdist_group("s3")
 def test_a_cache_in_a_bucket_is_shared(s3: Store, trace, monkeypatch, tmp_path) -> None:
-    """The second machine copies the tables of the first and does not read the trace."""
+    """A second machine copies the tables of the first from the bucket and does not read the trace."""
     s3.put("shared/rank0.json", trace)
     for name, value in s3.environment.items():
         monkeypatch.setenv(name, value)
@@ -82,7 +82,7 @@ def test_a_cache_in_a_bucket_is_shared(s3: Store, trace, monkeypatch, tmp_path) 
 @pytest.mark.xdist_group("azure")
 @pytest.mark.parametrize("scheme", ["az", "abfs", "abfss"])
 def test_the_schemes_of_azure(azure: AzureStore, trace, monkeypatch, scheme) -> None:
-    """Each opens the account of the connection string."""
+    """The schemes az, abfs and abfss all open the account of the connection string."""
     azure.put("ways/rank0.json", trace)
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", azure.environment["AZURE_STORAGE_CONNECTION_STRING"])
     assert device_work_ns(f"{scheme}://{BUCKET}/ways/rank0.json") == 45_000
@@ -90,7 +90,7 @@ def test_the_schemes_of_azure(azure: AzureStore, trace, monkeypatch, scheme) -> 
 
 @pytest.mark.xdist_group("azure")
 def test_a_signed_azure_address(azure: AzureStore, trace, monkeypatch, tmp_path) -> None:
-    """A file and a folder open over TLS with addresses of Azure's portal; the signature is never shown."""
+    """Signed addresses from Azure's portal open a file and a folder; the signature is never shown."""
     azure.put("signed/rank0.json", trace)
     with faulty_proxy(azure.port, tls=server_with_certificate(tmp_path, monkeypatch)) as proxy:
         redirect(monkeypatch, AZURE_HOST, proxy.port)
@@ -108,7 +108,7 @@ def test_a_signed_azure_address(azure: AzureStore, trace, monkeypatch, tmp_path)
 def server_with_certificate(folder: Path, monkeypatch) -> ssl.SSLContext:
     """Create a certificate for Azure's host, trust it in this process, and return the TLS settings of its server."""
     x509 = pytest.importorskip("cryptography.x509")
-    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415 -- see importorskip
+    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415 -- may be missing
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
 
     key = ec.generate_private_key(ec.SECP256R1())
@@ -147,7 +147,7 @@ def redirect(monkeypatch, host: str, port: int) -> None:
 
 
 def test_an_unreachable_name_node_is_a_one_line_error(monkeypatch) -> None:
-    """By default Hadoop's client would retry for minutes."""
+    """An unreachable NameNode is a one-line error with the URL."""
     monkeypatch.setattr("holotrace.locations.filesystems._TRIES_OF_HADOOP", "2")
     url = f"hdfs://{HERE}:{free_port()}/job/rank0.json"
     with pytest.raises(UnreachableError, match=f"^{url} cannot be read: .+") as caught:
@@ -157,7 +157,7 @@ def test_an_unreachable_name_node_is_a_one_line_error(monkeypatch) -> None:
 
 @pytest.mark.parametrize(("url", "package", "extra"), [(url, *needed) for url, needed in _EXTRAS.items()])
 def test_a_missing_package_is_named_with_its_extra(monkeypatch, url, package, extra) -> None:
-    """The test covers each scheme."""
+    """For every scheme, the error names the missing package and the extra to install."""
     monkeypatch.setitem(sys.modules, package, None)
     message = rf"^opening .* needs {package}: pip install 'holotrace\[{extra}\]'$"
     with pytest.raises(UnreachableError, match=message):

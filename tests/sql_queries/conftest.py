@@ -1,4 +1,4 @@
-"""A separate cache for SQL tests, and a job to query."""
+"""Fixtures: a job to query, and a separate cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holotrace.testing.synthetic import write_job
 
 @pytest.fixture(scope="session")
 def job(tmp_path_factory) -> Trace:
-    """Four ranks with steps, operators, collectives and annotations; rank 3 is slower than the others."""
+    """Write four ranks with steps, operators, collectives and annotations; rank 3 is slower than the others."""
     folder = tmp_path_factory.mktemp("sql") / "traces"
     write_job(folder, ranks=4, steps=3, layers=2)
     return holotrace.open_trace(folder, cache=False)
@@ -22,6 +22,6 @@ def job(tmp_path_factory) -> Trace:
 
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path, monkeypatch) -> Path:
-    """Keep the user's cache out of the tests."""
+    """Use a temporary cache folder instead of the user's."""
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "cache"))
     return tmp_path / "cache"

@@ -1,4 +1,4 @@
-"""Limits of a query, interrupting it, and results of every DuckDB type."""
+"""Queries have limits, can be interrupted, and return results of every DuckDB type."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ ALL_TYPES = "SELECT * EXCLUDE (medium_enum) FROM test_all_types()"
 
 @pytest.fixture(scope="module")
 def trace() -> Trace:
-    """A trace with one kernel."""
+    """Return a trace with one kernel."""
     return TraceBuilder().kernel("k", start_us=0, duration_us=1).build()
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory) -> Path:
-    """The file of that trace."""
+    """Write a trace with one kernel to a file."""
     (path,) = TraceBuilder().kernel("k", start_us=0, duration_us=1).write(tmp_path_factory.mktemp("job"))
     return path
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> None:
-    """A separate cache for the test."""
+    """Use a separate cache for the test."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
 
 
@@ -52,7 +52,7 @@ def cache(tmp_path, monkeypatch) -> None:
     "query", [ENDLESS, "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range % 7 = 3"]
 )
 def test_a_query_ends_at_its_time_limit(query, trace) -> None:
-    """The error is one line that says how to raise the limit; nothing is left behind."""
+    """A query stops after its 0.2 s with an error that says how to raise the limit, and leaves no files."""
     before = set(Path(tempfile.gettempdir()).glob("holotrace-sql-*"))
     with pytest.raises(
         LimitReachedError, match=r"^the query took longer than 0.2 s .*--timeout \(timeout_s=\), 0 for none$"
@@ -70,19 +70,19 @@ def test_a_query_ends_at_its_time_limit(query, trace) -> None:
     ],
 )
 def test_a_query_ends_at_its_memory_limit(query, reason, trace) -> None:
-    """The limit applies to the work and to the result."""
+    """A result, or intermediate data, above 100 MiB ends the query with an error."""
     with pytest.raises(LimitReachedError, match=reason):
         holotrace.sql(trace, query, memory_limit_bytes=100 << 20)
 
 
 def test_too_small_a_limit_is_rejected(trace) -> None:
-    """DuckDB needs a minimum of memory for any query."""
+    """A memory limit of 1 KiB is an error that suggests 16 MiB or more."""
     with pytest.raises(InvalidOptionError, match="a memory limit of 1 KiB is too small; give 16 MiB or more"):
         holotrace.sql(trace, "SELECT 1", memory_limit_bytes=1_024)
 
 
 def test_an_error_while_fetching_rows_is_one_line(trace) -> None:
-    """DuckDB raises it after the first rows."""
+    """A conversion error in row 150,000 is one line that lists the views."""
     query = "SELECT CAST(CASE WHEN range = 150000 THEN 'x' ELSE '1' END AS INT) FROM range(200000)"
     with pytest.raises(InvalidOptionError, match=r"^Conversion Error: [^\n]*The views are: [^\n]*$"):
         holotrace.sql(trace, query)
@@ -99,7 +99,7 @@ def test_an_error_while_fetching_rows_is_one_line(trace) -> None:
     ],
 )
 def test_a_signal_ends_a_query(query, number, file, tmp_path) -> None:
-    """It ends silently and leaves nothing behind, even if DuckDB does not check for interrupts."""
+    """SIGINT and SIGTERM end a query without output or files, even if DuckDB does not check for interrupts."""
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", PROGRAM, "sql", str(file), query, "--timeout", "100"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # noqa: S603
@@ -123,18 +123,18 @@ running._wait = reporting_wait
 from holotrace.cli.app import main
 main()
 """
-"""The command line, which says when it begins to wait for DuckDB."""
+"""Runs the command line, and prints `running` when it begins to wait for DuckDB."""
 
 
 @pytest.mark.parametrize("result_format", ["table", "csv", "json"])
 def test_results_of_every_type_are_printed(result_format, file) -> None:
-    """They include infinite dates, intervals, blobs and unions."""
+    """Infinite dates, intervals, blobs and unions are printed as a table, CSV and JSON."""
     result = CliRunner().invoke(app, ["sql", str(file), ALL_TYPES, "--format", result_format], catch_exceptions=False)
     assert result.exit_code == 0
     if result_format == "csv":
         (heading, *rows) = csv.reader(
             io.StringIO(result.stdout.replace("\0", ""), newline="")
-        )  # which Python 3.10 does not read
+        )  # Python 3.10 does not read NUL
         assert {len(row) for row in rows} == {len(heading)}
         first = dict(zip(heading, rows[0], strict=True))
     elif result_format == "json":
@@ -150,14 +150,14 @@ def test_results_of_every_type_are_printed(result_format, file) -> None:
 
 @pytest.mark.parametrize(("ending", "read"), [("parquet", pl.read_parquet), ("arrow", pl.read_ipc)])
 def test_results_of_every_type_are_written(ending, read, file, trace, tmp_path) -> None:
-    """Binary formats keep the content of the frame."""
+    """Parquet and Arrow files have the column types of the query's result."""
     target = tmp_path / f"rows.{ending}"
     CliRunner().invoke(app, ["sql", str(file), ALL_TYPES, "-o", str(target)], catch_exceptions=False)
     assert read(target).schema == holotrace.sql(trace, ALL_TYPES).schema
 
 
 def test_common_types_are_kept(trace) -> None:
-    """Numbers, texts, times, lists and structs are kept; other types become text, and a map a list of pairs."""
+    """Numbers, texts, times, lists and structs are kept; a map becomes a list of pairs, and other types become text."""
     rows = holotrace.sql(
         trace,
         "SELECT 1.5::DECIMAL(4, 1) AS d, DATE '2024-02-29' AS day, TIMESTAMP '2024-02-29 12:00:00' AS at, "
@@ -180,8 +180,8 @@ def test_common_types_are_kept(trace) -> None:
     assert rows.select("map", "i", "same_1").row(0) == ([{"key": "k", "value": 1}], "36:00:00", 8)
 
 
-def test_the_order_of_rows_is_kept_if_types_are_replaced(trace) -> None:
-    """The replacement is a projection over the ordered rows."""
+def test_replacing_types_keeps_the_order_of_rows(trace) -> None:
+    """A query with ORDER BY keeps its order when an interval column becomes text."""
     query = "SELECT to_days(range::INT) AS i, range AS n FROM range(5000) ORDER BY n DESC"
     assert holotrace.sql(trace, query)["n"].to_list() == list(range(4_999, -1, -1))
 
@@ -190,5 +190,5 @@ def test_the_order_of_rows_is_kept_if_types_are_replaced(trace) -> None:
     ("text", "byte_count"), [("500MB", 500_000_000), ("4GiB", 4 << 30), ("1.5 gb", 1_500_000_000), ("7", 7)]
 )
 def test_an_amount_of_memory_can_be_written_in_units(text, byte_count) -> None:
-    """Units may be decimal or binary."""
+    """Memory sizes may have decimal or binary units: 500MB is 500,000,000 bytes, 4GiB is 4 << 30."""
     assert parse_size(text) == byte_count

@@ -1,4 +1,4 @@
-"""SQL on a trace: the views, their rows, and that nothing else is accessible."""
+"""SQL on a trace reads the trace's views and nothing else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REAL = ("amd_mi250", "cpu_only", "two_rank_128", pytest.param("ddp_gloo_4rank", 
 
 
 def small_job() -> TraceBuilder:
-    """One step 0..100 µs with an operator 10..40 around a launch at 20, its gemm 50..60, and a copy without launch."""
+    """Return a step 0..100 µs with an operator 10..40, its gemm 50..60 launched at 20, and a copy without launch."""
     return (
         TraceBuilder()
         .step(7, 0, 100)
@@ -38,21 +38,21 @@ def small_job() -> TraceBuilder:
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("make", [gpu_job, cpu_job, TraceBuilder], ids=["gpu", "cpu", "empty"])
 def test_a_view_always_has_the_same_columns(view, make) -> None:
-    """Names and types match the declaration, with and without rows."""
+    """A view has its declared columns and types, with and without rows."""
     rows = holotrace.sql(make().build(), f"FROM {view}")
     assert dict(rows.schema) == {"rank": pl.Int32(), **VIEWS[view].types}
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_stored_table_is_a_view(table) -> None:
-    """It has the columns of a store."""
+    """Each table `stored.…` has the columns that it has in a store."""
     rows = holotrace.sql(gpu_job().build(), f"FROM stored.{table}")
     assert dict(rows.schema) == {"rank": pl.Int32(), **parquet_types(table)}
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_a_store_returns_the_same_rows_as_its_traces(name, real_traces, tmp_path) -> None:
-    """Every view is compared row by row."""
+    """Every view has the same rows for real traces and for their store."""
     trace = holotrace.open_trace(real_traces / name, cache=False)
     holotrace.write_store(trace, tmp_path / "job.store")
     stored = holotrace.open_trace(tmp_path / "job.store")
@@ -63,7 +63,7 @@ def test_a_store_returns_the_same_rows_as_its_traces(name, real_traces, tmp_path
 
 
 def test_columns_of_device_work() -> None:
-    """They include its launch, operator and step, and are null for everything that the file does not record."""
+    """Device work has its launch, operator and step, or null if the file does not record them."""
     rows = holotrace.sql(small_job().build(), "SELECT * FROM device_work ORDER BY start_ns")
     gemm, copy = rows.to_dicts()
     assert gemm["duration_ns"] == 10_000
@@ -95,14 +95,14 @@ def _is_first(rank_trace) -> object:
 
 
 def test_only_named_views_are_written() -> None:
-    """A name counts anywhere in the query, so that none is missed."""
+    """A view is written if its name is anywhere in the query, also in quotes or other letter case."""
     assert named_views('SELECT 1 FROM "Kernels" JOIN steps USING (rank)') == ((), ("kernels", "steps"))
     assert named_views("FROM stored.kernels") == (("kernels",), ())
     assert named_views("FROM events") == (("events", "tracks"), ("events",))
 
 
 def test_sums_of_whole_numbers_are_whole_numbers() -> None:
-    """DuckDB sums in 128 bits; sums that fit come back as int64."""
+    """Sums, which DuckDB computes in 128 bits, are int64 in the result."""
     rows = holotrace.sql(
         gpu_job().build(), "SELECT rank, sum(duration_ns) AS ns FROM kernels GROUP BY rank ORDER BY rank"
     )
@@ -112,14 +112,14 @@ def test_sums_of_whole_numbers_are_whole_numbers() -> None:
 
 
 def test_workers_write_the_views(job) -> None:
-    """The rows are the same with an executor."""
+    """A query returns the same rows with worker processes as without."""
     query = "SELECT rank, name, count(*) AS call_count FROM kernels GROUP BY ALL ORDER BY ALL"
     with holotrace.processes(2) as executor:
         assert_frame_equal(holotrace.sql(job, query, executor=executor), holotrace.sql(job, query))
 
 
 class Repeating(InProcessExecutor):
-    """Runs every call twice, as after the loss of a worker."""
+    """An executor that runs every call twice, as after the loss of a worker."""
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
         """Run the call twice."""
@@ -129,7 +129,7 @@ class Repeating(InProcessExecutor):
 
 @pytest.mark.parametrize("is_stored", [False, True], ids=["traces", "store"])
 def test_a_rank_may_be_written_again(is_stored, tmp_path) -> None:
-    """Partial files of a lost worker are replaced."""
+    """If a worker is lost and its rank is written again, each row is counted once."""
     trace = gpu_job().build()
     holotrace.write_store(trace, tmp_path / "job.store", executor=Repeating())
     trace = holotrace.open_trace(tmp_path / "job.store") if is_stored else trace
@@ -153,7 +153,7 @@ class OnAnotherMachine(InProcessExecutor):
 
 
 def test_workers_on_another_machine_are_rejected(tmp_path, monkeypatch) -> None:
-    """Otherwise their rows would be missing silently."""
+    """Workers on another machine are an error, because their rows would be missing."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(InvalidOptionError, match="SQL runs on one machine"):
         holotrace.sql(gpu_job().build(), "FROM kernels", executor=OnAnotherMachine())
@@ -187,7 +187,7 @@ FORBIDDEN = {
 @pytest.mark.parametrize("kind", FORBIDDEN)
 @pytest.mark.parametrize("is_stored", [False, True], ids=["traces", "store"])
 def test_nothing_else_is_accessible(kind, is_stored, tmp_path) -> None:
-    """The error is one line, and no file is read or written."""
+    """Queries that read or write files, use the network or change settings are a one-line error."""
     secret_frame = pl.DataFrame({"secret": [1]})
     assert len(secret_frame) == 1
     (tmp_path / "secret.csv").write_text("secret\n1\n")
@@ -203,7 +203,7 @@ def test_nothing_else_is_accessible(kind, is_stored, tmp_path) -> None:
 
 
 def test_a_store_cannot_be_written_into(tmp_path) -> None:
-    """DuckDB may read its files, but a query is a SELECT."""
+    """A query that copies into a store is an error and changes no byte, because only SELECT is allowed."""
     holotrace.write_store(gpu_job().build(), tmp_path / "job.store")
     stored = holotrace.open_trace(tmp_path / "job.store")
     target = tmp_path / "job.store" / "rank=0" / "events.parquet"
@@ -214,13 +214,13 @@ def test_a_store_cannot_be_written_into(tmp_path) -> None:
 
 
 def test_the_message_lists_the_views() -> None:
-    """A typo can be fixed without the documentation."""
+    """The error for an unknown view lists all views."""
     with pytest.raises(InvalidOptionError, match=r"kernel does not exist.*The views are: ranks, events, device_work"):
         holotrace.sql(gpu_job().build(), "SELECT * FROM kernel")
 
 
 def test_special_characters_in_paths(tmp_path, monkeypatch) -> None:
-    """Quotes, pattern characters and equals signs in paths are taken literally."""
+    """A store or temporary folder named `a=b [1]* it's` can be queried."""
     odd = tmp_path / "a=b [1]* it's"
     odd.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(odd))
@@ -230,7 +230,7 @@ def test_special_characters_in_paths(tmp_path, monkeypatch) -> None:
 
 
 def test_queries_beyond_the_memory_limit_use_files(tmp_path, monkeypatch) -> None:
-    """A sort that exceeds the limit spills to the temporary folder, which is removed afterwards."""
+    """A sort above the memory limit uses a temporary folder, which is removed afterwards."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     query = "SELECT count(*) FROM (SELECT a.start_ns, b.name, random() AS x FROM events AS a, events AS b, range(30000) ORDER BY x)"
     assert holotrace.sql(gpu_job().build(), query, memory_limit_bytes=150_000_000).item() > 0
@@ -238,7 +238,7 @@ def test_queries_beyond_the_memory_limit_use_files(tmp_path, monkeypatch) -> Non
 
 
 def test_duckdb_is_missing(monkeypatch) -> None:
-    """The message says what to install."""
+    """Without DuckDB, the error has the pip command to install it."""
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(HolotraceError, match=r"SQL needs DuckDB: pip install 'holotrace\[sql\]'"):
         holotrace.sql(gpu_job().build(), "SELECT 1")

@@ -1,4 +1,4 @@
-"""The health of a job's files as a result."""
+"""`check` returns the health of a job's files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CUT_OFF = '{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"
 
 @pytest.fixture
 def checked(tmp_path: Path) -> Check:
-    """A sound file, one that ends too early, one without events, and a text."""
+    """Check a sound file, a truncated one, one without events, and a text."""
     (sound,) = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path)
     sound.rename(tmp_path / "rank0.json")
     (tmp_path / "rank1.json").write_text(CUT_OFF, encoding="utf-8")
@@ -25,21 +25,21 @@ def checked(tmp_path: Path) -> Check:
 
 
 def test_the_verdict_counts_the_files(checked: Check) -> None:
-    """By their state, and those that are not part of the job."""
+    """The verdict counts clean files, files with losses, unreadable ones and skipped ones."""
     assert checked.verdict == "4 files: 1 clean, 1 with losses, 1 unreadable, 1 skipped."
     assert [file.state for file in checked.files] == ["clean", "with losses", "unreadable"]
 
 
-def test_rules_are_checked_when_asked_for(checked: Check, tmp_path: Path) -> None:
-    """An unreadable file breaks one; a sound one breaks none."""
-    assert {(each.rank, each.rule) for each in checked.violations or ()} >= {(2, "readable")}
+def test_rules_are_checked_if_strict(checked: Check, tmp_path: Path) -> None:
+    """With `strict=True`, the unreadable file breaks a rule and the sound file breaks none."""
+    assert {(violation.rank, violation.rule) for violation in checked.violations or ()} >= {(2, "readable")}
     assert not checked.is_sound
     assert holotrace.check(holotrace.open_trace(tmp_path / "rank0.json", cache=False)).violations is None
     assert holotrace.check(holotrace.open_trace(tmp_path / "rank0.json", cache=False), strict=True).is_sound
 
 
-def test_it_becomes_plain_python(checked: Check) -> None:
-    """As `holotrace check --json` prints it."""
+def test_a_check_becomes_plain_python(checked: Check) -> None:
+    """`to_dict` returns what `holotrace check --json` prints: verdict, files, skipped files and violations."""
     content = checked.to_dict()
 
     assert list(content) == ["verdict", "files", "skipped_files", "violations"]
@@ -48,7 +48,7 @@ def test_it_becomes_plain_python(checked: Check) -> None:
 
 
 def test_a_notebook_shows_a_row_per_file(tmp_path: Path) -> None:
-    """Names are text, not markup."""
+    """A notebook shows the verdict and a row per file, with markup in file names escaped."""
     path = tmp_path / "<img src=x>rank0.json"
     (written,) = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path / "written")
     written.rename(path)

@@ -1,4 +1,4 @@
-"""The verdict: one sentence on a job."""
+"""The summary of a job begins with a verdict of one sentence."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def mostly_idle(launch_us: int) -> TraceBuilder:
         (0, "mostly in long waits between a kernel's launch and its start"),
     ],
 )
-def test_the_cause_of_idling_is_the_category_with_most_of_it(launch_us: int, cause: str) -> None:
-    """More than half of the idle time makes a cause."""
+def test_the_cause_of_idle_time_has_more_than_half_of_it(launch_us: int, cause: str) -> None:
+    """The verdict on a GPU that idles 80 % names the cause of most of it: the host or late starts."""
     assert verdict(mostly_idle(launch_us)) == f"The GPU is idle 80 % of the time, {cause}; computation takes 20 %."
 
 
-def test_no_cause_is_named_where_none_has_half() -> None:
-    """Idle 80 µs: 30 for the host, 25 for a start, 25 for something else."""
+def test_no_cause_is_named_if_none_has_half() -> None:
+    """With 30 of 80 idle µs for the host, 25 for late starts and 25 others, there is no single reason."""
     builder = (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=10, launch_us=-5)
@@ -52,27 +52,27 @@ def test_no_cause_is_named_where_none_has_half() -> None:
 
 
 def test_a_device_that_hardly_idles_is_busy() -> None:
-    """Below 10 % of idling, the verdict gives the busy share instead."""
+    """A GPU that idles less than 10 % gets a verdict on its busy time."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=96).kernel("gemm", start_us=99, duration_us=1)
     assert verdict(builder).startswith("The GPU is busy 97 % of the time")
 
 
-def test_communication_and_how_much_of_it_is_hidden_are_told() -> None:
-    """Over both windows of 110 and 100 µs: 40 µs of communication, half of it hidden; rank 0 idles more."""
+def test_the_verdict_has_communication_and_its_hidden_share() -> None:
+    """Of 210 µs on both ranks, 40 µs are communication, half of it hidden; rank 0 idles most."""
     assert verdict(gpu_job()) == (
         "The GPUs are idle 19 % of the time, for no single reason; communication takes 19 % and 50 % of it is "
         "hidden behind computation; rank 0 is the most idle (36 %)."
     )
 
 
-def test_several_ranks_without_communication_are_told() -> None:
-    """The verdict says that a job of two ranks never communicates."""
+def test_the_verdict_says_that_ranks_do_not_communicate() -> None:
+    """For two ranks without collectives, the verdict ends with `no rank communicates`."""
     builder = TraceBuilder().kernel("a", start_us=0, duration_us=1).rank(1).kernel("a", start_us=0, duration_us=1)
     assert verdict(builder) == "The GPUs are busy 100 % of the time; computation takes 100 %, and no rank communicates."
 
 
 def test_a_late_rank_is_named(tmp_path) -> None:
-    """The planted straggler computes longer and communicates least: the others wait for it."""
+    """The verdict names the simulated straggler and how long the other ranks wait for it."""
     truth = write_job(tmp_path, ranks=4, steps=2, layers=2, straggler_rank=2)
     found = summary(holotrace.open_trace(tmp_path, cache=False))
     assert f"rank {truth.straggler_rank} is late: the others together wait 11.4 ms for it" in found.verdict
@@ -80,7 +80,7 @@ def test_a_late_rank_is_named(tmp_path) -> None:
 
 
 def test_a_late_rank_whose_collectives_cannot_be_compared_is_named_by_its_sums() -> None:
-    """Each rank is in a group of its own, as the file has it; rank 2 computes longer and communicates least."""
+    """If ranks share no group, the verdict names rank 2, which computes longest and communicates least."""
     builder = TraceBuilder()
     for rank, computing in enumerate((50, 50, 90)):
         builder.rank(rank).kernel("gemm", start_us=0, duration_us=computing)
@@ -89,7 +89,7 @@ def test_a_late_rank_whose_collectives_cannot_be_compared_is_named_by_its_sums()
 
 
 def test_the_late_rank_of_a_real_job_is_named_and_a_victim_is_not_blamed(real_traces) -> None:
-    """Rank 3 of the DDP job sleeps; rank 0 of the pipeline only passes on what rank 2 does."""
+    """Rank 3 of the DDP job, which sleeps, is late; rank 0 of the pipeline only passes on a delay."""
     known = summary(holotrace.open_trace(real_traces / "ddp_gloo_4rank", cache=False))
     assert known.verdict.endswith("; rank 3 is late: the others together wait 321 ms for it.")
     unknown = summary(holotrace.open_trace(real_traces / "pipeline_gloo_4rank", cache=False))
@@ -98,29 +98,29 @@ def test_the_late_rank_of_a_real_job_is_named_and_a_victim_is_not_blamed(real_tr
     )
 
 
-def test_a_rank_that_is_late_by_next_to_nothing_is_not_named() -> None:
-    """The other waits 0.5 of 100 µs for it."""
+def test_a_rank_that_is_hardly_late_is_not_named() -> None:
+    """The verdict does not name a rank for which the other waits 0.5 of 100 µs."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=98).collective(start_us=98, duration_us=2)
     builder.rank(1).kernel("gemm", start_us=0, duration_us=98.5).collective(start_us=98.5, duration_us=1.5)
     assert "rank" not in verdict(builder)
 
 
 def test_no_rank_is_blamed_in_an_even_job(tmp_path) -> None:
-    """Without a straggler the verdict names no rank."""
+    """Without a straggler, the verdict on four ranks names none."""
     write_job(tmp_path, ranks=4, steps=2, layers=2, straggler_rank=None)
     assert "rank" not in summary(holotrace.open_trace(tmp_path, cache=False)).verdict
 
 
-def test_every_analysis_is_in_the_overview() -> None:
-    """The report and the summary loop over the results."""
+def test_every_analysis_is_in_the_summary() -> None:
+    """The summary of a GPU job has the result of every analysis and no CPU side."""
     found = summary(gpu_job().build())
     assert list(found.results) == [analysis.name for analysis in ANALYSES]
     assert not found.missing
     assert found.cpu_side.is_empty()
 
 
-def test_a_job_without_gpu_work_gets_its_cpu_side() -> None:
-    """The verdict names the option that may have been off, and what the CPU side shows."""
+def test_a_job_without_gpu_work_has_a_cpu_side() -> None:
+    """Without GPU work, the verdict names the profiler option and counts the events and steps on the CPU."""
     found = summary(cpu_job().build())
     assert found.verdict == (
         "No GPU work was recorded on any of the 2 ranks: this job ran on the CPU, or was recorded without "
@@ -133,28 +133,28 @@ def test_a_job_without_gpu_work_gets_its_cpu_side() -> None:
 
 
 def test_a_job_without_steps_or_events_gets_a_verdict() -> None:
-    """An empty trace is a trace."""
+    """The verdict on an empty trace says that it has 0 events and no profiler steps."""
     assert verdict(TraceBuilder().rank(0)) == (
         "No GPU work was recorded on the one rank: this job ran on the CPU, or was recorded without "
         "ProfilerActivity.CUDA; the CPU side holds 0 events and no profiler steps."
     )
 
 
-def test_findings_of_several_analyses_are_told_once() -> None:
-    """A rank without GPU work is a finding of every analysis."""
+def test_findings_of_several_analyses_are_listed_once() -> None:
+    """A rank without GPU work is a finding of every analysis, but only once in the summary."""
     builder = gpu_job().rank(2).operator("aten::mm", start_us=0, duration_us=1)
     findings = summary(builder.build()).findings
     assert len(findings) == len(set(findings))
     assert any("rank 2" in finding for finding in findings)
 
 
-def test_work_of_no_length_has_a_verdict() -> None:
-    """A window of 0 ns divides nothing."""
+def test_work_of_zero_length_has_a_verdict() -> None:
+    """A kernel of 0 ns gives a verdict, not a division by zero."""
     assert verdict(TraceBuilder().kernel("gemm", start_us=0, duration_us=0)).endswith(".")
 
 
-def test_files_read_in_part_are_told(tmp_path) -> None:
-    """The verdict covers only the readable part, so the doubts say so."""
+def test_partly_read_files_are_counted(tmp_path) -> None:
+    """The doubts say that one of two files lost an event, and name its rank and the bytes."""
     first, _ = gpu_job().write(tmp_path)
     content = first.read_bytes()
     first.write_bytes(content.replace(b'"ts"', b'"no"', 1))
@@ -166,8 +166,8 @@ def test_files_read_in_part_are_told(tmp_path) -> None:
     )
 
 
-def test_a_file_that_is_cut_off_is_said_before_the_verdict(tmp_path) -> None:
-    """With its rank and position; it does not also count as read in part."""
+def test_a_truncated_file_is_the_first_doubt(tmp_path) -> None:
+    """The doubts name the rank and position of a truncated file, which is not also counted as read in part."""
     first, _ = gpu_job().write(tmp_path)
     content = first.read_bytes()
     first.write_bytes(content[: len(content) * 2 // 3])
@@ -178,8 +178,8 @@ def test_a_file_that_is_cut_off_is_said_before_the_verdict(tmp_path) -> None:
     assert not [finding for finding in found.findings if "in part" in finding]
 
 
-def test_ranks_that_are_no_job_get_no_verdict_on_one() -> None:
-    """The verdict says that it takes them together."""
+def test_traces_of_two_jobs_are_a_doubt() -> None:
+    """For world sizes 2 and 64, verdict and doubts say that the traces do not look like one job."""
     builder = gpu_job()
     builder.rank(1).header(distributedInfo={"rank": 1, "world_size": 64})
     found = summary(builder.build())
@@ -188,8 +188,8 @@ def test_ranks_that_are_no_job_get_no_verdict_on_one() -> None:
 
 
 @pytest.mark.parametrize(("cut", "files"), [((0,), "the files of rank 0 are"), ((0, 1), "the files of ranks 0-1 are")])
-def test_a_cut_off_file_without_gpu_work_is_no_job_on_the_cpu(tmp_path, cut, files) -> None:
-    """GPU work comes last in a file: whether there was any is not known."""
+def test_a_truncated_file_may_have_lost_its_gpu_work(tmp_path, cut, files) -> None:
+    """For truncated files without GPU work, the verdict says that GPU work may have followed."""
     paths = cpu_job().write(tmp_path)
     for path in (paths[rank] for rank in cut):
         content = path.read_bytes()
