@@ -11,9 +11,9 @@ from hypothesis import settings
 from golden import GoldenTables
 from reference_data import folder_of
 
-settings.register_profile("quick", deadline=None, max_examples=25)  # no deadline: a busy machine is slow
+settings.register_profile("quick", deadline=None, max_examples=25)  # without a deadline, because busy machines are slow
 settings.register_profile("thorough", deadline=None, max_examples=100)
-settings.load_profile("quick")  # `make test-all` selects the thorough one
+settings.load_profile("quick")  # `make test-all` selects the profile `thorough`
 
 TESTS = Path(__file__).parent / "tests"
 
@@ -26,19 +26,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the tests that drive a browser: they take longest, and at the end they would keep a single worker busy."""
+    """Run browser tests first, because they take longest and would keep a single worker busy at the end."""
     items.sort(key=lambda item: item.get_closest_marker("browser") is None)
 
 
 @pytest.fixture(scope="session")
 def real_traces() -> Path:
-    """The folder of real traces."""
+    """Return the folder of real traces."""
     return folder_of("traces")
 
 
 @pytest.fixture(scope="session")
 def goldens() -> Path:
-    """The folder with results of other tools for the real traces."""
+    """Return the folder with other tools' results for the real traces."""
     return folder_of("goldens")
 
 
@@ -52,5 +52,5 @@ def cache_of_the_tests(tmp_path_factory) -> Iterator[None]:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> GoldenTables:
-    """Compare a table with its golden copy in tests/golden, or write the copy with `--rewrite-golden`."""
+    """Return an object that compares a table with its golden copy, or with `--rewrite-golden` writes the copy."""
     return GoldenTables(TESTS / "golden", rewrite=request.config.getoption("--rewrite-golden"))

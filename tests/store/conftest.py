@@ -1,4 +1,4 @@
-"""Traces on disk and a separate cache for every test."""
+"""Fixtures: traces on disk, and a separate cache folder for every test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WriteTrace = Callable[..., Path]
 
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep the user's cache out of the tests."""
+    """Use a temporary cache folder instead of the user's."""
     folder = tmp_path / "cache"
     monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
     return folder

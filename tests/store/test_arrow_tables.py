@@ -1,4 +1,4 @@
-"""Tables in memory and in Arrow files."""
+"""Tables are read from memory and from Arrow files, column by column."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ def test_an_empty_table_has_every_column(name: str) -> None:
 
 
 def test_strings_are_ids() -> None:
-    """`string` and `json` columns hold uint32 ids, `text` columns the text itself."""
+    """`string` and `json` columns have the type uint32, for string ids; `text` columns are strings."""
     assert table_types("operator_inputs")["input_dims"] == pl.UInt32
     assert table_types("operator_sources")["scope"] == pl.UInt32
     assert table_types("extra_args")["json"] == pl.String
 
 
 def test_memory_serves_the_requested_columns() -> None:
-    """Columns come in the requested order; a table that was never written is empty."""
+    """`MemoryTables` returns columns in the requested order, and an empty frame for a table that was never written."""
     tables = MemoryTables({"flows": FLOWS})
     assert tables.read("flows", ["name", "start_ns"]).to_dict(as_series=False) == {"name": [1, 1], "start_ns": [5, 6]}
     assert_frame_equal(tables.read("mtia", ["size"]), empty_table("mtia").select("size"))
 
 
 def test_a_folder_serves_the_requested_columns(tmp_path: Path) -> None:
-    """An Arrow file gives back what was written, as contiguous columns, however many batches it has."""
+    """`FolderTables` returns the columns of an Arrow file as written, each in one chunk."""
     FLOWS.write_ipc(arrow_file(tmp_path, "flows"), record_batch_size=1)
     read = FolderTables(tmp_path).read("flows", ["name", "flow_id"])
     assert_frame_equal(read, FLOWS.select("name", "flow_id"))
@@ -61,7 +61,7 @@ def test_a_folder_serves_the_requested_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "other columns"])
 def test_damaged_files_are_errors(tmp_path: Path, damage: str) -> None:
-    """A file that is missing, truncated or of another schema raises DamagedTableError."""
+    """A missing, empty or truncated file, and one with other columns, raises DamagedTableError."""
     file = arrow_file(tmp_path, "flows")
     (FLOWS.drop("name") if damage == "other columns" else FLOWS).write_ipc(file)
     if damage == "missing":
@@ -73,7 +73,7 @@ def test_damaged_files_are_errors(tmp_path: Path, damage: str) -> None:
 
 
 def test_known_columns_follow_the_request() -> None:
-    """None asks for all columns; a list keeps its order."""
+    """Requesting None returns all columns, and requesting a list keeps its order."""
     assert known_columns("strings", None) == ["text"]
     assert known_columns("events", ["name", "kind"]) == ["name", "kind"]
 
@@ -86,7 +86,7 @@ def test_unknown_names_list_the_known_ones(table: str, column: str, listed: str)
 
 
 def test_a_memo_loads_each_column_once() -> None:
-    """A repeated request loads nothing, and one more column loads only that one."""
+    """`ColumnMemo` loads only columns that were not requested before."""
     loaded: list[Sequence[str]] = []
 
     def load(columns: Sequence[str]) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""The cache on disk: complete entries or none, whatever other processes do."""
+"""The cache on disk has complete entries or none, whatever other processes do."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DAY_S = 86_400
 
 
 class CountingReader:
-    """The real reader, counting its calls."""
+    """The real reader, which also counts its calls."""
 
     def __init__(self) -> None:
         """Start with no calls."""
@@ -52,19 +52,19 @@ class CountingReader:
         self.hashes = 0
 
     def read(self, path: str, folder: Path | None, progress: Any) -> Reading:
-        """Count, and read."""
+        """Count the call, and read."""
         self.reads += 1
         return KinetoReader().read(path, folder, progress)
 
     def content_hash(self, path: str) -> str:
-        """Count, and hash."""
+        """Count the call, and hash."""
         self.hashes += 1
         return KinetoReader().content_hash(path)
 
 
 @pytest.fixture
 def reader() -> CountingReader:
-    """Return a reader that counts."""
+    """Return a reader that counts its calls."""
     return CountingReader()
 
 
@@ -75,25 +75,25 @@ def names_in(path: Path, reader: Any, *, cache: CacheOption = True) -> list[str]
 
 
 def entries_in(folder: Path) -> list[Path]:
-    """Return everything in the folders of a cache's entries."""
+    """Return the folders of all entries, and leftovers, of a cache."""
     return sorted(folder.glob("*/*"))
 
 
 @pytest.fixture
 def exact_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trust ctimes at once: programs cannot set them, so a test cannot make them old."""
+    """Trust fresh ctimes, because a test cannot set a ctime to an older one."""
     monkeypatch.setattr(cache_entry, "_TIMESTAMP_RESOLUTION_NS", 0)
 
 
 def make_settled(path: Path, age_s: float = 100) -> None:
-    """Give a file a time stamp old enough to be trusted."""
+    """Set the time stamp of a file to `age_s` seconds ago, so that it is trusted."""
     time_s = time.time() - age_s
     os.utime(path, (time_s, time_s))
 
 
 @pytest.mark.usefixtures("exact_clock")
 def test_the_second_opening_reads_the_cache(write_trace: WriteTrace, reader: CountingReader) -> None:
-    """An unchanged trace is read once; its tables, header and health come back the same."""
+    """An unchanged trace is read once, and its tables, header and health are the same from the cache."""
     path = write_trace("a.json", ["gemm", "relu"], distributedInfo={"rank": 3})
     make_settled(path)
     first, second = (TraceFile(str(path), reader) for _ in range(2))
@@ -107,7 +107,7 @@ def test_the_second_opening_reads_the_cache(write_trace: WriteTrace, reader: Cou
 def test_an_entry_has_a_manifest_and_every_table(
     write_trace: WriteTrace, open_file: OpenFile, cache_folder: Path
 ) -> None:
-    """The folder's layout is as the module describes it, and no temporary file stays."""
+    """An entry is named by content hash and reader version, and has a manifest and one file per table."""
     path = write_trace("a.json", ["gemm"])
     health = open_file(path).health
     (entry,) = entries_in(cache_folder)
@@ -116,7 +116,7 @@ def test_an_entry_has_a_manifest_and_every_table(
 
 
 def test_a_changed_trace_is_read_again(write_trace: WriteTrace, reader: CountingReader, cache_folder: Path) -> None:
-    """New content replaces the old entry."""
+    """After a trace changes, it is read again, and the new entry replaces the old one."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path, 200)
     assert names_in(path, reader) == ["gemm"]
@@ -129,7 +129,7 @@ def test_a_changed_trace_is_read_again(write_trace: WriteTrace, reader: Counting
 def test_a_change_within_the_resolution_of_time_stamps_is_noticed(
     write_trace: WriteTrace, reader: CountingReader
 ) -> None:
-    """A file rewritten at once counts as changed, even with the same size and time stamp."""
+    """A file rewritten at once is read again, even with the same size and time stamp."""
     path = write_trace("a.json", ["gemm"])
     before = path.stat()
     assert names_in(path, reader) == ["gemm"]
@@ -141,7 +141,7 @@ def test_a_change_within_the_resolution_of_time_stamps_is_noticed(
 
 @pytest.mark.usefixtures("exact_clock")
 def test_a_touched_trace_is_hashed_once_and_not_read(write_trace: WriteTrace, reader: CountingReader) -> None:
-    """If only the time differs, the content decides, and the answer is recorded."""
+    """A file with a new time stamp but the same content is hashed once and not read again."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path, 200)
     names_in(path, reader)
@@ -155,7 +155,7 @@ def test_a_touched_trace_is_hashed_once_and_not_read(write_trace: WriteTrace, re
 def test_other_content_of_the_same_size_and_time_is_noticed(
     write_trace: WriteTrace, reader: CountingReader, *, replaced: bool
 ) -> None:
-    """A file that was rewritten or replaced is read again, however old its time stamp."""
+    """A rewritten or replaced file of the same size and time stamp is read again."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path, 100)
     before = path.stat()
@@ -170,7 +170,7 @@ def test_other_content_of_the_same_size_and_time_is_noticed(
 def test_another_schema_or_reader_version_is_rebuilt(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path
 ) -> None:
-    """An entry written by another version is not used."""
+    """An entry of another schema or reader version is not used, and the trace is read again."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path)
     for key, value in {"reader_version": READER_VERSION + 1, "schema": "another"}.items():
@@ -190,7 +190,7 @@ def test_another_schema_or_reader_version_is_rebuilt(
 def test_a_damaged_entry_is_rebuilt(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, damage: str
 ) -> None:
-    """With any damage, the answer is right, and the entry is complete again afterwards."""
+    """After damage to its manifest or tables, an entry is rebuilt once and complete again."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path)
     names_in(path, reader)
@@ -203,7 +203,7 @@ def test_a_damaged_entry_is_rebuilt(
 
 
 def damage_entry(entry: Path, damage: str) -> None:
-    """Damage an entry as a crash, a full disk or a user might."""
+    """Damage an entry in the way that `damage` names."""
     manifest, events = entry / "manifest.json", arrow_file(entry, "events")
     size = events.stat().st_size
     if damage == "no manifest":
@@ -226,7 +226,7 @@ def damage_entry(entry: Path, damage: str) -> None:
 def test_a_changed_byte_is_noticed_anywhere(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With the size unchanged, every answer is right, and the log says which entry was rebuilt."""
+    """Three changed bytes in any file of an entry rebuild it, with a warning that names the file."""
     path = write_trace("a.json", ["gemm", "relu"], distributedInfo={"rank": 3})
     before = everything_in(path, reader)
     (entry,) = entries_in(cache_folder)
@@ -256,7 +256,7 @@ def everything_in(path: Path, reader: Any) -> list[object]:
 def test_only_columns_that_are_read_are_checked(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path
 ) -> None:
-    """Damage in a column matters only when that column is read."""
+    """Damage in one column is noticed only when that column is read."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path)
     TraceFile(str(path), reader).table("events", ["start_ns"])
@@ -270,7 +270,7 @@ def test_only_columns_that_are_read_are_checked(
 
 
 def damage_column(file: Path, name: str) -> None:
-    """Change one byte of one column."""
+    """Change one byte of a file that belongs to this column and no other."""
     whole, index = file.read_bytes(), [column.name for column in TABLES["events"]].index(name)
     before = _native.arrow_checksums(file)
     for at in range(len(whole)):
@@ -284,7 +284,7 @@ def damage_column(file: Path, name: str) -> None:
 def test_an_entry_damaged_while_open_is_rebuilt(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path
 ) -> None:
-    """Clearing the cache under an open trace only costs a second reading."""
+    """If the cache is cleared while a trace is open, the trace is read a second time."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path)
     file = TraceFile(str(path), reader)
@@ -296,7 +296,7 @@ def test_an_entry_damaged_while_open_is_rebuilt(
 
 
 def test_a_trace_that_changes_while_open_is_refused(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """Columns of two versions of a file are never mixed."""
+    """A trace that changes while open is an error, because columns of two versions must not mix."""
     path = write_trace("a.json", ["gemm"])
     file = TraceFile(str(path), KinetoReader())
     assert file.table("events", ["start_ns"]).height == 1
@@ -308,7 +308,7 @@ def test_a_trace_that_changes_while_open_is_refused(write_trace: WriteTrace, cac
 
 
 def test_a_deleted_trace_is_an_error(write_trace: WriteTrace, open_file: OpenFile) -> None:
-    """A file deleted after discovery cannot be read, cached or not; the message names it."""
+    """A trace that was deleted is an error with its name, even if it is cached."""
     path = write_trace("a.json", ["gemm"])
     open_file(path).table("events")
     path.unlink()
@@ -318,7 +318,7 @@ def test_a_deleted_trace_is_an_error(write_trace: WriteTrace, open_file: OpenFil
 
 
 def test_without_cache_nothing_is_written(write_trace: WriteTrace, reader: CountingReader, cache_folder: Path) -> None:
-    """cache=False keeps the tables in memory only."""
+    """With `cache=False`, no file is written and the trace is read each time."""
     path = write_trace("a.json", ["gemm"])
     assert names_in(path, reader, cache=False) == names_in(path, reader, cache=False) == ["gemm"]
     assert reader.reads == 2
@@ -327,7 +327,7 @@ def test_without_cache_nothing_is_written(write_trace: WriteTrace, reader: Count
 
 
 def test_a_cache_beside_the_trace(write_trace: WriteTrace, reader: CountingReader, cache_folder: Path) -> None:
-    """The option "beside" keeps the entry in a hidden folder beside the trace."""
+    """`cache="beside"` stores the entry in a hidden folder beside the trace, not in the user's cache."""
     path = write_trace("a.json", ["gemm"])
     names_in(path, reader, cache="beside")
     assert len(entries_in(path.parent / BESIDE_NAME)) == 1
@@ -337,7 +337,7 @@ def test_a_cache_beside_the_trace(write_trace: WriteTrace, reader: CountingReade
 def test_a_cache_in_another_folder(
     write_trace: WriteTrace, reader: CountingReader, tmp_path: Path, cache_folder: Path
 ) -> None:
-    """A path names the folder of the cache, which need not exist yet."""
+    """A path as `cache` stores the entry in that folder, which is created if missing."""
     path = write_trace("a.json", ["gemm"])
     names_in(path, reader, cache=tmp_path / "deep" / "own")
     assert len(entries_in(tmp_path / "deep" / "own")) == 1
@@ -346,7 +346,7 @@ def test_a_cache_in_another_folder(
 
 @pytest.mark.parametrize("option", ["besides", "", 3, None])
 def test_an_invalid_cache_option_is_refused(write_trace: WriteTrace, open_file: OpenFile, option: Any) -> None:
-    """A misspelt option is an error, not a folder of that name."""
+    """A misspelt `cache="besides"` is an error, not a folder of that name."""
     with pytest.raises(InvalidOptionError, match="cache="):
         open_file(write_trace("a.json", ["gemm"]), cache=option).table("events")
 
@@ -354,7 +354,7 @@ def test_an_invalid_cache_option_is_refused(write_trace: WriteTrace, open_file: 
 def test_links_and_relative_paths_share_an_entry(
     write_trace: WriteTrace, reader: CountingReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same file under another name is not read again."""
+    """A trace read by its path is not read again through a link or a relative path."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path)
     names_in(path, reader)
@@ -365,15 +365,15 @@ def test_links_and_relative_paths_share_an_entry(
 
 
 def test_the_user_folder_follows_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """HOLOTRACE_CACHE_DIR names the folder; by default it is `holotrace` in the system's cache folder."""
+    """The user's cache is HOLOTRACE_CACHE_DIR or, by default, `holotrace` in the system's cache folder."""
     assert user_cache_folder() == tmp_path / "cache"
     monkeypatch.delenv("HOLOTRACE_CACHE_DIR")
     assert user_cache_folder().is_absolute()
     assert "holotrace" in user_cache_folder().parts
 
 
-def test_only_the_user_cache_is_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The limit is the default or the variable's; caches in other folders are unlimited."""
+def test_only_the_user_cache_has_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The user's cache has the default limit, other folders have none; an invalid limit in the variable is an error."""
     trace = tmp_path / "a.json"
     options: list[CacheOption] = [True, "beside", tmp_path]
     caches = [Cache.from_option(option, trace) for option in options]
@@ -386,7 +386,7 @@ def test_only_the_user_cache_is_bounded(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_least_recently_used_entries_are_removed_first(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Above the limit, the least recently used entries are removed, and the newest always stays."""
+    """With room for two of three entries, the least recently used one is removed."""
     old, used, new = (write_trace(f"{name}.json", [name]) for name in ("old", "used", "new"))
     for path in (old, used):
         names_in(path, reader)
@@ -408,7 +408,7 @@ def test_least_recently_used_entries_are_removed_first(
 def test_a_job_of_many_ranks_measures_the_cache_once(
     write_trace: WriteTrace, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Adding an entry does not measure all the others while there is room, which would take quadratic time."""
+    """Adding five entries below the limit measures the cache once, because measuring each time takes quadratic time."""
     measurements: list[int] = []
     sweep = cache_room._remove_least_recently_used
     monkeypatch.setattr(
@@ -435,9 +435,9 @@ TraceFile(sys.argv[1], Killed(), cache=True).table("events")
 
 
 def test_leftovers_of_a_killed_process_are_removed(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """The next process that adds an entry, of any trace, removes them."""
+    """The next process that adds an entry removes the unfinished entry of a killed one, but not its own."""
     path = write_trace("a.json", ["gemm"])
-    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)  # noqa: S603 -- our own code
+    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)  # noqa: S603 -- own code
     (left,) = entries_in(cache_folder)
     assert left.name.startswith(".tmp-")
     assert arrow_file(left, "events").stat().st_size > 0
@@ -450,7 +450,7 @@ def test_leftovers_of_a_killed_process_are_removed(write_trace: WriteTrace, cach
 
 
 def test_a_folder_of_another_machine_stays_for_a_day(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """This machine cannot check whether the process still runs, only when it last wrote."""
+    """An unfinished entry of another machine is removed a day after its last write, as its process is unknown."""
     fresh, old = (cache_folder / "home" / f".tmp-0000000{number}-1-0a0a0a0a" for number in (1, 2))
     for folder in (fresh, old):
         folder.mkdir(parents=True)
@@ -465,7 +465,7 @@ def test_a_folder_of_another_machine_stays_for_a_day(write_trace: WriteTrace, ca
 def test_unfinished_entries_count_toward_the_limit(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Entries make room for one that another process is writing, which itself stays."""
+    """Another process's unfinished entry uses part of the limit, so an older entry is removed for a new one."""
     first = write_trace("first.json", ["gemm"])
     names_in(first, reader)
     size = sum(file.stat().st_size for file in cache_folder.rglob("*.*"))
@@ -482,7 +482,7 @@ def test_unfinished_entries_count_toward_the_limit(
 
 @pytest.mark.parametrize("option", [True, "beside"])
 def test_a_cache_is_private(write_trace: WriteTrace, tmp_path: Path, option: CacheOption) -> None:
-    """Users who may not read a trace may not read its cache entry either, whatever the umask."""
+    """Entries of a private trace are readable only by its owner, whatever the umask."""
     path = write_trace("a.json", ["gemm"])
     path.chmod(0o600)
     before = os.umask(0)
@@ -499,7 +499,7 @@ def test_a_cache_is_private(write_trace: WriteTrace, tmp_path: Path, option: Cac
 def test_a_cache_that_cannot_be_written_is_a_warning(
     write_trace: WriteTrace, reader: CountingReader, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If the cache cannot be written, traces are read into memory, with one warning, not one per file."""
+    """If the cache folder cannot be created, two traces are read into memory with a single warning."""
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     with caplog.at_level(logging.WARNING, "holotrace"):
         for name in ("a.json", "b.json"):
@@ -511,9 +511,9 @@ def test_a_cache_that_cannot_be_written_is_a_warning(
 
 
 def test_a_full_disk_is_a_warning(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """Writes that fail half-way leave nothing behind, and the tables are read into memory.
+    """A full disk is one warning: the tables are read into memory and no entry remains.
 
-    The limit on file sizes makes write() fail as it does on a full disk.
+    A limit on file sizes makes `write` fail as on a full disk.
     """
     path = write_trace("a.json", [f"kernel {number}" for number in range(20_000)])
     code = f"""
@@ -531,7 +531,7 @@ print(holotrace.open_trace({{0: {str(path)!r}}}).ranks[0].table("events").height
 
 
 class InterruptingReader(KinetoReader):
-    """The real reader, interrupted by Ctrl-C once the tables are written."""
+    """The real reader, which raises KeyboardInterrupt after writing the tables."""
 
     def read(self, path: str, folder: Path | None, progress: Any) -> Reading:
         """Read, then raise KeyboardInterrupt."""
@@ -540,7 +540,7 @@ class InterruptingReader(KinetoReader):
 
 
 def test_an_interrupt_leaves_nothing_behind(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """Ctrl-C propagates, and no partial entry stays."""
+    """Ctrl-C after the tables are written is raised and leaves the cache empty."""
     path = write_trace("a.json", ["gemm"])
     with pytest.raises(KeyboardInterrupt):
         TraceFile(str(path), InterruptingReader()).table("events")
@@ -548,7 +548,7 @@ def test_an_interrupt_leaves_nothing_behind(write_trace: WriteTrace, cache_folde
 
 
 def test_a_broken_trace_leaves_nothing_behind(cache_folder: Path, tmp_path: Path) -> None:
-    """A file that turns out not to be a trace creates no entry."""
+    """Opening a text file as a trace is an error and leaves the cache empty."""
     path = tmp_path / "a.json"
     path.write_text("no trace", encoding="utf-8")
     with pytest.raises(ValueError, match="not a profiler trace"):
@@ -557,8 +557,8 @@ def test_a_broken_trace_leaves_nothing_behind(cache_folder: Path, tmp_path: Path
 
 
 _start: dict[str, threading.Barrier] = {}
-"""In a racing process: the barrier where it waits for the others. The pool passes it at the start; passing it later
-needs a socket, whose path may be too long in a temporary folder."""
+"""The barrier of a racing process. The pool passes it at the start, because passing it later needs a socket, whose
+path may be too long in a temporary folder."""
 
 
 def _wait_at(barrier: threading.Barrier) -> None:
@@ -566,15 +566,15 @@ def _wait_at(barrier: threading.Barrier) -> None:
 
 
 def _open_together(path: str) -> int:
-    """Open a trace at the same time as other processes, and count its events."""
+    """Wait for the other processes, open a trace at the same time, and count its events."""
     file = TraceFile(path, KinetoReader())
-    file.table  # noqa: B018 -- everything is imported before the race begins
+    file.table  # noqa: B018 -- imports everything before the race
     _start["barrier"].wait(timeout=30)
     return file.table("events").height
 
 
 def test_processes_that_race_for_an_entry(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """Four processes read the same trace at once: all get the same answer, and one whole entry stays."""
+    """Four processes that read the same trace at once get the same events and leave one complete entry."""
     path = write_trace("a.json", [f"kernel {number}" for number in range(5_000)])
     context = multiprocessing.get_context("spawn")
     with context.Pool(4, _wait_at, (context.Barrier(4),)) as pool:
@@ -584,13 +584,13 @@ def test_processes_that_race_for_an_entry(write_trace: WriteTrace, cache_folder:
 
 
 def test_losing_the_race_uses_the_winners_entry(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """An entry that appears while we read is used, and ours is discarded."""
+    """If another process adds the entry first, the slower reader uses that entry and discards its own."""
 
     class SlowReader(KinetoReader):
-        """The real reader, overtaken by another process."""
+        """The real reader, before which another process finishes."""
 
         def read(self, path: str, folder: Path | None, progress: Any) -> Reading:
-            """Let another process finish first."""
+            """Let another reader add the entry, then read."""
             TraceFile(path, KinetoReader()).table("events")
             return super().read(path, folder, progress)
 
@@ -602,7 +602,7 @@ def test_losing_the_race_uses_the_winners_entry(write_trace: WriteTrace, cache_f
 def test_compressed_traces_are_identified_by_their_bytes(
     write_trace: WriteTrace, reader: CountingReader, tmp_path: Path
 ) -> None:
-    """The content hash covers the compressed file, so comparing needs no decompression."""
+    """The content hash of a gzip file is that of its compressed bytes, so comparing needs no decompression."""
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(write_trace("a.json", ["gemm"]).read_bytes()))
     file = TraceFile(str(path), reader)
@@ -611,7 +611,7 @@ def test_compressed_traces_are_identified_by_their_bytes(
 
 
 def test_columns_are_read_when_requested(write_trace: WriteTrace, open_file: OpenFile, cache_folder: Path) -> None:
-    """Reading one column needs no other table: damage elsewhere does not matter yet."""
+    """Reading another column of `events` succeeds although the file of the table `memory` was deleted."""
     path = write_trace("a.json", ["gemm"])
     file = open_file(path)
     file.table("events", ["start_ns"])
@@ -622,7 +622,7 @@ def test_columns_are_read_when_requested(write_trace: WriteTrace, open_file: Ope
 
 
 def test_a_folder_named_like_a_pattern_works(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """`[1]` in the path is not a pattern, and later openings find the entries."""
+    """A cache folder named `run [1]*` is not a pattern, and the second opening finds its entry."""
     path = write_trace("a.json", ["gemm"])
     reader = CountingReader()
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Facts are computed once for a rank, for arguments, and for kernel rules."""
+"""A `@derived` function is computed once per rank, arguments and kernel rules."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def event_count(rank_trace: RankTrace, factor: int = 1) -> int:
 
 @derived_under_rules
 def kernel_count(rank_trace: RankTrace) -> int:
-    """Count the events, as if it depended on the rules."""
+    """Count the events, as a function that depends on kernel rules."""
     calls.append((rank_trace.rank,))
     return rank_trace.table("events").height
 
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """Start without calls, and end without added rules."""
+    """Forget the calls before a test, and the added rules after it."""
     calls.clear()
     yield
     remove_added_rules()
@@ -41,7 +41,7 @@ def fresh() -> Iterator[None]:
 
 @pytest.fixture
 def rank_trace() -> RankTrace:
-    """A rank with two kernels."""
+    """Return a rank with two kernels."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).kernel("relu", start_us=2, duration_us=1)
     return builder.build().ranks[0]
 
@@ -52,21 +52,21 @@ def is_first(rank_trace: RankTrace) -> object:
 
 
 def test_a_fact_is_computed_once_for_its_arguments(rank_trace) -> None:
-    """Positional or by name, as in any call."""
+    """Repeated calls with the same arguments, positional or by name, compute once."""
     assert (event_count(rank_trace), event_count(rank_trace), event_count(rank_trace, 3)) == (2, 2, 6)
     assert event_count(rank_trace, factor=4) == event_count(rank_trace, factor=4) == 8
     assert calls == [(0, 1), (0, 3), (0, 4)]
 
 
 def test_a_selection_has_its_own_facts(rank_trace) -> None:
-    """They cover the selected events only; the rank keeps its facts."""
+    """A selection of one of two events counts 1, and its rank still counts 2."""
     assert (event_count(rank_trace), event_count(rank_trace.where(is_first))) == (2, 1)
     assert event_count(rank_trace) == 2
     assert len(calls) == 2
 
 
 def test_forgetting_a_rank_drops_its_facts(rank_trace) -> None:
-    """The next call computes them again."""
+    """After `forget`, the next call computes the fact again."""
     event_count(rank_trace)
     rank_trace.forget()
     event_count(rank_trace)
@@ -74,7 +74,7 @@ def test_forgetting_a_rank_drops_its_facts(rank_trace) -> None:
 
 
 def test_facts_that_depend_on_rules_are_computed_again_for_new_rules(rank_trace) -> None:
-    """After `add_rule`; the results for the earlier rules remain."""
+    """Adding a rule computes the fact again; removing it returns the first result."""
     kernel_count(rank_trace)
     add_rule("gemm", "communication")
     kernel_count(rank_trace)
@@ -84,10 +84,10 @@ def test_facts_that_depend_on_rules_are_computed_again_for_new_rules(rank_trace)
 
 
 def test_a_fact_can_be_sent_to_a_worker() -> None:
-    """It pickles as its name, like any function of a module."""
-    assert pickle.loads(pickle.dumps(event_count)) is event_count  # noqa: S301 -- our own
+    """A derived function pickles by name, like any function of a module."""
+    assert pickle.loads(pickle.dumps(event_count)) is event_count  # noqa: S301 -- the test pickled it
 
 
 def test_the_docstring_example_works() -> None:
-    """The function in the example runs once."""
+    """The example in the docstring of `holotrace.store.derived` is correct."""
     assert doctest.testmod(module).failed == 0

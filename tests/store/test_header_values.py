@@ -1,4 +1,4 @@
-"""Invalid values in a header."""
+"""A header with invalid values is read without errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ IMPOSSIBLE = ({"a": 1}, [1], None, True, 2**63, -(2**63) - 1, 10**40)
 
 @pytest.mark.parametrize("value", IMPOSSIBLE, ids=str)
 def test_invalid_device_properties_are_dropped(value) -> None:
-    """Objects, lists and numbers beyond 64 bits are dropped; other properties stay."""
+    """A device property that is an object, a list or beyond 64 bits is dropped, and the others stay."""
     header = Header.from_keys({"deviceProperties": [{"id": value, "name": "x", "numSms": 108, "share": 0.5}, value]})
     assert header.device_properties[0] == {"name": "x", "numSms": 108, "share": 0.5}
     assert all(isinstance(properties, dict) for properties in header.device_properties)
@@ -22,7 +22,7 @@ def test_invalid_device_properties_are_dropped(value) -> None:
 @pytest.mark.parametrize("digits", ["9" * 19, "9" * 300, "9" * 5_000, "-" + "9" * 5_000])
 @pytest.mark.parametrize("as_text", [False, True])
 def test_numbers_of_any_length_are_read(digits, as_text) -> None:
-    """Python itself refuses to parse integers of more than 4,300 digits."""
+    """Numbers of 5,000 digits count as missing, although Python refuses to parse more than 4,300."""
     number = json.dumps(digits) if as_text else digits
     text = f'{{"distributedInfo": {{"rank": {number}, "world_size": {number}}}, "baseTimeNanoseconds": {number}}}'
     header = Header.from_json(text)
@@ -30,7 +30,7 @@ def test_numbers_of_any_length_are_read(digits, as_text) -> None:
 
 
 def test_half_a_surrogate_pair_is_a_question_mark() -> None:
-    """UTF-8 cannot encode it."""
+    """A lone surrogate in a name, which UTF-8 cannot encode, becomes `?`."""
     text = r'{"host_name": "a\ud800b", "deviceProperties": [{"name": "\udfff"}]}'
     header = Header.from_json(text)
     assert (header.host_name, header.device_properties) == ("a?b", [{"name": "?"}])

@@ -1,4 +1,4 @@
-"""The tables of a rank as Parquet files: readable by other tools, and read back unchanged."""
+"""Parquet files of a rank's tables are readable by other tools, and read back unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holotrace.testing.strategies import trace_documents
 
 @given(trace_documents())
 def test_the_tables_of_any_trace_survive_a_round_trip(document) -> None:
-    """Every table of any readable file survives the round trip, and every view can be computed from it."""
+    """Any trace has the same tables after writing and reading a store, and every view can be computed from it."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "trace.json"
         path.write_bytes(document)
@@ -38,12 +38,12 @@ def test_the_tables_of_any_trace_survive_a_round_trip(document) -> None:
 
 
 def assert_has_columns(rows: pl.DataFrame, types: pl.Schema) -> None:
-    """Rows, if there are any, have columns that can be cast to the declared types."""
+    """Check that the columns of a non-empty table can be cast to the declared types."""
     assert rows.is_empty() or rows.select(pl.col(name).cast(dtype) for name, dtype in types.items()).schema == types
 
 
 def test_ids_and_kinds_are_stored_as_text(tmp_path) -> None:
-    """Names, JSON and kinds are text; the rank of a collective has its own column name."""
+    """Names and kinds are strings, and the rank of a collective is the column `recorded_rank`."""
     trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).collective("all_reduce", start_us=2, duration_us=1)
     holotrace.write_store(trace.build(), tmp_path / "job.store")
     events = pl.read_parquet(tmp_path / "job.store" / "rank=0" / "events.parquet", hive_partitioning=False)
@@ -55,12 +55,12 @@ def test_ids_and_kinds_are_stored_as_text(tmp_path) -> None:
 
 
 def test_kinds_have_the_names_of_the_enum() -> None:
-    """The list is in the order of their numbers."""
+    """KIND_NAMES has the name of each EventKind at the index of its number."""
     assert [KIND_NAMES[int(kind)] for kind in EventKind] == [kind.name.lower() for kind in EventKind]
 
 
 def test_a_table_without_rows_has_no_file(tmp_path) -> None:
-    """Except for the tables that every rank has."""
+    """Empty tables have no file, except those that every rank has, and read back as empty."""
     holotrace.write_store(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build(), tmp_path / "job.store")
     file_names = {path.stem for path in (tmp_path / "job.store" / "rank=0").glob("*.parquet")}
     assert {"events", "tracks", "strings", "kernels"} <= file_names

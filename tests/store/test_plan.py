@@ -1,4 +1,4 @@
-"""Plans: an analysis in two halves, and several of them with one visit to each rank."""
+"""`run_together` runs several analyses with one visit to each rank."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def trace(write_trace: Callable[..., Path], open_file: Callable[..., TraceFile])
 
 
 def count(rank_trace: RankTrace) -> int:
-    """Return how many events there are."""
+    """Return the number of events."""
     visits.append(("count", rank_trace.rank))
     return rank_trace.table("events").height
 
@@ -43,7 +43,7 @@ def rank_of(rank_trace: RankTrace) -> int:
 
 
 def lacking(rank_trace: RankTrace) -> int:
-    """Lack the input on rank 3."""
+    """Raise MissingDataError on rank 3."""
     if rank_trace.rank == 3:
         message = "rank 3 has none"
         raise MissingDataError(message)
@@ -51,7 +51,7 @@ def lacking(rank_trace: RankTrace) -> int:
 
 
 def total(counts: dict[int, int], error: Exception | None = None) -> int:
-    """Add up what the ranks return, or fail."""
+    """Add up the counts of the ranks, or raise an error."""
     if error is not None:
         raise error
     return sum(counts.values())
@@ -61,14 +61,14 @@ PLANS = {"total": Plan(count, total), "ranks": Plan(rank_of, list), "lacking": P
 
 
 def test_each_rank_is_visited_once(trace: Trace) -> None:
-    """Rank by rank, the first halves of all plans."""
+    """All plans run on rank 1 before any plan runs on rank 3."""
     results = run_together(trace, PLANS, IN_PROCESS)
     assert (results["total"], results["ranks"]) == (4, [1, 3])
     assert visits == [("count", 1), ("rank", 1), ("count", 3), ("rank", 3)]
 
 
-def test_missing_data_is_the_result_of_its_plan_alone(trace: Trace) -> None:
-    """Whether a rank lacks it, or no combination is possible."""
+def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
+    """A plan that lacks data on a rank, or when combining, has the error as its result; other plans have theirs."""
     plans = {**PLANS, "uncombined": Plan(count, partial(total, error=MissingDataError("cannot combine")))}
     results = run_together(trace, plans, IN_PROCESS)
     assert [str(results[name]) for name in ("lacking", "uncombined")] == ["rank 3 has none", "cannot combine"]
@@ -76,15 +76,15 @@ def test_missing_data_is_the_result_of_its_plan_alone(trace: Trace) -> None:
 
 
 def test_other_errors_are_raised(trace: Trace) -> None:
-    """An invalid option is a mistake in the call."""
+    """An InvalidOptionError in one plan, which is a mistake in the call, is raised."""
     with pytest.raises(InvalidOptionError, match="cannot combine"):
         run_together(
             trace, {"total": Plan(count, partial(total, error=InvalidOptionError("cannot combine")))}, IN_PROCESS
         )
 
 
-def test_workers_answer_the_same(trace: Trace) -> None:
-    """One task per rank."""
+def test_workers_return_the_same(trace: Trace) -> None:
+    """Two worker processes return the same total as this process."""
     with processes(2) as pool:
         assert run_together(trace, PLANS, pool)["total"] == 4
     assert visits == []
@@ -93,7 +93,7 @@ def test_workers_answer_the_same(trace: Trace) -> None:
 def test_a_failing_rank_is_missing_from_all_results(
     trace: Trace, tmp_path: Path, open_file: Callable[..., TraceFile]
 ) -> None:
-    """With `on_error="skip"`."""
+    """With `on_error="skip"`, the results of all plans leave out the unreadable rank."""
     (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
     lenient = Trace({**trace.ranks, 2: RankTrace(2, open_file(tmp_path / "bad.json"))}, on_error="skip")
     results = run_together(lenient, PLANS, IN_PROCESS)
@@ -102,13 +102,13 @@ def test_a_failing_rank_is_missing_from_all_results(
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_the_plan_of_an_analysis_takes_its_options(entry: Analysis) -> None:
-    """All but the trace and the executor, with the same defaults."""
+    """A plan takes all options of its analysis, with the same defaults, except the trace and the executor."""
     options = inspect.signature(entry.compute).parameters.values()
-    assert [each for each in options if each.name not in {"trace", "executor"}] == [
+    assert [option for option in options if option.name not in {"trace", "executor"}] == [
         *inspect.signature(entry.plan).parameters.values()
     ]
 
 
 def test_the_example_of_the_docstring_is_true() -> None:
-    """One event."""
+    """The example in the docstring of `holotrace.store.plan` is correct."""
     assert doctest.testmod(module).failed == 0

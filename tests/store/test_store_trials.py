@@ -1,6 +1,6 @@
-"""Many writers, kills and failing disks: every answer is correct, or one clear error.
+"""With many writers, kills and failing disks, every result is correct or one clear error.
 
-`scripts/store_trials.py` does the same for longer.
+`scripts/store_trials.py` runs more trials of the same kind.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scripts.store_trials import damage, failed, kills, race
 
 @pytest.fixture(autouse=True)
 def _quiet(caplog) -> None:
-    """Silence the log, which reports hundreds of rebuilt entries."""
+    """Silence the log, which would have hundreds of warnings on rebuilt entries."""
     caplog.set_level(logging.ERROR, "holotrace")
 
 
@@ -21,7 +21,7 @@ def _quiet(caplog) -> None:
     ("trials", "processes", "address"), [(3, 4, "{folder}/job.store"), (2, 2, "local://{folder}/job.store")]
 )
 def test_processes_write_disjoint_ranks_at_once(trials, processes, address) -> None:
-    """On disk and on object stores, every rank of every process is there, and no reader sees a partial one."""
+    """Processes that write different ranks leave all of them, on disk and in object stores, never a partial one."""
     counts = race(trials, processes, address=address)
     assert (counts["written: True"], counts["store: whole"], failed(counts)) == (trials * processes, trials, False), (
         counts
@@ -29,13 +29,13 @@ def test_processes_write_disjoint_ranks_at_once(trials, processes, address) -> N
 
 
 def test_processes_write_the_same_ranks_at_once() -> None:
-    """The last one wins, and none of them fails."""
+    """Of two processes that write the same ranks on disk, the last one wins and neither fails."""
     counts = race(2, 2, same=True)
     assert (counts["written: True"], counts["store: whole"], failed(counts)) == (4, 2, False), counts
 
 
-def test_processes_that_send_the_same_ranks_at_once() -> None:
-    """On object stores they are refused, or one of them wins; a mix of two never counts as a rank."""
+def test_processes_upload_the_same_ranks_at_once() -> None:
+    """Of two processes that upload the same ranks, one is refused or one wins, but ranks never mix."""
     counts = race(2, 2, same=True, address="local://{folder}/job.store")
     assert counts["written: True"] + counts["written: refused"] == 4, counts
     assert not failed(counts), counts
@@ -43,14 +43,14 @@ def test_processes_that_send_the_same_ranks_at_once() -> None:
 
 @pytest.mark.slow
 def test_killed_processes_leave_no_wrong_data() -> None:
-    """Whenever SIGKILL comes, the next process removes the leftovers."""
+    """After SIGKILL at any time, the next process removes the leftovers and gets correct data."""
     counts = kills(2, events=300)
     assert (counts["opened: whole"], counts["store then: whole"], failed(counts)) == (1, 1, False), counts
 
 
 @pytest.mark.slow
 def test_changed_bytes_are_noticed() -> None:
-    """A cache is rebuilt, and a store reports which file is damaged."""
+    """Changed bytes in a cache rebuild it; in a store, they are an error that names the file."""
     counts = damage(16)
     assert (counts["cache: whole"], failed(counts)) == (8, False), counts
     reported = counts["job.store: an error that names the file and the way out"]

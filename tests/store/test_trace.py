@@ -1,4 +1,4 @@
-"""Ranks, selections of their events, and work over ranks."""
+"""`Trace` maps work over ranks, and `RankTrace` selects events."""
 
 from __future__ import annotations
 
@@ -66,17 +66,17 @@ def too_short(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
 
 
 def numbers(rank_trace: RankTrace) -> npt.NDArray[Any]:
-    """Return row numbers where bools are asked for."""
+    """Return row numbers instead of bools."""
     return np.arange(rank_trace.table("events").height)
 
 
 def rank_and_count(rank_trace: RankTrace) -> tuple[int, int]:
-    """Return the rank and its number of events, as a worker sees them."""
+    """Return the rank and its number of events."""
     return rank_trace.rank, rank_trace.table("events").height
 
 
 def fails_on_rank_3(rank_trace: RankTrace) -> int:
-    """Fail on rank 3."""
+    """Raise UnknownRankError on rank 3."""
     if rank_trace.rank == 3:
         message = "rank 3 fails"
         raise UnknownRankError(message)
@@ -84,17 +84,17 @@ def fails_on_rank_3(rank_trace: RankTrace) -> int:
 
 
 def miscounts_rank_3(rank_trace: RankTrace) -> int:
-    """Fail on rank 3 with a programming error."""
+    """Raise ZeroDivisionError, a programming error, on rank 3."""
     return rank_trace.table("events").height // (rank_trace.rank != 3)
 
 
 def killed(_rank_trace: RankTrace) -> None:
-    """End the process at once."""
+    """Kill this process with SIGKILL."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_texts_of_ids(rank_trace: RankTrace) -> None:
-    """Ids become text, null stays null, and the column keeps its name."""
+    """`texts` replaces ids by strings, keeps null, and keeps the name of the column."""
     ids = rank_trace.table("events")["name"].extend_constant(None, 1)
     assert rank_trace.texts(ids).to_list() == [*KERNELS, None]
     assert rank_trace.texts(ids).name == "name"
@@ -104,14 +104,14 @@ def test_texts_of_ids(rank_trace: RankTrace) -> None:
 
 
 def test_events_are_counted_by_kind(rank_trace: RankTrace) -> None:
-    """Kinds without events are left out; a selection counts its own."""
+    """`event_counts` counts the events of a rank or selection, without kinds that have none."""
     assert rank_trace.event_counts() == {EventKind.KERNEL: 4}
     assert rank_trace.where(functools.partial(is_named, "gemm")).event_counts() == {EventKind.KERNEL: 2}
     assert rank_trace.where(functools.partial(is_named, "none")).event_counts() == {}
 
 
 def test_a_selection_filters_events_alone(rank_trace: RankTrace) -> None:
-    """Only rows of `events` are removed; other tables and the original stay complete."""
+    """`where` removes rows of `events`; other tables and the original rank stay complete."""
     selected = rank_trace.where(functools.partial(is_named, "gemm"))
     assert selected.table("events", ["event_index", "start_ns"]).rows() == [(0, 0), (2, 2_000)]
     assert selected.table("kernels").height == rank_trace.table("kernels").height == 4
@@ -119,7 +119,7 @@ def test_a_selection_filters_events_alone(rank_trace: RankTrace) -> None:
 
 
 def test_selections_add_up(rank_trace: RankTrace) -> None:
-    """Each selection sees all events, and an event stays if all of them keep it, in any order."""
+    """An event stays if all selections keep it, in any order; each selection sees all events."""
     gemm, late = functools.partial(is_named, "gemm"), is_late
     for first, second in ((gemm, late), (late, gemm)):
         selected = rank_trace.where(first).where(second)
@@ -131,13 +131,13 @@ def test_selections_add_up(rank_trace: RankTrace) -> None:
 def test_a_selection_must_judge_every_event(
     rank_trace: RankTrace, selection: Callable[[RankTrace], npt.NDArray[Any]]
 ) -> None:
-    """Anything but one bool per event is refused; the message names the function and its result."""
+    """A selection that does not return one bool per event is an error that names the function."""
     with pytest.raises(InvalidOptionError, match=rf"{selection.__name__}.*must return 4 bools"):
         rank_trace.where(selection).table("events")
 
 
 def test_derived_results_are_remembered(rank_trace: RankTrace) -> None:
-    """`derive` calls a function once per rank, and once per selection."""
+    """`derive` calls a function once for a rank and once for each of its selections."""
     calls: list[int] = []
 
     def count(rank_trace: RankTrace) -> int:
@@ -152,7 +152,7 @@ def test_derived_results_are_remembered(rank_trace: RankTrace) -> None:
 
 
 def test_forgetting_derives_again(rank_trace: RankTrace) -> None:
-    """forget() drops derived results as well, and the answers stay the same."""
+    """After `forget`, derived results are computed again and equal the first ones."""
     selected = rank_trace.where(is_late)
     before = selected.derive(names)
     selected.forget()
@@ -161,17 +161,17 @@ def test_forgetting_derives_again(rank_trace: RankTrace) -> None:
 
 
 def test_a_rank_pickles_with_its_selections(rank_trace: RankTrace) -> None:
-    """A copy in another process gives the same answers; no data is sent."""
+    """A pickled rank has less than 1,000 bytes and keeps its selections."""
     selected = rank_trace.where(is_late).where(functools.partial(is_named, "gemm"))
     assert names(selected) == ["gemm"]
     pickled = pickle.dumps(selected)
     assert len(pickled) < 1_000
-    copy = pickle.loads(pickled)  # noqa: S301 -- our own
+    copy = pickle.loads(pickled)  # noqa: S301 -- the test pickled it
     assert (copy.rank, copy.source, names(copy)) == (3, rank_trace.source, ["gemm"])
 
 
-def test_the_address_of_a_rank_is_small(trace: Trace) -> None:
-    """No table is sent to a worker, even after this process has read all of them."""
+def test_a_rank_with_data_pickles_small(trace: Trace) -> None:
+    """A rank whose tables were read pickles to the same size as before, below 1,000 bytes."""
     rank_trace = trace.ranks[3]
     before = len(pickle.dumps(rank_trace))
     assert rank_trace.table("events").height
@@ -179,13 +179,13 @@ def test_the_address_of_a_rank_is_small(trace: Trace) -> None:
 
 
 def test_ranks_are_sorted(trace: Trace) -> None:
-    """Ranks come in the order of their numbers, whatever the order of the files."""
+    """Ranks given as 10, 3, 1 are in the order 1, 3, 10."""
     assert list(trace.ranks) == [1, 3, 10]
     assert list(trace.map(rank_and_count)) == [1, 3, 10]
 
 
 def test_selecting_ranks(trace: Trace) -> None:
-    """None means all; the skipped files stay listed."""
+    """`select` keeps the chosen ranks and the skipped files; None keeps all ranks."""
     assert trace.select(None) is trace
     chosen = trace.select([10, 1])
     assert list(chosen.ranks) == [1, 10]
@@ -193,13 +193,13 @@ def test_selecting_ranks(trace: Trace) -> None:
 
 
 def test_an_unknown_rank_lists_the_known_ones(trace: Trace) -> None:
-    """The message names the requested rank and those that exist."""
+    """The error for rank 2 lists the ranks 1, 3 and 10."""
     with pytest.raises(UnknownRankError, match="no rank 2 in this trace; its ranks are: 1, 3, 10"):
         trace.select([1, 2])
 
 
 def test_an_empty_selection_of_ranks_is_refused(trace: Trace) -> None:
-    """An empty list is a mistake, not a job without ranks."""
+    """`select([])` is an error, not a job without ranks."""
     with pytest.raises(InvalidOptionError, match="selects no rank"):
         trace.select([])
 
@@ -207,7 +207,7 @@ def test_an_empty_selection_of_ranks_is_refused(trace: Trace) -> None:
 def test_unreadable_files_are_skipped(
     trace: Trace, open_file: Callable[..., TraceFile], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Readable ranks stay, the others are skipped with error and warning; if none is readable, the error is raised."""
+    """`readable` skips rank 5 with a warning and keeps the others; if no rank is readable, it raises the error."""
     (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
     bad = RankTrace(5, open_file(tmp_path / "bad.json"))
     with caplog.at_level(logging.WARNING, "holotrace"):
@@ -222,7 +222,7 @@ def test_unreadable_files_are_skipped(
 
 
 def test_a_selection_holds_for_every_rank(trace: Trace) -> None:
-    """Trace.where selects on each rank."""
+    """`Trace.where` keeps three of four events on each of three ranks."""
     assert trace.where(is_late).map(rank_and_count) == {1: (1, 3), 3: (3, 3), 10: (10, 3)}
 
 
@@ -237,19 +237,19 @@ def executor(request: pytest.FixtureRequest) -> Any:
 
 
 def test_every_executor_gives_the_same(trace: Trace, executor: Executor) -> None:
-    """Work over ranks, including selections, gives the same result on every executor."""
+    """`map` on selections gives the same result in process, with threads and with processes."""
     selected = trace.where(functools.partial(is_named, "gemm"))
     assert selected.map(rank_and_count, executor) == {1: (1, 2), 3: (3, 2), 10: (10, 2)}
 
 
 def test_every_executor_raises_the_same(trace: Trace, executor: Executor) -> None:
-    """An error of one rank is raised with its type and message."""
+    """`map` raises the error of rank 3 with its type and message on every executor."""
     with pytest.raises(UnknownRankError, match=r"^rank 3 fails$"):
         trace.map(fails_on_rank_3, executor)
 
 
-def test_ranks_after_an_error_are_not_begun(trace: Trace) -> None:
-    """In process, the first error ends the work."""
+def test_ranks_after_an_error_are_not_started(trace: Trace) -> None:
+    """Without an executor, an error on rank 3 ends the work before rank 10."""
     begun: list[int] = []
 
     def function(rank_trace: RankTrace) -> int:
@@ -268,7 +268,7 @@ def test_a_failing_rank_can_be_skipped(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It is reported once, with its reason; from then on the trace has only the other ranks."""
+    """With `on_error="skip"`, failing ranks are logged once with their reason and then left out of the trace."""
     (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
     bad = RankTrace(5, open_file(tmp_path / "bad.json"))
     lenient = Trace({**trace.ranks, 5: bad}, trace.skipped, on_error="skip")
@@ -283,28 +283,28 @@ def test_a_failing_rank_can_be_skipped(
     assert len(caplog.messages) == 2
 
 
-def test_errors_about_the_question_end_the_work(trace: Trace, executor: Executor) -> None:
-    """Invalid options and missing recordings are not the fault of one rank."""
+def test_errors_in_the_call_end_the_work(trace: Trace, executor: Executor) -> None:
+    """With `on_error="skip"`, an error such as an unknown rank is still raised, because it is not a rank's fault."""
     with pytest.raises(UnknownRankError, match=r"^rank 3 fails$"):
         Trace(trace.ranks, on_error="skip").map(fails_on_rank_3, executor)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="workers are killed by signals")
 def test_a_broken_pool_ends_the_work(trace: Trace) -> None:
-    """A broken pool loses all ranks, which is not the fault of one rank."""
+    """With `on_error="skip"`, a broken pool is still an error, because it loses all ranks."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, pytest.raises(BrokenExecutor):
         Trace(trace.ranks, on_error="skip").map(killed, pool)
 
 
 def test_if_every_rank_fails_the_first_error_is_raised(trace: Trace, executor: Executor) -> None:
-    """No rank would be left; the same holds for part of a job."""
+    """With `on_error="skip"`, the error of the only selected rank is raised, because no rank would remain."""
     lenient = Trace(trace.ranks, on_error="skip").select([3]).where(is_late)
     with pytest.raises(ZeroDivisionError):
         lenient.map(miscounts_rank_3, executor)
 
 
 def test_least_recently_used_ranks_are_forgotten(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process keeps a limited number of events, and every rank counts; forgotten ranks are read again."""
+    """Only ranks 3 and 10 fit the limit of events in memory; rank 1 is dropped and read again when needed."""
     monkeypatch.setattr("holotrace.store.trace._MOST_EVENTS_HELD", 25_000)
     before = trace.map(rank_and_count)
     assert [rank for rank, rank_trace in trace.ranks.items() if rank_trace.events_held] == [3, 10]
@@ -313,20 +313,20 @@ def test_least_recently_used_ranks_are_forgotten(trace: Trace, monkeypatch: pyte
 
 
 def test_a_job_pickles(trace: Trace) -> None:
-    """A job pickles as the addresses of its ranks."""
-    copy = pickle.loads(pickle.dumps(trace))  # noqa: S301 -- our own
+    """A pickled job has the same ranks, events and skipped files."""
+    copy = pickle.loads(pickle.dumps(trace))  # noqa: S301 -- the test pickled it
     assert copy.map(rank_and_count) == trace.map(rank_and_count)
     assert copy.skipped == trace.skipped
 
 
 def test_representations_name_ranks_and_files(trace: Trace) -> None:
-    """They show in a Python session."""
+    """`repr` of a trace lists its ranks, and `repr` of a rank begins with its number and file."""
     assert repr(trace) == "Trace(ranks=[1, 3, 10])"
     assert repr(trace.ranks[3]).startswith("RankTrace(rank=3, source=")
 
 
 def test_a_notebook_shows_ranks_steps_devices_and_health(tmp_path) -> None:
-    """One row per rank; an unreadable file is a row with its error, and names are text."""
+    """A notebook shows a row per rank, with escaped names and the error of an unreadable file."""
     builder = TraceBuilder().step(1, 0, 10).step(2, 10, 10).kernel("gemm", start_us=0, duration_us=5)
     builder.header(deviceProperties=[{"id": 0, "name": "<b>H100</b>"}, {"id": 1, "name": "<b>H100</b>"}])
     (path,) = builder.write(tmp_path)
@@ -341,7 +341,7 @@ def test_a_notebook_shows_ranks_steps_devices_and_health(tmp_path) -> None:
 
 
 def test_a_notebook_shows_a_few_of_many_ranks() -> None:
-    """Files of the others stay unopened."""
+    """A notebook shows 8 of 20 ranks and counts the other 12."""
     builder = TraceBuilder()
     for rank in range(20):
         builder.rank(rank).kernel("gemm", start_us=0, duration_us=5)

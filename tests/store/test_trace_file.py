@@ -1,4 +1,4 @@
-"""One trace file, opened when first needed."""
+"""`TraceFile` opens a trace file when its data is first needed."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ class Recorder:
     """A progress display that records its calls."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start without calls."""
         self.calls: list[tuple[str, object]] = []
 
     def start(self, total_bytes: int, description: str) -> None:
-        """Record the start."""
+        """Record the description and the size."""
         self.calls.append((description, total_bytes))
 
     def advance(self, byte_count: int, /) -> None:
-        """Record a step."""
+        """Record the number of bytes."""
         self.calls.append(("advance", byte_count))
 
     def finish(self) -> None:
-        """Record the end."""
+        """Record that reading finished."""
         self.calls.append(("finish", None))
 
 
 @pytest.mark.parametrize("cache", [True, False])
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_has_its_types(write_trace: WriteTrace, open_file: OpenFile, name: str, *, cache: bool) -> None:
-    """Tables without rows have the same columns as those with rows, from the cache and from memory."""
+    """Every table has the columns and types of the schema, with or without rows, cached or not."""
     path = write_trace("a.json", ["gemm"])
     for _ in range(2):
         assert open_file(path, cache=cache).table(name).schema == table_types(name)
 
 
 def test_columns_have_the_requested_order(write_trace: WriteTrace, open_file: OpenFile) -> None:
-    """The frame has the order of the request, whatever was read before."""
+    """Columns are returned in the requested order, whichever were read before."""
     file = open_file(write_trace("a.json", ["gemm", "relu"]))
     assert file.table("events", ["start_ns"]).rows() == [(0,), (1_000,)]
     assert file.table("events", ["duration_ns", "start_ns"]).rows() == [(1_000, 0), (1_000, 1_000)]
@@ -60,14 +60,14 @@ def test_unknown_columns_need_no_file(open_file: OpenFile, tmp_path: Path) -> No
 
 
 def test_nothing_is_opened_before_it_is_needed(open_file: OpenFile, tmp_path: Path) -> None:
-    """Naming a file does not touch it."""
+    """Creating a TraceFile for a missing path is not an error."""
     assert open_file(tmp_path / "missing.json").path == str(tmp_path / "missing.json")
 
 
 def test_a_pickle_is_an_address(
     write_trace: WriteTrace, open_file: OpenFile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It stays small whatever was read, keeps the cache option, and finds a relative path from any folder."""
+    """A pickled TraceFile has less than 1,000 bytes, and finds its file and cache option from another folder."""
     path = write_trace("a.json", [f"kernel {number}" for number in range(1_000)])
     monkeypatch.chdir(tmp_path)
     file = open_file(Path(path.name), cache=False)
@@ -75,12 +75,12 @@ def test_a_pickle_is_an_address(
     pickled = pickle.dumps(file)
     monkeypatch.chdir("/")
     assert len(pickled) < 1_000
-    assert pickle.loads(pickled).table("events").height == 1_000  # noqa: S301 -- our own
+    assert pickle.loads(pickled).table("events").height == 1_000  # noqa: S301 -- the test pickled it
     assert not (tmp_path / "cache").exists()
 
 
 def test_progress_counts_every_byte(write_trace: WriteTrace, open_file: OpenFile) -> None:
-    """Reading starts with the file size, advances by as much in all, and finishes; the cache reports no progress."""
+    """Progress receives the file size, then as many bytes in total, then the end; a cached file reports none."""
     path = write_trace("a.json", ["gemm"])
     for _ in range(2):
         recorder = Recorder()
@@ -96,13 +96,13 @@ def test_progress_counts_every_byte(write_trace: WriteTrace, open_file: OpenFile
 def test_an_interrupt_during_progress_stops_reading(
     write_trace: WriteTrace, open_file: OpenFile, cache_folder: Path
 ) -> None:
-    """Ctrl-C during reading raises KeyboardInterrupt, and no partial entry stays."""
+    """Ctrl-C during reading raises KeyboardInterrupt and leaves no cache entry."""
 
     class Interrupted(Recorder):
-        """A progress display that is interrupted, as Python handles Ctrl-C there."""
+        """A progress display in which Ctrl-C raises KeyboardInterrupt."""
 
         def advance(self, byte_count: int, /) -> None:
-            """Be interrupted."""
+            """Record the call, then raise KeyboardInterrupt."""
             super().advance(byte_count)
             raise KeyboardInterrupt
 
@@ -114,7 +114,7 @@ def test_an_interrupt_during_progress_stops_reading(
 
 
 def test_a_forgotten_file_is_read_again(write_trace: WriteTrace, open_file: OpenFile) -> None:
-    """After forget() the answers are the same."""
+    """After `forget`, reading the file again gives the same table."""
     file = open_file(write_trace("a.json", ["gemm"]))
     before = file.table("events")
     file.forget()

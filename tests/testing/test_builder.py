@@ -1,4 +1,4 @@
-"""TraceBuilder writes exactly the requested events, and they can be read back."""
+"""`TraceBuilder` writes exactly the requested events, which read back unchanged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def written(builder: TraceBuilder, rank: int = 0) -> list[dict]:
 
 
 def test_a_kernel_is_written_with_its_stream_and_times():
-    """The device is the row's process and the stream its thread; times are exact decimals."""
+    """A kernel's process is its device and its thread is its stream; times are exact decimals."""
     (kernel,) = written(TraceBuilder().kernel("gemm", stream=9, device=2, start_us=1.5, duration_us=Decimal("0.001")))
 
     assert kernel == {
@@ -37,7 +37,7 @@ def test_a_kernel_is_written_with_its_stream_and_times():
 
 
 def test_a_launch_adds_the_call_and_a_flow_to_the_kernel():
-    """`launch_us` writes a runtime row before the kernel and both ends of a flow, all with the same number."""
+    """`launch_us` adds a runtime call and a flow to the kernel, all with the same correlation."""
     launch, kernel, leaves, arrives = written(TraceBuilder().kernel("gemm", start_us=10, duration_us=5, launch_us=2))
 
     assert (launch["cat"], launch["name"], launch["ts"]) == ("cuda_runtime", "cudaLaunchKernel", 2)
@@ -48,7 +48,7 @@ def test_a_launch_adds_the_call_and_a_flow_to_the_kernel():
 
 
 def test_each_launch_has_its_own_correlation_unless_given():
-    """Automatic numbers are never used twice; a given one is used as it is."""
+    """Launches get the correlations 100,001, 100,002 and so on, unless the caller gives one."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=1, duration_us=1, launch_us=0)
@@ -61,7 +61,7 @@ def test_each_launch_has_its_own_correlation_unless_given():
 
 
 def test_copies_and_memsets_carry_bytes_and_their_own_launches():
-    """A copy is launched by cudaMemcpyAsync, a memset by cudaMemsetAsync."""
+    """A copy has its bytes and a cudaMemcpyAsync call, a memset has its bytes and a cudaMemsetAsync call."""
     builder = (
         TraceBuilder()
         .copy(start_us=2, duration_us=1, launch_us=0, byte_count=64)
@@ -78,7 +78,7 @@ def test_copies_and_memsets_carry_bytes_and_their_own_launches():
 
 
 def test_a_collective_is_an_nccl_kernel_with_args():
-    """Its args are the collective, dtype, sizes, group, and a sequence number that counts within the group."""
+    """A collective has its name, type, sizes, group, and a sequence number within the group."""
     builder = (
         TraceBuilder()
         .collective("allreduce", start_us=0, duration_us=5, elements=7, group_ranks=(0, 3))
@@ -106,7 +106,7 @@ def test_a_collective_is_an_nccl_kernel_with_args():
 
 
 def test_args_replace_those_of_the_builder_and_none_removes_one():
-    """Args of a test take precedence over those of the builder."""
+    """Given args replace the builder's, and None removes an arg."""
     (kernel,) = written(
         TraceBuilder().kernel("k", start_us=0, duration_us=1, args={"device": None, "stream": "0x0", "grid": [1, 1, 1]})
     )
@@ -115,7 +115,7 @@ def test_args_replace_those_of_the_builder_and_none_removes_one():
 
 
 def test_host_rows_belong_to_the_process_of_their_rank():
-    """Operators, annotations, steps and runtime calls of rank 1 have its pid and their thread."""
+    """Operators, annotations, steps and calls of rank 1 have the process 1001 and their thread."""
     builder = (
         TraceBuilder()
         .rank(1)
@@ -134,7 +134,7 @@ def test_host_rows_belong_to_the_process_of_their_rank():
 
 
 def test_a_rank_option_applies_to_one_event():
-    """`rank=` selects the rank of a single event; the current rank stays."""
+    """`rank=2` adds one event to rank 2, and the next event goes to the current rank 0."""
     builder = TraceBuilder().kernel("a", start_us=0, duration_us=1, rank=2).kernel("b", start_us=0, duration_us=1)
 
     assert [row["name"] for row in written(builder, 2)] == ["a"]
@@ -142,14 +142,14 @@ def test_a_rank_option_applies_to_one_event():
 
 
 def test_raw_events_are_written_as_given():
-    """`event` is for unusual events: only floats change, to the decimal they print as."""
+    """`event` writes an unusual event as given, except that floats become decimals."""
     (event,) = written(TraceBuilder().event(ph="X", name="n", ts="12.5", dur=1e-3, args=["no object"]))
 
     assert event == {"ph": "X", "name": "n", "ts": "12.5", "dur": Decimal("0.001"), "args": ["no object"]}
 
 
 def test_header_keys_are_set_and_removed():
-    """Keys of the current rank are replaced; None removes a key."""
+    """`header` sets keys of the current rank only, and None removes a key."""
     builder = TraceBuilder(base_time_ns=5).header(distributedInfo=None, with_stack=1).rank(1)
 
     keys = json.loads(builder.json(0))
@@ -159,19 +159,19 @@ def test_header_keys_are_set_and_removed():
 
 
 def test_times_finer_than_a_nanosecond_are_rejected():
-    """The builder never rounds silently."""
+    """A time of 0.0001 µs is an error, because the builder does not round."""
     with pytest.raises(InvalidOptionError, match="at most three decimals"):
         TraceBuilder().kernel("k", start_us=0.0001, duration_us=1)
 
 
 def test_an_unknown_rank_is_rejected():
-    """The error lists the existing ranks."""
+    """The error for rank 3 lists the ranks 0 and 1."""
     with pytest.raises(UnknownRankError, match="no rank 3 in this trace; its ranks are: 0, 1"):
         TraceBuilder().rank(0).rank(1).json(3)
 
 
 def test_a_builder_without_events_is_an_empty_trace():
-    """It has one rank and no events."""
+    """A builder without events builds a trace with rank 0 and no events."""
     trace = TraceBuilder().build()
 
     assert list(trace.ranks) == [0]
@@ -179,7 +179,7 @@ def test_a_builder_without_events_is_an_empty_trace():
 
 
 def test_write_creates_the_folder_and_one_file_per_rank(tmp_path):
-    """Files are named by rank and returned in order."""
+    """`write` creates the folder and a file per rank, and returns the paths in the order of the ranks."""
     paths = TraceBuilder().rank(10).rank(2).write(tmp_path / "new")
 
     assert [path.name for path in paths] == ["rank2.pt.trace.json", "rank10.pt.trace.json"]
@@ -187,7 +187,7 @@ def test_write_creates_the_folder_and_one_file_per_rank(tmp_path):
 
 
 def test_the_whole_trace_reads_back():
-    """Every kind of row has its kind and time, in the order of the calls."""
+    """Each kind of event reads back with its kind and time, in the order of the calls."""
     rank_trace = (
         TraceBuilder(base_time_ns=1_000_000)
         .step(1, 0, 100)
@@ -217,14 +217,14 @@ def test_the_whole_trace_reads_back():
     assert rank_trace.health.findings == ()
 
 
-# Later and longer events are left out, so that differences and sums fit 64 bits.
+# The reader drops later and longer events, so that differences and sums fit 64 bits.
 starts_ns, durations_ns = st.integers(0, 2**61), st.integers(0, 2**52)
 
 
 @settings(deadline=None)
 @given(starts_ns, durations_ns)
 def test_every_nanosecond_survives(start_ns, duration_ns):
-    """Times of any size are written and read back exactly."""
+    """Start and duration read back exactly, whatever their size."""
     start_us, duration_us = Decimal(start_ns).scaleb(-3), Decimal(duration_ns).scaleb(-3)
     trace = TraceBuilder().kernel("k", start_us=start_us, duration_us=duration_us).build()
 
@@ -235,7 +235,7 @@ def test_every_nanosecond_survives(start_ns, duration_ns):
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_every_name_survives(name):
-    """Quotes, backslashes, control and all other characters are written such that they read back."""
+    """Any name, with quotes, backslashes or control characters, reads back unchanged."""
     rank_trace = TraceBuilder().kernel(name, start_us=0, duration_us=1).build().ranks[0]
 
     ids = rank_trace.table("events", ["name"])["name"]

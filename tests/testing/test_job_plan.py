@@ -1,4 +1,4 @@
-"""The course of a simulated job, in true time."""
+"""`plan_job` plans the work of a simulated job in true time."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ OPTIONS = JobOptions(
 
 @pytest.fixture(scope="module")
 def plan():
-    """A small job on two hosts."""
+    """Plan a small job on two hosts."""
     return plan_job(OPTIONS)
 
 
 def by_stream(rank_plan):
-    """The device work of a rank, {stream: sorted by start}."""
+    """Return the device work of a rank by stream, sorted by start."""
     streams = {}
     for planned in rank_plan.works:
         streams.setdefault(planned.work.stream, []).append(planned)
     return {stream: sorted(works, key=lambda planned: planned.start_ns) for stream, works in streams.items()}
 
 
-def test_work_begins_after_its_launch_has_arrived(plan):
-    """No kernel starts before the latency after the start of its launching call has passed."""
+def test_work_starts_after_its_launch(plan):
+    """Device work starts at least the launch latency after the start of its launching call."""
     assert all(
         planned.start_ns >= planned.launch_start_ns + LAUNCH_LATENCY_NS
         for rank_plan in plan.ranks
@@ -54,14 +54,14 @@ def test_work_begins_after_its_launch_has_arrived(plan):
 
 
 def test_work_on_one_stream_does_not_overlap(plan):
-    """Two pieces of work on a stream are separated by at least the gap of the stream."""
+    """Between two pieces of work on a stream there is at least STREAM_GAP_NS."""
     for rank_plan in plan.ranks:
         for works in by_stream(rank_plan).values():
             assert all(later.start_ns - earlier.end_ns >= STREAM_GAP_NS for earlier, later in pairwise(works))
 
 
 def test_operators_are_nested_and_contain_their_launches(plan):
-    """Each span of a call is within the previous one; launches are within the innermost."""
+    """Each nested operator is within the one around it, and launches are within the innermost."""
     for call in plan.ranks[0].calls:
         assert all(a[0] < b[0] and b[1] < a[1] for a, b in pairwise(call.spans))
         first_ns, last_ns = call.spans[-1]
@@ -69,14 +69,14 @@ def test_operators_are_nested_and_contain_their_launches(plan):
 
 
 def test_calls_of_a_thread_do_not_overlap(plan):
-    """A host makes one call after another."""
+    """Each call on rank 2 ends before the next one begins."""
     spans = [call.spans[0] for call in plan.ranks[2].calls]
 
     assert all(earlier[1] <= later[0] for earlier, later in pairwise(spans))
 
 
 def test_collectives_end_on_all_ranks_at_once(plan):
-    """All members of an operation end at the same true time: the last arrival plus the transfer time."""
+    """A collective ends on all members at the same true time: the last arrival plus the transfer time."""
     for collective in plan.collectives:
         parts = [
             planned
@@ -90,7 +90,7 @@ def test_collectives_end_on_all_ranks_at_once(plan):
 
 
 def test_every_rank_waits_for_the_straggler(plan):
-    """The straggler is the last to arrive at every operation of all ranks, and never waits."""
+    """The straggler arrives last at every collective of all ranks and never waits."""
     of_all = [collective for collective in plan.collectives if len(collective.members) == OPTIONS.ranks]
 
     assert {collective.last_to_arrive for collective in of_all} == {1}
@@ -98,7 +98,7 @@ def test_every_rank_waits_for_the_straggler(plan):
 
 
 def test_the_straggler_computes_longer_by_the_delay():
-    """Compared with the job without a straggler, forward and backward take longer by the delay, except for rounding."""
+    """The straggler computes 2 ms longer per step than in the same job without a straggler."""
     slow, even = plan_job(OPTIONS), plan_job(replace(OPTIONS, straggler_rank=None))
 
     def computation_ns(plan):
@@ -108,7 +108,7 @@ def test_the_straggler_computes_longer_by_the_delay():
 
 
 def test_host_groups_contain_the_ranks_of_a_host():
-    """The last host may be smaller."""
+    """Five ranks on hosts of two form the groups 0-1, 2-3 and 4."""
     options = replace(OPTIONS, ranks=5)
 
     assert [list(options.group_of("1", rank)) for rank in range(5)] == [[0, 1], [0, 1], [2, 3], [2, 3], [4]]
@@ -116,7 +116,7 @@ def test_host_groups_contain_the_ranks_of_a_host():
 
 
 def test_ranks_of_a_host_share_its_clock_and_the_first_clock_is_right(plan):
-    """Offsets and drifts belong to hosts and stay within the options."""
+    """Ranks of the first host have an exact clock; those of the second share an offset and a drift."""
     clocks = [rank_plan.clock for rank_plan in plan.ranks]
 
     assert clocks[0] == clocks[1] == HostClock()
@@ -126,7 +126,7 @@ def test_ranks_of_a_host_share_its_clock_and_the_first_clock_is_right(plan):
 
 
 def test_a_clock_shows_offset_and_drift():
-    """A drift of 1,000 ppb is 1 µs in a second."""
+    """A clock with offset -7 ns and drift 1,000 ppb is 993 ns ahead after a second."""
     clock = HostClock(offset_ns=-7, drift_ppb=1_000)
 
     assert clock.shows(BEGIN_NS) == BEGIN_NS - 7
@@ -144,6 +144,6 @@ def test_a_clock_shows_offset_and_drift():
     ],
 )
 def test_invalid_options_are_rejected(change, message):
-    """The message names the option and its valid values."""
+    """Zero ranks, steps or layers, or a missing straggler rank, is an error that names the option."""
     with pytest.raises(InvalidOptionError, match=message):
         replace(OPTIONS, **change)

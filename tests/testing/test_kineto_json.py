@@ -1,4 +1,4 @@
-"""The layout of Kineto's writer."""
+"""Simulated traces have the text layout that Kineto writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holotrace.testing.kineto_json import document, event_text, microseconds
 
 
 def test_an_event_has_one_line_per_key_and_one_for_all_args():
-    """A complete event has the line breaks of Kineto."""
+    """An event is written with one line per key, and all args in one line, like Kineto's."""
     event = {"ph": "X", "name": 'a "b"', "ts": microseconds(1_500), "args": {"stream": 7, "grid": [1, 2, 3]}}
 
     assert event_text(event) == (
@@ -22,7 +22,7 @@ def test_an_event_has_one_line_per_key_and_one_for_all_args():
 
 
 def test_a_document_has_header_events_and_trailer_in_this_order():
-    """Header keys precede the events, those of the trailer follow them."""
+    """A document has the header keys first, then the events, then the trailer keys."""
     text = document({"schemaVersion": 1}, [{"ph": "M"}, {"ph": "i"}], {"traceName": "t"})
 
     assert json.loads(text) == {"schemaVersion": 1, "traceEvents": [{"ph": "M"}, {"ph": "i"}], "traceName": "t"}
@@ -30,14 +30,14 @@ def test_a_document_has_header_events_and_trailer_in_this_order():
 
 
 def test_a_document_without_events_is_valid():
-    """There are no stray commas."""
+    """A document without header, events and trailer is valid JSON."""
     assert json.loads(document({}, [], {})) == {"traceEvents": []}
 
 
 @settings(deadline=None)
 @given(st.integers(0, 2**63 - 1))
 def test_microseconds_are_exact_with_three_decimals(time_ns):
-    """All digits of the nanoseconds are kept, whatever their size."""
+    """`microseconds` keeps every digit of any int64 number of nanoseconds."""
     text = f"{microseconds(time_ns):f}"
 
     assert text == f"{time_ns // 1_000}.{time_ns % 1_000:03}"

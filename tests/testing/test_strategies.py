@@ -1,4 +1,4 @@
-"""Hypothesis strategies draw valid documents, and the reader agrees with a JSON parser on them."""
+"""Hypothesis strategies draw valid traces, which the reader reads like a JSON parser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ unshrunk = settings(quick, max_examples=3_000, database=None, phases=[Phase.gene
 
 
 def read(document: bytes):
-    """Open a file with these bytes, as rank 0."""
+    """Write bytes to a file, and open and read it as rank 0."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         path.write_bytes(document)
@@ -30,7 +30,7 @@ def read(document: bytes):
 
 
 def events_in(document: bytes):
-    """The events of a document, according to Python's parser."""
+    """Return the header and the events of a document, according to Python's parser."""
     value = json.loads(document, parse_float=Decimal)
     return (value, value["traceEvents"]) if isinstance(value, dict) else ({}, value)
 
@@ -38,7 +38,7 @@ def events_in(document: bytes):
 @quick
 @given(interval_arrays(max_size=10, latest=5))
 def test_intervals_are_two_int64_arrays_of_one_length(intervals):
-    """Starts are within the requested range; lengths are small."""
+    """`interval_arrays` draws starts and ends as int64 arrays of equal length, within the requested limits."""
     start_ns, end_ns = intervals
 
     assert start_ns.dtype == end_ns.dtype == "int64"
@@ -49,8 +49,8 @@ def test_intervals_are_two_int64_arrays_of_one_length(intervals):
 
 @quick
 @given(events())
-def test_an_event_is_a_complete_one(event):
-    """It has a name, a process, a thread, and exact times of at least 0."""
+def test_an_event_is_complete(event):
+    """`events` draws events with a name, a process, a thread, and exact times of at least 0."""
     assert event["ph"] == "X"
     assert {"cat", "name", "pid", "tid", "ts", "dur"} <= event.keys()
     assert isinstance(event["ts"], Decimal)
@@ -59,19 +59,19 @@ def test_an_event_is_a_complete_one(event):
 
 @pytest.mark.parametrize("character", ['"', "\\", "\0", "🚀"])
 def test_names_contain_odd_characters(character):
-    """Each odd character occurs."""
+    """`names` draws names with quotes, backslashes, NUL and emoji."""
     assert character in find(names(), lambda name: character in name)
 
 
 @quick
 @given(trace_documents())
 def test_documents_are_valid_json(document):
-    """An object with `traceEvents` or a bare list, in UTF-8."""
+    """`trace_documents` draws JSON with events in `traceEvents` or in a bare list."""
     assert all("ph" in event for event in events_in(document)[1])
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of a large document, on the way to the right one
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")  # a discarded document may be large
 @pytest.mark.parametrize(
     "is_odd",
     [
@@ -83,15 +83,15 @@ def test_documents_are_valid_json(document):
     ],
     ids=["bare list", "header after the events", "exponent", "quoted time", "64-bit id"],
 )
-def test_documents_are_of_every_kind(is_odd):
-    """Each oddity can occur."""
+def test_documents_can_have_every_oddity(is_odd):
+    """`trace_documents` can draw a bare list, a late header, exponents, quoted times and 64-bit ids."""
     assert is_odd(find(trace_documents(), is_odd, settings=unshrunk))
 
 
 @quick
 @given(trace_documents())
 def test_the_reader_agrees_with_a_json_parser(document):
-    """It reads every complete event, in order, with its category, its name, and its time to the nanosecond."""
+    """The reader returns every complete event in order, with its category, name, and time to the nanosecond."""
     header, parsed = events_in(document)
     complete = [(index, event) for index, event in enumerate(parsed) if event["ph"] == "X"]
     rank_trace = read(document)
@@ -113,7 +113,7 @@ def test_the_reader_agrees_with_a_json_parser(document):
 @example(b"{")
 @example(b'{"traceEvents": [')
 def test_damaged_files_are_read_as_far_as_possible_or_rejected(damaged):
-    """For all bytes, the reader returns tables or raises a HolotraceError."""
+    """For any damaged bytes, the reader returns tables or raises a HolotraceError."""
     try:
         rank_trace = read(damaged)
     except HolotraceError:
@@ -122,5 +122,5 @@ def test_damaged_files_are_read_as_far_as_possible_or_rejected(damaged):
 
 
 def test_damage_changes_the_document():
-    """Most damage changes the bytes."""
+    """`broken_bytes` can draw bytes that differ from the document."""
     assert find(broken_bytes(b"[]"), lambda damaged: damaged != b"[]") != b"[]"

@@ -1,4 +1,4 @@
-"""A simulated job: its files are traces, and the analyses agree with the known truth."""
+"""`write_job` writes traces of a simulated job, and the analyses agree with its known truth."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ SMALL = {"ranks": 4, "steps": 2, "layers": 2, "ranks_per_host": 2, "seed": 7}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The folder of the job."""
+    """Create the folder of the job."""
     return tmp_path_factory.mktemp("job")
 
 
 @pytest.fixture(scope="module")
 def truth(folder):
-    """A small job on two hosts, written to its folder."""
+    """Write a small job on two hosts and return its truth."""
     return write_job(folder, **SMALL)
 
 
 @pytest.fixture(scope="module")
-def trace(folder, truth):  # noqa: ARG001 -- the truth writes the files
-    """The trace of the job."""
+def trace(folder, truth):  # noqa: ARG001 -- the fixture `truth` writes the files
+    """Open the job."""
     return holotrace.open_trace(folder, cache=False)
 
 
 def contents(folder):
-    """The bytes of every file."""
+    """Return the bytes of every file."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def parsed(folder, rank_truth):
-    """The parsed file of a rank."""
+    """Return the parsed file of a rank."""
     return json.loads(gzip.decompress((folder / rank_truth.file).read_bytes()))
 
 
 def test_files_are_named_as_torch_names_them(folder, truth):
-    """A name has host, process and time, but no rank; there is one file per rank, and the truth."""
+    """A file name has host, process and time, as torch writes it; there is one per rank, and the truth."""
     names = [rank.file for rank in truth.ranks]
 
     assert all(re.fullmatch(r"node-\d\d_\d+\.\d{19}\.pt\.trace\.json\.gz", name) for name in names)
@@ -59,7 +59,7 @@ def test_files_are_named_as_torch_names_them(folder, truth):
 
 
 def test_every_file_is_valid_json_with_a_complete_header(folder, truth):
-    """Rank, groups, devices and options have the keys of the profiler."""
+    """Each header has rank, groups, devices and options under the profiler's keys."""
     for rank in truth.ranks:
         keys = parsed(folder, rank)
         info = keys["distributedInfo"]
@@ -73,7 +73,7 @@ def test_every_file_is_valid_json_with_a_complete_header(folder, truth):
 
 
 def test_times_are_written_with_three_decimals(folder, truth):
-    """They are whole nanoseconds, never converted to floats."""
+    """Every `ts` and `dur` in a file has exactly three decimals."""
     text = gzip.decompress((folder / truth.ranks[0].file).read_bytes()).decode()
     times = re.findall(r'"(?:ts|dur)": (\S+?),?\n', text)
 
@@ -82,7 +82,7 @@ def test_times_are_written_with_three_decimals(folder, truth):
 
 
 def test_the_same_options_give_the_same_bytes(tmp_path):
-    """Two runs write equal files; another seed writes other files."""
+    """The same options write equal files; another seed writes different ones."""
     write_job(tmp_path / "a", **SMALL)
     write_job(tmp_path / "b", **SMALL)
     write_job(tmp_path / "c", **{**SMALL, "seed": 8})
@@ -92,7 +92,7 @@ def test_the_same_options_give_the_same_bytes(tmp_path):
 
 
 def test_the_truth_file_equals_the_result(folder, truth):
-    """The JSON contains the same numbers, and a key that identifies the format."""
+    """The truth file contains the returned truth and the name of its format."""
     saved = json.loads((folder / TRUTH_FILE).read_text())
 
     assert saved == json.loads(json.dumps(truth.to_dict()))
@@ -100,14 +100,14 @@ def test_the_truth_file_equals_the_result(folder, truth):
 
 
 def test_the_reader_finds_all_ranks_and_skips_the_truth(trace):
-    """The files state four ranks; the truth is skipped with a reason; nothing needs repair."""
+    """The reader opens four ranks without findings and skips the truth file."""
     assert list(trace.ranks) == [0, 1, 2, 3]
     assert [path.rpartition("/")[2] for path in (skipped.path for skipped in trace.skipped)] == [TRUTH_FILE]
     assert [rank_trace.health.findings for rank_trace in trace.ranks.values()] == [()] * 4
 
 
-def test_temporal_breakdown_finds_the_truth(trace, truth):
-    """Window, computation and idle time of every rank are equal to the nanosecond."""
+def test_temporal_breakdown_equals_the_truth(trace, truth):
+    """`temporal_breakdown` returns the window, computation and idle time of each rank to the nanosecond."""
     per_device = holotrace.temporal_breakdown(trace).per_device
 
     columns = ["rank", "device", "start_ns", "window_ns", "computation_ns", "idle_ns", "non_computation_ns"]
@@ -125,8 +125,8 @@ def test_temporal_breakdown_finds_the_truth(trace, truth):
     ]
 
 
-def test_kernel_breakdown_finds_the_truth(trace, truth):
-    """The time of each combination of kinds, and the number of pieces of work of each kind, are equal."""
+def test_kernel_breakdown_equals_the_truth(trace, truth):
+    """`kernel_breakdown` returns the time of each combination of kinds, and the number of kernels of each kind."""
     breakdown = holotrace.kernel_breakdown(trace)
 
     for rank in truth.ranks:
@@ -138,8 +138,8 @@ def test_kernel_breakdown_finds_the_truth(trace, truth):
         assert counts == rank.kernel_counts
 
 
-def test_communication_overlap_finds_the_truth(trace, truth):
-    """The time of communication, and its overlap with computation, are equal to the nanosecond."""
+def test_communication_overlap_equals_the_truth(trace, truth):
+    """`communication_overlap` returns communication and overlap of each rank to the nanosecond."""
     per_rank = holotrace.communication_overlap(trace).per_rank
 
     assert per_rank.select("rank", "communication_ns", "overlap_ns").rows() == [
@@ -148,8 +148,8 @@ def test_communication_overlap_finds_the_truth(trace, truth):
     assert all(0 < rank.overlap_ns < rank.communication_ns for rank in truth.ranks)
 
 
-def test_idle_time_finds_the_truth(trace, truth):
-    """The idle time of every stream and device, by cause, is equal to the nanosecond."""
+def test_idle_time_equals_the_truth(trace, truth):
+    """`idle_time` returns the idle time of each stream and device by cause, to the nanosecond."""
     idle = holotrace.idle_time(trace)
 
     for rank in truth.ranks:
@@ -164,19 +164,19 @@ def test_idle_time_finds_the_truth(trace, truth):
 
 
 def test_all_three_reasons_to_wait_occur(truth):
-    """The compute stream waits for the host, for launches, and for communication."""
+    """Stream 7 waits for the host, for kernels to start, and for communication on every rank."""
     assert all(min(rank.idle_by_stream_ns["7"].values()) > 0 for rank in truth.ranks)
 
 
 def test_steps_are_where_the_truth_says(trace, truth):
-    """Number, start and end of every step are equal, on the clock of the host."""
+    """Each step has the number, start and end of the truth, on the host's clock."""
     for rank in truth.ranks:
         recorded = steps(trace.ranks[rank.rank]).select("step", "start_ns", "end_ns")
         assert recorded.rows() == [(step.step, step.start_ns, step.end_ns) for step in rank.steps]
 
 
 def test_every_piece_of_device_work_has_its_launch(trace, truth):
-    """All work is launched by a host call that begins before the work starts."""
+    """Every piece of device work has a launch."""
     for rank in truth.ranks:
         launched = launches(trace.ranks[rank.rank])
         assert launched.height == sum(rank.kernel_counts.values())
@@ -184,7 +184,7 @@ def test_every_piece_of_device_work_has_its_launch(trace, truth):
 
 
 def test_collectives_end_at_the_same_true_time(folder, truth):
-    """Without the offset and drift of the clocks, all members of an operation end within a nanosecond."""
+    """Corrected for clock offset and drift, all members of a collective end within a microsecond."""
     ends = {}
     for rank in truth.ranks:
         for event in parsed(folder, rank)["traceEvents"]:
@@ -204,22 +204,22 @@ def test_collectives_end_at_the_same_true_time(folder, truth):
 
 
 def test_others_wait_for_the_straggler(truth):
-    """The last rank is slow: it arrives last at every all-reduce, and waits least."""
+    """Rank 3, the straggler, arrives last at every all-reduce and waits least."""
     assert truth.straggler_rank == 3
     assert {op.last_to_arrive for op in truth.collectives if op.collective == "allreduce"} == {3}
     waits = [rank.collective_wait_ns for rank in truth.ranks]
     assert waits[3] < STREAM_GAP_NS * 100 < min(waits[:3])
 
 
-def test_without_straggler_no_rank_stands_out(tmp_path):
-    """`straggler_rank=None` simulates a job without a straggler."""
+def test_a_job_may_have_no_straggler(tmp_path):
+    """`straggler_rank=None` simulates a job in which no rank is delayed."""
     truth = write_job(tmp_path, **{**SMALL, "straggler_rank": None})
 
     assert (truth.straggler_rank, truth.straggler_delay_ns) == (None, 0)
 
 
 def test_a_single_rank_is_a_job(tmp_path):
-    """One rank, one step, one layer: its collectives never wait."""
+    """A job of one rank never waits in collectives, and its communication time equals the truth."""
     truth = write_job(tmp_path, ranks=1, steps=1, layers=1)
 
     assert [rank.collective_wait_ns for rank in truth.ranks] == [0]
@@ -230,7 +230,7 @@ def test_a_single_rank_is_a_job(tmp_path):
 
 @pytest.mark.slow
 def test_five_hundred_ranks_are_simulated(tmp_path):
-    """512 small ranks have their own files and ranks."""
+    """512 ranks have 512 files, which open as ranks 0 to 511."""
     truth = write_job(tmp_path, ranks=512, steps=1, layers=1)
 
     assert len({rank.file for rank in truth.ranks}) == 512
@@ -238,13 +238,13 @@ def test_five_hundred_ranks_are_simulated(tmp_path):
 
 
 def test_an_impossible_job_is_rejected(tmp_path):
-    """The message names the option."""
+    """A straggler rank of 9 among two ranks is an error that names the option."""
     with pytest.raises(InvalidOptionError, match="straggler_rank=9"):
         write_job(tmp_path, ranks=2, straggler_rank=9)
 
 
 def test_the_command_prints_what_it_wrote(tmp_path, capsys):
-    """It prints ranks, steps, the straggler, and the path of the truth."""
+    """The command prints the ranks, the steps, the straggler, and the path of the truth file."""
     assert main([str(tmp_path), "--ranks", "2", "--steps", "1", "--layers", "1"]) == 0
 
     said = capsys.readouterr().out
@@ -254,7 +254,7 @@ def test_the_command_prints_what_it_wrote(tmp_path, capsys):
 
 
 def test_the_command_rejects_invalid_options(tmp_path, capsys):
-    """The output is the reason, not a stack trace."""
+    """`--ranks 0` ends the command with the reason, without a traceback."""
     with pytest.raises(SystemExit):
         main([str(tmp_path), "--ranks", "0"])
 
@@ -272,14 +272,14 @@ def test_the_module_runs_as_a_program(tmp_path):
         "--steps=1",
         "--layers=1",
     ]
-    finished = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 -- our own program
+    finished = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 -- own code
 
     assert finished.stderr == ""
     assert "1 ranks, 1 steps" in finished.stdout
 
 
 def test_recorded_traces_stay(tmp_path):
-    """A simulated job may replace another simulated job, but not recorded traces."""
+    """`write_job` replaces another simulated job, but refuses a folder with other traces."""
     (tmp_path / "rank0.pt.trace.json").write_text("mine")
     with pytest.raises(InvalidOptionError, match="may be recorded traces"):
         write_job(tmp_path, **SMALL)

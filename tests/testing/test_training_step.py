@@ -1,4 +1,4 @@
-"""The work of a simulated training step."""
+"""`training_step` returns the work of a simulated training step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holotrace.testing.training_step import REDUCE_STREAM, shape_args, training_
 
 
 def all_works(layers):
-    """All device work of a step."""
+    """Return all device work of a step."""
     step = training_step(layers)
     gradients = [call for calls, all_reduce in step.gradients for call in (*calls, all_reduce)]
     return [
@@ -20,14 +20,14 @@ def all_works(layers):
 
 @pytest.mark.parametrize("layers", [1, 2, 5])
 def test_each_layer_has_one_all_reduce(layers):
-    """Gradients are reduced once per layer, on a separate stream."""
+    """A step has one all-reduce per layer, on a separate stream."""
     assert len(training_step(layers).gradients) == layers
     assert sum(work.stream == REDUCE_STREAM for work in all_works(layers)) == layers
 
 
 @pytest.mark.parametrize("layers", [1, 2, 5])
 def test_backward_undoes_forward_in_reverse_order(layers):
-    """Each forward operation has one backward operation with its number, in reverse order."""
+    """The backward pass has the sequence numbers of the forward pass in reverse order."""
     step = training_step(layers)
 
     forward = [call.sequence for call in step.forward]
@@ -39,7 +39,7 @@ def test_backward_undoes_forward_in_reverse_order(layers):
 
 
 def test_names_have_all_lengths_of_real_traces():
-    """They include template instances of more than 200 characters, and short names."""
+    """Kernel names range from below 20 to above 400 characters, like those of real traces."""
     lengths = {len(work.name) for work in all_works(1)}
 
     assert max(lengths) > 400
@@ -48,7 +48,7 @@ def test_names_have_all_lengths_of_real_traces():
 
 
 def test_there_is_work_of_every_kind_and_category():
-    """A step has kernels, copies and memsets; computation, communication and memory work."""
+    """A step has computation and communication kernels, copies and memsets."""
     assert {(work.kind, work.category) for work in all_works(1)} == {
         ("computation", "kernel"),
         ("communication", "kernel"),
@@ -58,7 +58,7 @@ def test_there_is_work_of_every_kind_and_category():
 
 
 def test_shape_args_follow_from_the_launch_shape():
-    """Blocks and warps are divided by the number of SMs."""
+    """`shape_args` divides the blocks and warps of a launch by the number of SMs."""
     gemm = training_step(1).forward[2].works[0]
 
     assert shape_args(gemm.shape, 132) == {
