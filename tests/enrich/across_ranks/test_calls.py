@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.calls import calls, of_rank
+from holotrace.enrich.across_ranks.calls import COLUMNS, calls, of_rank
 from holotrace.enrich.across_ranks.groups import process_group
 from holotrace.testing.builder import TraceBuilder
 
@@ -66,7 +66,7 @@ def test_the_facts_name_the_host_and_all_groups() -> None:
     assert (facts.host, facts.world_size, facts.libraries) == ("node-3", 8, frozenset({"nccl"}))
     assert facts.groups == (process_group([0, 1], "mesh_dp"), process_group([0, 4], "default_pg"))
     assert of_rank(unnamed).facts.host == unnamed.source
-    assert of_rank(unnamed).calls.is_empty()
+    assert of_rank(unnamed).calls.schema == of_rank(named).calls.schema == COLUMNS
 
 
 def test_content_contains_the_size_only_where_all_ranks_must_agree_on_it() -> None:

@@ -44,6 +44,32 @@ _ARGS = (
 _TEXTS = ("group_ranks", "group_description", "in_split_sizes")
 
 
+COLUMNS = pl.Schema(
+    {
+        "event_index": pl.UInt32,
+        "family": Family,
+        "dtype": pl.String,
+        "start_ns": pl.Int64,
+        "end_ns": pl.Int64,
+        "asked_ns": pl.Int64,
+        "window": pl.Int64,
+        "group": pl.UInt64,
+        "sequence": pl.Int64,
+        "communication_id": pl.UInt64,
+        "content": pl.UInt64,
+        "in_bytes": pl.Int64,
+        "out_bytes": pl.Int64,
+        "sent_bytes": pl.Int64,
+        "peer": pl.Int32,
+        "group_peer": pl.Int32,
+        "tag": pl.Int64,
+        "stream": pl.Int64,
+        "is_asynchronous": pl.Boolean,
+    }
+)
+"""Columns of `OfRank.calls`."""
+
+
 class RankFacts(NamedTuple):
     """Facts of a rank that do not belong to a single call.
 
@@ -106,7 +132,7 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
     )
     within = window_of(windows(rank_trace, annotation), known["asked_ns"]).alias("window")
     placed = known.with_columns(group, within, _position_in_group(group, of_calls, rank_trace.rank))
-    return OfRank(placed.select(_COLUMNS), facts)
+    return OfRank(placed.select(_VALUES), facts)
 
 
 def calls(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
@@ -156,7 +182,7 @@ def _sent_bytes() -> pl.Expr:
     return pl.when(is_whole & (pl.col("family") == "all_to_all")).then(sent)
 
 
-_COLUMNS = (
+_VALUES = (
     pl.col("event_index"),
     pl.col("family").cast(Family),
     pl.col("dtype"),

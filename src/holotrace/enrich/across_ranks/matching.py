@@ -1,0 +1,115 @@
+"""Find out which calls of different ranks are the same operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.across_ranks.calls import OfRank
+from holotrace.enrich.across_ranks.numbered import by_number
+from holotrace.enrich.across_ranks.rows import rows_of
+
+_ADDED = ("in_bytes", "out_bytes", "sent_bytes", "kernel_count")
+_GROUP = {"group": pl.UInt64, "ranks": pl.List(pl.Int32), "size": pl.Int64, "description": pl.String}
+
+
+@dataclass(frozen=True, eq=False)
+class Matching(EqualByContent):
+    """The calls of all ranks, and which of them are the same operation.
+
+    calls     one row per call, sorted by rank and start_ns; the columns of `OfRank.calls` (but group_peer), and:
+
+              rank          int32
+              instance      int64   equal on all ranks of one operation, or at both ends of a send; null if not matched
+              matched_by    Enum    how it was matched, see `MatchedBy`; null if not matched
+              kernel_count  uint32  kernels in this row: more than 1 if the calls of one number were coalesced
+
+              `group` and `peer` are filled where they were inferred.
+
+    groups    one row per process group:
+
+              group        uint64
+              ranks        list[int32]  in the order of the group; those that use it if not all are known
+              size         int64
+              description  str    null if there is none
+              is_inferred  bool   whether calls were assigned to it because their times and order fit
+
+    coverage  one row per way of matching, and one for calls that are not matched; calls in groups of one rank do not count:
+
+              matched_by     Enum     null: not matched
+              call_count     int64
+              call_fraction  float64  of all calls
+              byte_fraction  float64  of the input bytes of all calls; null if no size is known
+              time_fraction  float64  of the time in all calls
+
+    findings  sentences: what could not be matched, and why
+    """
+
+    calls: pl.DataFrame
+    groups: pl.DataFrame
+    coverage: pl.DataFrame
+    findings: tuple[str, ...]
+
+
+def match(of_ranks: Mapping[int, OfRank]) -> Matching:
+    """Match the calls of all ranks.
+
+    Args:
+        of_ranks: what each rank sent, by rank.
+    """
+    rows = rows_of(of_ranks)
+    matches = by_number(rows)
+    calls = _one_per_rank(rows.join(matches, on="row", how="left", maintain_order="left"))
+    groups = _groups(of_ranks, rows)
+    alone = groups.filter(pl.col("size") == 1)["group"]
+    return Matching(
+        calls, groups, _coverage(calls.filter(~pl.col("group").is_in(alone.implode()).fill_null(value=False))), ()
+    )
+
+
+def _one_per_rank(rows: pl.DataFrame) -> pl.DataFrame:
+    """Merge the kernels of a rank in one operation, and number the operations by their first start."""
+    counted = rows.with_columns(pl.lit(1, pl.UInt32).alias("kernel_count"))
+    is_coalesced = pl.col("instance").is_not_null() & (pl.len().over("rank", "instance") > 1)
+    coalesced, single = counted.filter(is_coalesced), counted.filter(~is_coalesced)
+    merged = coalesced.group_by("rank", "instance", maintain_order=True).agg(
+        pl.col("end_ns").max(),
+        pl.col(_ADDED).sum(),
+        pl.exclude("end_ns", *_ADDED).sort_by("start_ns").first(),
+    )
+    together = pl.concat([single, merged.select(single.columns)])
+    operations = together.drop_nulls("instance").group_by("instance").agg(pl.col("start_ns").min().alias("first_ns"))
+    numbers = operations.sort("first_ns", "instance").select("instance", pl.int_range(pl.len()).alias("number"))
+    numbered = together.join(numbers, on="instance", how="left").with_columns(pl.col("number").alias("instance"))
+    return numbered.sort("rank", "start_ns", "row").drop("row", "host", "group_peer", "number")
+
+
+def _groups(of_ranks: Mapping[int, OfRank], rows: pl.DataFrame) -> pl.DataFrame:
+    known = {group.number: group for of_rank in of_ranks.values() for group in of_rank.facts.groups}
+    listed = [
+        (number, None if group.ranks is None else list(group.ranks), group.size, group.description or None)
+        for number, group in known.items()
+    ]
+    users = rows.drop_nulls("group").group_by("group").agg(pl.col("rank").unique().sort().alias("users"))
+    groups = pl.DataFrame(listed, _GROUP, orient="row").join(users, on="group", how="left", maintain_order="left")
+    is_inferred = pl.lit(value=False).alias("is_inferred")
+    return groups.select("group", pl.coalesce("ranks", "users"), "size", "description", is_inferred)
+
+
+def _coverage(calls: pl.DataFrame) -> pl.DataFrame:
+    """Return the share of each way of matching in the calls, their bytes and their time."""
+    amounts = {
+        "call": pl.col("kernel_count").cast(pl.Int64),
+        "byte": pl.col("in_bytes"),
+        "time": pl.col("end_ns") - pl.col("start_ns"),
+    }
+    sums = calls.group_by("matched_by").agg(amount.sum().alias(name) for name, amount in amounts.items())
+    totals = calls.select(amount.sum().alias(name) for name, amount in amounts.items())
+    fractions = [
+        pl.when(total > 0).then(pl.col(name) / total).alias(f"{name}_fraction")
+        for name, total in totals.row(0, named=True).items()
+    ]
+    return sums.sort("matched_by", nulls_last=True).select("matched_by", pl.col("call").alias("call_count"), *fractions)

@@ -1,0 +1,53 @@
+"""Calls matched by numbers that the trace records: the sequence number within the group, or the communication id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT, MATCHES, instances, matched, shared, without
+
+_MOST_WITH_ONE_NUMBER = 8
+"""If the calls of a rank and group share their numbers with more others on average, the numbers do not count calls."""
+
+
+def by_number(rows: pl.DataFrame) -> pl.DataFrame:
+    """Match collectives by (group, sequence number), and those without by communication id.
+
+    Both must agree in family and content as well. If ranks have different numbers of kernels for one number, the calls
+    were coalesced: all kernels of the number are one operation.
+
+    Args:
+        rows: `rows_of` all ranks.
+
+    Returns:
+        `MATCHES`; an operation may have several rows of a rank.
+    """
+    collectives = rows.filter(~IS_POINT_TO_POINT & ((pl.col("family") != "send_recv") | _is_pair()))
+    by_sequence = _matched(collectives, "sequence", ["group", "sequence"])
+    by_id = _matched(without(collectives, by_sequence), "communication_id", ["communication_id"])
+    return pl.concat([pl.DataFrame(schema=MATCHES), by_sequence, by_id])
+
+
+def _is_pair() -> pl.Expr:
+    """Return whether at most two ranks use the group: only then do coalesced sends and receives have equal numbers."""
+    return pl.col("rank").n_unique().over("group") <= 2  # noqa: PLR2004 -- the two ends
+
+
+def _matched(rows: pl.DataFrame, number: str, identity: Sequence[str]) -> pl.DataFrame:
+    known = _counting(rows.drop_nulls(identity), number, identity)
+    keys = [*identity, "family", "content"]
+    counts = known.group_by(*keys, "rank").len("count")
+    uneven = counts.filter(pl.col("count").n_unique().over(keys) > 1).select(*keys).unique()
+    coalesced = known.join(uneven, on=keys, how="semi", maintain_order="left")
+    pairs = coalesced.with_columns(pl.col("row").min().over(keys).alias("instance"))
+    even = known.join(uneven, on=keys, how="anti", maintain_order="left")
+    whole = shared(pairs.select("row", "rank", "instance")).select("row", "instance")
+    return matched(pl.concat([instances(even, keys), whole]), number)
+
+
+def _counting(rows: pl.DataFrame, number: str, identity: Sequence[str]) -> pl.DataFrame:
+    """Return the rows whose number distinguishes calls: not a constant, as some libraries write."""
+    of_group = ["rank", *(name for name in identity if name != number)]
+    return rows.filter(pl.len().over(of_group) <= _MOST_WITH_ONE_NUMBER * pl.col(number).n_unique().over(of_group))

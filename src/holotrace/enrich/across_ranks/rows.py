@@ -1,0 +1,62 @@
+"""The calls of all ranks in one table, and the matches between them, as the steps of the matching pass them on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.calls import OfRank
+
+MatchedBy = pl.Enum(["sequence", "communication_id", "signature", "time", "stream_order", "send_receive"])
+"""How a call was matched."""
+
+MATCHES = pl.Schema({"row": pl.UInt32, "instance": pl.UInt32, "matched_by": MatchedBy})
+"""A match: the row of a call, and the first row of its operation."""
+
+IS_POINT_TO_POINT = pl.col("family").is_in(["send", "recv"])
+
+
+def rows_of(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
+    """Return the calls of all ranks, sorted by rank, and within a rank in the order in which the host asked for them.
+
+    Returns:
+        The columns of `OfRank.calls`, and:
+
+        row   uint32  number of the row
+        rank  int32
+        host  uint32  number of the rank's host
+    """
+    hosts = {
+        host: number for number, host in enumerate(dict.fromkeys(of_rank.facts.host for of_rank in of_ranks.values()))
+    }
+    tables = [
+        of_rank.calls.with_columns(
+            pl.lit(rank, pl.Int32).alias("rank"), pl.lit(hosts[of_rank.facts.host], pl.UInt32).alias("host")
+        )
+        for rank, of_rank in sorted(of_ranks.items())
+    ]
+    ordered = pl.concat(tables).sort("rank", "asked_ns", "start_ns", nulls_last=False, maintain_order=True)
+    return ordered.with_row_index("row")
+
+
+def instances(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Match the k-th call of each rank with the same keys; return row and instance, without calls of a single rank."""
+    placed = rows.with_columns(pl.int_range(pl.len()).over(*keys, "rank").alias("place"))
+    numbered = placed.with_columns(pl.col("row").min().over(*keys, "place").alias("instance"))
+    return shared(numbered.select("row", "rank", "instance")).select("row", "instance")
+
+
+def shared(matches: pl.DataFrame) -> pl.DataFrame:
+    """Return the matches of operations in which several ranks take part; `matches` has instance and rank."""
+    return matches.filter(pl.col("rank").n_unique().over("instance") > 1)
+
+
+def matched(pairs: pl.DataFrame, how: str) -> pl.DataFrame:
+    """Return row and instance as `MATCHES`."""
+    return pairs.select("row", "instance", pl.lit(how, MatchedBy).alias("matched_by"))
+
+
+def without(rows: pl.DataFrame, matches: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that are not matched yet."""
+    return rows.join(matches, on="row", how="anti", maintain_order="left")

@@ -1,0 +1,23 @@
+"""Tables of calls, as ranks send them to be matched."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.calls import COLUMNS, OfRank, RankFacts
+from holotrace.enrich.across_ranks.groups import ProcessGroup
+
+DEFAULTS = {"family": "all_reduce", "content": 1, "window": 0, "in_bytes": 8, "dtype": "float32"}
+
+
+def of_rank(*calls, groups: tuple[ProcessGroup, ...] = (), world_size: int | None = None, host: str = "a") -> OfRank:
+    """Return what a rank sends; each call is a dict of some columns, with `times` (start and end in µs)."""
+    rows = [_row(number, call) for number, call in enumerate(calls)]
+    return OfRank(pl.DataFrame(rows, COLUMNS), RankFacts(host, world_size, groups, frozenset({"nccl"})))
+
+
+def _row(number, call) -> dict[str, object]:
+    start_us, end_us = call.get("times", (10 * number, 10 * number + 5))
+    placed = {"event_index": number, "start_ns": start_us * 1_000, "end_ns": end_us * 1_000}
+    named = {name: value for name, value in call.items() if name != "times"}
+    return {**dict.fromkeys(COLUMNS), **DEFAULTS, **placed, "asked_ns": placed["start_ns"], **named}
