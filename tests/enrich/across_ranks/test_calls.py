@@ -66,7 +66,7 @@ def test_the_facts_name_the_host_and_all_groups() -> None:
     assert (facts.host, facts.world_size, facts.libraries) == ("node-3", 8, frozenset({"nccl"}))
     assert facts.groups == (process_group([0, 1], "mesh_dp"), process_group([0, 4], "default_pg"))
     assert of_rank(unnamed).facts.host == unnamed.source
-    assert of_rank(unnamed).calls.schema == of_rank(named).calls.schema == COLUMNS
+    assert of_rank(unnamed).calls.schema == of_rank(named).calls.schema == pl.Schema(COLUMNS)
 
 
 def test_content_contains_the_size_only_where_all_ranks_must_agree_on_it() -> None:

@@ -44,29 +44,27 @@ _ARGS = (
 _TEXTS = ("group_ranks", "group_description", "in_split_sizes")
 
 
-COLUMNS = pl.Schema(
-    {
-        "event_index": pl.UInt32,
-        "family": Family,
-        "dtype": pl.String,
-        "start_ns": pl.Int64,
-        "end_ns": pl.Int64,
-        "asked_ns": pl.Int64,
-        "window": pl.Int64,
-        "group": pl.UInt64,
-        "sequence": pl.Int64,
-        "communication_id": pl.UInt64,
-        "content": pl.UInt64,
-        "in_bytes": pl.Int64,
-        "out_bytes": pl.Int64,
-        "sent_bytes": pl.Int64,
-        "peer": pl.Int32,
-        "group_peer": pl.Int32,
-        "tag": pl.Int64,
-        "stream": pl.Int64,
-        "is_asynchronous": pl.Boolean,
-    }
-)
+COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "event_index": pl.UInt32,
+    "family": Family,
+    "dtype": pl.String,
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "asked_ns": pl.Int64,
+    "window": pl.Int64,
+    "group": pl.UInt64,
+    "sequence": pl.Int64,
+    "communication_id": pl.UInt64,
+    "content": pl.UInt64,
+    "in_bytes": pl.Int64,
+    "out_bytes": pl.Int64,
+    "sent_bytes": pl.Int64,
+    "peer": pl.Int32,
+    "group_peer": pl.Int32,
+    "tag": pl.Int64,
+    "stream": pl.Int64,
+    "is_asynchronous": pl.Boolean,
+}
 """Columns of `OfRank.calls`."""
 
 

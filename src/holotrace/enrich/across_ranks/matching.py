@@ -13,7 +13,12 @@ from holotrace.enrich.across_ranks.numbered import by_number
 from holotrace.enrich.across_ranks.rows import rows_of
 
 _ADDED = ("in_bytes", "out_bytes", "sent_bytes", "kernel_count")
-_GROUP = {"group": pl.UInt64, "ranks": pl.List(pl.Int32), "size": pl.Int64, "description": pl.String}
+_GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
+    "group": pl.UInt64,
+    "ranks": pl.List(pl.Int32),
+    "size": pl.Int64,
+    "description": pl.String,
+}
 
 
 @dataclass(frozen=True, eq=False)

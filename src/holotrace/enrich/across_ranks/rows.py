@@ -11,7 +11,11 @@ from holotrace.enrich.across_ranks.calls import OfRank
 MatchedBy = pl.Enum(["sequence", "communication_id", "signature", "time", "stream_order", "send_receive"])
 """How a call was matched."""
 
-MATCHES = pl.Schema({"row": pl.UInt32, "instance": pl.UInt32, "matched_by": MatchedBy})
+MATCHES: dict[str, pl.DataType | type[pl.DataType]] = {
+    "row": pl.UInt32,
+    "instance": pl.UInt32,
+    "matched_by": MatchedBy,
+}
 """A match: the row of a call, and the first row of its operation."""
 
 IS_POINT_TO_POINT = pl.col("family").is_in(["send", "recv"])
