@@ -81,7 +81,7 @@ def test_launches_are_equal_to_the_noise_of_doubles(case: Case) -> None:
 
 @golden_cases("amd_trace__nsfull", "triton_example__nsfull")
 def test_launches_that_hta_does_not_know_are_there(case: Case) -> None:
-    """HTA lists no launches on AMD and none through the CUDA driver; we do."""
+    """HTA lists no launches on AMD or through the CUDA driver; `launch_statistics` does."""
     assert case.table("get_cuda_kernel_launch_stats.rank0").is_empty()
     assert launch_statistics(case.trace).per_rank["kernel_count"].item() > 0
 
@@ -155,7 +155,7 @@ def delays(case: Case, rank: int) -> dict[tuple[str, str], tuple[int, float, flo
     *WITH_SYNC_ROWS,
 )
 def test_operators_and_their_kernels_are_equal(case: Case) -> None:
-    """Sequences, counts and delays equal HTA's on the first rank; on later ranks HTA adds up all before."""
+    """Sequences, counts and delays equal HTA's on the first rank; on later ranks, HTA includes the ranks before."""
     rank = next(iter(case.trace.ranks))
     theirs = {row[:2]: row[2:] for row in case.table(f"get_aten_op_kernels_and_delay.rank{rank}").rows()}
     ours = delays(case, rank)

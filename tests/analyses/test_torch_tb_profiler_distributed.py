@@ -63,7 +63,7 @@ def test_edge_cases_have_the_numbers_of_the_plugin(name, goldens, tmp_path) -> N
 
 @pytest.mark.parametrize("name", ["nccl_all_to_all_not_known", "nccl_and_gloo_both"])
 def test_where_the_plugin_has_no_view_there_is_no_communication(name, goldens, tmp_path) -> None:
-    """The plugin has no view for names it does not know or for two libraries in one file; nor do we."""
+    """With `compat`, names unknown to the plugin and two libraries in one file give no communication."""
     trace = opened({goldens / "tb_edge" / name / "input.pt.trace.json": "worker0"}, tmp_path)
     result = distributed(trace, compat="torch_tb_profiler")
     assert result.per_operation.is_empty()
@@ -217,7 +217,7 @@ def test_every_type_has_its_size_by_default(goldens, tmp_path) -> None:
 
 
 def test_nccl_without_its_kernels_gives_a_finding(goldens, tmp_path) -> None:
-    """Calls to nccl without recorded kernels do not count as communication; the plugin counts them."""
+    """nccl calls without recorded kernels give a finding and no communication; the plugin counts the calls."""
     trace = opened({goldens / "tb_edge" / "comm_sizes_by_dtype" / "input.pt.trace.json": "worker0"}, tmp_path)
     result = distributed(trace)
     assert result.findings == (

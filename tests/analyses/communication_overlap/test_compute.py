@@ -11,7 +11,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_two_compute_kernels_hide_the_same_moment_once() -> None:
-    """All-reduce 0..10 µs, compute 4..14 µs on two streams: 6 of 10 µs are hidden."""
+    """Two compute kernels cover 6 and 3 µs of an all-reduce of 10 µs at the same time: 6 µs are hidden, not 9."""
     trace = (
         TraceBuilder()
         .kernel("ncclDevKernel_AllReduce", stream=20, start_us=0, duration_us=10)

@@ -194,7 +194,7 @@ def test_wrappers_steps_and_annotations_are_not_part_of_a_path() -> None:
 
 
 def test_work_outside_of_steps_does_not_count_where_both_have_them() -> None:
-    """An operator after the step is ignored; a kernel in it that no call launched is under "no operator"."""
+    """An operator after the step is ignored; a kernel inside the step that no call launched is under "no operator"."""
     control, test = training(SINGLE, 20, "gemm", 10), training(SINGLE, 20, "gemm", 10)
     test.operator("aten::late", start_us=500, duration_us=9).kernel("alone", start_us=600, duration_us=9)
     test.kernel("unknown", start_us=95, duration_us=3)
@@ -220,7 +220,7 @@ def test_the_measure_can_be_chosen_and_must_exist() -> None:
     trace = training(SINGLE, 20, "gemm", 10).build()
     assert set(compare_operators(trace, trace, by="host").tree["measure"]) == {"host"}
     with pytest.raises(InvalidOptionError, match="by='time' is not one of: device, host"):
-        compare_operators(trace, trace, by="time")  # type: ignore[arg-type] # what a user may write
+        compare_operators(trace, trace, by="time")  # type: ignore[arg-type] # users may pass any value
     with pytest.raises(MissingDataError):
         compare_operators(trace, TraceBuilder().build())
 

@@ -40,7 +40,7 @@ def control_and_test() -> tuple[Trace, Trace]:
 
 
 def test_every_name_has_its_change_means_and_values_per_step() -> None:
-    """The whole table: an operator outside the steps counts in the totals but not in the values per step."""
+    """An operator outside the steps counts in the totals but not in the values per step."""
     result = compare_traces(*control_and_test())
 
     steps = result.per_name.filter(pl.col("kind") == "user_annotation")

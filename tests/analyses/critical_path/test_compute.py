@@ -664,7 +664,7 @@ _WORKING_KINDS = (EventKind.CPU_OP, *DEVICE_WORK_KINDS)
 
 @pytest.mark.slow
 def test_every_real_trace_with_operators_or_kernels_has_a_path(real_traces) -> None:
-    """Each rank has a path for a step and for the whole recording; an unchanged replay is within 1 %."""
+    """Each rank has a path for a step and for the whole recording; an unchanged replay takes at most 1 % longer."""
     count = 0
     for rank_trace in _all_ranks(real_traces):
         counts = rank_trace.event_counts()

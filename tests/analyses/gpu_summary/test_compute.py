@@ -39,7 +39,7 @@ def one_device() -> TraceBuilder:
 
 
 def test_the_metrics_of_a_device() -> None:
-    """50 of 100 µs busy; ∫ = 10·0.75 + 10·1 + 30·0.5 = 32.5; (20·20 + 50·40) / 60 = 40 %; 20 of 60 on tensor cores."""
+    """SM efficiency is (10·0.75 + 10·1 + 30·0.5) / 100 = 32.5 %, and occupancy (20·20 % + 40·50 %) / 60 = 40 %."""
     (row,) = gpu_summary(one_device().build()).per_device.to_dicts()
 
     assert row == {
@@ -62,7 +62,7 @@ def test_the_metrics_of_a_device() -> None:
 
 
 def test_the_metrics_over_time() -> None:
-    """Over four parts of 25 µs; nothing runs in the last, so its occupancy and tensor core share are null."""
+    """Nothing runs in the last of four parts of 25 µs, so its occupancy and tensor core share are null."""
     series = gpu_summary(one_device().build(), parts=4).series
 
     assert series.select(pl.col("start_ns", "end_ns") // 1_000).rows() == [(0, 25), (25, 50), (50, 75), (75, 100)]
@@ -156,7 +156,7 @@ def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
 
 
 def test_with_compat_an_unknown_shape_is_an_empty_one() -> None:
-    """With `compat`, a kernel without a launch shape counts 0, as in the plugin: 0.75 · 40 of 100 µs."""
+    """With `compat`, a kernel without a launch shape adds nothing: SM efficiency is 0.75 · 40 / 100 = 30 %."""
     builder = TraceBuilder().step(1, 0, 100).kernel("known", start_us=0, duration_us=40, args=shape(0.75, 30))
     builder.kernel("of a graph", start_us=20, duration_us=60, stream=8)
 

@@ -80,7 +80,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_work_launched_before_the_gap_waited_for_the_kernel_or_for_something_else() -> None:
-    """Gaps of 29 and 30 µs before work launched long ago: the threshold of 30 µs separates them."""
+    """With a threshold of 30 µs, a gap of 29 µs waits for the kernel and one of 30 µs for something else."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, launch_us=-5)
@@ -125,7 +125,7 @@ def test_without_a_known_launch_nothing_is_blamed_on_the_host() -> None:
 
 
 def test_overlapping_work_leaves_no_gap_and_hides_those_inside() -> None:
-    """A kernel of 100 µs contains another; the stream then idles 10 µs until the next, not 90 and never negative."""
+    """A kernel of 100 µs contains another one; the stream then idles 10 µs until the next kernel, not 90 µs."""
     builder = (
         TraceBuilder()
         .kernel("long", start_us=0, duration_us=100)
@@ -214,7 +214,7 @@ def test_a_synchronisation_does_not_end_a_gap() -> None:
 
 
 def test_statistics_are_those_of_the_parts() -> None:
-    """Waits of 1, 2, 4 and 9 µs on one stream: count, mean, sample deviation, quartiles and extremes."""
+    """Waits of 1, 2, 4 and 9 µs give their count, mean, sample deviation, quartiles and extremes."""
     builder, start = TraceBuilder().kernel("k", start_us=0, duration_us=1), 1
     for wait in (1, 4, 2, 9):
         builder.kernel("k", start_us=start + wait, duration_us=1)
@@ -263,7 +263,7 @@ works = st.lists(
 
 @given(works)
 def test_the_categories_add_up_to_the_gaps(work: list[tuple[int, int, int, int | None]]) -> None:
-    """Random work: no category is negative, and the categories add up to all idle nanoseconds."""
+    """For random work, no category is negative, and the categories add up to all idle nanoseconds."""
     builder = TraceBuilder()
     for stream, start, duration, launch in work:
         at = None if launch is None else launch / 1000

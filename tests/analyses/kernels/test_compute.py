@@ -120,7 +120,7 @@ def test_infinite_and_negative_values_are_unknown() -> None:
 
 
 def test_means_are_of_the_known_calls_and_say_their_share() -> None:
-    """The shape is known for 10 of 40 µs on rank 0 and 10 of 10 on rank 1: (2·10 + 4·10) / 20 over both."""
+    """Shapes are known for 10 of 40 µs on rank 0 (2 blocks) and for 10 µs on rank 1 (4 blocks): 3 blocks on average."""
     builder = TraceBuilder().kernel("k", start_us=0, duration_us=10, args={"blocks per SM": 2})
     builder.kernel("k", start_us=20, duration_us=30)
     builder.rank(1).kernel("k", start_us=0, duration_us=10, args={"blocks per SM": 4})

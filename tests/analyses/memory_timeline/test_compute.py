@@ -38,7 +38,7 @@ class Job:
 
 
 def peak_job() -> Job:
-    """Return a job that starts with 100 B: linear allocates 60 B and frees 40 B; 55 B come outside operators."""
+    """Return a job that begins with 100 B, allocates 60 B in addmm and 55 B outside operators, then frees the 60 B."""
     return (
         Job()
         .operator("aten::linear", 0, 10)

@@ -32,7 +32,7 @@ def one_step() -> TraceBuilder:
 
 
 def test_overlapping_time_counts_for_the_first_category_that_fits() -> None:
-    """Kernel 20 µs, copy 10 more, memset 2, communication 18, call 10, data loader 5, operator 10, other 25."""
+    """A kernel counts 20 of 100 µs, a copy its other 10, a memset its other 2, and 25 µs belong to no event."""
     result = step_time(one_step().build())
 
     assert result.per_step.to_dicts() == [
@@ -94,7 +94,7 @@ def test_events_count_for_their_category() -> None:
     ],
 )
 def test_a_region_is_not_an_operator_whatever_its_category(name: str) -> None:
-    """PyTorch marks such ranges as annotations (operators before 2022); only operators inside them count."""
+    """Optimizer, DDP, nccl and Lightning ranges do not count as CPU time; only the operators inside them do."""
     for add in (TraceBuilder.annotation, TraceBuilder.operator):
         builder = add(TraceBuilder().step(1, 0, 100), name, start_us=10, duration_us=50)
         row = step_time(builder.operator("aten::add_", start_us=20, duration_us=5).build()).per_step.row(0, named=True)
@@ -163,12 +163,12 @@ EDGE = {
     "user_annotation_counts_as_cpu": ({"cpu": 20, "other": 80}, {"cpu": 80, "other": 20}),
     "comm_11pct_ddp_gloo": ({"communication": 12, "cpu": 2}, {"communication": 12, "cpu": 68}),
 }
-"""{case: (µs of the first step by category by default, the same with `compat`)}"""
+"""{case: (µs per category of the first step by default, with `compat`)}"""
 
 
 @pytest.mark.parametrize("name", EDGE)
 def test_edge_cases_of_the_plugin(name: str, goldens, real_traces) -> None:
-    """The division into categories is correct by default, and the plugin's with `compat`."""
+    """Two edge cases divide correctly by default, and as in the plugin with `compat`."""
     trace = case(f"tb_edge/{name}", goldens, real_traces).trace
     for compat, expected in zip((None, "torch_tb_profiler"), EDGE[name], strict=True):
         row = step_time(trace, compat=compat).per_step.row(0, named=True)

@@ -1,4 +1,4 @@
-"""The `c10d::` operators say when the host's communication was asked for, and with whom it is."""
+"""Tests of `c10d::` operators, which show when the host asked for communication and with which peer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _all_reduce(builder: TraceBuilder, *, asked_us: int | None, start_us: int, s
 
 
 def test_two_worker_threads_may_start_in_the_wrong_order() -> None:
-    """Two workers take two all-reduces and start them in the wrong order; their sizes tell which was asked for first."""
+    """Two worker threads start two all-reduces in the wrong order; the sizes match each with its operator."""
     builder = TraceBuilder()
     _all_reduce(builder, asked_us=0, start_us=21, size=8, worker=2)
     _all_reduce(builder, asked_us=2, start_us=20, size=16, worker=3)
@@ -29,7 +29,7 @@ def test_two_worker_threads_may_start_in_the_wrong_order() -> None:
 
 
 def test_a_call_from_before_the_recording_has_no_operator() -> None:
-    """The first all-reduce runs before the first operator, so it counts as asked for when it starts."""
+    """An all-reduce that runs before the first operator counts as asked for at its own start."""
     builder = TraceBuilder()
     _all_reduce(builder, asked_us=None, start_us=1, size=8, worker=2)
     _all_reduce(builder, asked_us=10, start_us=12, size=8, worker=3)
@@ -39,7 +39,7 @@ def test_a_call_from_before_the_recording_has_no_operator() -> None:
 
 
 def test_outputs_come_before_inputs_except_in_place() -> None:
-    """`c10d::_allgather_base_(output, input)`: the annotation has the shape of the input."""
+    """The gloo range of `c10d::_allgather_base_(output, input)` has the shape of the input."""
     args = {"Input Dims": [[16], [8], []], "Input type": ["float", "float", ""]}
     builder = TraceBuilder()
     for asked_us, start_us in ((1, 5), (2, 9)):
@@ -50,7 +50,7 @@ def test_outputs_come_before_inputs_except_in_place() -> None:
 
 
 def test_the_operator_around_the_start_of_a_send_knows_its_peer_and_tag() -> None:
-    """The annotation outlives its operator; the peer is a number within the group, since the trace does not name the group."""
+    """The operator around the start of a gloo range gives the tag and the peer's number within the group."""
     builder = TraceBuilder()
     for name, start_us, inputs in (("send", 0, ["", "", "1", "7"]), ("recv", 10, ["", "", "3", "0"])):
         operator = "c10d::recv_" if name == "recv" else "c10d::send"
@@ -63,7 +63,7 @@ def test_the_operator_around_the_start_of_a_send_knows_its_peer_and_tag() -> Non
 
 
 def test_values_that_are_not_numbers_count_as_unknown() -> None:
-    """Args come from the traced program: lists that are too short, and texts instead of numbers, are unknown."""
+    """Too short lists, and texts instead of numbers, give a null peer and tag."""
     builder = TraceBuilder()
     for start_us, inputs in ((0, [""]), (10, ["", "", "one", "99999999999"]), (20, {"a": 1}), (30, ["", "", "-1", 2])):
         builder.operator("c10d::send", start_us=start_us, duration_us=3, args={"Concrete Inputs": inputs})
@@ -73,7 +73,7 @@ def test_values_that_are_not_numbers_count_as_unknown() -> None:
 
 
 def test_nccl_names_the_peer_in_its_annotation() -> None:
-    """`nccl:send 0->1` is rank 0 of the group sending to its rank 1, in traces without args of collectives."""
+    """In a trace without collective args, `nccl:send 0->1` means that rank 0 of the group sends to its rank 1."""
     builder = (
         TraceBuilder()
         .annotation("nccl:send 0->1", start_us=0, duration_us=5)

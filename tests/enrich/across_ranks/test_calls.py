@@ -1,4 +1,4 @@
-"""What a rank sends to be matched with the others."""
+"""Tests of the communication calls of a rank, which are matched with those of other ranks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _only_rank(builder: TraceBuilder):
 
 
 def test_a_kernel_with_args_gives_every_column() -> None:
-    """Bytes are elements times the size of the type; the step is the one in which the host launched the kernel."""
+    """Bytes are elements times the type's size, and the window is the step in which the host launched the kernel."""
     rank_trace = _only_rank(
         TraceBuilder()
         .annotation("ProfilerStep#7", start_us=0, duration_us=10)
@@ -54,7 +54,7 @@ def test_a_kernel_with_args_gives_every_column() -> None:
 
 
 def test_the_facts_name_the_host_and_all_groups() -> None:
-    """Groups come from the header and from the calls; a trace without a host name is its own host."""
+    """Groups come from the header and from the calls; a trace without a host name uses its file as the host."""
     builder = TraceBuilder().collective(group_ranks=(0, 4), start_us=1, duration_us=1)
     groups = [{"pg_desc": "mesh_dp", "pg_size": 2, "ranks": [0, 1]}]
     info = {"rank": 0, "world_size": 8, "pg_config": groups}
@@ -70,7 +70,7 @@ def test_the_facts_name_the_host_and_all_groups() -> None:
 
 
 def test_content_contains_the_size_only_where_all_ranks_must_agree_on_it() -> None:
-    """All-reduces of two sizes differ, as do all-gathers of one tensor; all-to-alls may send each rank a different size."""
+    """Two sizes give different content for all-reduces and all-gathers, but not for all-to-alls."""
     builder = TraceBuilder()
     for collective in ("allreduce", "_allgather_base", "all_to_allv"):
         for elements in (8, 16):
@@ -81,7 +81,7 @@ def test_content_contains_the_size_only_where_all_ranks_must_agree_on_it() -> No
 
 
 def test_an_uneven_all_to_all_sends_what_its_split_gives_to_others() -> None:
-    """Splits count rows of the tensor: 2 of 8 rows stay at the second rank of the group, 6 of 8 leave it."""
+    """Of 8 rows, 2 stay at the group's second rank and 6 are sent to the first."""
     rank_trace = (
         TraceBuilder()
         .rank(4)
@@ -103,7 +103,7 @@ def test_an_uneven_all_to_all_sends_what_its_split_gives_to_others() -> None:
 
 
 def test_sends_and_receives_know_their_peer() -> None:
-    """The args of a send have its destination, those of a receive its source: ranks of the job, not of the group."""
+    """The args of a send have its destination and those of a receive its source, as ranks of the job."""
     rank_trace = _only_rank(
         TraceBuilder()
         .collective("send", start_us=0, duration_us=1, args={"Dst Rank": 4})

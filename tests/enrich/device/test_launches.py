@@ -32,7 +32,7 @@ def test_a_kernel_is_joined_to_its_call_by_correlation() -> None:
 
 
 def test_one_graph_launch_owns_all_its_kernels() -> None:
-    """One cudaGraphLaunch and its three kernels share a correlation."""
+    """One cudaGraphLaunch is the launch of all three kernels with its correlation."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=1, duration_us=3, correlation=9)
     for place in range(3):
         builder.kernel(f"k{place}", start_us=10 + place, duration_us=1, correlation=9)

@@ -67,7 +67,7 @@ def forward(*sequences):
 
 
 def test_a_part_is_the_function_that_autograd_evaluates():
-    """The evaluated function is the part, not the operator inside it or the range around it."""
+    """A part of the backward pass is an `evaluate_function` range, not the operator inside or the range around."""
     builder = forward(4).operator("## backward ##", start_us=90, duration_us=100, thread=2)
     builder.operator(f"{FUNCTION}Op4Backward0", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))
     builder.operator("Op4Backward0", start_us=101, duration_us=18, thread=2, args=numbered(4, 1))
@@ -92,7 +92,7 @@ def test_a_backward_pass_inside_another_belongs_to_the_outer_one():
 
 
 def test_accumulations_belong_to_the_part_before_them_on_their_thread():
-    """Of three accumulations, only the one after op4's part on the same thread belongs to a part."""
+    """Of three gradient accumulations, only the one after op4's part on the same thread belongs to a part."""
     accumulate = f"{FUNCTION}torch::autograd::AccumulateGrad"
     builder = forward(4, 5).operator(accumulate, start_us=90, duration_us=5, thread=2)
     builder.operator(f"{FUNCTION}Op4Backward0", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))

@@ -50,7 +50,7 @@ def launched(call: str, grid: list[int], *, where: str, block: tuple[int, int, i
     ],
 )
 def test_the_grid_counts_blocks_for_every_launching_call(call: str, grid: list[int], where: str) -> None:
-    """608 blocks of 256 threads on 304 compute units: 2 blocks and 512 of 2,048 threads per unit."""
+    """608 blocks of 256 threads on 304 compute units are 2 blocks and 512 of 2,048 threads per unit."""
     row = kernel_calls(launched(call, grid, where=where).build().ranks[0]).row(0, named=True)
 
     assert [row[name] for name in (*GRID, *BLOCK)] == [608, 1, 1, 256, 1, 1]

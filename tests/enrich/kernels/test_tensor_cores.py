@@ -141,7 +141,7 @@ def _no_rules_of_other_tests(monkeypatch):
     ],
 )
 def test_names_give_the_cores(name: str, uses: bool | None) -> None:  # noqa: FBT001 -- a parameter of the test
-    """A name says that a kernel uses tensor cores (Volta to Blackwell, CDNA), does not, or leaves it unknown."""
+    """Names show which kernels use tensor cores (Volta to Blackwell, CDNA) and which do not; others are unknown."""
     assert answer_of_name(name) is uses
 
 

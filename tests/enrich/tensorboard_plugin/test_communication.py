@@ -30,7 +30,7 @@ REAL = {
 
 
 def one_rank(builder: TraceBuilder) -> RankTrace:
-    """Return rank 0."""
+    """Build the trace and return rank 0."""
     return builder.build().ranks[0]
 
 
