@@ -217,7 +217,7 @@ def test_every_type_has_its_size_by_default(goldens, tmp_path) -> None:
 
 
 def test_nccl_without_its_kernels_gives_a_finding(goldens, tmp_path) -> None:
-    """nccl calls without recorded kernels give a finding and no communication; the plugin counts the calls."""
+    """NCCL calls without recorded kernels give a finding and no communication; the plugin counts the calls."""
     trace = opened({goldens / "tb_edge" / "comm_sizes_by_dtype" / "input.pt.trace.json": "worker0"}, tmp_path)
     result = distributed(trace)
     assert result.findings == (
