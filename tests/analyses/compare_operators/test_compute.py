@@ -126,7 +126,7 @@ def test_data_loaders_of_different_kinds_are_one_range_and_compared_on_the_host(
 
 
 def test_recordings_of_different_length_compare_by_step() -> None:
-    """One step against three equal steps: no difference per step, while `sides` keeps the totals."""
+    """One step and three equal steps do not differ per step; `sides` keeps the totals of both."""
     one = training(SINGLE, 20, "gemm", 10).build()
     three = training(SINGLE, 20, "gemm", 10, steps=3).build()
     result = compare_operators(one, three)
@@ -206,7 +206,7 @@ def test_work_outside_of_steps_does_not_count_where_both_have_them() -> None:
 
 
 def test_totals_of_all_phases_are_those_of_the_trace(real_traces: Path) -> None:
-    """Every kernel, copy and memset in a step belongs to exactly one phase and counts there once."""
+    """Every kernel, copy and memset in a step counts exactly once, in exactly one phase."""
     trace = open_trace(real_traces / "ns_resolution", cache=False)
     result = compare_operators(trace, trace)
     kernels = result.tree.filter(kind="kernel")["control_device_self_ns"].sum()

@@ -75,7 +75,7 @@ def test_ranges_are_joined_with_launches_in_order() -> None:
     assert result.findings == ()
 
 
-def test_a_correlation_is_better_than_order() -> None:
+def test_a_correlation_has_priority_over_order() -> None:
     """Correlations match ranges to launches even when their orders differ and one launch was not measured."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20), third=("sub", 40))
     measured(builder, "minus", 100, correlation=102, fadd=1)
@@ -83,7 +83,7 @@ def test_a_correlation_is_better_than_order() -> None:
     assert cupti_counters(builder.build()).per_kernel["top_operator"].to_list() == ["sub", "mm"]
 
 
-def test_names_are_better_than_order() -> None:
+def test_names_have_priority_over_order() -> None:
     """The range `plus`, measured first, belongs to the second launch, whose kernel is named `plus`."""
     builder = TraceBuilder()
     for name, operator, start in (("gemm", "mm", 0), ("plus", "add", 20)):
@@ -94,7 +94,7 @@ def test_names_are_better_than_order() -> None:
     assert cupti_counters(builder.build()).per_kernel["top_operator"].to_list() == ["add", "mm"]
 
 
-def test_a_lost_launch_loses_the_operators_and_not_the_values() -> None:
+def test_a_missing_launch_leaves_operators_unknown_and_keeps_values() -> None:
     """Three ranges and two launches cannot be matched: values stay, operators are unknown, and a finding says so."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20))
     for start in (100, 110, 120):
@@ -137,7 +137,7 @@ def test_a_job_without_counters_says_what_to_record() -> None:
     assert "profiler_metrics" in result.findings[0]
 
 
-def test_launches_and_operators_are_those_of_hta(real_traces: Path, goldens: Path) -> None:
+def test_launches_and_operators_equal_those_of_hta(real_traces: Path, goldens: Path) -> None:
     """HTA's golden of AlexNet has the same launches, operator stacks and FLOP for each kernel."""
     result = cupti_counters(open_trace(real_traces / "cupti", cache=False))
     theirs = pl.read_csv(goldens / "hta" / "cupti_profiler" / "get_cupti_counter_data_with_operators.0.csv.gz")

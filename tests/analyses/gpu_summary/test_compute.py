@@ -222,7 +222,7 @@ def test_each_device_of_each_rank_has_a_row() -> None:
     assert result.findings[0].startswith("rank 2 has no GPU kernels")
 
 
-def test_without_kernels_and_without_parts() -> None:
+def test_missing_kernels_and_zero_parts_are_errors() -> None:
     """A trace without kernels and `parts=0` both raise errors that name the problem."""
     with pytest.raises(MissingDataError, match=r"^gpu_summary: rank 0 has no GPU kernels"):
         gpu_summary(TraceBuilder().operator("a", start_us=0, duration_us=1).build())

@@ -119,7 +119,7 @@ def test_short_sequences_are_left_out() -> None:
 
 
 @given(st.lists(st.text("abc", max_size=4), max_size=8))
-def test_counts_are_those_of_a_dictionary(calls) -> None:
+def test_counts_equal_those_of_a_dictionary(calls) -> None:
     """For any calls, the table counts each sequence as often as a plain dictionary does."""
     builder = TraceBuilder().kernel("alone", start_us=0, duration_us=1)
     expected: dict[str, int] = {}
@@ -149,7 +149,7 @@ def test_an_unknown_operator_is_an_error_that_lists_operators() -> None:
         patterns(builder, operator_name="aten::linar")
 
 
-def test_options_that_mean_nothing_are_errors() -> None:
+def test_meaningless_options_are_errors() -> None:
     """An empty operator name and a minimum of 0 kernels raise errors."""
     with pytest.raises(InvalidOptionError, match=r"^operator_name=''"):
         patterns(TraceBuilder(), operator_name="")

@@ -79,7 +79,7 @@ def test_copies_that_touch_do_not_overlap() -> None:
     assert changes(copied(copied(TraceBuilder(), 0, 10, 1), 10, 10, 1))[1:3] == [(10, 0, 0), (10, 1, 10**9)]
 
 
-def test_a_copy_shorter_than_the_clock_shows_counts_as_one_microsecond() -> None:
+def test_a_copy_of_0_us_counts_as_one_microsecond() -> None:
     """Old files round to whole microseconds, so a copy of 0 µs counts as 1 µs."""
     assert changes(copied(TraceBuilder(), 3, 0, 1)) == [(3, 1, 10**9), (4, 0, 0)]
 

@@ -109,8 +109,8 @@ def test_devices_have_their_own_memory() -> None:
 
 
 @pytest.mark.parametrize("number", [1, 6, 12])
-def test_the_capacity_is_that_of_the_device_with_the_number(number: int) -> None:
-    """CUDA, HIP and XPU devices have the capacity of their device id; the host (id -1) has none."""
+def test_a_device_has_the_capacity_listed_for_its_id(number: int) -> None:
+    """CUDA, HIP and XPU devices have the capacity listed for their id; the host (id -1) has none."""
     properties = [{"id": 0, "totalGlobalMem": 1_000}, {"id": 1, "totalGlobalMem": 2_000}]
     builder = TraceBuilder().header(deviceProperties=properties)
     for device in ((0, -1), (number, 1)):

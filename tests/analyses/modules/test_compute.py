@@ -124,7 +124,7 @@ def test_work_launched_in_an_annotation_belongs_to_the_module() -> None:
     assert table.select("device_total_ns", "device_self_ns", "host_self_ns").rows() == [(7_000, 7_000, 50_000)]
 
 
-def test_only_operators_outside_of_others_count() -> None:
+def test_only_outermost_operators_count() -> None:
     """aten::linear within an annotation counts; aten::mm within aten::linear does not."""
     builder = module(TraceBuilder(), "Net_0", 0, 100).annotation("part", start_us=10, duration_us=50)
     builder.operator("aten::linear", start_us=11, duration_us=20).operator("aten::mm", start_us=12, duration_us=5)

@@ -140,7 +140,7 @@ def test_memory_allocated_in_an_annotation_belongs_to_the_operator_around_it() -
     assert result.blocks["operator"].to_list() == ["outer", "(outside operators)"]
 
 
-def test_a_name_that_calls_itself_counts_an_event_once() -> None:
+def test_a_recursive_operator_counts_an_event_once() -> None:
     """`to` calls itself and allocates 8 B: 2 calls and 8 B, where the plugin counts 16 B."""
     job = Job().range("to", 0, 10).range("copy", 1, 8).range("to", 2, 4).change(3, 8, 1)
     columns = ("operator", "call_count", "total_allocated_bytes", "self_allocated_bytes")

@@ -108,7 +108,7 @@ def test_each_shape_has_its_row() -> None:
 
 
 def test_nested_calls_of_one_operator_count_twice_in_totals_and_once_when_busy() -> None:
-    """aten::div inside aten::div: a kernel of 4 µs gives a total of 8 µs and a busy time of 4 µs."""
+    """Two nested calls of aten::div count a kernel of 4 µs twice in the total and once in the busy time."""
     builder = (
         TraceBuilder()
         .operator("aten::div", start_us=0, duration_us=20)

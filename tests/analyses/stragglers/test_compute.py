@@ -163,7 +163,7 @@ def test_kernels_without_numbers_are_matched_by_order(name) -> None:
     assert result.findings[1:] == ("4 of 4 collectives were matched by kind and order: they have no sequence number",)
 
 
-def test_communication_ids_are_better_than_order() -> None:
+def test_communication_ids_have_priority_over_order() -> None:
     """Communication ids show that rank 1's only collective is the second one of rank 0."""
     args = {"Seq": None, "Process Group Ranks": None}
     builder = TraceBuilder().collective(start_us=0, duration_us=5, args={**args, "Comms Id": 11})

@@ -1,4 +1,4 @@
-"""Calls are matched by the numbers that the trace records."""
+"""Tests of matching calls by the sequence numbers and communication ids that traces record."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def _instances(of_ranks):
 
 
 def test_sequence_numbers_match_in_spite_of_missing_calls() -> None:
-    """Rank 1 lacks number 2: number 3 still matches number 3."""
+    """Rank 1 lacks the call with number 2; the calls with number 3 still match."""
     of_ranks = {0: of_rank(_call(1), _call(2), _call(3)), 1: of_rank(_call(1), _call(3))}
 
     assert _instances(of_ranks) == [(0, 0, 0, 1), (0, 2, 1, 1), (1, 0, 0, 1), (1, 1, 1, 1)]
 
 
 def test_equal_numbers_of_other_groups_or_families_are_other_operations() -> None:
-    """Each group counts on its own, and so do two groups with the same ranks and description: their contents differ."""
+    """Calls with equal numbers do not match if their groups, families or contents differ."""
     other = process_group([0, 1], "mesh_dp").number
     calls = [_call(1), _call(1, group=other), _call(1, family="all_gather"), _call(1, content=2)]
     of_ranks = {0: of_rank(*calls), 1: of_rank(*reversed(calls))}
@@ -51,21 +51,21 @@ def test_coalesced_calls_become_one() -> None:
 
 
 def test_equally_many_kernels_of_a_number_are_matched_in_order() -> None:
-    """Two kernels on both ranks: the first with the first, the second with the second."""
+    """Two kernels with the same number on both ranks match first with first and second with second."""
     twice = of_rank(_call(1), _call(1))
 
     assert _instances({0: twice, 1: twice}) == [(0, 0, 0, 1), (0, 1, 1, 1), (1, 0, 0, 1), (1, 1, 1, 1)]
 
 
 def test_communication_ids_match_without_groups() -> None:
-    """The id is equal on all ranks of an operation."""
+    """All ranks of an operation record the same communication id, which matches them without a group."""
     first, second = ({"communication_id": number} for number in (7, 8))
 
     assert _instances({0: of_rank(first, second), 1: of_rank(second)}) == [(0, 1, 0, 1), (1, 0, 0, 1)]
 
 
 def test_a_constant_is_not_a_sequence_number() -> None:
-    """Some libraries write the same number for all calls."""
+    """Some libraries write the same number for all calls, which therefore does not match any."""
     constant = of_rank(*[_call(0)] * 20)
 
     assert _instances({0: constant, 1: constant}) == []
@@ -73,7 +73,7 @@ def test_a_constant_is_not_a_sequence_number() -> None:
 
 @pytest.mark.parametrize("family", ["send", "recv"])
 def test_sends_and_receives_count_for_themselves(family) -> None:
-    """The numbers of a sender and its receiver differ, so they do not match."""
+    """A sender and its receiver count separately, so their numbers do not match."""
     assert _instances({0: of_rank(_call(1, family=family)), 1: of_rank(_call(1, family=family))}) == []
 
 
@@ -88,7 +88,7 @@ def test_coalesced_sends_and_receives_have_equal_numbers_only_in_groups_of_two()
 
 
 def test_coverage_is_the_share_of_calls_bytes_and_time() -> None:
-    """One of two calls of each rank is matched: a quarter of the bytes, half of the time; a group of one does not count."""
+    """One of two calls per rank matches: a quarter of the bytes and half of the time; groups of one do not count."""
     alone = process_group([0])
     by_rank = of_rank(_call(1, in_bytes=8), {"in_bytes": 24, "times": (50, 55), "content": 5})
     with_alone = of_rank(

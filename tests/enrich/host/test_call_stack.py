@@ -70,7 +70,7 @@ def test_python_functions_have_stacks_of_their_own():
 
 
 @given(CALLS)
-def test_stacks_are_what_the_definition_says(calls):
+def test_stacks_equal_those_of_an_oracle(calls):
     """For random operators on two threads, parents and depths equal those of an oracle that compares all pairs."""
     builder = TraceBuilder()
     for thread, start, length in calls:
