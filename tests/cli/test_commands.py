@@ -232,8 +232,10 @@ def test_check_fails_only_if_no_file_can_be_read(job, monkeypatch) -> None:
         ((good, bad), 0, "2 files: 1 clean, 1 unreadable."),
         ((bad,), 1, "1 file: 1 unreadable."),
     ):
-        monkeypatch.setattr("holotrace.whole_job.check.file_health", lambda *_, files=files, **__: files)
-        result = CliRunner().invoke(app, ["check", job])
+        monkeypatch.setattr(
+            "holotrace.whole_job.check.health_of_rank", lambda rank_trace, files=files: files[rank_trace.rank]
+        )
+        result = CliRunner().invoke(app, ["check", job, "--ranks", ",".join(map(str, range(len(files))))])
         assert (result.exit_code, result.stdout.splitlines()[0]) == (code, verdict)
 
 

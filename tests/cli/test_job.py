@@ -94,7 +94,9 @@ def test_a_failing_rank_is_skipped_or_ends_the_command(job, workers, caplog) -> 
     """By default a failing rank is skipped with a warning; `--on-error fail` stops the command."""
     (job / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
     command = ["temporal-breakdown", str(job), "--json", "--workers", workers]
-    assert json.loads(CliRunner().invoke(app, command).stdout)["ranks"] == [0, 1, 2, 3]
+    answer = json.loads(CliRunner().invoke(app, command).stdout)
+    assert answer["ranks"] == [0, 1, 2, 3]
+    assert answer["findings"][0].startswith(f"skipped: {job / 'rank7.json'} is not a profiler trace")
     assert "skipped: " in caplog.text
     assert "rank7.json" in caplog.text
     failed = CliRunner().invoke(app, [*command, "--on-error", "fail"])

@@ -25,7 +25,7 @@ from holotrace.question import Analysis
 from holotrace.store.trace import SkippedFile, Trace
 from holotrace.testing import TraceBuilder, small_job
 from holotrace.units import percent_text
-from holotrace.whole_job.summary import summary
+from holotrace.whole_job.summary import Summary, summary
 from jobs import MARKUP, cpu_job, gpu_job
 
 LARGEST_BYTES = 8_000_000
@@ -68,6 +68,11 @@ class Page(HTMLParser):
 def contents_of(trace: Trace, **changes) -> Contents:
     """Return the contents of a report on a job."""
     return Contents(**{"source": "runs/42", "summary": summary(trace), "files": file_health(trace), **changes})
+
+
+def lacking_a_file(path: str, reason: str) -> Summary:
+    """Return the summary of a job of which a file was skipped."""
+    return replace(summary(gpu_job().build()), skipped=(SkippedFile(path, reason),))
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +135,7 @@ def test_every_text_from_outside_is_escaped() -> None:
     """An `<img>` in a path, an error or the reason for skipping a file becomes text, not an element."""
     bad = "<img src=x onerror=alert(1)>\x1b"
     file = FileHealth(path=bad, rank=0, rank_origin="file name", error=bad)
-    contents = contents_of(gpu_job().build(), source=bad, files=(file,), skipped=(SkippedFile(bad, bad),))
+    contents = Contents(bad, lacking_a_file(bad, bad), (file,))
     assert not Page(render_report(contents)).named("img")
 
 
@@ -218,7 +223,7 @@ def test_figures_that_do_not_fit_are_left_out_with_a_note(monkeypatch) -> None:
 def test_files_are_listed_with_their_health() -> None:
     """The page lists the files of the ranks and counts and names the skipped ones."""
     trace = gpu_job().build()
-    page = Page(render_report(contents_of(trace, skipped=(SkippedFile("notes.txt", "a text"),))))
+    page = Page(render_report(contents_of(trace, summary=lacking_a_file("notes.txt", "a text"))))
     assert "rank0.pt.trace.json" in page.text
     assert "1 file left out" in page.text
     assert "notes.txt" in page.text

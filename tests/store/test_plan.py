@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -57,22 +58,33 @@ def total(counts: dict[int, int], error: Exception | None = None) -> int:
     return sum(counts.values())
 
 
+@dataclass(frozen=True)
+class _Found:
+    ranks: list[int]
+    findings: tuple[str, ...]
+
+
+def _with_findings(of_ranks: dict[int, int]) -> _Found:
+    return _Found(list(of_ranks), ("first",))
+
+
 PLANS = {"total": Plan(count, total), "ranks": Plan(rank_of, list), "lacking": Plan(lacking, total)}
 
 
 def test_each_rank_is_visited_once(trace: Trace) -> None:
     """All plans run on rank 1 before any plan runs on rank 3."""
-    results = run_together(trace, PLANS, IN_PROCESS)
+    results = run_together(trace, PLANS, IN_PROCESS).results
     assert (results["total"], results["ranks"]) == (4, [1, 3])
     assert visits == [("count", 1), ("rank", 1), ("count", 3), ("rank", 3)]
 
 
 def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
-    """A plan that lacks data on a rank, or when combining, has the error as its result; other plans have theirs."""
+    """A plan that lacks data on a rank, or when combining, is among the missing ones; other plans have results."""
     plans = {**PLANS, "uncombined": Plan(count, partial(total, error=MissingDataError("cannot combine")))}
-    results = run_together(trace, plans, IN_PROCESS)
-    assert [str(results[name]) for name in ("lacking", "uncombined")] == ["rank 3 has none", "cannot combine"]
-    assert results["total"] == 4
+    answers = run_together(trace, plans, IN_PROCESS)
+    missing = {name: str(error) for name, error in answers.missing.items()}
+    assert missing == {"lacking": "rank 3 has none", "uncombined": "cannot combine"}
+    assert answers.results == {"total": 4, "ranks": [1, 3]}
 
 
 def test_other_errors_are_raised(trace: Trace) -> None:
@@ -86,18 +98,23 @@ def test_other_errors_are_raised(trace: Trace) -> None:
 def test_workers_return_the_same(trace: Trace) -> None:
     """Two worker processes return the same total as this process."""
     with processes(2) as pool:
-        assert run_together(trace, PLANS, pool)["total"] == 4
+        assert run_together(trace, PLANS, pool).results["total"] == 4
     assert visits == []
 
 
 def test_a_failing_rank_is_missing_from_all_results(
     trace: Trace, tmp_path: Path, open_file: Callable[..., TraceFile]
 ) -> None:
-    """With `on_error="skip"`, the results of all plans leave out the unreadable rank."""
+    """With `on_error="skip"`, all results leave out the unreadable rank, and the findings say why."""
     (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
     lenient = Trace({**trace.ranks, 2: RankTrace(2, open_file(tmp_path / "bad.json"))}, on_error="skip")
-    results = run_together(lenient, PLANS, IN_PROCESS)
-    assert (results["total"], results["ranks"]) == (4, [1, 3])
+    answers = run_together(lenient, PLANS, IN_PROCESS)
+    assert (answers.results["total"], answers.results["ranks"]) == (4, [1, 3])
+    assert (list(answers.trace.ranks), list(lenient.ranks)) == ([1, 3], [1, 2, 3])
+    (finding,) = answers.findings
+    assert finding.startswith(f"skipped: {tmp_path / 'bad.json'} is not a profiler trace")
+    answer = Plan(count, _with_findings).answer(lenient, IN_PROCESS)
+    assert (answer.result, answer.trace.skipped) == (_Found([1, 3], (finding, "first")), answers.trace.skipped)
 
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)

@@ -268,19 +268,22 @@ def test_a_failing_rank_can_be_skipped(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """With `on_error="skip"`, failing ranks are logged once with their reason and then left out of the trace."""
+    """With `on_error="skip"`, a visit logs and leaves out failing ranks; the trace itself stays as it is."""
     (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
     bad = RankTrace(5, open_file(tmp_path / "bad.json"))
     lenient = Trace({**trace.ranks, 5: bad}, trace.skipped, on_error="skip")
     with caplog.at_level(logging.WARNING, "holotrace"):
-        results = lenient.map(miscounts_rank_3, executor)
-    assert (results, list(lenient.ranks)) == ({1: 4, 10: 4}, [1, 10])
-    reasons = [file.reason for file in lenient.skipped[1:]]
+        visit = lenient.visit(miscounts_rank_3, executor)
+    assert (visit.results, list(visit.trace.ranks)) == ({1: 4, 10: 4}, [1, 10])
+    assert (list(lenient.ranks), lenient.skipped) == ([1, 3, 5, 10], trace.skipped)
+    reasons = [file.reason for file in visit.trace.skipped[1:]]
     assert reasons[0].startswith("rank 3: ZeroDivisionError: integer division or modulo by zero")
     assert reasons[1].startswith(f"{bad.source} is not a profiler trace: ")
-    assert caplog.messages == [f"skipped: {reason}" for reason in reasons]
-    assert lenient.map(miscounts_rank_3, executor) == results
+    assert caplog.messages == list(visit.findings) == [f"skipped: {reason}" for reason in reasons]
+    assert visit.trace.map(miscounts_rank_3, executor) == visit.results
     assert len(caplog.messages) == 2
+    assert lenient.map(miscounts_rank_3, executor) == visit.results
+    assert len(caplog.messages) == 4
 
 
 def test_errors_in_the_call_end_the_work(trace: Trace, executor: Executor) -> None:

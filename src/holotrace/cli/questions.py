@@ -39,8 +39,8 @@ def analysis_command(question: Analysis) -> Callable[..., None]:
     def command(job: JobOptions, shown: ResultOptions, **settings: object) -> None:
         shown.check()
         with opened_job(job) as (trace, executor):
-            result = question.compute(trace, executor=executor, **settings)
-        show(question, result, shown, {"analysis": question.name, "ranks": list(trace.ranks)})
+            answer = question.plan(**settings).answer(trace, executor)
+        show(question, answer.result, shown, {"analysis": question.name, "ranks": list(answer.trace.ranks)})
 
     return with_option_groups(command, question.options)
 

@@ -32,7 +32,7 @@ from holotrace.figures import figure_of
 from holotrace.ingest.file_health import FileHealth, file_health
 from holotrace.locations import Address, Location, drafted, located, name_of
 from holotrace.question import Analysis
-from holotrace.store.trace import SkippedFile, Trace
+from holotrace.store.trace import Trace
 from holotrace.tables import PrintedTable, print_frame, print_view
 from holotrace.units import percent_text, size_text
 from holotrace.whole_job.summary import Summary, shown_analyses, summary
@@ -64,7 +64,6 @@ class Contents:
     source: str
     summary: Summary
     files: tuple[FileHealth, ...]
-    skipped: tuple[SkippedFile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,8 +104,9 @@ def report(
     target = located(path)
     expect_page(target, overwrite=overwrite)
     whole = summary(trace, executor=executor)
-    files = file_health(trace, executor=executor)
-    write_report(Contents(title or _place(trace), whole, files, trace.skipped), target)
+    covered = trace.select(whole.ranks)
+    files = file_health(covered, executor=executor)
+    write_report(Contents(title or _place(covered), whole, files), target)
     return whole
 
 

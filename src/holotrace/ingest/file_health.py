@@ -52,10 +52,11 @@ class FileHealth:
 
 def file_health(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[FileHealth, ...]:
     """Return the health of each file of a job, sorted by rank; `error` is set for files that cannot be read."""
-    return tuple(trace.map(_of_rank, executor).values())
+    return tuple(trace.map(health_of_rank, executor).values())
 
 
-def _of_rank(rank_trace: RankTrace) -> FileHealth:
+def health_of_rank(rank_trace: RankTrace) -> FileHealth:
+    """Return the health of the file of a rank."""
     try:
         return _of_readable(rank_trace)
     except HolotraceError as error:

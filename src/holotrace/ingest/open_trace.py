@@ -45,8 +45,8 @@ def open_trace(
             `.holotrace_cache` beside the trace; a `pathlib.Path`: that folder; the URL of a folder: also that folder,
             which several machines can share; False: only in memory.
         progress: receives progress updates; by default a bar in a notebook, and nothing elsewhere.
-        on_error: if a rank cannot be read or work on it fails: "fail" raises the error, "skip" logs it, moves the rank
-            to `skipped` and continues with the others.
+        on_error: if a rank cannot be read or work on it fails: "fail" raises the error, "skip" logs it, adds it to the
+            findings and answers for the other ranks.
 
     Raises:
         TraceNotFoundError: there is no trace; the message lists what is there.

@@ -85,14 +85,18 @@ def write_store(trace: Trace, store: Address, *, overwrite: bool = False, execut
     files = {rank: _trace_file(rank_trace) for rank, rank_trace in trace.ranks.items()}
     _expect_room(location)
     begin_store(location)
-    present = {} if overwrite else trace.map(functools.partial(_unchanged, store=location), executor)
+    present: dict[int, StoredRank | None] = {}
+    if not overwrite:
+        looked = trace.visit(functools.partial(_unchanged, store=location), executor)
+        present, trace = looked.results, looked.trace
     unchanged = tuple(rank for rank in present.values() if rank is not None)
     missing = [rank for rank in trace.ranks if present.get(rank) is None]
     chosen = trace.select(missing) if missing else trace
     written: tuple[StoredRank, ...] = ()
     if missing:
         await_ranks(run, {rank: files[rank].address for rank in missing})
-        written = tuple(chosen.map(functools.partial(_write, run=run), executor).values())
+        writing = chosen.visit(functools.partial(_write, run=run), executor)
+        written, chosen = tuple(writing.results.values()), writing.trace
     for rank in {*missing} - {stored.rank for stored in written}:
         remove_rank(location, rank)
     for stored in unchanged:

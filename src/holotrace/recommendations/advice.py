@@ -12,9 +12,10 @@ from holotrace.content_equality import EqualByContent
 from holotrace.enrich.compat import Compat, checked_compat
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.recommendations.facts import EVENTS, HostFacts, RankFacts, facts, host_plan, results_for_facts
+from holotrace.recommendations.facts import EVENTS, HostFacts, RankFacts, analysis_plans, facts, host_plan
 from holotrace.recommendations.rules import OUR_RULES, RankCase, Rule, RuleSet, Thresholds
 from holotrace.recommendations.tensorboard_plugin import PLUGIN_RULES
+from holotrace.store.plan import Answer, run_together, with_findings
 from holotrace.store.trace import Trace
 
 _RULES: dict[Compat | None, RuleSet] = {None: OUR_RULES, "torch_tb_profiler": PLUGIN_RULES}
@@ -104,8 +105,17 @@ def advice(
     >>> holotrace.advice(small_job()).recommendations.select("rule", "rank_count", "worth_fraction").rows()
     [('late_rank', 1, 0.2), ('communication', 1, 0.3)]
     """
-    results = results_for_facts(trace, _RULES[checked_compat(compat)].analyses, compat, executor)
-    return advice_from(trace, results, thresholds=thresholds, compat=compat, executor=executor)
+    return advice_answer(trace, thresholds=thresholds, compat=compat, executor=executor).result
+
+
+def advice_answer(
+    trace: Trace, *, thresholds: Thresholds | None, compat: Compat | None, executor: Executor
+) -> Answer[Advice]:
+    """Return `advice`, and the ranks that it covers."""
+    plans = analysis_plans(_RULES[checked_compat(compat)].analyses, compat)
+    answers = run_together(trace, {**plans, "hosts": host_plan(compat)}, executor)
+    tips = advice_on(answers.results["hosts"], answers.results, thresholds=thresholds, compat=compat)
+    return Answer(with_findings(answers.findings, tips), answers.trace)
 
 
 def advice_from(

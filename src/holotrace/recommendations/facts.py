@@ -12,12 +12,13 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above
-from holotrace.analyses.distributed.compute import distributed
-from holotrace.analyses.gpu_summary.compute import gpu_summary
-from holotrace.analyses.idle_time.compute import idle_time
-from holotrace.analyses.memory_timeline.compute import memory_timeline
-from holotrace.analyses.step_time.compute import step_time
-from holotrace.analyses.stragglers.compute import late_ranks, stragglers
+from holotrace.analyses.distributed.compute import plan as distributed
+from holotrace.analyses.gpu_summary.compute import plan as gpu_summary
+from holotrace.analyses.idle_time.compute import plan as idle_time
+from holotrace.analyses.memory_timeline.compute import plan as memory_timeline
+from holotrace.analyses.step_time.compute import plan as step_time
+from holotrace.analyses.stragglers.compute import late_ranks
+from holotrace.analyses.stragglers.compute import plan as stragglers
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
@@ -25,11 +26,9 @@ from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.devices import is_rocm
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.host_names import NodeClass, classes_by_name
-from holotrace.errors import MissingDataError
-from holotrace.execution.executor import Executor
 from holotrace.schema import EventKind
 from holotrace.store.plan import Plan
-from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace
 
 EVENTS = {
     "event": pl.String,
@@ -99,32 +98,22 @@ class RankFacts(EqualByContent):
     late_ranks: tuple[dict[str, Any], ...] = ()
 
 
-_WITH_COMPAT: dict[str, Callable[..., Any]] = {
+_WITH_COMPAT: dict[str, Callable[..., Plan[Any, Any]]] = {
     "step_time": step_time,
     "gpu_summary": gpu_summary,
     "distributed": distributed,
 }
-_WITHOUT_COMPAT: dict[str, Callable[..., Any]] = {
+_WITHOUT_COMPAT: dict[str, Callable[..., Plan[Any, Any]]] = {
     "memory_timeline": memory_timeline,
     "stragglers": stragglers,
     "idle_time": idle_time,
 }
 
 
-def results_for_facts(
-    trace: Trace, analyses: Iterable[str], compat: Compat | None, executor: Executor
-) -> dict[str, Any]:
-    """Return the results of these analyses, without those whose input is missing."""
-    computations = {name: partial(compute, compat=compat) for name, compute in _WITH_COMPAT.items()} | _WITHOUT_COMPAT
-    answers = {name: _answer(computations[name], trace, executor) for name in analyses}
-    return {name: answer for name, answer in answers.items() if answer is not None}
-
-
-def _answer(compute: Callable[..., Any], trace: Trace, executor: Executor) -> Any:  # noqa: ANN401 -- results have no common type
-    try:
-        return compute(trace, executor=executor)
-    except MissingDataError:
-        return None  # the rules that need this result report that it is missing
+def analysis_plans(names: Iterable[str], compat: Compat | None) -> dict[str, Plan[Any, Any]]:
+    """Return the plans of these analyses, whose results `facts` takes."""
+    plans = {name: partial(plan, compat=compat) for name, plan in _WITH_COMPAT.items()} | _WITHOUT_COMPAT
+    return {name: plans[name]() for name in names}
 
 
 def host_plan(compat: Compat | None = None) -> Plan[HostFacts, dict[int, HostFacts]]:

@@ -98,7 +98,7 @@ def sql(
     with scratch_folder("sql-") as folder:
         if stored or derived:
             write = functools.partial(_write_rank, folder=folder, stored=stored, derived=derived)
-            trace.map(write, executor)
+            trace = trace.visit(write, executor).trace
         with _errors_explained(duckdb, query, memory_bytes):
             connection = duckdb.connect(":memory:", config=_settings(folder, memory_bytes))
             running = RunningQuery(connection, Limits(timeout_s or None, memory_bytes))

@@ -7,7 +7,7 @@ analyses to each rank in one piece of work.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -40,21 +40,62 @@ class Plan(Generic[Partial, Result]):
 
     def run(self, trace: Trace, executor: Executor) -> Result:
         """Return the result of a trace."""
-        return self.combine(trace.map(self.one_rank, executor))
+        return self.answer(trace, executor).result
+
+    def answer(self, trace: Trace, executor: Executor) -> Answer[Result]:
+        """Return the result of a trace, and the ranks it covers; skipped ranks are the first of its findings."""
+        visit = trace.visit(self.one_rank, executor)
+        return Answer(with_findings(visit.findings, self.combine(visit.results)), visit.trace)
 
 
-def run_together(trace: Trace, plans: Mapping[str, Plan[Any, Any]], executor: Executor) -> dict[str, Any]:
-    """Return {name: result} of several plans, with a single visit to each rank.
+@dataclass(frozen=True)
+class Answer(Generic[Result]):
+    """A result, and the trace with only the ranks that it covers."""
 
-    If data is missing for a plan, the MissingDataError is its result; other errors are raised. What all plans return
-    for all ranks must fit in memory together.
+    result: Result
+    trace: Trace
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The results of several plans, by name.
+
+    results   of the plans that could run
+    missing   what the others lack
+    trace     the trace with only the ranks that the results cover
+    findings  a sentence per rank that was skipped
+    """
+
+    results: dict[str, Any]
+    missing: dict[str, MissingDataError]
+    trace: Trace
+    findings: tuple[str, ...] = ()
+
+
+def with_findings(findings: tuple[str, ...], result: Result) -> Result:
+    """Put these findings before those of the result, if results of its type have findings."""
+    if not findings or not hasattr(result, "findings"):
+        return result
+    more: Any = result
+    changed: Result = replace(more, findings=(*findings, *more.findings))
+    return changed
+
+
+def run_together(trace: Trace, plans: Mapping[str, Plan[Any, Any]], executor: Executor) -> Answers:
+    """Run several plans with a single visit to each rank.
+
+    A plan whose data is missing is in `missing`; other errors are raised. What all plans return for all ranks must fit
+    in memory together.
     """
     one_rank = partial(_all_on_one_rank, {name: plan.one_rank for name, plan in plans.items()})
-    answers = trace.map(one_rank, executor)
-    return {
-        name: _combined(plan, {rank: by_name[name] for rank, by_name in answers.items()})
+    visit = trace.visit(one_rank, executor)
+    outcomes = {
+        name: _combined(plan, {rank: by_name[name] for rank, by_name in visit.results.items()})
         for name, plan in plans.items()
     }
+    missing = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, MissingDataError)}
+    results = {name: outcome for name, outcome in outcomes.items() if name not in missing}
+    return Answers(results, missing, visit.trace, visit.findings)
 
 
 def _all_on_one_rank(functions: Mapping[str, Callable[[RankTrace], Any]], rank_trace: RankTrace) -> dict[str, Any]:

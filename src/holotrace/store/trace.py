@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from dataclasses import dataclass
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -270,8 +270,7 @@ class Trace:
 
     ranks     {rank: RankTrace}, sorted by rank
     skipped   files that were found and skipped, with the reason
-    on_error  if work on a rank fails: "skip" logs the error and moves the rank from `ranks` to `skipped`; "fail" raises
-              the error
+    on_error  if work on a rank fails: "skip" logs the error and answers for the other ranks; "fail" raises the error
     """
 
     def __init__(
@@ -326,18 +325,19 @@ class Trace:
         Raises:
             NotATraceError, UnreadableTraceError: no file can be read; the error of the first one.
         """
-        errors = {rank: error for rank, error in self.map(_reading_error, executor).items() if error is not None}
-        if not errors:
-            return self
-        rest = Trace(self.ranks, self.skipped, self.on_error)
-        rest._leave_out(errors)
-        return rest
+        visit = self.visit(_reading_error, executor)
+        errors = {rank: error for rank, error in visit.results.items() if error is not None}
+        return visit.trace._without(errors)  # noqa: SLF001 -- the same class
 
     def map(self, function: Callable[[RankTrace], T], executor: Executor = IN_PROCESS) -> dict[int, T]:
-        """Return {rank: function(rank_trace)}, sorted by rank.
+        """Return {rank: function(rank_trace)}, sorted by rank: the results of a `visit`."""
+        return self.visit(function, executor).results
+
+    def visit(self, function: Callable[[RankTrace], T], executor: Executor = IN_PROCESS) -> Visit[T]:
+        """Call `function(rank_trace)` for each rank.
 
         The first error is raised, and work that has not started is cancelled. If the trace was opened with
-        `on_error="skip"` and the error concerns one rank, that rank is skipped instead, from now on. For an executor
+        `on_error="skip"` and the error concerns one rank, that rank is skipped instead, with a warning. For an executor
         with processes, `function` must be a module-level function or a `functools.partial` of one.
         """
         under_current_rules = functools.partial(under_rules, rules_in_force(), function)
@@ -348,8 +348,9 @@ class Trace:
                 if futures[rank].done() and self._error_of_rank(futures[rank]) is None:  # raises before others begin
                     self._make_room(rank_trace)
             errors = {rank: error for rank, future in futures.items() if (error := self._error_of_rank(future))}
-            self._leave_out(errors)
-            return {rank: future.result() for rank, future in futures.items() if rank not in errors}
+            rest = self._without(errors)
+            findings = tuple(f"skipped: {file.reason}" for file in rest.skipped[len(self.skipped) :])
+            return Visit({rank: futures[rank].result() for rank in rest.ranks}, rest, findings)
         finally:
             for future in futures.values():
                 future.cancel()
@@ -366,15 +367,23 @@ class Trace:
             return error
         return None
 
-    def _leave_out(self, errors: Mapping[int, Exception]) -> None:
-        """Move ranks from `ranks` to `skipped`; if none would be left, raise the first error."""
-        if errors and len(errors) == len(self.ranks):
+    def _without(self, errors: Mapping[int, Exception]) -> Trace:
+        """Return the trace with these ranks in `skipped`, and log them; if none would be left, raise the first error."""
+        if not errors:
+            return self
+        if len(errors) == len(self.ranks):
             raise next(iter(errors.values()))
         for rank, error in errors.items():
-            reason = _reason(rank, error)
-            logger.warning("skipped: %s", reason, exc_info=None if isinstance(error, HolotraceError) else error)
-            self.skipped = (*self.skipped, SkippedFile(self.ranks[rank].source, reason, is_unreadable=True))
-        self.ranks = {rank: rank_trace for rank, rank_trace in self.ranks.items() if rank not in errors}
+            is_expected = isinstance(error, HolotraceError)
+            logger.warning("skipped: %s", _reason(rank, error), exc_info=None if is_expected else error)
+        skipped = [
+            SkippedFile(self.ranks[rank].source, _reason(rank, error), is_unreadable=True)
+            for rank, error in errors.items()
+        ]
+        ranks = {rank: rank_trace for rank, rank_trace in self.ranks.items() if rank not in errors}
+        rest = Trace(ranks, (*self.skipped, *skipped), self.on_error)
+        rest._events_held = {rank: held for rank, held in self._events_held.items() if rank in ranks}
+        return rest
 
     def _make_room(self, latest: RankTrace) -> None:
         """Forget the least recently used ranks if this process keeps too many events in memory."""
@@ -390,6 +399,20 @@ class Trace:
         if rank not in self.ranks:
             raise UnknownRankError.from_available(rank, self.ranks)
         return self.ranks[rank]
+
+
+@dataclass(frozen=True)
+class Visit(Generic[T]):
+    """What a function returned for the ranks of a trace.
+
+    results   {rank: result}, sorted by rank
+    trace     the trace with only these ranks; its `skipped` also lists those that failed
+    findings  a sentence per rank that failed
+    """
+
+    results: dict[int, T]
+    trace: Trace
+    findings: tuple[str, ...] = ()
 
 
 def _described(rank_trace: RankTrace) -> tuple[str, ...]:

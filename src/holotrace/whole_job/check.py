@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.ingest.file_health import FileHealth, State, file_health
+from holotrace.ingest.file_health import FileHealth, State, health_of_rank
 from holotrace.store.trace import SkippedFile, Trace
 from holotrace.units import size_text
 from holotrace.validation import Violation, validate
@@ -88,8 +88,9 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
     >>> holotrace.check(trace).verdict
     '1 file: 1 clean.'
     """
-    files = file_health(trace, executor=executor)
-    return Check(files, trace.skipped, validate(trace, executor=executor) if strict else None)
+    visit = trace.visit(health_of_rank, executor)
+    violations = validate(visit.trace, executor=executor) if strict else None
+    return Check(tuple(visit.results.values()), visit.trace.skipped, violations)
 
 
 def _cells(file: FileHealth) -> tuple[str, ...]:

@@ -13,9 +13,8 @@ from holotrace.analyses.stragglers.compute import Stragglers, late_clause, late_
 from holotrace.catalogue import ANALYSES
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.job.findings import ranks_text
-from holotrace.enrich.job.one_job import CUT_OFF_KINDS, Wholeness, wholeness_plan
+from holotrace.enrich.job.one_job import CUT_OFF_KINDS, Wholeness, file_facts, wholeness_from
 from holotrace.enrich.steps.steps import steps
-from holotrace.errors import MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.question import Analysis, Result
 from holotrace.recommendations.advice import Advice, advice_on
@@ -23,7 +22,7 @@ from holotrace.recommendations.facts import host_plan
 from holotrace.schema import EventKind
 from holotrace.store.health import loss_text
 from holotrace.store.plan import Plan, run_together
-from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, SkippedFile, Trace
 from holotrace.units import duration_text
 
 VERDICT_ANALYSES = ("temporal_breakdown", "idle_time", "communication_overlap", "stragglers")
@@ -77,6 +76,8 @@ class Summary(EqualByContent):
     advice    what to try first
     findings  the distinct findings of the analyses
     doubts    why the verdict may not cover the whole job: unrelated traces, files cut off, unreadable or read in part
+    ranks     the ranks that the results cover
+    skipped   files that are missing from the results, with the reason
     """
 
     verdict: str
@@ -86,6 +87,8 @@ class Summary(EqualByContent):
     advice: Advice
     findings: tuple[str, ...] = field(default_factory=tuple)
     doubts: tuple[str, ...] = ()
+    ranks: tuple[int, ...] = ()
+    skipped: tuple[SkippedFile, ...] = ()
 
 
 def summary(trace: Trace, *, executor: Executor = IN_PROCESS) -> Summary:
@@ -98,13 +101,14 @@ def summary(trace: Trace, *, executor: Executor = IN_PROCESS) -> Summary:
     >>> holotrace.summary(small_job()).verdict.split("; ")[2]
     'rank 1 is late: the others together wait 400 µs for it.'
     """
-    answers = run_together(trace, _plans(trace), executor)
-    missing = {name: str(answer) for name, answer in answers.items() if isinstance(answer, MissingDataError)}
-    results = {entry.name: answers[entry.name] for entry in ANALYSES if entry.name not in missing}
-    tips, whole = advice_on(answers["hosts"], results), answers["wholeness"]
-    verdict, cpu_side = verdict_on(trace, results, whole, executor=executor)
-    doubts = (*whole.sentences, *answers["losses"])
-    return Summary(verdict, results, missing, cpu_side, tips, _findings(results), doubts)
+    answers = run_together(trace, _plans(), executor)
+    covered, missing = answers.trace, {name: str(error) for name, error in answers.missing.items()}
+    results = {entry.name: answers.results[entry.name] for entry in ANALYSES if entry.name not in missing}
+    tips, whole = advice_on(answers.results["hosts"], results), wholeness_from(answers.results["files"], covered)
+    verdict, cpu_side = verdict_on(covered, results, whole, executor=executor)
+    doubts = (*whole.sentences, *answers.results["losses"])
+    ranks = tuple(covered.ranks)
+    return Summary(verdict, results, missing, cpu_side, tips, _findings(results), doubts, ranks, covered.skipped)
 
 
 def verdict_on(
@@ -124,10 +128,10 @@ def verdict_on(
     return verdict, cpu_side
 
 
-def _plans(trace: Trace) -> dict[str, Plan[Any, Any]]:
+def _plans() -> dict[str, Plan[Any, Any]]:
     """Return all plans, computed in one pass over the ranks."""
     analyses = {entry.name: entry.plan() for entry in ANALYSES}
-    return {**analyses, "losses": _LOSSES, "wholeness": wholeness_plan(trace), "hosts": host_plan()}
+    return {**analyses, "losses": _LOSSES, "files": Plan(file_facts, dict), "hosts": host_plan()}
 
 
 def losses(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.result import Result
-from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace import RankTrace, Trace, Visit
 
 Measure = Literal["device", "host"]
 MEASURES: tuple[Measure, ...] = ("device", "host")
@@ -103,6 +103,7 @@ class _Side(NamedTuple):
     rank_count: int
     step_count: int
     devices: tuple[str, ...]
+    skipped: tuple[str, ...] = ()
 
     @property
     def has_device_work(self) -> bool:
@@ -153,15 +154,15 @@ def compare_operators(
 
 
 def _as_we_do(control: Trace, test: Trace, by: Measure | None, executor: Executor) -> OperatorComparison:
-    traces = (control, test)
-    facts = [list(trace.map(_facts, executor).values()) for trace in traces]
+    visits = [trace.visit(_facts, executor) for trace in (control, test)]
+    facts = [visit.results.values() for visit in visits]
     have = [_Facts(all(rank.step_count for rank in of), any(rank.has_modules for rank in of)) for of in facts]
     look = partial(
         _one_rank,
         in_steps=all(trace.step_count for trace in have),
         with_modules=all(trace.has_modules for trace in have),
     )
-    sides = [_side(trace, look, executor) for trace in traces]
+    sides = [_side(visit, look, executor) for visit in visits]
     measure = by or ("device" if all(side.has_device_work for side in sides) else "host")
     lengths = [side.step_count or 1 for side in sides]
     paths = _joined([side.paths for side in sides], ["path", "kind", "name"])
@@ -181,17 +182,19 @@ def _facts(rank_trace: RankTrace) -> _Facts:
     return _Facts(steps(rank_trace)["step"].n_unique(), has_modules)
 
 
-def _side(trace: Trace, look: Callable[[RankTrace], _Side], executor: Executor) -> _Side:
-    ranks = trace.map(look, executor).values()
+def _side(known: Visit[_Facts], look: Callable[[RankTrace], _Side], executor: Executor) -> _Side:
+    visit = known.trace.visit(look, executor)
+    ranks = visit.results.values()
     paths = pl.concat([rank.paths for rank in ranks])
     if paths.is_empty():
-        first, rank_trace = next(iter(trace.ranks.items()))
+        first, rank_trace = next(iter(visit.trace.ranks.items()))
         raise MissingDataError.no_operators(analysis="compare_operators", rank=first, source=rank_trace.source)
     return _Side(
         paths.group_by("path", "kind", "name").agg(pl.col(SUMS).sum()),
         len(ranks),
         sum(rank.step_count for rank in ranks),
         tuple(sorted({name for rank in ranks for name in rank.devices})),
+        (*known.findings, *visit.findings),
     )
 
 
@@ -278,6 +281,7 @@ def _overall(sides: list[_Side]) -> pl.DataFrame:
 def _findings(sides: list[_Side], have: list[_Facts], by: Measure | None) -> Iterator[str]:
     """Say what makes the traces hard to compare, and how they were compared instead."""
     labels = dict(zip(_SIDES, zip(sides, have, strict=True), strict=True))
+    yield from (f"{label}: {text}" for label, (side, _) in labels.items() for text in side.skipped)
     if without := [label for label, (_, has) in labels.items() if not has.step_count]:
         yield f"some rank of {_listed(without)} has no steps: both traces are compared whole, and times are sums"
     if len(without := [label for label, (_, has) in labels.items() if not has.has_modules]) == 1:

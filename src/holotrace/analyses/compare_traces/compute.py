@@ -80,6 +80,13 @@ class _Partial(NamedTuple):
     step_count: int
 
 
+class _Side(NamedTuple):
+    totals: pl.DataFrame
+    step_count: int
+    rank_count: int
+    skipped: tuple[str, ...]
+
+
 def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
     control: Trace,
     test: Trace,
@@ -122,20 +129,24 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
         _side(trace, None if numbers is None else tuple(numbers), device, executor)
         for trace, numbers in ((control, control_steps), (test, test_steps))
     ]
-    return TraceComparison(_joined(*sides), _overall(sides, (control, test)), tuple(_findings(sides)))
+    return TraceComparison(_joined(*sides), _overall(sides), tuple(_findings(sides)))
 
 
-def _side(trace: Trace, numbers: tuple[int, ...] | None, device: Device, executor: Executor) -> _Partial:
+def _side(trace: Trace, numbers: tuple[int, ...] | None, device: Device, executor: Executor) -> _Side:
+    skipped: tuple[str, ...] = ()
     if numbers is not None:
-        _check_steps(trace, numbers, executor)
-    ranks = trace.map(partial(_one_rank, numbers=numbers, kinds=KINDS_OF_DEVICE[device]), executor).values()
+        known = trace.visit(_step_numbers, executor)
+        _check_steps(numbers, known.results.values())
+        trace, skipped = known.trace, known.findings
+    visit = trace.visit(partial(_one_rank, numbers=numbers, kinds=KINDS_OF_DEVICE[device]), executor)
+    ranks = visit.results.values()
     totals = pl.concat([rank.totals for rank in ranks]).group_by(_KEYS).agg(pl.col(_VALUES).sum())
-    return _Partial(totals, sum(rank.step_count for rank in ranks))
+    return _Side(totals, sum(rank.step_count for rank in ranks), len(ranks), (*skipped, *visit.findings))
 
 
-def _check_steps(trace: Trace, numbers: tuple[int, ...], executor: Executor) -> None:
+def _check_steps(numbers: tuple[int, ...], of_ranks: Iterable[list[int]]) -> None:
     """Raise InvalidOptionError unless every step asked for is a step of at least one rank."""
-    existing = {step for of_rank in trace.map(_step_numbers, executor).values() for step in of_rank}
+    existing = {step for of_rank in of_ranks for step in of_rank}
     unknown = sorted(set(numbers) - existing)
     if unknown or not numbers:
         raise InvalidOptionError.unknown(unknown, existing, what="step")
@@ -163,7 +174,7 @@ def _one_rank(rank_trace: RankTrace, *, numbers: tuple[int, ...] | None, kinds: 
     return _Partial(counted.filter(pl.col("event_count") > 0), len(chosen))
 
 
-def _joined(control: _Partial, test: _Partial) -> pl.DataFrame:
+def _joined(control: _Side, test: _Side) -> pl.DataFrame:
     parts = [
         side.totals.rename({name: f"{label}_{name}" for name in _VALUES})
         for label, side in zip(_SIDES, (control, test), strict=True)
@@ -184,7 +195,7 @@ def _joined(control: _Partial, test: _Partial) -> pl.DataFrame:
     ).sort(pl.col("difference_ns").abs(), "kind", "name", descending=[True, False, False])
 
 
-def _ratios(label: str, side: _Partial) -> tuple[pl.Expr, ...]:
+def _ratios(label: str, side: _Side) -> tuple[pl.Expr, ...]:
     """Return mean, count per step and time per step; null instead of dividing by 0."""
     step_count = pl.lit(side.step_count or None, pl.Int64)
     count = pl.col(f"{label}_event_count")
@@ -195,20 +206,21 @@ def _ratios(label: str, side: _Partial) -> tuple[pl.Expr, ...]:
     )
 
 
-def _overall(sides: list[_Partial], traces: tuple[Trace, Trace]) -> pl.DataFrame:
+def _overall(sides: list[_Side]) -> pl.DataFrame:
     rows = [
-        (label, len(trace.ranks), side.step_count, side.totals["event_count"].sum(), side.totals["total_ns"].sum())
-        for label, side, trace in zip(_SIDES, sides, traces, strict=True)
+        (label, side.rank_count, side.step_count, side.totals["event_count"].sum(), side.totals["total_ns"].sum())
+        for label, side in zip(_SIDES, sides, strict=True)
     ]
     counts = dict.fromkeys(("rank_count", "step_count", "event_count", "total_ns"), pl.Int64)
     return pl.DataFrame(rows, schema={"side": pl.String, **counts}, orient="row")
 
 
-def _findings(sides: list[_Partial]) -> list[str]:
+def _findings(sides: list[_Side]) -> list[str]:
     without = [label for label, side in zip(_SIDES, sides, strict=True) if not side.step_count]
     empty = [label for label, side in zip(_SIDES, sides, strict=True) if side.totals.is_empty()]
     counts = [side.step_count for side in sides]
-    sentences = [f"the {label} trace has no steps: it has no values per step" for label in without]
+    sentences = [f"{label}: {text}" for label, side in zip(_SIDES, sides, strict=True) for text in side.skipped]
+    sentences += [f"the {label} trace has no steps: it has no values per step" for label in without]
     sentences += [f"the {label} trace has no events of this kind" for label in empty]
     if all(counts) and counts[0] != counts[1]:
         sentences.append(f"control has {counts[0]:,} steps and test {counts[1]:,}: compare the columns per step")

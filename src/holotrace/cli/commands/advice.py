@@ -12,8 +12,7 @@ from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import AsJson, CompatMode
 from holotrace.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
 from holotrace.errors import InvalidOptionError
-from holotrace.recommendations.advice import Advice
-from holotrace.recommendations.advice import advice as advice_on
+from holotrace.recommendations.advice import Advice, advice_answer
 from holotrace.recommendations.rules import Thresholds
 from holotrace.tables import print_frame
 from holotrace.units import percent_text
@@ -42,9 +41,10 @@ def advice(
     """Print the recommendations, the numbers and events behind them, and the findings."""
     limits = Thresholds(**dict(map(_parsed, threshold or ())))
     with opened_job(job) as (trace, executor):
-        recommended = advice_on(trace, thresholds=limits, compat=compat, executor=executor)
+        answer = advice_answer(trace, thresholds=limits, compat=compat, executor=executor)
+    recommended = answer.result
     if as_json:
-        print_json({"ranks": list(trace.ranks), **tables_of(recommended), "findings": recommended.findings})
+        print_json({"ranks": list(answer.trace.ranks), **tables_of(recommended), "findings": recommended.findings})
     else:
         _print(recommended)
 

@@ -9,7 +9,6 @@ from holotrace.cli.job import JobOptions, opened_job
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import AsJson
 from holotrace.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
-from holotrace.store.trace import Trace
 from holotrace.tables import print_frame, print_view
 from holotrace.whole_job.summary import Summary, shown_analyses
 from holotrace.whole_job.summary import summary as summarize
@@ -31,32 +30,32 @@ def summary(
     with opened_job(job) as (trace, executor):
         whole = summarize(trace, executor=executor)
     if as_json:
-        _print_json(trace, whole)
+        _print_json(whole)
     else:
-        _print_text(trace, whole)
+        _print_text(whole)
 
 
-def _print_json(trace: Trace, whole: Summary) -> None:
+def _print_json(whole: Summary) -> None:
     print_json(
         {
             "doubts": whole.doubts,
             "verdict": whole.verdict,
-            "ranks": list(trace.ranks),
+            "ranks": whole.ranks,
             "analyses": {name: tables_of(result) for name, result in whole.results.items()},
             "missing": whole.missing,
             "cpu_side": whole.cpu_side.to_dicts(),
             "advice": tables_of(whole.advice),
             "findings": whole.findings,
-            "skipped_files": [{"path": file.path, "reason": file.reason} for file in trace.skipped],
+            "skipped_files": [{"path": file.path, "reason": file.reason} for file in whole.skipped],
         }
     )
 
 
-def _print_text(trace: Trace, whole: Summary) -> None:
+def _print_text(whole: Summary) -> None:
     to = console()
     print_verdict(to, whole)
     print_recommendations(to, whole.advice)
-    print_findings(to, [*whole.findings, *_skipped(trace)])
+    print_findings(to, [*whole.findings, *_skipped(whole)])
     shown = shown_analyses(whole)
     for analysis in shown[:MOST_ANALYSES]:
         to.print()
@@ -80,7 +79,7 @@ def print_verdict(to: Console, whole: Summary) -> None:
     print_line(to, whole.verdict, "bold")
 
 
-def _skipped(trace: Trace) -> list[str]:
-    count = sum(not file.is_unreadable for file in trace.skipped)
+def _skipped(whole: Summary) -> list[str]:
+    count = sum(not file.is_unreadable for file in whole.skipped)
     files = "1 file was" if count == 1 else f"{count:,} files were"
     return [f"{files} skipped; holotrace check says which and why"] if count else []

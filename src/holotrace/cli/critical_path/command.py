@@ -36,13 +36,13 @@ def _command(
     with opened_job(job) as (trace, executor):
         outputs.check(trace, overwrite=shown.force)
         settings = _from_first_event(window, trace)
-        result: Any = _QUESTION.compute(trace, executor=executor, **settings)
-        analysed = trace.select(result.per_rank["rank"].to_list())
+        answer = _QUESTION.plan(**settings).answer(trace, executor)
+        analysed = answer.trace.select(answer.result.per_rank["rank"].to_list())
         write = partial(outputs.write, overwrite=shown.force)
         written = _write_and_predict(analysed, settings, write if outputs.are_wanted else None, predictions)
     what_if = {"what_if": predictions.table.to_dicts()} if predictions.changes else {}
-    result = replace(result, findings=(*result.findings, *predictions.findings))
-    about = {"analysis": _QUESTION.name, "ranks": list(trace.ranks)}
+    result = replace(answer.result, findings=(*answer.result.findings, *predictions.findings))
+    about = {"analysis": _QUESTION.name, "ranks": list(answer.trace.ranks)}
     show(_QUESTION, result, shown, about, {"written": list(map(str, written)), **what_if})
     if not shown.as_json:
         _print_further(written, predictions)

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
-from functools import partial
 from typing import Any
 
 from holotrace.enrich.job.findings import ranks_text
@@ -19,7 +18,6 @@ from holotrace.ingest.worker_names import worker_of
 from holotrace.locations import name_of
 from holotrace.schema import DEVICE_WORK_KINDS
 from holotrace.store.health import Finding
-from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, SkippedFile, Trace
 
 FARTHEST_APART_NS = 10_000_000_000
@@ -67,7 +65,7 @@ class Wholeness:
 
 
 @dataclass(frozen=True)
-class _Facts:
+class FileFacts:
     """Facts in one file about its job and its end; None or empty if unknown."""
 
     world_size: int | None
@@ -82,15 +80,12 @@ class _Facts:
 
 def wholeness(trace: Trace, *, executor: Executor = IN_PROCESS) -> Wholeness:
     """Return the reasons why the traces may not be one whole job."""
-    return wholeness_plan(trace).run(trace, executor)
+    visit = trace.visit(file_facts, executor)
+    return wholeness_from(visit.results, visit.trace)
 
 
-def wholeness_plan(trace: Trace) -> Plan[_Facts, Wholeness]:
-    """Return the two halves of `wholeness`; the second also looks at the files of the trace that were skipped."""
-    return Plan(_facts, partial(_whole, trace))
-
-
-def _whole(trace: Trace, facts: Mapping[int, _Facts]) -> Wholeness:
+def wholeness_from(facts: Mapping[int, FileFacts], trace: Trace) -> Wholeness:
+    """Return `wholeness` from the `file_facts` of each rank; the skipped files of the trace count, too."""
     cut_off = {rank: of_rank.cut_off for rank, of_rank in facts.items() if of_rank.cut_off}
     return Wholeness(
         unrelated=_unrelated(facts),
@@ -100,13 +95,14 @@ def _whole(trace: Trace, facts: Mapping[int, _Facts]) -> Wholeness:
     )
 
 
-def _facts(rank_trace: RankTrace) -> _Facts:
+def file_facts(rank_trace: RankTrace) -> FileFacts:
+    """Return the facts in the file of a rank."""
     whole, header = rank_trace.unselected, rank_trace.header
     events = whole.table("events", ["start_ns", "duration_ns"])
     counts = whole.event_counts()
     names = {gpu["name"] for gpu in header.device_properties if isinstance(gpu.get("name"), str)}
     runtimes = [f"{name} {header.raw[key]}" for key, name in _RUNTIMES.items() if isinstance(header.raw.get(key), int)]
-    return _Facts(
+    return FileFacts(
         world_size=header.world_size,
         backend=header.backend,
         gpus=tuple(sorted(names)),
@@ -138,7 +134,7 @@ def _where(rank_trace: RankTrace, finding: Finding) -> str:
     return f"rank {rank_trace.rank}'s file is cut off after {events:,} events{at} ({name}); what came later is missing"
 
 
-def _unrelated(facts: Mapping[int, _Facts]) -> str:
+def _unrelated(facts: Mapping[int, FileFacts]) -> str:
     """Return a sentence on the differences between ranks that one job cannot have."""
     differences = [
         _times(facts),
@@ -153,7 +149,7 @@ def _unrelated(facts: Mapping[int, _Facts]) -> str:
     return f"these {len(facts):,} traces do not look like one job: {'; '.join(known)}"
 
 
-def _difference(facts: Mapping[int, _Facts], what: str, of: Callable[[_Facts], Hashable | None]) -> str:
+def _difference(facts: Mapping[int, FileFacts], what: str, of: Callable[[FileFacts], Hashable | None]) -> str:
     ranks: dict[Hashable, list[int]] = {}
     for rank, of_rank in facts.items():
         if (value := of(of_rank)) is not None:
@@ -161,7 +157,7 @@ def _difference(facts: Mapping[int, _Facts], what: str, of: Callable[[_Facts], H
     return f"{what} are {_groups(ranks.items())}" if len(ranks) > 1 else ""
 
 
-def _times(facts: Mapping[int, _Facts]) -> str:
+def _times(facts: Mapping[int, FileFacts]) -> str:
     """Return when the ranks were recorded, if at different times."""
     spans = {rank: (of_rank.first_ns, of_rank.last_ns) for rank, of_rank in facts.items()}
     known = sorted(
