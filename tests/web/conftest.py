@@ -1,4 +1,4 @@
-"""Fixtures of the tests that drive a browser."""
+"""Fixtures for tests that drive a browser."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from browsing import REAL_TRACES, chromium
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[object]:
-    """A headless browser; skips the test if there is none."""
+    """Start a headless browser; skip the test if none is installed."""
     with chromium() as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def log_folder(real_traces, tmp_path_factory):
-    """A log folder with one run per real trace, as TensorBoard has; and a temporary cache."""
+    """Return a log folder with one run per real trace, as in TensorBoard, and use a temporary cache."""
     folder = tmp_path_factory.mktemp("logs")
     for name, path in REAL_TRACES.items():
         with suppress(pytest.skip.Exception):

@@ -1,4 +1,4 @@
-"""Every page and every request of the timeline for every broken file: an answer, never a server error."""
+"""Every page and timeline request for a broken file gets an answer, never a server error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FILES = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory) -> WebClient:
-    """All broken files, one run each."""
+    """Serve all broken files, one run each."""
     folder = tmp_path_factory.mktemp("broken")
     write_broken(folder)
     return WebClient(folder)
@@ -36,7 +36,7 @@ def run_of(client: WebClient, name: str) -> str:
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_page_answers(name, client, caplog) -> None:
-    """With tables, figures, or the reason why there are none."""
+    """Every page of a broken file shows text without a traceback, and no error is logged."""
     run = run_of(client, name)
     for page in PAGES:
         query = Selection(page.name, run=run).query()
@@ -49,7 +49,7 @@ def test_every_page_answers(name, client, caplog) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_timeline_answers(name, client) -> None:
-    """Rows, slices, counters, findings, the path and the details of an event."""
+    """Every timeline request for a broken file gets a status below 500."""
     asked = {"run": run_of(client, name), "rank": 0}
     rows = answer(client, "rows", **asked).json
     spans = {"start": 0, "end": max(1, rows["length"]), "pixels": 1000, "rows": f"0-{len(rows['rows'])}"}

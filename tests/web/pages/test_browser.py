@@ -1,4 +1,4 @@
-"""Every page in a real browser shows the content of the trace, and names what was not recorded."""
+"""Every page in a real browser shows the content of the trace, and says what was not recorded."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from jobs import HOSTILE, gpu_job, hostile_job
 from matrices import slow_except
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-"""Wait longer: pages are slow on a busy machine."""
+"""The tests may take ten minutes, because pages are slow on a busy machine."""
 
 
 @contextmanager
@@ -50,14 +50,14 @@ def serving(folder) -> Iterator[tuple[Session, str]]:
 
 @pytest.fixture(scope="module")
 def served(log_folder):
-    """The real traces."""
+    """Serve the real traces."""
     with serving(log_folder) as session_and_url:
         yield session_and_url
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """A job of two ranks."""
+    """Serve a job of two ranks."""
     folder = tmp_path_factory.mktemp("small")
     gpu_job().write(folder)
     with serving(folder) as session_and_url:
@@ -66,7 +66,7 @@ def small(tmp_path_factory):
 
 @each_real_trace()
 def test_every_page_shows_its_figure_and_tables(served, browser, name, real_traces) -> None:
-    """Figure and rows of each analysis that the trace allows, and the reason for each other one."""
+    """Every page of a real trace shows its figure and rows, or the reason why it has none."""
     session, url = served
     scope = Scope(run_called(session, name, real_traces))
     with visit(browser, url + Selection(run=scope.run).query()) as seen:
@@ -78,7 +78,7 @@ def test_every_page_shows_its_figure_and_tables(served, browser, name, real_trac
 
 @pytest.mark.parametrize("name", slow_except(["dlrm_8rank", "cpu_only"], ["cpu_only"]))
 def test_the_first_page_shows_the_verdict(served, browser, name, real_traces) -> None:
-    """The sentence of `holotrace summary`, with and without GPU work."""
+    """The overview shows the verdict of `holotrace summary`, with and without GPU work."""
     session, url = served
     scope = Scope(run_called(session, name, real_traces))
     with visit(browser, url + Selection(run=scope.run).query()) as seen:
@@ -87,7 +87,7 @@ def test_the_first_page_shows_the_verdict(served, browser, name, real_traces) ->
 
 
 def test_health_lists_every_file(served, browser, real_traces) -> None:
-    """One row per file."""
+    """The health page has one row per file of the run."""
     session, url = served
     selection = Selection("health", run=run_called(session, "dlrm_8rank", real_traces))
     count = len(file_health(session.whole(selection.scope.run)))
@@ -98,7 +98,7 @@ def test_health_lists_every_file(served, browser, real_traces) -> None:
 
 
 def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> None:
-    """Typing requests the matching rows; the address leads other readers to the same rows."""
+    """Searching for `gemm` leaves one row, and the address with the search shows the same row to others."""
     session, url = small
     address = url + Selection("kernel_breakdown", run=session.runs[0].id).query()
     with visit(browser, address) as seen:
@@ -119,11 +119,11 @@ def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> 
 
 @pytest.mark.parametrize("begins", ["typed", *slow_except(["a page on this disk", "a page of another site"], [])])
 def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -> None:
-    """Typed, through the file of `--open`, and through a link on another site; the token disappears from the address."""
+    """The token works in a typed address, in the file of `--open` and in a link, and leaves the address."""
     gpu_job().write(tmp_path / "job")
     with bound_server(Session([tmp_path / "job"], cache=False), Address(port=0)) as server:
         threading.Thread(target=server.run, daemon=True).start()
-        place = server.url.partition("?")[0]
+        address = server.url.partition("?")[0]
         with browser.new_context() as context, elsewhere(tmp_path) as other:
             page = context.new_page()
             if begins == "typed":
@@ -136,20 +136,20 @@ def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -
                 page.get_by_text("here").click()
             page.get_by_text("Verdict").wait_for(timeout=PATIENCE_MS)
             assert "token" not in page.url
-            assert page.url.startswith(place)
+            assert page.url.startswith(address)
 
-            link_to(f"{place}?view=health", tmp_path / "shared.html")
+            link_to(f"{address}?view=health", tmp_path / "shared.html")
             page.goto(f"{other}/shared.html")
             page.get_by_text("here").click()
             page.get_by_role("heading", name="Health").wait_for(timeout=PATIENCE_MS)
         with browser.new_context() as stranger:
             page = stranger.new_page()
-            assert page.goto(place).status == 401
+            assert page.goto(address).status == 401
             assert "open the address that holotrace serve printed" in page.inner_text("body")
 
 
 def link_to(url: str, path: Path) -> Path:
-    """Write a page with a link; a page on disk redirects, as that of `--open` does."""
+    """Write a page with a link; open.html also redirects, like the file of `--open`."""
     leads = f'<meta http-equiv="refresh" content="0;url={url}">' if path.name == "open.html" else ""
     path.write_text(f'{leads}<a href="{url}">here</a>')
     return path
@@ -181,7 +181,7 @@ def buttons_of(seen) -> set[str]:
 
 @pytest.mark.slow
 def test_no_figure_offers_to_upload_itself(small, browser, tmp_path) -> None:
-    """Neither on a page, nor in a report, nor in a file that plotly writes with default settings."""
+    """Figures on a page, in a report, and in a file from plotly have no upload button."""
     session, url = small
     trace = session.whole(session.runs[0].id)
     whole = summary(trace)
@@ -199,7 +199,7 @@ LONG_ROWS = 500_000
 
 
 def long_page() -> Page:
-    """A page with a table of half a million rows."""
+    """Return a page with a table of half a million rows."""
     numbers = pl.int_range(LONG_ROWS, eager=True)
     frame = pl.DataFrame({"operator": pl.select(pl.format("operator {}", numbers)).to_series(), "call_count": numbers})
     table = Table("Many rows", frame, "call_count")
@@ -215,7 +215,7 @@ def long_page() -> Page:
 
 
 def test_a_table_of_half_a_million_rows_scrolls_without_blank_rows(tmp_path, browser, monkeypatch) -> None:
-    """By wheel, by jumps of the scroll bar, and sorted: every row in view has loaded when scrolling stops."""
+    """After scrolling by wheel or scroll bar, every row in view has loaded."""
     monkeypatch.setattr(app, "PAGES", (*PAGES, long_page()))
     gpu_job().write(tmp_path)
     rows_in_view = """() => {
@@ -236,7 +236,7 @@ def test_a_table_of_half_a_million_rows_scrolls_without_blank_rows(tmp_path, bro
                 seen.page.locator(".ag-body-viewport").evaluate(scroll, leap)
             else:
                 seen.page.mouse.wheel(0, leap)
-            seen.page.wait_for_timeout(100)  # until the grid reacts
+            seen.page.wait_for_timeout(100)  # the grid needs time to react
             seen.page.wait_for_function(filled, timeout=PATIENCE_MS)
             for number, text in seen.page.evaluate(rows_in_view):
                 assert text == f"operator {number} {number:,}"
@@ -245,7 +245,7 @@ def test_a_table_of_half_a_million_rows_scrolls_without_blank_rows(tmp_path, bro
 
 
 def test_only_the_selected_rank_is_shown(small, browser) -> None:
-    """The address of rank 1 shows rank 1."""
+    """An address with `ranks=1` shows one row."""
     session, url = small
     with visit(browser, url + Selection("temporal_breakdown", run=session.runs[0].id, ranks=(1,)).query()) as seen:
         seen.settle(seen.page.main_frame, "Temporal breakdown")
@@ -254,7 +254,7 @@ def test_only_the_selected_rank_is_shown(small, browser) -> None:
 
 
 def test_selectors_and_controls_of_tables_change_page_and_address(small, browser) -> None:
-    """A rank and a grouping selected by mouse, the next page by key: each appears on the page and in the address."""
+    """Selecting a rank and a grouping by mouse, and a page by key, changes the page and the address."""
     session, url = small
     with visit(browser, url + Selection("kernel_breakdown", run=session.runs[0].id).query()) as seen:
         page, frame = seen.page, seen.page.main_frame
@@ -280,7 +280,7 @@ def test_selectors_and_controls_of_tables_change_page_and_address(small, browser
 
 
 def test_a_span_is_selected_and_cleared(tmp_path, browser) -> None:
-    """Of two recordings of a rank, the newest is shown until the first is selected."""
+    """The page shows the newest of two recordings until the first is selected."""
     for stamp, kernel in ((1700000000000, "gemm"), (1700000060000, "relu")):
         (file,) = TraceBuilder().kernel(kernel, start_us=0, duration_us=5).write(tmp_path)
         file.rename(tmp_path / f"host_1.{stamp}.pt.trace.json")
@@ -299,7 +299,7 @@ NOT_MARKUP = "() => !document.querySelector('img[src=x], [onerror], #page script
 
 
 def test_names_from_a_trace_are_text(tmp_path, browser) -> None:
-    """`<img onerror>` appears as text in figures, tables and the timeline; a slow test opens every page."""
+    """A kernel named `<img onerror…>` appears as text on the kernels page and on the timeline."""
     hostile_job().write(tmp_path / "<img src=x onerror=alert(2)>")
     with serving(tmp_path) as (session, url):
         for page in PAGES:
@@ -314,7 +314,7 @@ def test_names_from_a_trace_are_text(tmp_path, browser) -> None:
 
 @pytest.mark.slow
 def test_names_from_a_trace_are_text_on_every_page(tmp_path, browser) -> None:
-    """`<img onerror>` appears as text in figures, tables, trees, selectors, the timeline and the names of runs."""
+    """Names of kernels and runs with `<img onerror…>` appear as text on every page."""
     hostile_job().write(tmp_path / "<img src=x onerror=alert(2)>")
     hostile_job().write(tmp_path / "other")
     with serving(tmp_path) as (session, url), visit(browser, url) as seen:
@@ -328,7 +328,7 @@ def test_names_from_a_trace_are_text_on_every_page(tmp_path, browser) -> None:
 
 
 def test_names_from_a_trace_are_text_in_the_report(tmp_path, browser) -> None:
-    """Opened from disk."""
+    """Names with `<img onerror…>` appear as text in a report that is opened from disk."""
     opened = hostile_job().build()
     write_report(Contents(HOSTILE, summary(opened), file_health(opened)), tmp_path / "report.html")
     with visit(browser, (tmp_path / "report.html").as_uri()) as seen:
@@ -340,7 +340,7 @@ def test_names_from_a_trace_are_text_in_the_report(tmp_path, browser) -> None:
 
 
 def test_the_button_switches_the_colours_of_pages_figures_and_tables(small, browser) -> None:
-    """Dark and back, without requesting the page again; the browser remembers the choice."""
+    """The button turns page, figures and tables dark at once, and the choice stays after a reload."""
     session, url = small
     with visit(browser, url + Selection("idle_time", run=session.runs[0].id).query(), color_scheme="light") as seen:
         seen.settle(seen.page.main_frame, "Idle time")
@@ -358,7 +358,7 @@ def test_the_button_switches_the_colours_of_pages_figures_and_tables(small, brow
 
 
 def test_tables_are_downloaded(small, browser) -> None:
-    """The link at a table downloads all its rows."""
+    """The CSV link of a table downloads a header and all rows."""
     session, url = small
     with visit(browser, url + Selection("temporal_breakdown", run=session.runs[0].id).query()) as seen:
         seen.settle(seen.page.main_frame, "Temporal breakdown")

@@ -1,4 +1,4 @@
-"""Every page, requested as a browser requests it, shows rows of a real trace of the repository."""
+"""Requests like a browser's get rows of a real trace on every page."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ RECORDINGS = {
     "modules": "ddp_gloo_4rank",
     "operator_memory": "ddp_gloo_4rank",
 }
-"""The recordings for pages that need a special one."""
+"""Pages that need a special recording."""
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory) -> WebClient:
-    """The recordings that pages need, one run each; copied, because pages do not follow links out of the folder."""
+    """Serve copies of the recordings, one run each, because pages do not follow links out of the folder."""
     folder = tmp_path_factory.mktemp("real")
     for name in {"two_rank_128", *RECORDINGS.values()}:
         shutil.copytree(TRACES / name, folder / name)
@@ -37,14 +37,14 @@ def client(tmp_path_factory) -> WebClient:
 
 
 def run_of(client: WebClient, page: str) -> str:
-    """Return the id of the run for a page."""
+    """Return the id of the run with the page's recording."""
     name = RECORDINGS.get(page, "two_rank_128")
     return next(run.id for run in client.session.runs if run.name == name)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.tables], ids=lambda page: page.name)
 def test_every_page_has_rows_of_a_real_recording(client, page: Page) -> None:
-    """Each part appears without errors or missing input, and at least one table has rows."""
+    """All parts of a page appear without errors, and at least one of its tables has rows."""
     selection = Selection(page.name, run=run_of(client, page.name))
 
     for name in page.parts:
@@ -54,12 +54,12 @@ def test_every_page_has_rows_of_a_real_recording(client, page: Page) -> None:
 
 
 def test_only_the_timeline_has_no_tables() -> None:
-    """The next test requests its rows and slices."""
+    """Every page except the timeline has tables."""
     assert [page.name for page in PAGES if not page.tables] == ["timeline"]
 
 
 def test_the_timeline_has_slices_of_a_real_recording(client) -> None:
-    """Rows with labels, and the events of the first rank in them."""
+    """The timeline of a real recording has rows, and slices in the first three."""
     run = run_of(client, "timeline")
     rows = answer(client, f"/timeline/rows?run={run}&rank=0")
     slices = answer(client, f"/timeline/slices?run={run}&rank=0&start=0&end={rows['length']}&pixels=1000&rows=0,1,2")

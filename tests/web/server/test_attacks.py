@@ -1,4 +1,4 @@
-"""Attacks on the listening server over HTTP."""
+"""Attacks over HTTP get no data from the server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CALLBACK = "/_dash-update-component"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Iterator[str]:
-    """Serve a folder next to one with a secret; return host and port."""
+    """Serve a folder beside a secret file; return host and port."""
     folder = tmp_path_factory.mktemp("served")
     (folder / "secret.txt").write_text(HIDDEN)
     gpu_job().write(folder / "runs")
@@ -51,7 +51,7 @@ def ask(
     "path", ["/", "/_dash-layout", f"/{assets_path()}/shell/start.js", "/download/csv/health.files?view=health"]
 )
 def test_a_wrong_host_name_gets_nothing(place, path) -> None:
-    """DNS rebinding: no page, data or script."""
+    """Requests with a foreign Host header, as in DNS rebinding, get 403 and no page, data or script."""
     status, _, text = ask(place, path, Host="evil.example")
     assert status == 403
     assert "holotrace_token" not in text
@@ -60,7 +60,7 @@ def test_a_wrong_host_name_gets_nothing(place, path) -> None:
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://[", "://", "é"])
 def test_another_site_computes_nothing(place, origin, caplog) -> None:
-    """Dash requests everything by POST. An unreadable origin counts as foreign and is not logged."""
+    """POST requests from a foreign or malformed Origin get 403 and log nothing."""
     assert ask(place, CALLBACK, "POST", "{}", Origin=origin)[0] == 403
     assert not caplog.records
 
@@ -85,7 +85,7 @@ def test_another_site_computes_nothing(place, origin, caplog) -> None:
     ],
 )
 def test_no_path_leads_out_of_the_folder(place, path) -> None:
-    """Every address returns one of our pages or an error."""
+    """Addresses with `..` in any encoding return a page or an error, never a file outside of the folder."""
     status, headers, text = ask(place, path)
     assert status in {200, 400, 404}
     assert HIDDEN not in text
@@ -108,7 +108,7 @@ def test_no_path_leads_out_of_the_folder(place, path) -> None:
     ],
 )
 def test_an_invalid_callback_reveals_nothing(place, body, caplog) -> None:
-    """A 4xx answer without a traceback, also in the console; the server keeps running."""
+    """An invalid callback request gets a 4xx answer without a traceback, logs nothing, and the server keeps running."""
     status, _, text = ask(place, CALLBACK, "POST", body.encode(errors="surrogatepass"))
     assert 400 <= status < 500
     assert not caplog.records
@@ -118,7 +118,7 @@ def test_an_invalid_callback_reveals_nothing(place, body, caplog) -> None:
 
 
 def test_a_link_out_of_the_folder_is_left_out(place) -> None:
-    """The health page names it; it is not read."""
+    """The health page lists a link out of the folder, whose target is not read."""
     _, _, page = ask(place, "/download/csv/health.skipped?view=health")
     assert "link.json" in page
     assert HIDDEN not in page

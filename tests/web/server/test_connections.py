@@ -1,4 +1,4 @@
-"""Connections without requests: others are still answered, and after a while the idle ones are closed."""
+"""Connections without requests are closed after a while and do not block others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WHOLE = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 def answers(environ, start_response) -> Iterator[bytes]:
-    """Answer every request; `/large` with more than the server buffers."""
+    """Answer every request, and `/large` with more data than the server buffers."""
     parts = [b"x" * (1 << 20)] * 40 if environ["PATH_INFO"] == "/large" else [ANSWER]
     start_response("200 OK", [("Content-Length", str(sum(map(len, parts))))])
     return iter(parts)
@@ -37,7 +37,7 @@ def answers(environ, start_response) -> Iterator[bytes]:
 
 @contextmanager
 def running() -> Iterator[ConnectionServer]:
-    """Run a server in a thread."""
+    """Run a connection server in a thread."""
     server = ConnectionServer(answers, socket.create_server(("127.0.0.1", 0)))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -48,7 +48,7 @@ def running() -> Iterator[ConnectionServer]:
 
 @pytest.fixture
 def server() -> Iterator[ConnectionServer]:
-    """A running server."""
+    """Return a running server."""
     with running() as started:
         yield started
 
@@ -61,7 +61,7 @@ def ask(server: ConnectionServer) -> bytes:
 
 
 def opened(server: ConnectionServer, count: int, sent: bytes, until: ExitStack) -> list[socket.socket]:
-    """Open connections that send some bytes and then wait."""
+    """Open connections that send some bytes and nothing more."""
     made = []
     for _ in range(count):
         connection = until.enter_context(
@@ -73,9 +73,9 @@ def opened(server: ConnectionServer, count: int, sent: bytes, until: ExitStack) 
 
 
 def read(connection: socket.socket) -> bytes:
-    """Receive up to the end of an answer or of the connection."""
+    """Receive until the end of the answer or of the connection."""
     answer = b""
-    with suppress(ConnectionResetError):  # the server closed the connection before it had read everything
+    with suppress(ConnectionResetError):  # the server may close the connection before it has read everything
         while not answer.endswith(ANSWER) and (more := connection.recv(1_000)):
             answer += more
     return answer
@@ -83,7 +83,7 @@ def read(connection: socket.socket) -> bytes:
 
 @pytest.mark.parametrize("sent", [NOTHING, HALF_A_LINE, HALF_A_HEADER, HALF_A_BODY, EMPTY_LINES, WHOLE])
 def test_silent_connections_do_not_block_others(server, sent) -> None:
-    """Three hundred, more than the server accepts; each request on another connection is answered."""
+    """With 300 silent connections, more than the server accepts, a new request is still answered."""
     with ExitStack() as until:
         for _ in range(3):
             opened(server, 100, sent, until)
@@ -92,18 +92,18 @@ def test_silent_connections_do_not_block_others(server, sent) -> None:
 
 
 def test_slow_connections_do_not_block_others(server) -> None:
-    """Three hundred connections send one byte again and again."""
+    """With 300 connections that send one byte at a time, a new request is still answered."""
     with ExitStack() as until:
         slow = opened(server, 300, HALF_A_HEADER, until)
         for _ in range(3):
             for connection in slow:
-                with suppress(OSError):  # closed for another connection
+                with suppress(OSError):  # the server closed it in favour of another
                     connection.send(b"x")
             assert ask(server) == ANSWER
 
 
-def test_few_connections_of_one_machine_are_not_closed_for_many_of_another(server) -> None:
-    """The machine with most connections loses one."""
+def test_the_machine_with_most_connections_loses_one(server) -> None:
+    """When 300 connections come from one machine, the single connection of another stays open."""
     with ExitStack() as until:
         [mine] = opened(server, 1, WHOLE, until)
         assert ANSWER in read(mine)
@@ -117,10 +117,10 @@ def test_few_connections_of_one_machine_are_not_closed_for_many_of_another(serve
 
 @pytest.mark.parametrize("sent", [NOTHING, HALF_A_LINE, HALF_A_HEADER, HALF_A_BODY])
 def test_a_request_must_arrive_within_half_a_minute(server, sent) -> None:
-    """Counted from the connection, however often parts arrive; until then an incomplete request stays."""
+    """An incomplete request is closed LONGEST_WAIT_S after its connection began, even if more bytes arrive."""
     with ExitStack() as until:
         [slow] = opened(server, 1, sent, until)
-        assert ask(server) == ANSWER  # by now the server has accepted the previous connection
+        assert ask(server) == ANSWER  # now the server has accepted the slow connection
         channel = min(list(server.active_channels.values()), key=lambda channel: channel.creation_time)
         server.maintenance(channel.creation_time + LONGEST_WAIT_S - 5)
         assert not channel.will_close
@@ -130,7 +130,7 @@ def test_a_request_must_arrive_within_half_a_minute(server, sent) -> None:
 
 
 def test_a_client_that_does_not_receive_frees_its_thread(monkeypatch) -> None:
-    """An answer larger than the buffer waits two minutes at most."""
+    """A client that does not receive a large answer is dropped after LONGEST_STALL_S, and another is answered."""
     monkeypatch.setattr(connections, "THREADS", 1)
     with running() as server, ExitStack() as until:
         opened(server, 1, WHOLE.replace(b"GET /", b"GET /large"), until)
@@ -142,7 +142,7 @@ def test_a_client_that_does_not_receive_frees_its_thread(monkeypatch) -> None:
 
 
 def test_the_limit_of_open_files_is_respected(monkeypatch) -> None:
-    """Connections take at most half of it: traces are files too."""
+    """With a limit of 64 open files, the server accepts 32 connections and leaves the rest for traces."""
     resource = pytest.importorskip("resource")
     monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 64))
     with closing(ConnectionServer(answers, socket.create_server(("127.0.0.1", 0)))) as server:
@@ -150,7 +150,7 @@ def test_the_limit_of_open_files_is_respected(monkeypatch) -> None:
 
 
 def test_broken_connections_are_not_logged(server, caplog) -> None:
-    """Resets during a request are normal."""
+    """Fifty connections that reset during a request are not logged."""
     caplog.set_level(logging.WARNING)
     with ExitStack() as until:
         for connection in opened(server, 50, HALF_A_BODY, until):

@@ -1,4 +1,4 @@
-"""The guard, tested against every way in which another page or machine could reach the server."""
+"""The guard refuses requests of other pages and machines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOSTS = {"127.0.0.1", "localhost", "::1"}
 
 
 def ask(guard: Guard, method: str = "GET", query: str = "", **headers: str) -> tuple[int, dict[str, str], bytes]:
-    """Send a request; return its status, headers and body."""
+    """Send a request through a guard; return the answer's status, headers and body."""
     environ = {"REQUEST_METHOD": method, "QUERY_STRING": query, "HTTP_HOST": "127.0.0.1:8050", **headers}
     setup_testing_defaults(environ)
     seen: list[tuple[str, list[tuple[str, str]]]] = []
@@ -30,13 +30,13 @@ def page(_environ, start_response):
 
 
 def guarded(token: str | None = None) -> Guard:
-    """Guard the page."""
+    """Return a guard of the page."""
     return Guard(page, allowed_hosts=HOSTS, token=token)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8050", "LOCALHOST:1", "[::1]:8050"])
 def test_names_of_the_server_are_accepted(host) -> None:
-    """With and without a port."""
+    """The server's own host names are accepted with and without a port, in any letter case."""
     assert ask(guarded(), HTTP_HOST=host)[0] == 200
 
 
@@ -44,7 +44,7 @@ def test_names_of_the_server_are_accepted(host) -> None:
     "host", ["evil.example", "127.0.0.1.evil.example", "evil.example:127", "127.0.0.1@evil.example", "", "[::1", "a b"]
 )
 def test_other_names_are_refused(host) -> None:
-    """DNS rebinding: the browser would pass the answer to the page of that name."""
+    """Other host names get 403, because with DNS rebinding the browser gives the answer to a foreign page."""
     status, _, body = ask(guarded(), HTTP_HOST=host)
     assert status == 403
     assert PAGE not in body
@@ -64,7 +64,7 @@ def test_other_names_are_refused(host) -> None:
     ],
 )
 def test_a_page_of_another_site_cannot_post(origin) -> None:
-    """Neither another page, a sandboxed one, nor another server on this machine; nor a malformed origin."""
+    """POST requests get 403 for the origins of other sites, sandboxed pages and other ports, and for malformed ones."""
     assert ask(guarded(), "POST", HTTP_ORIGIN=origin)[0] == 403
 
 
@@ -72,18 +72,18 @@ def test_a_page_of_another_site_cannot_post(origin) -> None:
     "headers", [{"HTTP_ORIGIN": "http://127.0.0.1:8050"}, {}, {"HTTP_SEC_FETCH_SITE": "same-origin"}]
 )
 def test_own_pages_and_programs_can_post(headers) -> None:
-    """Programs send no Origin; browsers always do."""
+    """POST requests are accepted from the server's own pages, and from programs, which send no Origin."""
     assert ask(guarded(), "POST", **headers)[0] == 200
 
 
 def test_only_same_origin_replaces_the_check_of_the_origin() -> None:
-    """`same-site` may be another server on the same machine."""
+    """A request marked `same-site` needs a valid origin, because it may come from another port of this machine."""
     assert ask(guarded(), "POST", HTTP_ORIGIN="http://127.0.0.1:1", HTTP_SEC_FETCH_SITE="same-site")[0] == 403
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
 def test_other_methods_are_refused(method) -> None:
-    """Preflight requests are refused, too."""
+    """PUT, DELETE, TRACE and CONNECT get 405, and so do preflight requests (OPTIONS)."""
     status, headers, _ = ask(guarded(), method)
     assert status == 405
     assert "Access-Control-Allow-Origin" not in headers
@@ -91,7 +91,7 @@ def test_other_methods_are_refused(method) -> None:
 
 @pytest.mark.parametrize("query", ["", "token=", "token=wrong", "token=secre", "token=secret%00", "token=%ff"])
 def test_without_the_token_nothing_is_shown(query) -> None:
-    """Neither to other machines nor to other users of this machine."""
+    """A missing, wrong or malformed token gets 401 and no content."""
     status, _, body = ask(guarded("secret"), query=query)
     assert status == 401
     assert b"secret" not in body
@@ -110,7 +110,7 @@ def test_without_the_token_nothing_is_shown(query) -> None:
     ],
 )
 def test_a_wrong_cookie_is_refused(cookie) -> None:
-    """So is an unreadable one, or that of a server on another port."""
+    """A wrong or malformed cookie, and that of a server on another port, gets 401."""
     assert ask(guarded("secret"), HTTP_COOKIE=cookie)[0] == 401
 
 
@@ -123,7 +123,7 @@ def test_a_wrong_cookie_is_refused(cookie) -> None:
     ],
 )
 def test_the_token_moves_from_the_address_into_a_cookie(path, query, location) -> None:
-    """Browsers keep addresses in their history; the cookie is for this server only, and scripts cannot read it."""
+    """An address with the token redirects to one without, so that browser histories lack it, and sets the cookie."""
     status, headers, _ = ask(guarded("secret"), query=query, PATH_INFO=path)
     assert (status, headers["Location"]) == (303, location)
     assert headers["Set-Cookie"] == "holotrace_token_8050=secret; HttpOnly; SameSite=Strict; Path=/"
@@ -133,7 +133,7 @@ def test_the_token_moves_from_the_address_into_a_cookie(path, query, location) -
     "others", ["", 'other={"a": 1}, b; ', "holotrace_token_8051=wrong; holotrace_token=wrong; ", "=; ;"]
 )
 def test_the_cookie_opens_the_pages(others) -> None:
-    """Among the cookies of other servers on this machine."""
+    """The right cookie opens the pages, also among cookies of other servers on the same machine."""
     assert ask(guarded("secret"), HTTP_COOKIE=f"{others}holotrace_token_8050=secret")[0] == 200
 
 
@@ -141,7 +141,7 @@ LINK = {"HTTP_SEC_FETCH_SITE": "cross-site", "HTTP_SEC_FETCH_MODE": "navigate", 
 
 
 def test_a_link_on_another_site_works_after_a_reload() -> None:
-    """The browser first withholds the cookie, and sends it when our page reloads."""
+    """A link on another site gets a page that reloads, because browsers send the cookie only with the reload."""
     status, headers, body = ask(guarded("secret"), **LINK)
     assert (status, headers["Content-Type"]) == (401, "text/html; charset=utf-8")
     assert b'http-equiv="refresh"' in body
@@ -152,19 +152,19 @@ def test_a_link_on_another_site_works_after_a_reload() -> None:
     "brought", [{}, {**LINK, "HTTP_SEC_FETCH_SITE": "same-origin"}, {**LINK, "HTTP_SEC_FETCH_DEST": "iframe"}]
 )
 def test_a_request_without_token_does_not_reload_forever(brought) -> None:
-    """Nor does a frame in a page of another site."""
+    """A request without token from our own site, or from a frame in another site, gets no reloading page."""
     assert b"refresh" not in ask(guarded("secret"), **brought)[2]
 
 
 def test_the_token_does_not_replace_the_other_checks() -> None:
-    """The Host and Origin headers are still checked."""
+    """A request with a valid cookie but a foreign Host or Origin header gets 403."""
     cookie = {"HTTP_COOKIE": "holotrace_token_8050=secret"}
     assert ask(guarded("secret"), HTTP_HOST="evil.example", **cookie)[0] == 403
     assert ask(guarded("secret"), "POST", HTTP_ORIGIN="http://evil.example", **cookie)[0] == 403
 
 
 def test_every_answer_has_the_security_headers() -> None:
-    """Also a refusal; our headers replace those of the application."""
+    """Pages and refusals have our security headers, which replace those of the application."""
     for host in ("127.0.0.1", "evil.example"):
         _, headers, _ = ask(guarded(), HTTP_HOST=host)
         assert headers["X-Content-Type-Options"] == "nosniff"
@@ -173,7 +173,7 @@ def test_every_answer_has_the_security_headers() -> None:
 
 
 def test_a_page_runs_only_its_own_scripts() -> None:
-    """The policy lists the hash of each inline script; no other inline script runs."""
+    """The content security policy allows only inline scripts with a listed hash."""
     _, headers, body = ask(guarded())
     digest = base64.b64encode(hashlib.sha256(b"\nlet one = 1;\n").digest()).decode()
     policy = dict(part.split(" ", 1) for part in headers["Content-Security-Policy"].split("; "))
@@ -183,37 +183,37 @@ def test_a_page_runs_only_its_own_scripts() -> None:
 
 
 def test_the_policy_of_a_page_without_scripts_allows_no_inline_script() -> None:
-    """Neither by hash nor in general."""
+    """The policy of a page without scripts contains no `unsafe-inline` for scripts."""
     assert "unsafe-inline" not in content_policy(b"<p>").split("style-src")[0]
 
 
 def of_tensorboard() -> Guard:
-    """Guard the page as in TensorBoard."""
+    """Return a guard of the page as in TensorBoard."""
     return Guard(page, allowed_hosts=HOSTS, any_address=True, may_be_framed=True, way_to_allow="set NAME")
 
 
 @pytest.mark.parametrize("host", ["localhost:6006", "10.1.2.3:6006", "[fe80::1]:6006"])
 def test_any_numeric_address_is_accepted_in_tensorboard(host) -> None:
-    """TensorBoard has every address of its machine; still only its own pages can post."""
+    """In TensorBoard, numeric addresses are valid hosts, but POST requests of other sites still get 403."""
     assert ask(of_tensorboard(), HTTP_HOST=host)[0] == 200
     assert ask(of_tensorboard(), "POST", HTTP_HOST=host, HTTP_ORIGIN="http://evil.example")[0] == 403
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "10.1.2", ""])
 def test_other_names_are_refused_in_tensorboard(host) -> None:
-    """DNS rebinding; the message says how to allow the name of a proxy."""
+    """In TensorBoard, other host names get 403 with the way to allow a proxy's name."""
     status, _, body = ask(of_tensorboard(), HTTP_HOST=host)
     assert (status, PAGE in body) == (403, False)
     assert body.endswith(b"set NAME\n")
 
 
 def test_all_names_can_be_allowed() -> None:
-    """For proxies that generate names."""
+    """`allowed_hosts={"*"}` accepts every host name, for proxies that generate names."""
     assert ask(Guard(page, allowed_hosts={"*"}), HTTP_HOST="evil.example")[0] == 200
 
 
 def test_only_tensorboard_may_be_embedded() -> None:
-    """Notebooks and editors embed TensorBoard; `holotrace serve` appears in its own frames only."""
+    """Other sites may embed TensorBoard, as notebooks and editors do, but not the pages of `holotrace serve`."""
     frames = "frame-ancestors 'self'"
     assert frames in ask(guarded())[1]["Content-Security-Policy"]
     assert "frame-ancestors" not in ask(of_tensorboard())[1]["Content-Security-Policy"]

@@ -1,4 +1,4 @@
-"""Files are checked again when they are opened: a file of a run may have become a link to anything."""
+"""A file is checked again when it is opened, because it may have become a link to any other file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Served:
         self.run = self.session.runs[0].id
 
     def file(self) -> tuple[int, bytes]:
-        """Return status and content."""
+        """Return status and content of the file of rank 0."""
         with self.client.get("/timeline/file", query_string={"run": self.run, "rank": 0}) as response:
             return response.status_code, response.data
 
@@ -50,7 +50,7 @@ def put_link(path: Path, target: Path) -> None:
 
 @pytest.fixture
 def place(tmp_path) -> Path:
-    """A served folder, next to a secret and a trace that are not served."""
+    """Return a folder that contains a folder to serve, a secret, and a private trace."""
     (tmp_path / "secret.txt").write_text(HIDDEN)
     write(tmp_path / "private", kernel="private_kernel")
     write(tmp_path / "served")
@@ -59,7 +59,7 @@ def place(tmp_path) -> Path:
 
 @pytest.mark.parametrize("root", ["served", ".", "./served/", "served/../served"])
 def test_the_served_folder_may_be_relative(place, monkeypatch, root) -> None:
-    """Relative to the current folder, not to the installation."""
+    """A served folder may be relative to the current folder."""
     monkeypatch.chdir(place / "served" if root == "." else place)
     [trace] = (place / "served").iterdir()
 
@@ -67,7 +67,7 @@ def test_the_served_folder_may_be_relative(place, monkeypatch, root) -> None:
 
 
 def test_a_served_file_may_be_relative(place, monkeypatch) -> None:
-    """As `holotrace serve trace.json` does."""
+    """A single file, as in `holotrace serve trace.json`, may be relative to the current folder."""
     [trace] = (place / "served").iterdir()
     monkeypatch.chdir(trace.parent)
 
@@ -77,7 +77,7 @@ def test_a_served_file_may_be_relative(place, monkeypatch) -> None:
 @pytest.mark.parametrize("is_named", [False, True], ids=["in a folder", "named"])
 @pytest.mark.parametrize("target", ["secret.txt", "private", "served/secret.txt", "pipe", "nowhere"])
 def test_a_replacement_of_a_file_is_not_served(place, target, is_named) -> None:
-    """A link out of the folder, to a trace or another file; a link inside; a pipe; nothing. Errors do not name its target."""
+    """A file replaced by a link or a pipe gets 404, and the error does not name the link's target."""
     [trace] = (place / "served").iterdir()
     [private] = (place / "private").iterdir()
     (place / "served" / "secret.txt").write_text(HIDDEN)
@@ -99,7 +99,7 @@ def test_a_replacement_of_a_file_is_not_served(place, target, is_named) -> None:
 
 @pytest.mark.parametrize("walks", [True, False])
 def test_a_race_with_a_link_never_wins(place, monkeypatch, walks) -> None:
-    """A file that keeps turning into a link and back only ever gives its own content."""
+    """A file that keeps turning into a link and back returns its own content or 404."""
     monkeypatch.setattr(bound_files, "_WALKS", walks and bound_files._WALKS)
     [trace] = (place / "served").iterdir()
     [private] = (place / "private").iterdir()
@@ -126,7 +126,7 @@ def test_a_race_with_a_link_never_wins(place, monkeypatch, walks) -> None:
 
 
 def test_a_replacement_by_a_link_is_not_read(place) -> None:
-    """Pages read a file when they first need it; they do not follow a link that replaced it since the run was opened."""
+    """Reading a file that was replaced by a link after its run was opened is an error."""
     [trace] = (place / "served").iterdir()
     [private] = (place / "private").iterdir()
     served = Served(place / "served")
@@ -139,7 +139,7 @@ def test_a_replacement_by_a_link_is_not_read(place) -> None:
 
 
 def test_a_folder_on_the_path_must_not_become_a_link(place) -> None:
-    """A folder between the served one and the file."""
+    """Reading a file whose folder was replaced by a link is an error."""
     run = place / "served" / "run"
     write(run)
     served = Served(place / "served")
@@ -153,7 +153,7 @@ def test_a_folder_on_the_path_must_not_become_a_link(place) -> None:
 
 
 def test_errors_name_the_path_as_given(place) -> None:
-    """Not the descriptor."""
+    """The error for a damaged file names its path, not the file descriptor."""
     [trace] = (place / "served").iterdir()
     served = Served(place / "served")
     rank = served.session.whole(served.run).ranks[0]
@@ -166,7 +166,7 @@ def test_errors_name_the_path_as_given(place) -> None:
 
 
 def test_links_within_the_folder_are_followed(place) -> None:
-    """A run may consist of links to files elsewhere in the served folder."""
+    """A run may consist of links to files elsewhere in the same served folder."""
     [trace] = (place / "served").iterdir()
     (place / "served" / "linked").mkdir()
     (place / "served" / "linked" / "rank0.json").symlink_to(trace)
@@ -177,7 +177,7 @@ def test_links_within_the_folder_are_followed(place) -> None:
 
 
 def test_a_served_link_may_lead_elsewhere_later(place) -> None:
-    """`holotrace serve latest.json` means the target of the link."""
+    """Serving a link serves its current target, also after the link changes."""
     latest = place / "latest.json"
     [trace] = (place / "served").iterdir()
     [private] = (place / "private").iterdir()

@@ -1,4 +1,4 @@
-"""The progress text of pages."""
+"""Pages show a progress text while files are read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from holotrace.web.session.reading import Reading
 
 
 def test_progress_is_a_percentage_of_the_file() -> None:
-    """At most 100 %, and no text once the file is read; progress without a file is ignored."""
+    """The text has at most 100 %, and is empty before a file starts and after it is read."""
     reading = Reading()
     reading.advance(5)
     assert reading.text() == ""

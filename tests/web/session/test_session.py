@@ -1,4 +1,4 @@
-"""The session: runs, open traces and cached results."""
+"""A session has runs, open traces and cached results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from web_client import WebClient, texts
 
 
 def steps_job() -> TraceBuilder:
-    """Two steps with one kernel each, on devices 0 and 1."""
+    """Return two steps with one kernel each, on devices 0 and 1."""
     return (
         TraceBuilder()
         .step(1, 0, 50)
@@ -31,12 +31,12 @@ def steps_job() -> TraceBuilder:
 
 
 def opened(*paths) -> Session:
-    """Serve paths without a cache on disk."""
+    """Return a session of paths, without a cache on disk."""
     return Session(paths, cache=False)
 
 
 def test_each_folder_with_a_trace_is_a_run(tmp_path) -> None:
-    """Its name is the path below the served folder; folders without traces, hidden folders and other files are not runs."""
+    """A run is named by its path; hidden folders and folders without traces are not runs."""
     gpu_job().write(tmp_path)
     cpu_job().write(tmp_path / "b" / "deep")
     gpu_job().write(tmp_path / ".hidden")
@@ -48,7 +48,7 @@ def test_each_folder_with_a_trace_is_a_run(tmp_path) -> None:
 
 
 def two_spans(folder) -> None:
-    """One rank recorded twice, as a profiler schedule with repeat=2 does: gemm, then relu."""
+    """Write two recordings of one rank, as a profiler schedule with repeat=2 does: gemm, then relu."""
     for stamp, kernel in ((1700000000000, "gemm"), (1700000060000, "relu")):
         (file,) = TraceBuilder().kernel(kernel, start_us=0, duration_us=5).write(folder)
         file.rename(folder / f"host_1.{stamp}.pt.trace.json")
@@ -56,7 +56,7 @@ def two_spans(folder) -> None:
 
 @pytest.mark.parametrize(("span", "kernel"), [("", "relu"), ("~1", "gemm"), ("~2", "relu")])
 def test_each_span_of_a_run_can_be_selected(tmp_path, span, kernel) -> None:
-    """By its number after the id of the run; without a number, the newest recording of each rank."""
+    """`~1` after a run's id selects its first span; without a number, the newest recording is used."""
     two_spans(tmp_path)
     session = opened(tmp_path)
     result = session.result(Scope(session.runs[0].id + span), "kernel_breakdown")
@@ -65,7 +65,7 @@ def test_each_span_of_a_run_can_be_selected(tmp_path, span, kernel) -> None:
 
 @pytest.mark.parametrize("span", ["~0", "~3", "~", "~1~1", "~../..", "~-1"])
 def test_a_missing_span_opens_nothing(tmp_path, span) -> None:
-    """Files named one by one have no spans."""
+    """A span that does not exist, and any span of a single file, is an error."""
     two_spans(tmp_path)
     session = opened(tmp_path)
     with pytest.raises(InvalidOptionError, match="this run does not exist"):
@@ -76,14 +76,14 @@ def test_a_missing_span_opens_nothing(tmp_path, span) -> None:
 
 
 def test_several_files_are_one_run(tmp_path) -> None:
-    """As in every command."""
+    """Two files served together are one run of two ranks."""
     files = gpu_job().write(tmp_path)
     (run,) = opened(*files).runs
     assert list(opened(*files).whole(run.id).ranks) == [0, 1]
 
 
 def test_a_run_is_not_named_by_its_path(tmp_path) -> None:
-    """An id that the server did not issue opens nothing, even if it is an existing path."""
+    """A run is opened only by its id; an existing path in place of the id is an error."""
     gpu_job().write(tmp_path / "in")
     session = opened(tmp_path / "in")
     for name in (str(tmp_path / "in"), "../in", "", ".", "\x00", "0" * 12):
@@ -92,7 +92,7 @@ def test_a_run_is_not_named_by_its_path(tmp_path) -> None:
 
 
 def test_links_do_not_lead_out_of_the_served_folder(tmp_path) -> None:
-    """Neither links to folders nor links to files, which are listed as skipped."""
+    """Links out of the served folder are not runs or ranks; a linked file is listed as skipped."""
     (outside,) = TraceBuilder().rank(7).kernel("gemm", start_us=0, duration_us=1).write(tmp_path / "secret")
     gpu_job().write(tmp_path / "served")
     (tmp_path / "served" / "folder").symlink_to(tmp_path / "secret", target_is_directory=True)
@@ -105,7 +105,7 @@ def test_links_do_not_lead_out_of_the_served_folder(tmp_path) -> None:
 
 
 def test_a_folder_served_through_a_link_is_served(tmp_path) -> None:
-    """Log folders are often links to another disk."""
+    """A served folder that is itself a link, such as to another disk, shows its ranks."""
     gpu_job().write(tmp_path / "disk")
     (tmp_path / "logs").symlink_to(tmp_path / "disk", target_is_directory=True)
     session = opened(tmp_path / "logs")
@@ -113,7 +113,7 @@ def test_a_folder_served_through_a_link_is_served(tmp_path) -> None:
 
 
 def test_a_result_equals_that_of_the_analysis(tmp_path) -> None:
-    """For all ranks, or for selected ones."""
+    """A result covers all ranks or the selected ones; a missing rank is an error."""
     gpu_job().write(tmp_path)
     session = opened(tmp_path)
     run = session.runs[0].id
@@ -124,7 +124,7 @@ def test_a_result_equals_that_of_the_analysis(tmp_path) -> None:
 
 
 def test_steps_and_devices_narrow_the_selection(tmp_path) -> None:
-    """A kernel belongs to the step in which it was launched."""
+    """Selecting step 2 or device 0 keeps only their kernels; without any kernel, the result is an error."""
     steps_job().write(tmp_path)
     session = opened(tmp_path)
     run = session.runs[0].id
@@ -141,7 +141,7 @@ def test_steps_and_devices_narrow_the_selection(tmp_path) -> None:
 
 
 def test_missing_input_is_reported_each_time_and_searched_once(tmp_path) -> None:
-    """The message names the profiler option that was off."""
+    """Missing input is an error on each request, but the trace is searched only once."""
     cpu_job().write(tmp_path)
     session = opened(tmp_path)
     scope, calls = Scope(session.runs[0].id), []
@@ -158,7 +158,7 @@ def test_missing_input_is_reported_each_time_and_searched_once(tmp_path) -> None
 
 
 def test_concurrent_callers_share_one_computation(tmp_path) -> None:
-    """Eight threads, one computation; computations with different keys do not wait for each other."""
+    """Eight threads share one computation; computations with different keys run at the same time."""
     gpu_job().write(tmp_path)
     session = opened(tmp_path)
     scope, calls, answers = Scope(session.runs[0].id), [], []
@@ -187,7 +187,7 @@ def test_concurrent_callers_share_one_computation(tmp_path) -> None:
 
 
 def test_memory_is_bounded(tmp_path, monkeypatch) -> None:
-    """The least recently used result is dropped; the last one stays, however large."""
+    """Above the memory limit, the least recently used result is dropped and computed again later."""
     gpu_job().write(tmp_path)
     session = opened(tmp_path)
     scope, made = Scope(session.runs[0].id), []
@@ -203,7 +203,7 @@ def test_memory_is_bounded(tmp_path, monkeypatch) -> None:
 
 
 def test_open_traces_are_bounded(tmp_path, monkeypatch) -> None:
-    """By their number; if the process uses much memory, none stays open after its result is made."""
+    """At most MOST_OPEN_TRACES traces stay open, and none if the process uses 2 GiB of memory."""
     for name in "abc":
         gpu_job().write(tmp_path / name)
     session = opened(tmp_path)
@@ -217,7 +217,7 @@ def test_open_traces_are_bounded(tmp_path, monkeypatch) -> None:
 
 
 def test_memory_is_counted_in_pages_of_this_system(monkeypatch) -> None:
-    """Pages have 4 KiB on most machines, 16 or 64 KiB on others."""
+    """Resident memory is counted in pages of the system's size, such as 4 or 64 KiB."""
     held = {}
     for page_bytes in (4_096, 65_536):
         monkeypatch.setattr(memory.os, "sysconf", lambda name, size=page_bytes: {"SC_PAGE_SIZE": size}[name])
@@ -228,7 +228,7 @@ def test_memory_is_counted_in_pages_of_this_system(monkeypatch) -> None:
 
 
 def test_concurrent_analyses_return_the_same_as_alone(tmp_path) -> None:
-    """They share the cached columns of the events, and each adds columns."""
+    """Twenty analyses in threads that share the events' cached columns return the same as alone."""
     steps_job().write(tmp_path)
     scope = Scope(opened(tmp_path).runs[0].id, steps=(1,))
     names = ("temporal_breakdown", "kernel_breakdown", "idle_time", "launch_statistics", "queue_length") * 4
@@ -248,7 +248,7 @@ def test_concurrent_analyses_return_the_same_as_alone(tmp_path) -> None:
 
 
 def test_changed_files_are_read_again(tmp_path, monkeypatch) -> None:
-    """A running job writes more events; results follow within seconds."""
+    """After a running job writes another rank, the next result includes it."""
     monkeypatch.setattr(session_module, "SCAN_AGAIN_S", 0)
     gpu_job().write(tmp_path)
     session = opened(tmp_path)
@@ -259,7 +259,7 @@ def test_changed_files_are_read_again(tmp_path, monkeypatch) -> None:
 
 
 def test_runs_that_appear_later_are_found(tmp_path, monkeypatch) -> None:
-    """TensorBoard is often started before the job."""
+    """A run that is written after the server has started appears in the list of runs."""
     monkeypatch.setattr(session_module, "SCAN_AGAIN_S", 0)
     session = opened(tmp_path)
     assert session.runs == ()
@@ -268,7 +268,7 @@ def test_runs_that_appear_later_are_found(tmp_path, monkeypatch) -> None:
 
 
 def test_work_runs_on_a_worker_thread(tmp_path) -> None:
-    """The same key returns the same work; failed work starts again."""
+    """Work runs in another thread; the same key returns the same work, and failed work starts again."""
     session, calls = opened(tmp_path), []
 
     def fail() -> int:
@@ -286,7 +286,7 @@ def test_work_runs_on_a_worker_thread(tmp_path) -> None:
 
 
 def test_an_unreadable_file_leaves_the_other_ranks(tmp_path) -> None:
-    """The health page explains the error."""
+    """A truncated file of rank 1 leaves rank 0 in the trace."""
     _, second = gpu_job().write(tmp_path)
     second.with_name("rank_1.json.gz").write_bytes(gzip.compress(b'{"traceEvents": [' + b"x" * 100)[:30])
     session = opened(tmp_path)
@@ -294,7 +294,7 @@ def test_an_unreadable_file_leaves_the_other_ranks(tmp_path) -> None:
 
 
 def test_a_store_is_a_run(tmp_path) -> None:
-    """Its ranks are not runs of their own."""
+    """A store, in a served folder or served directly, is one run with its ranks."""
     (tmp_path / "logs").mkdir()
     holotrace.write_store(gpu_job().build(), tmp_path / "logs" / "job.store")
     session = opened(tmp_path / "logs")
@@ -306,7 +306,7 @@ def test_a_store_is_a_run(tmp_path) -> None:
 
 
 def test_a_store_that_leads_out_of_the_folder_is_not_served(tmp_path) -> None:
-    """Neither a linked rank nor a linked table of a rank."""
+    """Ranks of a store that are links out of the folder, or have such tables, are not served."""
     store = tmp_path / "logs" / "job.store"
     store.parent.mkdir()
     holotrace.write_store(gpu_job().build(), store)
@@ -319,7 +319,7 @@ def test_a_store_that_leads_out_of_the_folder_is_not_served(tmp_path) -> None:
 
 
 def test_a_folder_whose_only_trace_cannot_be_read_is_a_run(tmp_path) -> None:
-    """The page of the run explains why; a folder without any possible trace is not a run."""
+    """A folder whose only trace is empty or damaged is a run, and its overview gives the reason."""
     gpu_job().write(tmp_path / "good")
     for name, file in (("empty", "rank0.json"), ("cut", "a.pt.trace.json.gz"), ("other", "config.json")):
         (tmp_path / name).mkdir()
@@ -337,7 +337,7 @@ def test_a_folder_whose_only_trace_cannot_be_read_is_a_run(tmp_path) -> None:
 
 
 def test_the_overview_begins_with_problems_of_the_files(tmp_path) -> None:
-    """Before the verdict; none for ranks that form one job."""
+    """Problems of the files come before the verdict; a sound job begins with the verdict."""
     paths = gpu_job().write(tmp_path)
     assert texts(WebClient(tmp_path).part("?view=overview", "verdict"))[0] == "Verdict"
     paths[1].write_bytes(paths[1].read_bytes()[:-40])

@@ -1,4 +1,4 @@
-"""The pages, requested as a browser requests them; test_browser.py uses a real browser."""
+"""Requests like a browser's get the pages with their figures, tables and selectors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from web_client import WebClient, components, texts
 
 @pytest.fixture
 def client(tmp_path) -> WebClient:
-    """Two runs: the small GPU job, and one on the CPU."""
+    """Serve two runs: the small GPU job and a CPU job."""
     gpu_job().write(tmp_path / "gpu")
     cpu_job().write(tmp_path / "the cpu")
     return WebClient(tmp_path)
@@ -38,25 +38,25 @@ def client(tmp_path) -> WebClient:
 
 @pytest.fixture
 def gpu(client) -> str:
-    """The run of the GPU job, as part of an address."""
+    """Return `run=…` with the id of the GPU job."""
     return f"run={client.session.runs[0].id}"
 
 
 @pytest.fixture
 def cpu(client) -> str:
-    """The run of the CPU job, in the same form."""
+    """Return `run=…` with the id of the CPU job."""
     return f"run={client.session.runs[1].id}"
 
 
 def test_every_analysis_has_a_page() -> None:
-    """A new entry of the catalogue gets its page."""
+    """Each analysis of the catalogue has a page, and page names are distinct."""
     assert {analysis.name for analysis in ANALYSES} <= {page.name for page in PAGES}
     assert len({page.name for page in PAGES}) == len(PAGES)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_page_appears_at_once_with_its_question(client, gpu, page) -> None:
-    """Title, question and navigation appear before anything is computed."""
+    """A page's title, question and navigation appear before anything is computed."""
     shown = client.page(f"?view={page.name}&{gpu}")
     assert {page.title, page.question} <= set(texts(shown["page"]))
     links = {link["href"]: link["label"] for link in components(shown["nav"], "NavLink")}
@@ -66,7 +66,7 @@ def test_every_page_appears_at_once_with_its_question(client, gpu, page) -> None
 
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_the_page_of_an_analysis_shows_its_figure_and_its_tables(client, gpu, analysis) -> None:
-    """The figure equals that of the library; each view has a table; definitions and Python code are folded."""
+    """The page of an analysis shows the library's figure, a table per view, and the definitions."""
     query = f"?view={analysis.name}&{gpu}"
     shown = client.page(query)["page"]
     assert {term for term, _ in analysis.definitions} <= set(texts(shown))
@@ -83,14 +83,14 @@ def test_the_page_of_an_analysis_shows_its_figure_and_its_tables(client, gpu, an
 
 
 def test_a_figure_has_the_colours_of_the_page(client, gpu) -> None:
-    """A dark page gets a dark figure at once."""
+    """A figure on a dark page is requested with dark colours."""
     part = client.part(f"?view=idle_time&{gpu}", "idle_time", scheme="dark")
     colour = components(part, "Graph")[0]["figure"]["layout"]["template"]["layout"]["paper_bgcolor"]
     assert colour == SURFACES["dark"].background
 
 
 def test_pages_and_figures_have_the_same_surface() -> None:
-    """The style sheet repeats the colours of the figures."""
+    """The style sheet has the background and text colours of the figures, for both colour schemes."""
     style = ASSETS.joinpath("style.css").read_text(encoding="utf-8")
     for theme, surface in SURFACES.items():
         assert (
@@ -99,13 +99,13 @@ def test_pages_and_figures_have_the_same_surface() -> None:
 
 
 def test_a_page_names_what_was_not_recorded(client, cpu) -> None:
-    """Instead of an empty figure: the profiler option that was off."""
+    """The idle-time page of a CPU job says to record with ProfilerActivity.CUDA."""
     part = client.part(f"?view=idle_time&{cpu}", "idle_time")
     assert any("Record with ProfilerActivity.CUDA" in text for text in texts(part))
 
 
 def test_a_page_whose_tables_are_empty_says_why(client, gpu) -> None:
-    """What to record, instead of an empty figure and tables; one empty table among several is a line."""
+    """The memory page of a job without memory events says what to record, and shows no figure or table."""
     part = client.part(f"?view=memory_timeline&{gpu}", "memory_timeline")
     assert any("record with profile_memory=True" in text for text in texts(part))
     assert not components(part, "Graph")
@@ -113,14 +113,14 @@ def test_a_page_whose_tables_are_empty_says_why(client, gpu) -> None:
 
 
 def test_the_overview_of_a_cpu_job_shows_its_cpu_side(client, cpu) -> None:
-    """Missing GPU work is not an error."""
+    """The overview of a CPU job says that it has no GPU work, and shows a row per rank."""
     part = client.part(f"?view=overview&{cpu}", "verdict")
     assert any(text.startswith("No GPU work was recorded") for text in texts(part))
     assert client.rows(f"?view=overview&{cpu}", "overview.cpu_side", {"startRow": 0, "endRow": 9})["rowCount"] == 2
 
 
 def test_a_table_returns_its_rows_sorted_searched_and_grouped(client, gpu) -> None:
-    """As the grid requests them."""
+    """Requests of the grid return the rows of a table in order, sorted, searched and grouped."""
     query, name = f"?view=kernel_breakdown&{gpu}", "kernel_breakdown.1"
     whole = client.rows(query, name, {"startRow": 0, "endRow": 100})
     assert [row["total_ns"] for row in whole["rowData"]] == ["140 µs", "40 µs", "10 µs"]
@@ -131,7 +131,7 @@ def test_a_table_returns_its_rows_sorted_searched_and_grouped(client, gpu) -> No
 
 
 def test_names_stay_text(client, gpu) -> None:
-    """A kernel named <script> appears as that text: no answer contains HTML."""
+    """A kernel named `<script>…` is text in the table and escaped in the figure."""
     rows = client.rows(f"?view=kernel_breakdown&{gpu}", "kernel_breakdown.1", {"startRow": 0, "endRow": 9})
     assert MARKUP in [row["name"] for row in rows["rowData"]]
     part = client.part(f"?view=kernel_breakdown&{gpu}", "kernel_breakdown")
@@ -142,7 +142,7 @@ def test_names_stay_text(client, gpu) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_download_has_the_rows_of_the_table_as_plain_numbers(client, gpu, form) -> None:
-    """Nanoseconds and fractions of 1, searched and grouped as on the page."""
+    """A download has the searched rows of the table, with times in nanoseconds."""
     answer = client.get(f"/download/{form}/kernel_breakdown.1?view=kernel_breakdown&{gpu}&q.kernel_breakdown.1=gemm")
     read = {"csv": pl.read_csv, "parquet": pl.read_parquet}[form]
     assert read(io.BytesIO(answer.data)).select("name", "total_ns", "call_count").rows() == [("gemm", 140_000, 2)]
@@ -160,17 +160,17 @@ def test_a_download_has_the_rows_of_the_table_as_plain_numbers(client, gpu, form
     ],
 )
 def test_nothing_else_can_be_downloaded(client, path) -> None:
-    """Only tables of the page, by their names."""
+    """Downloads of other formats, tables, paths or runs get 404."""
     assert client.get(f"/download/{path}").status_code == 404
 
 
 def test_the_python_code_returns_the_same_result(client, gpu, monkeypatch, tmp_path) -> None:
-    """Copied from the page and run, also for selected ranks and devices."""
+    """The Python code of a page with selected rank and device returns the rows of the page."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     query = f"?view=kernel_breakdown&{gpu}&ranks=1&devices=0"
     code = components(client.page(query)["page"], "Pre")[0]["children"]
     names: dict[str, object] = {}
-    exec(code, names)  # noqa: S102 -- as a user would
+    exec(code, names)  # noqa: S102 -- the page's own code
     kernels = names["result"].per_kernel
     rows = client.rows(query, "kernel_breakdown.1", {"startRow": 0, "endRow": 9})
     assert kernels["total_ns"].to_list() == [100_000]
@@ -178,7 +178,7 @@ def test_the_python_code_returns_the_same_result(client, gpu, monkeypatch, tmp_p
 
 
 def test_selectors_offer_the_ranks_steps_and_devices_of_the_run(client, gpu, tmp_path) -> None:
-    """Steps and devices only if there are several."""
+    """A page offers the ranks, and steps or devices only if there are several."""
     (TraceBuilder().step(4, 0, 9).step(5, 9, 9).operator("aten::mm", start_us=1, duration_us=1)).write(tmp_path / "s")
     part = client.part(f"?{gpu}", "choices")
     assert [(selector["data"], selector["value"]) for selector in components(part, "MultiSelect")] == [(["0", "1"], [])]
@@ -190,7 +190,7 @@ def test_selectors_offer_the_ranks_steps_and_devices_of_the_run(client, gpu, tmp
 
 
 def test_the_spans_of_a_run_can_be_selected(tmp_path) -> None:
-    """Several recordings of one rank in a folder; the Python code opens the selected one."""
+    """Of two recordings of a rank, the address selects one, which the page's Python code opens."""
     for stamp in (1700000000000, 1700000060000):
         (file,) = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path)
         file.rename(tmp_path / f"host_1.{stamp}.pt.trace.json")
@@ -204,7 +204,7 @@ def test_the_spans_of_a_run_can_be_selected(tmp_path) -> None:
 
 
 def test_a_page_says_if_only_the_selection_lacks_the_input(tmp_path) -> None:
-    """Step 2 launches nothing, but the run does; a link leads to the whole run."""
+    """If only the selected step has no GPU work, the page says so and links to the whole run."""
     TraceBuilder().step(1, 0, 9).kernel("gemm", start_us=1, duration_us=2, launch_us=1).step(2, 9, 9).write(
         tmp_path / "s"
     )
@@ -215,7 +215,7 @@ def test_a_page_says_if_only_the_selection_lacks_the_input(tmp_path) -> None:
 
 
 def test_the_overview_links_to_the_other_pages(client, gpu) -> None:
-    """Verdict, figures, advice and device use, each with a link to its page."""
+    """The overview shows verdict, figures, advice and device use, with links to the analyses' pages."""
     query = f"?view=overview&{gpu}"
     parts = {name: client.part(query, name) for name in ("verdict", "time", "steps", "advice", "gpus")}
     assert any("idle" in text for text in texts(parts["verdict"]))
@@ -227,7 +227,7 @@ def test_the_overview_links_to_the_other_pages(client, gpu) -> None:
 
 
 def test_two_runs_are_compared(client, gpu, cpu) -> None:
-    """The selected run is the test; the address names the control."""
+    """The page of two runs compares the selected run with the control from the address."""
     control = cpu.removeprefix("run=")
     query = f"?view=diff&{gpu}&control={control}"
     assert components(client.part(query, "changes"), "Graph")
@@ -237,7 +237,7 @@ def test_two_runs_are_compared(client, gpu, cpu) -> None:
 
 
 def test_health_lists_files_and_skipped_files(tmp_path) -> None:
-    """Each file with its rank and the source of the rank."""
+    """The health page lists the files with rank and state, and the skipped files."""
     gpu_job().write(tmp_path / "gpu")
     (tmp_path / "gpu" / "notes.json").write_text("{}")
     again = WebClient(tmp_path / "gpu")
@@ -249,20 +249,20 @@ def test_health_lists_files_and_skipped_files(tmp_path) -> None:
 
 
 def test_without_a_run_a_page_names_the_expected_files(tmp_path) -> None:
-    """TensorBoard may be started before the job."""
+    """The page of an empty folder says that torch.profiler writes the expected files."""
     shown = WebClient(tmp_path).page("")
     assert any("torch.profiler" in text for text in texts(shown["page"]))
 
 
 @pytest.mark.parametrize("query", ["?view=no+such+page", "?run=../../etc", "?ranks=99", "?view=diff&control=x", "%%%"])
 def test_an_invalid_address_gets_an_explanation(client, query) -> None:
-    """Never a server error."""
+    """An address with an unknown page, run or rank still returns a page with text."""
     assert texts(client.page(query)["page"])
     assert texts(client.part(query, "choices")) is not None
 
 
 def test_an_error_of_a_part_stays_in_its_place(client, gpu, monkeypatch, caplog) -> None:
-    """The page keeps working; the log has the reason, the browser does not."""
+    """If a part of a page fails, the browser gets a note, and only the log contains the error."""
 
     def broken(*_: object, **__: object) -> None:
         message = "a secret path"
@@ -276,7 +276,7 @@ def test_an_error_of_a_part_stays_in_its_place(client, gpu, monkeypatch, caplog)
 
 
 def test_a_request_is_small(client) -> None:
-    """A body that would fill the memory is refused before it is read."""
+    """A request body above MOST_REQUEST_BYTES gets 413."""
     answer = client.http.post(
         "/_dash-update-component", data=b"x" * (MOST_REQUEST_BYTES + 1), content_type="application/json"
     )
@@ -284,7 +284,7 @@ def test_a_request_is_small(client) -> None:
 
 
 def test_every_address_in_the_first_page_is_relative_and_of_this_server(client) -> None:
-    """So the page works under any path and loads nothing from other hosts."""
+    """All addresses in the first page are relative, so it works below any path and loads nothing from other hosts."""
     page = client.get("/").text
     addresses = re.findall(r"""(?:src|href)=["']([^"']+)""", page)
     assert addresses
@@ -292,7 +292,7 @@ def test_every_address_in_the_first_page_is_relative_and_of_this_server(client) 
 
 
 def test_every_script_of_the_first_page_exists(client) -> None:
-    """Dash's and our own."""
+    """All scripts that the first page loads, Dash's and ours, exist."""
     page = client.get("/").text
     scripts = re.findall(r'src="\./([^"]+)"', page)
     assert f"{assets_path()}/shell/start.js" in scripts
@@ -300,7 +300,7 @@ def test_every_script_of_the_first_page_exists(client) -> None:
 
 
 def test_the_guard_protects_the_pages(client) -> None:
-    """`holotrace serve` runs the guarded application."""
+    """The application of `holotrace serve` refuses a foreign Host header."""
     app = guarded(client.session, Address(), None)
     seen: list[str] = []
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "HTTP_HOST": "evil.example"}
@@ -313,7 +313,7 @@ def test_the_guard_protects_the_pages(client) -> None:
     [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("nas", False)],  # noqa: S104
 )
 def test_only_loopback_addresses_work_without_a_token(host, is_loopback) -> None:
-    """The host name itself is a valid Host header."""
+    """Loopback addresses need no token; `localhost` and the given names are valid hosts, 0.0.0.0 is not."""
     address = Address(host, names=frozenset({"dev.example"}))
     assert address.is_loopback == is_loopback
     assert {"localhost", "dev.example"} <= address.allowed_hosts
@@ -321,7 +321,7 @@ def test_only_loopback_addresses_work_without_a_token(host, is_loopback) -> None
 
 
 def test_holotrace_itself_does_not_load_dash() -> None:
-    """Neither `import holotrace` nor the command line needs the extra."""
+    """Importing holotrace and its command line imports neither Dash nor Flask."""
     code = "import holotrace, holotrace.cli.group, sys; print([n for n in sys.modules if n.split('.')[0] in ('dash', 'flask')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "[]"

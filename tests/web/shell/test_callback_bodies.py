@@ -1,4 +1,4 @@
-"""Callback requests: those of a page are answered, all others are refused."""
+"""The server answers a page's callback requests and refuses all others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VALUES: tuple[Any, ...] = (
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory) -> WebClient:
-    """The pages of a small job."""
+    """Serve a small job."""
     folder = tmp_path_factory.mktemp("job")
     gpu_job().write(folder)
     return WebClient(folder)
@@ -35,7 +35,7 @@ def client(tmp_path_factory) -> WebClient:
 
 @pytest.fixture(scope="module")
 def questions(client) -> list[dict[str, Any]]:
-    """The requests of a page: for the shell, a part, rows, and a grouped table."""
+    """Record a page's callback requests: for the shell, a part, rows, and a grouped table."""
     asked: list[dict[str, Any]] = []
     send = client.http.post
 
@@ -75,8 +75,8 @@ def mutated(body: dict[str, Any], chance: random.Random) -> dict[str, Any]:
 
 
 def test_no_body_causes_a_server_error(client, questions, caplog) -> None:
-    """Each body is answered or refused with 4xx, and nothing is logged."""
-    chance = random.Random(12)  # noqa: S311 -- the same bodies each time
+    """400 changed requests get an answer or a 4xx status, and log nothing."""
+    chance = random.Random(12)  # noqa: S311 -- the same bodies every time
     for _ in range(MUTATIONS):
         body = json.dumps(mutated(chance.choice(questions), chance))
         status = client.http.post(CALLBACK, data=body, content_type="application/json").status_code
@@ -85,7 +85,7 @@ def test_no_body_causes_a_server_error(client, questions, caplog) -> None:
 
 
 def test_valid_requests_are_answered(client, questions) -> None:
-    """The requests before their mutation."""
+    """The unchanged requests of a page get status 200 or 204."""
     assert len(questions) >= 4
     for question in questions:
         assert client.http.post(CALLBACK, json=question).status_code in {200, 204}
@@ -95,14 +95,14 @@ def test_valid_requests_are_answered(client, questions) -> None:
     "output", ["url.search", "theme.forceColorScheme", "nowhere.children", "", "..", "....", "{.x"]
 )
 def test_unknown_callbacks_are_refused(client, output) -> None:
-    """Callbacks in the browser, missing callbacks, and invalid names."""
+    """Requests for callbacks that run in the browser, do not exist or have invalid names get 400."""
     body = {"output": output, "outputs": [], "inputs": [], "state": [], "changedPropIds": []}
     assert client.http.post(CALLBACK, json=body).status_code == 400
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "", "application/x-www-form-urlencoded"])
 def test_a_form_cannot_call_callbacks(client, content_type, caplog) -> None:
-    """Only JSON is accepted."""
+    """A callback request without a JSON content type gets a 4xx status and logs nothing."""
     status = client.http.post(CALLBACK, data="{}", content_type=content_type).status_code
     assert 400 <= status < 500
     assert not caplog.records

@@ -1,4 +1,4 @@
-"""The cost of the first page until its figure appears: scripts and round trips."""
+"""The first page needs few scripts and round trips until its figure appears."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ BEFORE_THE_FIGURE = {
     *("polyfill", "bundle"),
     *("address", "callbacks", "keys", "later", "scheme", "start", "table_rows"),
 }
-"""The scripts by the beginnings of their names. Each further script delays the figure."""
+"""The scripts that load before the figure, by the beginnings of their names; more would delay it."""
 
 
 @pytest.fixture
 def client(tmp_path) -> WebClient:
-    """The pages of a small job."""
+    """Serve a small job."""
     gpu_job().write(tmp_path)
     return WebClient(tmp_path)
 
 
 @pytest.fixture
 def url(tmp_path) -> Iterator[str]:
-    """A server for a small job."""
+    """Run a server for a small job, and return the address."""
     hostile_job().write(tmp_path)
     with bound_server(Session([tmp_path]), Address(port=0, has_token=False)) as server:
         threading.Thread(target=server.run, daemon=True).start()
@@ -50,13 +50,13 @@ def url(tmp_path) -> Iterator[str]:
 
 
 def layout(client: WebClient, address: str | None, **headers: str) -> str:
-    """Return the first answer that the browser requests from the page with this address."""
+    """Return the layout that a browser requests from the page at this address."""
     referer = {} if address is None else {"Referer": address}
     return client.http.get("/_dash-layout", headers={**referer, **headers}).text
 
 
 class Named(HTMLParser):
-    """The addresses in a page, including those that load later."""
+    """Collects the addresses in a page, including those that load later."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -64,17 +64,17 @@ class Named(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, _tag, attrs) -> None:
-        """Collect an address."""
+        """Add the addresses of an element."""
         self.addresses += [value for name, value in attrs if name in ("src", "href") and value]
 
     @property
     def assets(self) -> set[str]:
-        """Our own files, without the fingerprint of their folder."""
+        """Return the names of our own files, without the fingerprint of their folder."""
         return {address.split("/", 3)[3] for address in self.addresses if address.startswith("./assets/")}
 
 
 def test_the_layout_contains_the_page_that_the_address_names(client) -> None:
-    """With its figure and its address, so the browser does not request it again."""
+    """The layout contains the page's title, figure and selectors, so the browser does not request them again."""
     run = client.session.runs[0].id
     client.part(f"?view=idle_time&run={run}", "idle_time")
     client.part(f"?view=idle_time&run={run}", "choices")
@@ -87,7 +87,7 @@ def test_the_layout_contains_the_page_that_the_address_names(client) -> None:
 
 
 def test_a_browser_without_referer_requests_its_page(client) -> None:
-    """The layout is only the shell, and the browser sends the address."""
+    """Without a Referer, the layout is only the shell, and the browser then sends the address."""
     shown = json.loads(layout(client, None))
     assert not components(shown, "Title")
     assert "search" not in components(shown, "Location")[0]
@@ -95,12 +95,12 @@ def test_a_browser_without_referer_requests_its_page(client) -> None:
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1/?view=nothing&run=../..", "\x00", "?%%%", "http://[/?view=diff"])
 def test_an_invalid_referer_leads_to_the_first_page_or_to_the_shell(client, address) -> None:
-    """Every Referer gets an answer."""
+    """An invalid Referer gets a page or the shell, never an error."""
     assert "holotrace" in texts(json.loads(layout(client, address)))
 
 
 def test_the_first_page_has_the_last_colour_scheme(client) -> None:
-    """So nothing is drawn twice; any value but dark means light."""
+    """The layout has the colours of the cookie, so nothing is drawn twice; any value but `dark` means light."""
     run = client.session.runs[0].id
     for cookie, scheme in (("dark", "dark"), ("<script>", "light")):
         client.part(f"?view=idle_time&run={run}", "idle_time", scheme)
@@ -113,7 +113,7 @@ def test_the_first_page_has_the_last_colour_scheme(client) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_names_the_files_that_it_needs(client, page) -> None:
-    """Modules and styles of the shell and of its own folder; a file that no page names would never load."""
+    """A page refers to all modules and styles of the shell and of its own folder, and to no others."""
     folders = {
         "icon.svg",
         "style.css",
@@ -128,7 +128,7 @@ def test_a_page_names_the_files_that_it_needs(client, page) -> None:
 
 
 def test_the_addresses_of_a_page_exist_and_can_be_cached(client) -> None:
-    """Addresses with a fingerprint are cached for long."""
+    """All addresses of a page exist, and those with a fingerprint are cached for KEPT_S seconds."""
     for address in Named(client.get("/").text).addresses:
         path = address.removeprefix(".").replace("\\u002f", "/")
         answer = client.get(path)
@@ -138,7 +138,7 @@ def test_the_addresses_of_a_page_exist_and_can_be_cached(client) -> None:
 
 
 def test_only_pages_with_figures_load_plotly_at_once(client) -> None:
-    """Others load it when a page with figures follows."""
+    """Every page except the timeline, which has no figures, loads plotly.js at once."""
     coming = {page.name: 'id="holotrace-plotly"' in client.get(f"/?view={page.name}").text for page in PAGES}
     assert [name for name, comes in coming.items() if not comes] == ["timeline"]
 
@@ -146,7 +146,7 @@ def test_only_pages_with_figures_load_plotly_at_once(client) -> None:
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_the_first_page_loads_only_what_its_figure_needs(url, browser) -> None:
-    """On a second visit: tables load after the figure, and no callback runs before it."""
+    """On a second visit, tables load after the figure, and no callback runs before it."""
     with visit(browser, url) as seen:
         seen.settle(seen.page.main_frame, "Overview")
         seen.page.add_init_script(
@@ -156,7 +156,7 @@ def test_the_first_page_loads_only_what_its_figure_needs(url, browser) -> None:
         seen.page.goto(url)
         seen.page.wait_for_function("() => window.drawnAt", timeout=PATIENCE_MS)
         before = seen.page.evaluate(
-            "() => performance.getEntriesByType('resource').filter(each => each.startTime < window.drawnAt).map(each => each.name)"
+            "() => performance.getEntriesByType('resource').filter(entry => entry.startTime < window.drawnAt).map(entry => entry.name)"
         )
         seen.expect(seen.page.main_frame, title="Overview", figures=2, tables=2)
         assert not [name for name in before if "_dash-update-component" in name]
@@ -169,7 +169,7 @@ def test_the_first_page_loads_only_what_its_figure_needs(url, browser) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("referer", [None, "http://127.0.0.1/"], ids=["not at all", "without the query"])
 def test_the_page_appears_without_referer(url, browser, referer) -> None:
-    """Some browsers and proxies cut the Referer."""
+    """The page appears even if a browser or proxy removes or shortens the Referer."""
 
     def cut(route) -> None:
         headers = {name: value for name, value in route.request.headers.items() if name != "referer"}
@@ -184,7 +184,7 @@ def test_the_page_appears_without_referer(url, browser, referer) -> None:
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_a_run_selected_before_the_address_names_one_is_shown(tmp_path, browser) -> None:
-    """It replaces the first run, which the server selected."""
+    """A run selected before the address names one replaces the first run, which the server selected."""
     for name in ("first", "second"):
         gpu_job().write(tmp_path / name)
     session = Session([tmp_path])
@@ -201,7 +201,7 @@ def test_a_run_selected_before_the_address_names_one_is_shown(tmp_path, browser)
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_a_figure_that_needs_all_of_plotly_gets_it(url, browser) -> None:
-    """The modules are an icicle chart; the pages before and after are drawn too."""
+    """The icicle chart of the modules loads all of plotly.js, and pages before and after it are drawn."""
     with visit(browser, url) as seen:
         asked: list[str] = []
         seen.page.on("request", lambda sent: asked.append(sent.url))

@@ -1,4 +1,4 @@
-"""The tab in TensorBoard: started as users start it, in a real browser."""
+"""The tab in TensorBoard works in a real browser, started as users start it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def started(folder: Path, *options: str) -> Iterator[str]:
         try:
             assert process.stderr is not None
             lines = (line.decode(errors="replace") for line in process.stderr)
-            yield next(found[0] for line in lines if (found := re.search(r"http://\S+", line)) and " at " in line)
+            yield next(match[0] for line in lines if (match := re.search(r"http://\S+", line)) and " at " in line)
         finally:
             process.terminate()
 
@@ -66,7 +66,7 @@ class StripPrefix(BaseHTTPRequestHandler):
         self.wfile.write(content)
         connection.close()
 
-    do_GET = do_POST = _pass_on  # noqa: N815 -- their names in the standard library
+    do_GET = do_POST = _pass_on  # noqa: N815 -- the names in BaseHTTPRequestHandler
 
     def log_message(self, *_) -> None:
         """Print nothing."""
@@ -74,7 +74,7 @@ class StripPrefix(BaseHTTPRequestHandler):
 
 @contextmanager
 def proxied(url: str) -> Iterator[str]:
-    """Run a proxy that strips a prefix in front of a server."""
+    """Run a proxy in front of a server, and return its address with the prefix that it strips."""
     handler = type("Handler", (StripPrefix,), {"target": urlsplit(url).netloc})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -83,14 +83,14 @@ def proxied(url: str) -> Iterator[str]:
 
 
 def expect_installed() -> None:
-    """Skip if the installed package is older than this entry point."""
+    """Skip the test if the installed package has no entry point for TensorBoard."""
     if "holotrace" not in entry_points(group="tensorboard_plugins").names:
         pytest.skip("TensorBoard does not find holotrace: install the package again")
 
 
 @pytest.fixture(scope="module")
 def tensorboard(log_folder) -> Iterator[tuple[Session, str]]:
-    """TensorBoard with the real traces, and the expected content of its pages."""
+    """Start TensorBoard on the real traces; return a session with the expected content, and the address."""
     expect_installed()
     with started(log_folder) as url:
         yield Session([log_folder]), url
@@ -98,7 +98,7 @@ def tensorboard(log_folder) -> Iterator[tuple[Session, str]]:
 
 @pytest.fixture
 def small_folder(tmp_path) -> Path:
-    """A log folder with one small run, named as torch.profiler.tensorboard_trace_handler names its files."""
+    """Return a log folder with a small run, whose files are named like those of PyTorch's trace handler."""
     expect_installed()
     [first, second] = gpu_job().write(tmp_path)
     (tmp_path / "run").mkdir()
@@ -110,14 +110,14 @@ def small_folder(tmp_path) -> Path:
 def tab(seen: Visit):
     """Return the frame of the tab."""
     seen.page.wait_for_function(
-        "() => [...document.querySelectorAll('iframe')].some(each => each.contentWindow.location.href.includes('/app/'))",
+        "() => [...document.querySelectorAll('iframe')].some(frame => frame.contentWindow.location.href.includes('/app/'))",
         timeout=PATIENCE_MS,
     )
     return next(frame for frame in seen.page.frames if "/app/" in frame.url)
 
 
 def choose_run(seen: Visit, name: str, run: str) -> None:
-    """Select a run from the list, and wait until the navigation links to its pages."""
+    """Select a run in the tab, and wait until the navigation links to the run's pages."""
     frame = tab(seen)
     frame.locator("#selectors input").first.click()
     frame.get_by_role("option", name=name, exact=True).click()
@@ -126,7 +126,7 @@ def choose_run(seen: Visit, name: str, run: str) -> None:
 
 @each_real_trace()
 def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser, name, real_traces) -> None:
-    """Figures and tables of every trace on every page."""
+    """Every page of the tab shows the figures and tables of each real trace."""
     session, url = tensorboard
     scope = Scope(run_called(session, name, real_traces))
     with visit(browser, f"{url}#holotrace") as seen:
@@ -138,7 +138,7 @@ def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser, name, real_tra
 
 @pytest.mark.parametrize("place", ["path_prefix", pytest.param("proxy", marks=pytest.mark.slow)])
 def test_the_tab_works_below_a_prefix(small_folder, browser, place) -> None:
-    """With --path_prefix, and behind a proxy that strips a prefix; TensorBoard's address can name a page."""
+    """The tab works with --path_prefix and behind a proxy that strips a prefix, and an address can name its page."""
     options = ["--path_prefix", "/inner"] if place == "path_prefix" else []
     with started(small_folder, *options) as url, proxied(url) as outside:
         address = outside if place == "proxy" else url
@@ -149,7 +149,7 @@ def test_the_tab_works_below_a_prefix(small_folder, browser, place) -> None:
 
 @pytest.mark.slow
 def test_the_tab_follows_tensorboards_colours(tensorboard, browser) -> None:
-    """Dark when TensorBoard turns dark, and light again."""
+    """The tab turns dark and light together with TensorBoard."""
     scheme = "scheme => document.documentElement.dataset.mantineColorScheme === scheme"
     with visit(browser, f"{tensorboard[1]}#holotrace") as seen:
         tab(seen).wait_for_function(scheme, arg="light", timeout=PATIENCE_MS)
@@ -160,7 +160,7 @@ def test_the_tab_follows_tensorboards_colours(tensorboard, browser) -> None:
 
 
 def test_nothing_is_loaded_before_the_tab_opens() -> None:
-    """Until then, TensorBoard loads neither dash nor polars nor plotly."""
+    """Importing the plugin imports neither dash, plotly, polars, pandas nor waitress."""
     code = "import sys, holotrace.web.tensorboard.plugin; print({name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
     assert "holotrace" in done.stdout
@@ -168,7 +168,7 @@ def test_nothing_is_loaded_before_the_tab_opens() -> None:
 
 
 def test_the_tab_is_active_if_a_name_may_be_a_trace(tmp_path, monkeypatch) -> None:
-    """It is inactive for an empty or missing log folder; a huge folder is not searched to the end."""
+    """The tab is active for a log folder with a trace or with too many folders to search, not for an empty one."""
     context = pytest.importorskip("tensorboard.plugins.base_plugin").TBContext
     assert not plugin.HolotracePlugin(context(logdir=str(tmp_path / "missing"))).is_active()
     tab_of = plugin.HolotracePlugin(context(logdir=str(tmp_path)))
@@ -189,7 +189,7 @@ def asked(mount: Mount, path: str, script_name: str = "") -> tuple[str, dict[str
 
 
 def test_a_mounted_application_gets_its_path() -> None:
-    """The path above it becomes SCRIPT_NAME, also below a prefix; its index is `/`; it is made once."""
+    """A mounted application gets the path above it as SCRIPT_NAME, also below a prefix, and is created once."""
     made = []
 
     def make():

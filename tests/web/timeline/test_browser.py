@@ -1,4 +1,4 @@
-"""The timeline in a real browser: drawing, keys, mouse, and the selection."""
+"""The timeline in a real browser draws, and reacts to keys, mouse and selection."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ LABELS_PX, RULER_PX = 230, 34
 
 
 def job() -> TraceBuilder:
-    """Two ranks of 400 µs with the steps 1 and 2; a forward operator with a launch, and its backward operator.
+    """Return two ranks of 400 µs with two steps; a forward operator with a launch, and its backward operator.
 
-    Rank 1 comes to the all-reduce 60 µs later than rank 0. The device is idle from 150 to 240 µs on rank 0.
+    Rank 1 enters the all-reduce 60 µs after rank 0. The GPU of rank 0 is idle from 150 to 240 µs.
     """
     builder = TraceBuilder(base_time_ns=1_700_000_000_000_000_000)
     for rank in (0, 1):
@@ -44,7 +44,7 @@ def job() -> TraceBuilder:
 
 @contextmanager
 def serving(folder) -> Iterator[str]:
-    """Serve the runs under a folder."""
+    """Serve the runs in a folder, and return the address of the timeline."""
     with bound_server(Session([folder], cache=False), Address(port=0, has_token=False)) as server:
         threading.Thread(target=server.run, daemon=True).start()
         yield f"{server.url}?view=timeline"
@@ -52,7 +52,7 @@ def serving(folder) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
-    """Serve the job."""
+    """Serve the job, and return the address of the timeline."""
     folder = tmp_path_factory.mktemp("job")
     job().write(folder)
     with serving(folder) as address:
@@ -60,7 +60,7 @@ def url(tmp_path_factory):
 
 
 class Drawn:
-    """A timeline on a page, seen through its own state."""
+    """A timeline on a page, read through its own state."""
 
     def __init__(self, seen: Visit, ranks: int = 2) -> None:
         """Wait until this many ranks are drawn and their rows no longer move."""
@@ -71,11 +71,11 @@ class Drawn:
         self.details = self.page.locator(".holotrace-timeline-details")
 
     def of(self, expression: str) -> object:
-        """Return an expression about the timeline, `it`."""
+        """Return the value of a JavaScript expression about the timeline, `it`."""
         return self.page.evaluate(f"() => {{ const it = window.holotrace.timeline; return {expression}; }}")
 
     def until(self, condition: str) -> None:
-        """Wait for a condition on the timeline, `it`."""
+        """Wait for a JavaScript condition on the timeline, `it`."""
         self.page.wait_for_function(
             f"() => {{ const it = window.holotrace.timeline; return {condition}; }}", timeout=PATIENCE_MS
         )
@@ -87,13 +87,13 @@ class Drawn:
 
     def at(self, time_ns: float, rank: int, row: str, depth: int = 0) -> tuple[float, float]:
         """Return the position of a time in a row on the page."""
-        item = f"it.view.items.find((each) => each.rank.number === {rank} && each.row && each.row.label === '{row}')"
+        item = f"it.view.items.find((item) => item.rank.number === {rank} && item.row && item.row.label === '{row}')"
         x, y = self.of(f"[it.view.x({time_ns}), it.view.y({item}.top) + {depth} * 17 + 8]")  # type: ignore[misc]  # two numbers
         return self.on_page(x, y)
 
     def band(self, kind: str, time_ns: float, rank: int, below: float = 8) -> tuple[float, float]:
         """Return the position of a time in the row of an overlay."""
-        item = f"it.view.items.find((each) => each.kind === '{kind}' && each.rank.number === {rank})"
+        item = f"it.view.items.find((item) => item.kind === '{kind}' && item.rank.number === {rank})"
         x, y = self.of(f"[it.view.x({time_ns}), it.view.y({item}.top) + {below}]")  # type: ignore[misc]  # two numbers
         return self.on_page(x, y)
 
@@ -102,13 +102,13 @@ class Drawn:
         return self.on_page(self.of(f"it.view.x({time_ns})"), RULER_PX / 2)  # type: ignore[arg-type]  # a number
 
     def on_page(self, x: float, y: float) -> tuple[float, float]:
-        """Return the position on the page of a position on the canvas."""
+        """Convert a position on the canvas to one on the page."""
         box = self.page.locator(".holotrace-timeline canvas").bounding_box()
         assert box is not None
         return box["x"] + x, box["y"] + y
 
     def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
-        """Drag with the mouse."""
+        """Drag with the mouse from start to end."""
         self.page.mouse.move(*start)
         self.page.mouse.down()
         self.page.mouse.move(*end, steps=4)
@@ -127,7 +127,7 @@ def length(window: tuple[float, float]) -> float:
 
 
 def test_a_search_in_the_address_selects_the_longest_match(url, browser) -> None:
-    """As a link in a table does: its details and its launch appear, and the address keeps it."""
+    """`find=` in the address selects the longest kernel of that name, and shows its details and launch."""
     with visit(browser, f"{url}&find={MARKUP}") as seen:
         drawn = Drawn(seen)
         drawn.details.get_by_text("launch", exact=True).wait_for(timeout=PATIENCE_MS)
@@ -145,7 +145,7 @@ def test_a_search_in_the_address_selects_the_longest_match(url, browser) -> None
 
 
 def test_keys_move_through_time(url, browser) -> None:
-    """W zooms in, S out, D and A pan, 0 shows everything; arrow keys work only if the canvas has the focus."""
+    """W and S zoom, A and D pan, 0 shows everything; arrow keys work only if the canvas has the focus."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         everything = drawn.window
@@ -172,7 +172,7 @@ def test_keys_move_through_time(url, browser) -> None:
 
 
 def test_the_mouse_moves_through_time(url, browser) -> None:
-    """The wheel zooms with Ctrl and pans with Shift; dragging pans."""
+    """The mouse wheel zooms with Ctrl and pans with Shift; dragging pans."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         pointer = drawn.at(100_000, 0, "stream 7")
@@ -196,7 +196,7 @@ def test_the_mouse_moves_through_time(url, browser) -> None:
 
 
 def test_a_click_shows_the_details_of_an_event(url, browser) -> None:
-    """Arguments, the operator around it, the work it launched, its gradient; each is a link."""
+    """The details of an operator link to the step around it, its kernel and its backward operator."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.mouse.click(*drawn.at(15_000, 1, "thread 1", depth=1))
@@ -211,7 +211,7 @@ def test_a_click_shows_the_details_of_an_event(url, browser) -> None:
             "insideProfilerStep#1 (200 µs)",
             "workgemm (100 µs)",
         ]
-        assert drawn.of("it.links.map((each) => each.relation).sort().join()") == "backward,work"
+        assert drawn.of("it.links.map((link) => link.relation).sort().join()") == "backward,work"
         seen.keep("timeline-arrows")
         drawn.details.get_by_text("gemm (100 µs)").click()
         drawn.details.get_by_text("cudaLaunchKernel (1 µs)").wait_for(timeout=PATIENCE_MS)
@@ -220,7 +220,7 @@ def test_a_click_shows_the_details_of_an_event(url, browser) -> None:
 
 
 def test_search_steps_through_the_matches(url, browser) -> None:
-    """The first of two matches, the second, and the first again; typing does not move the view."""
+    """Enter goes from the first match to the second and back; typing the search does not move the view."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         before = drawn.window
@@ -239,7 +239,7 @@ def test_search_steps_through_the_matches(url, browser) -> None:
 
 
 def test_a_span_on_the_ruler_is_described(url, browser) -> None:
-    """From 100 to 200 µs: its length, busy rows, longest names; F zooms to it, the address keeps it."""
+    """A span on the ruler shows busy rows and longest names; F zooms to it, and the address keeps it."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         drawn.drag(drawn.ruler(100_000), drawn.ruler(200_000))
@@ -266,7 +266,7 @@ def test_a_span_on_the_ruler_is_described(url, browser) -> None:
 
 
 def test_a_span_with_shift_covers_the_rows_that_it_touches(url, browser) -> None:
-    """Over the stream of rank 0: no threads, and not rank 1."""
+    """A span over the stream of rank 0 describes no threads and no other rank."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         x, y = drawn.at(100_000, 0, "stream 7")
@@ -284,7 +284,7 @@ def test_a_span_with_shift_covers_the_rows_that_it_touches(url, browser) -> None
 
 
 def test_m_selects_the_span_of_the_selected_event(url, browser) -> None:
-    """The span of the kernel contains the kernel."""
+    """M selects the 100 µs from start to end of the selected kernel."""
     with visit(browser, f"{url}&ranks=0&find=gemm") as seen:
         drawn = Drawn(seen, ranks=1)
         drawn.details.get_by_text("launch", exact=True).wait_for(timeout=PATIENCE_MS)
@@ -296,7 +296,7 @@ def test_m_selects_the_span_of_the_selected_event(url, browser) -> None:
 
 
 def test_the_critical_path_is_drawn_over_the_events(url, browser) -> None:
-    """Of the step before the last one, then of a span; a click on a segment selects its event."""
+    """The critical path is drawn for the last step but one or for a span; a click on a segment selects its event."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="critical path").click()
@@ -322,7 +322,7 @@ def test_the_critical_path_is_drawn_over_the_events(url, browser) -> None:
 
 
 def test_findings_are_marked_and_listed(url, browser) -> None:
-    """The idle device and the wait for rank 1; a click in the list or on the mark shows it."""
+    """The idle GPU and the wait for rank 1 are marked and listed; a click on either shows the time range."""
     with visit(browser, f"{url}&show=findings") as seen:
         drawn = Drawn(seen)
         wait = drawn.details.get_by_role("button", name="waits 60 µs for rank 1 in all_reduce")
@@ -340,7 +340,7 @@ def test_findings_are_marked_and_listed(url, browser) -> None:
 
 
 def test_counters_show_their_values(url, browser) -> None:
-    """The device is busy at 100 µs and idle at 200 µs; a button shows all counters."""
+    """The counter of GPU 0 shows 100 % at 100 µs and 0 % at 200 µs."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         drawn.until("it.ranks[0].counters.length && it.ranks[0].counters[0].series")
@@ -348,13 +348,13 @@ def test_counters_show_their_values(url, browser) -> None:
         for time_ns, text in ((100_000, "GPU 0 busy\n100 %"), (200_000, "GPU 0 busy\n0.0 %")):
             seen.page.mouse.move(*drawn.band("counter", time_ns, 0))
             assert tip.inner_text() == text
-        labels = drawn.of("it.ranks[0].counters.map((each) => each.label)")
+        labels = drawn.of("it.ranks[0].counters.map((counter) => counter.label)")
         assert {"GPU 0 busy", "queue of stream 7", "queue of stream 20"} <= set(labels)  # type: ignore[call-overload]  # texts
         assert not seen.troubles
 
 
 def test_threads_and_ranks_fold(url, browser) -> None:
-    """A click on the label of a rank hides its rows; on that of a thread, its nested calls."""
+    """A click on the label of a rank hides its rows; on a thread's label, its nested calls."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         before = drawn.of("it.view.bottom")
@@ -363,13 +363,13 @@ def test_threads_and_ranks_fold(url, browser) -> None:
         seen.page.mouse.click(*drawn.on_page(40, RULER_PX + 10))
 
         assert before > lower > drawn.of("it.view.bottom")  # type: ignore[operator]  # numbers
-        assert drawn.of("it.view.items.filter((each) => each.rank.number === 0).length") == 1
+        assert drawn.of("it.view.items.filter((item) => item.rank.number === 0).length") == 1
         assert not seen.troubles
 
 
 @pytest.mark.parametrize(("scheme", "expected"), [("light", (255, 255, 255)), ("dark", (23, 28, 35))])
 def test_the_canvas_has_the_colours_of_the_page(url, browser, scheme, expected) -> None:
-    """In light and dark."""
+    """The background of the canvas is white in light mode and #171c23 in dark mode."""
     with visit(browser, url, color_scheme=scheme) as seen:
         Drawn(seen)
         wanted = ",".join(map(str, expected))
@@ -383,7 +383,7 @@ def test_the_canvas_has_the_colours_of_the_page(url, browser, scheme, expected) 
 
 
 def test_a_row_of_a_table_leads_to_the_timeline(url, browser) -> None:
-    """To its event, else to its time, else to its name."""
+    """A table row links to its event on the timeline, else to its time, else to its name."""
     with visit(browser, url) as seen:
         link = "window.dash_clientside.holotrace.timeline([[{}]])[0]"
         row = "{'rank|exact': '1', rank: '1', 'name|exact': 'gemm'%s}"
@@ -399,7 +399,7 @@ def test_a_row_of_a_table_leads_to_the_timeline(url, browser) -> None:
 
 
 def test_a_click_on_a_table_goes_to_the_timeline(url, browser) -> None:
-    """From a kernel name to the longest kernel with that name, without loading the page again."""
+    """The link of a kernel name in a table selects the longest kernel of that name on the timeline."""
     with visit(browser, url.replace("view=timeline", "view=kernel_breakdown")) as seen:
         row = seen.page.locator("#page .ag-center-cols-container .ag-row").filter(has_text="gemm").first
         row.click(timeout=PATIENCE_MS)
@@ -412,7 +412,7 @@ def test_a_click_on_a_table_goes_to_the_timeline(url, browser) -> None:
 
 
 def test_a_row_about_one_event_leads_to_that_event(url, browser) -> None:
-    """From the longest segments of the critical path: not to another event with the same name, nor to another rank."""
+    """The link of a critical-path segment selects its own event, not another of the same name or of another rank."""
     with visit(browser, url.replace("view=timeline", "view=critical_path")) as seen:
         table = seen.page.locator("#page section.holotrace-table", has_text="The longest segments of each path")
         row = table.locator(".ag-center-cols-container .ag-row").first
@@ -427,7 +427,7 @@ def test_a_row_about_one_event_leads_to_that_event(url, browser) -> None:
 
 
 def test_the_time_in_the_address_is_shown(url, browser) -> None:
-    """A single time is in the middle; a span is selected."""
+    """`at=START-END` in the address selects that span and shows it with a margin."""
     with visit(browser, f"{url}&at=1700000000000100000-1700000000000150000") as seen:
         drawn = Drawn(seen)
         drawn.details.get_by_text("50 µs from 100 µs to 150 µs").wait_for(timeout=PATIENCE_MS)
@@ -436,7 +436,7 @@ def test_the_time_in_the_address_is_shown(url, browser) -> None:
 
 
 def test_ranks_that_are_left_out_are_counted(url, browser, monkeypatch) -> None:
-    """Of two ranks one is shown, and the page says so; a link to an event of the other rank shows it as well."""
+    """With a limit of one rank, the page counts both; a link to an event of the other rank shows both."""
     monkeypatch.setattr(routes, "MOST_RANKS", 1)
     with visit(browser, url) as seen:
         seen.page.get_by_text("1 of 2 ranks; choose others above").wait_for(timeout=PATIENCE_MS)
@@ -448,7 +448,7 @@ def test_ranks_that_are_left_out_are_counted(url, browser, monkeypatch) -> None:
 
 
 def test_perfetto_on_its_site_gets_the_trace_by_message(url, browser) -> None:
-    """The window is asked PING until it answers PONG; then it gets the bytes of the file, and nobody else does."""
+    """The page sends PING to Perfetto's window and, after PONG, the bytes of the trace file."""
     stand_in = """
         window.opener && window.addEventListener("message", ({ data, source, origin }) => {
             if (data === "PING") { source.postMessage("PONG", origin); }

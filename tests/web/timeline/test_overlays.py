@@ -1,4 +1,4 @@
-"""Overlays: the critical path, findings, and the selected span."""
+"""Overlays show the critical path, findings, and the selected span."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from timelines import LANES, Event, index_of, two_threads
 
 
 def test_a_span_counts_only_the_part_inside() -> None:
-    """From 60 to 120 µs: 40 of the 100 µs of the operator, 60 of the 200 µs of the kernel, nothing of the call."""
+    """A span from 60 to 120 µs counts 40 µs of the operator, 60 µs of the kernel, and nothing of the call."""
     index = timeline_index(two_threads().ranks[0])
     mm, gemm = (int(index.event_index[index.name == _id(index, name)][0]) for name in ("aten::mm", "gemm"))
 
@@ -42,7 +42,7 @@ def _id(index: TimelineIndex, name: str) -> int:
 
 
 def test_annotations_do_not_make_a_stream_busy() -> None:
-    """A stream works from 0 to 10 µs; its annotation lasts until 100 µs."""
+    """A stream with a kernel of 10 µs and an annotation of 100 µs is busy for 10 µs."""
     trace = (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=10)
@@ -57,7 +57,7 @@ def test_annotations_do_not_make_a_stream_busy() -> None:
 
 @given(LANES, st.integers(0, 900), st.integers(1, 900))
 def test_a_span_against_every_nanosecond(lanes: list[list[Event]], start: int, length: int) -> None:
-    """A row is busy in the nanoseconds that any of its events covers; times of one name add up."""
+    """A row's busy time counts each covered nanosecond once; times of one name add up."""
     answer = span_answer(index_of(lanes), [0], start, start + length)
     inside = [
         range(max(first, start), min(last, start + length)) for lane in lanes for first, last in lane if last > first
@@ -69,13 +69,13 @@ def test_a_span_against_every_nanosecond(lanes: list[list[Event]], start: int, l
 
 
 def path_of(trace: Trace, window: Window, **options: object) -> dict:
-    """Return the answer with the path of rank 0."""
+    """Return the drawn critical path of rank 0."""
     index = timeline_index(trace.ranks[0])
     return path_answer(index, path_overlay(trace.ranks[0], index, **options), window)
 
 
 def test_the_path_leads_from_row_to_row() -> None:
-    """The operator, the launch in it, the operator again; the backward operator starts much later on another thread."""
+    """The path leads through the operator, its launch, the operator, a gap, and an operator on another thread."""
     answer = path_of(two_threads(), Window(0, 400_000, 400))
     steps, lengths, counts, classes, names, _, rows, depths = answer["along"]
 
@@ -97,7 +97,7 @@ def test_the_path_leads_from_row_to_row() -> None:
 
 
 def test_the_path_of_a_span_ends_where_the_span_does() -> None:
-    """From 60 to 300 µs after the origin, which is 1 ms after the epoch."""
+    """The path of the span from 60 to 300 µs has 40 µs of operator and a gap of 200 µs."""
     answer = path_of(two_threads(), Window(0, 400_000, 400), span=(60_000, 300_000))
 
     assert (answer["start"], answer["end"]) == (60_000, 300_000)
@@ -105,7 +105,7 @@ def test_the_path_of_a_span_ends_where_the_span_does() -> None:
 
 
 def test_the_path_of_a_step() -> None:
-    """One of three steps, or two of them; a missing step is an error."""
+    """The path may cover one of three steps or two of them; step 9 is an error."""
     trace = TraceBuilder().step(1, 0, 10).step(2, 10, 10).step(3, 20, 10).build()
 
     assert path_of(trace, Window(0, 40_000, 40), steps=(1, 1))["window"] == "ProfilerStep#1"
@@ -115,7 +115,7 @@ def test_the_path_of_a_step() -> None:
 
 
 def test_the_path_equals_that_of_the_analysis() -> None:
-    """Its classes have the times of `holotrace.critical_path`; zoomed out, segments are merged and none is lost."""
+    """The drawn path has the times of `holotrace.critical_path`; zoomed out, segments merge and their count stays."""
     trace = gpu_job().build()
     near, far = (path_of(trace, Window(0, 200_000, pixels)) for pixels in (2_000, 1))
     table = critical_path(trace).per_class.filter(pl.col("rank") == 0)
@@ -127,7 +127,7 @@ def test_the_path_equals_that_of_the_analysis() -> None:
 
 
 def test_an_idle_gap_says_when_the_next_work_is_launched() -> None:
-    """Rank 0 is idle from 60 to 100 µs, and its next work is launched at 80 µs; rank 1 has no gap."""
+    """The finding on 40 idle µs says that the next work is launched 20 µs into the gap; rank 1 has no gap."""
     trace = gpu_job().build()
 
     assert list(idle_findings(trace.ranks[0])) == [
@@ -138,7 +138,7 @@ def test_an_idle_gap_says_when_the_next_work_is_launched() -> None:
 
 
 def test_work_that_was_launched_before_the_gap() -> None:
-    """The device is idle from 10 to 60 µs although the next kernel was launched at 5."""
+    """The finding on 50 idle µs says that the next kernel was already launched before the gap."""
     trace = (
         TraceBuilder()
         .kernel("one", start_us=0, duration_us=10)
@@ -151,7 +151,7 @@ def test_work_that_was_launched_before_the_gap() -> None:
 
 
 def collectives() -> Trace:
-    """Rank 1 enters an all-reduce 60 µs after rank 0; both enter a second one at the same time."""
+    """Return a job in which rank 1 enters an all-reduce 60 µs after rank 0, and a second one at the same time."""
     builder = TraceBuilder()
     for rank, start in ((0, 0), (1, 60)):
         builder.collective("allreduce", start_us=start, duration_us=100 - start, rank=rank)
@@ -160,7 +160,7 @@ def collectives() -> Trace:
 
 
 def test_a_wait_names_the_last_rank() -> None:
-    """Rank 0 waits 60 µs for rank 1, and rank 1 has a finding too; nobody waits in the second one."""
+    """Rank 0 gets the finding that it waits 60 µs for rank 1, and rank 1 that it enters last."""
     waits = longest_waits(collectives(), shortest_ns=30_000, most=20)
 
     assert list(waiting_findings(0, waits)) == [Finding("waiting", "waits 60 µs for rank 1 in all_reduce", 0, 60_000)]
@@ -170,7 +170,7 @@ def test_a_wait_names_the_last_rank() -> None:
 
 
 def test_advice_leads_to_its_events() -> None:
-    """Only those of the rank with a known time."""
+    """Advice is marked at the events of this rank that have a known time."""
     events = pl.DataFrame(
         {
             "rule": ["communication"] * 3,

