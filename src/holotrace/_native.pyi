@@ -39,6 +39,7 @@ __all__ = [
     "nest",
     "nesting_order",
     "only_matches",
+    "path_to",
     "peek",
     "read_trace",
     "rows_of",
@@ -46,7 +47,6 @@ __all__ = [
     "slacks",
     "summaries",
     "sums_by_name",
-    "way_to",
 ]
 
 _Nodes: TypeAlias = npt.NDArray[np.uint32]
@@ -202,7 +202,7 @@ def slacks(node_count: int, source: _Nodes, target: _Nodes, spare: _Numbers) -> 
     `spare` is how much later the source of each edge could be without delaying its target.
     """
 
-def way_to(last: int, source: _Nodes, target: _Nodes, binding: _Numbers) -> _Nodes:
+def path_to(last: int, source: _Nodes, target: _Nodes, binding: _Numbers) -> _Nodes:
     """Return the edges of the path to `last` along the binding edge of each node, first to last; ValueError for a cycle."""
 
 def nesting_order(group: _Nodes, start: _Numbers, end: _Numbers) -> _Nodes:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holotrace.algorithms.longest_path import NO_EDGE, Edges, binding_edges, earliest_times, has_cycle, slacks, way_to
+from holotrace.algorithms.longest_path import NO_EDGE, Edges, binding_edges, earliest_times, has_cycle, path_to, slacks
 
 
 def edges_of(node_count: int, pairs: list[tuple[int, int]]) -> Edges:
@@ -37,7 +37,7 @@ def test_the_first_of_the_latest_arrivals_binds() -> None:
     binding = binding_edges(DIAMOND, numbers(1, 1, 4, 4))
 
     assert binding.tolist() == [NO_EDGE, 0, 1, 2]
-    assert way_to(3, DIAMOND, binding).tolist() == [0, 2]
+    assert path_to(3, DIAMOND, binding).tolist() == [0, 2]
 
 
 def test_a_cycle_is_an_error() -> None:
@@ -50,7 +50,7 @@ def test_a_cycle_is_an_error() -> None:
         with pytest.raises(ValueError, match="cycle"):
             question(circle, numbers(1, 1, 1))
     with pytest.raises(ValueError, match="cycle"):
-        way_to(1, circle, numbers(NO_EDGE, 2, 1))
+        path_to(1, circle, numbers(NO_EDGE, 2, 1))
 
 
 def test_edges_that_do_not_fit_are_errors() -> None:

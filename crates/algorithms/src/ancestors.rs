@@ -30,21 +30,21 @@ pub fn depths(parent: &[i64]) -> Result<Vec<i32>, AlgorithmError> {
     Ok(depth)
 }
 
-/// The nearest wanted ancestor of each of `rows`; [`NO_ROW`] if it has none, and for [`NO_ROW`] itself.
+/// The nearest wanted ancestor of each of `rows`; [`NO_ROW`] for a row without one, and for [`NO_ROW`].
 ///
 /// # Errors
 ///
-/// [`AlgorithmError::Row`], [`AlgorithmError::ParentCycle`], or `wanted` differs in length from `parent`.
+/// [`AlgorithmError::Row`], [`AlgorithmError::ParentCycle`], or `wanted` and `parent` differ in length.
 pub fn nearest_above(parent: &[i64], wanted: &[bool], rows: &[i64]) -> Result<Vec<i64>, AlgorithmError> {
     let tree = Tree::new(parent, wanted)?;
     rows.iter().map(|&row| tree.nearest_above(row)).collect()
 }
 
-/// The wanted ancestor of each of `rows` closest to the root; [`NO_ROW`] if it has none, and for [`NO_ROW`] itself.
+/// The wanted ancestor closest to the root for each of `rows`; [`NO_ROW`] for a row without one, and for [`NO_ROW`].
 ///
 /// # Errors
 ///
-/// As [`nearest_above`].
+/// The errors of [`nearest_above`].
 pub fn furthest_above(parent: &[i64], wanted: &[bool], rows: &[i64]) -> Result<Vec<i64>, AlgorithmError> {
     let tree = Tree::new(parent, wanted)?;
     rows.iter().map(|&row| tree.furthest_above(row)).collect()
@@ -87,7 +87,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The row as an index into `count` rows; none for [`NO_ROW`].
+/// The row as an index into `count` rows; `None` for [`NO_ROW`].
 fn index(row: i64, count: usize) -> Result<Option<usize>, AlgorithmError> {
     match usize::try_from(row) {
         Ok(index) if index < count => Ok(Some(index)),

@@ -1,6 +1,6 @@
 //! The error type of all algorithms.
 
-/// What is wrong with the input of an algorithm.
+/// An invalid input of an algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AlgorithmError {
     /// Columns of the same table differ in length.
@@ -12,7 +12,7 @@ pub enum AlgorithmError {
     /// A column refers to a row outside its table.
     #[error("row {0} does not exist")]
     Row(i64),
-    /// An interval belongs to a group outside the requested ones.
+    /// An interval belongs to a group that is not below the number of groups.
     #[error("group {0} does not exist")]
     Group(u32),
     /// An edge refers to a node outside the graph.
@@ -37,7 +37,7 @@ pub(crate) fn check_lengths<const N: usize>(lengths: [usize; N]) -> Result<(), A
     }
 }
 
-/// Check that a `u32` can hold every row.
+/// Check that a `u32` can hold every row number.
 pub(crate) fn check_row_count(count: usize) -> Result<(), AlgorithmError> {
     match u32::try_from(count) {
         Ok(_) => Ok(()),

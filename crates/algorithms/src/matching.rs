@@ -9,7 +9,7 @@ use crate::NO_ROW;
 /// Marks a key that several rows have.
 pub const SEVERAL_ROWS: i64 = -2;
 
-/// For each `wanted` key, the only row of `offered` that has it; otherwise [`NO_ROW`] or [`SEVERAL_ROWS`].
+/// The only row of `offered` that has each `wanted` key; [`NO_ROW`] for a key without a row, or [`SEVERAL_ROWS`].
 ///
 /// Fast for columns of traces: they consist of a few ascending runs, which merge quickly, and neighbouring keys are
 /// close to each other, so each search starts where the previous one ended.
@@ -23,10 +23,10 @@ pub fn only_matches<K: Copy + Ord>(offered: &[K], wanted: &[K]) -> Result<Vec<i6
     Ok(wanted.iter().map(|&key| index.only_row(key)).collect())
 }
 
-/// Rows sorted by key, and the rank of the previous search in that order.
+/// Rows sorted by key, and the position in that order at which the previous search ended.
 struct Index<'a, K> {
     keys: &'a [K],
-    /// None if the keys are sorted already.
+    /// The rows sorted by key; `None` if the keys are sorted already.
     rows: Option<Vec<u32>>,
     rank: usize,
 }
@@ -51,7 +51,7 @@ impl<'a, K: Copy + Ord> Index<'a, K> {
         }
     }
 
-    /// The number of smaller keys. Searches back from the previous rank by bisection, or forward in doubling steps.
+    /// The number of smaller keys. Searches back from the previous result by bisection, or forward in doubling steps.
     fn rank_of(&self, key: K) -> usize {
         let is_smaller = |rank: usize| self.keys[self.row_at(rank)] < key;
         if self.rank > 0 && !is_smaller(self.rank - 1) {

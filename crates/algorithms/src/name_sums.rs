@@ -9,17 +9,17 @@ const NO_GROUP: u32 = u32::MAX;
 /// Counts and sums of each group, in the order in which the groups first appear.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameSums {
-    /// The kind.
+    /// The kind of each group.
     pub kind: Vec<u8>,
-    /// The name, as a number.
+    /// The name of each group, as a number.
     pub name: Vec<u32>,
-    /// The number of rows.
+    /// The number of rows of each group.
     pub count: Vec<i64>,
-    /// The sum of their values.
+    /// The sum of the group's values.
     pub sum: Vec<i64>,
-    /// The number of marked rows.
+    /// The number of marked rows of each group.
     pub marked_count: Vec<i64>,
-    /// The sum of their values.
+    /// The sum of the values in the group's marked rows.
     pub marked_sum: Vec<i64>,
 }
 
@@ -45,10 +45,10 @@ impl Totals {
     }
 }
 
-/// Count rows and sum their values by kind and name: all rows, and those whose mark is set.
+/// Count rows and sum their values by kind and name, for all rows and for the marked rows alone.
 ///
-/// `mark` is a row of `is_marked`, or [`NO_ROW`]. Negative values count as 0. Memory grows with the largest name: each
-/// one up to it gets a slot in a table, which saves hashing.
+/// `mark` refers to a row of `is_marked`, or is [`NO_ROW`]. Negative values count as 0. Memory grows with the largest
+/// name: every number up to that name gets a slot in a table, which avoids hashing.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub fn sums_by_name(
     Ok(NameSums::of(&groups))
 }
 
-/// Find or begin the group. Nearly every name has one kind, so the list of its groups is short.
+/// Find or create the group of a kind and name. Nearly every name has one kind, so the list of its groups is short.
 fn group_of<'a>(groups: &'a mut Vec<Group>, first: &mut u32, kind: u8, name: u32) -> &'a mut Group {
     let mut at = *first;
     while at != NO_GROUP && groups[at as usize].kind != kind {

@@ -2,12 +2,12 @@
 
 use std::mem;
 
-/// With shorter runs than this on average, the standard sort is faster.
+/// Below this average length of runs, the standard sort is faster.
 const SHORTEST_RUN: usize = 16;
 
 /// Sort rows by a key; rows with equal keys keep their order.
 ///
-/// The standard sort merges runs too, but it also copies runs that are in order already.
+/// The standard sort merges runs too, but also copies runs that are already in order.
 pub(crate) fn merge_runs<K: Ord>(rows: &mut [u32], key: impl Fn(u32) -> K + Copy) {
     let mut ends = ends_of_runs(rows, key);
     if ends.len() > rows.len() / SHORTEST_RUN {
@@ -27,7 +27,7 @@ pub(crate) fn merge_runs<K: Ord>(rows: &mut [u32], key: impl Fn(u32) -> K + Copy
     }
 }
 
-/// The positions at which the key falls, where one ascending run ends and the next begins.
+/// The positions at which the key decreases: one ascending run ends there and the next begins.
 fn ends_of_runs<K: Ord>(rows: &[u32], key: impl Fn(u32) -> K) -> Vec<usize> {
     let mut ends = Vec::new();
     let Some((&first, others)) = rows.split_first() else { return ends };

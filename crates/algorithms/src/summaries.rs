@@ -10,21 +10,21 @@ const NO_GROUP: u32 = u32::MAX;
 pub struct Summaries {
     /// The number that the rows of the group share.
     pub number: Vec<u32>,
-    /// The number of values.
+    /// The number of values of each group.
     pub count: Vec<i64>,
-    /// Their sum.
+    /// The sum of the group's values.
     pub sum: Vec<i64>,
-    /// The smallest value.
+    /// The group's smallest value.
     pub min: Vec<i64>,
-    /// The largest value.
+    /// The group's largest value.
     pub max: Vec<i64>,
-    /// The sample standard deviation; 0 for a single value.
+    /// The sample standard deviation of the group's values; 0 for a single value.
     pub std: Vec<f64>,
 }
 
-/// Summarise the values of each number.
+/// Summarise the values of each group; rows with the same number form a group.
 ///
-/// Memory grows with the largest number: each one up to it gets a slot in a table, which saves hashing.
+/// Memory grows with the largest number: every number up to that gets a slot in a table, which avoids hashing.
 ///
 /// # Errors
 ///
@@ -63,7 +63,7 @@ impl Summaries {
         self.max[group] = self.max[group].max(value);
     }
 
-    /// A second pass over the values, because the sum of squares minus the squared sum loses the digits of long times.
+    /// Needs a second pass over the values: the sum of squares minus the squared sum loses the digits of long times.
     fn deviations<'a>(&self, rows: impl Iterator<Item = (usize, &'a i64)>) -> Vec<f64> {
         let means: Vec<f64> =
             self.sum.iter().zip(&self.count).map(|(&sum, &count)| sum as f64 / count as f64).collect();

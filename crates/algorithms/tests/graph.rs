@@ -4,7 +4,7 @@ use algorithms::graph::{Edges, NO_EDGE};
 use algorithms::AlgorithmError;
 use proptest::prelude::*;
 
-/// 0 → 1 → 3 and 0 → 2 → 3.
+/// The graph 0 → 1 → 3 and 0 → 2 → 3.
 const SOURCE: [u32; 4] = [0, 0, 1, 2];
 const TARGET: [u32; 4] = [1, 2, 3, 3];
 
@@ -35,8 +35,8 @@ fn the_first_of_the_latest_arrivals_binds() {
 
 #[test]
 fn the_path_follows_the_binding_edges() {
-    assert_eq!(diamond().unwrap().way_to(3, &[NO_EDGE, 0, 1, 3]).unwrap(), [1, 3]);
-    assert_eq!(diamond().unwrap().way_to(0, &[NO_EDGE, 0, 1, 3]).unwrap(), [0_u32; 0]);
+    assert_eq!(diamond().unwrap().path_to(3, &[NO_EDGE, 0, 1, 3]).unwrap(), [1, 3]);
+    assert_eq!(diamond().unwrap().path_to(0, &[NO_EDGE, 0, 1, 3]).unwrap(), [0_u32; 0]);
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_cycle_is_an_error() {
     assert!(cyclic.has_cycle());
     assert_eq!(cyclic.earliest(&[1, 1, 1]), Err(AlgorithmError::GraphCycle));
     assert_eq!(cyclic.slack(&[1, 1, 1]), Err(AlgorithmError::GraphCycle));
-    assert_eq!(cyclic.way_to(1, &[NO_EDGE, 2, 1]), Err(AlgorithmError::GraphCycle));
+    assert_eq!(cyclic.path_to(1, &[NO_EDGE, 2, 1]), Err(AlgorithmError::GraphCycle));
     assert!(!diamond().unwrap().has_cycle());
 }
 
@@ -54,12 +54,12 @@ fn edges_that_do_not_fit_the_graph_are_errors() {
     assert_eq!(Edges::new(2, &[0], &[0, 1]).unwrap_err(), AlgorithmError::Lengths(1, 2));
     assert_eq!(Edges::new(2, &[0], &[2]).unwrap_err(), AlgorithmError::Node(2));
     assert_eq!(diamond().unwrap().earliest(&[1]), Err(AlgorithmError::Lengths(4, 1)));
-    assert_eq!(diamond().unwrap().way_to(9, &[NO_EDGE]), Err(AlgorithmError::Node(9)));
-    assert_eq!(diamond().unwrap().way_to(0, &[17]), Err(AlgorithmError::Edge(17)));
+    assert_eq!(diamond().unwrap().path_to(9, &[NO_EDGE]), Err(AlgorithmError::Node(9)));
+    assert_eq!(diamond().unwrap().path_to(0, &[17]), Err(AlgorithmError::Edge(17)));
 }
 
 #[test]
-fn a_graph_may_have_no_edges() {
+fn a_graph_without_edges_has_times_and_no_path() {
     let unconnected = Edges::new(2, &[], &[]).unwrap();
     assert_eq!(unconnected.earliest(&[]).unwrap(), [0, 0]);
     assert_eq!(unconnected.slack(&[]).unwrap(), [0, 0]);
@@ -68,7 +68,7 @@ fn a_graph_may_have_no_edges() {
 
 const NODES: u32 = 12;
 
-/// Edges from smaller to larger numbers, then renumbered, so that numbers and topological order differ.
+/// Random graphs without cycles, renumbered so that node numbers and topological order differ.
 fn graphs() -> impl Strategy<Value = Vec<(u32, u32, i64)>> {
     let edges = prop::collection::vec((0..NODES, 0..NODES, -5_i64..50), 0..40);
     (edges, Just((0..NODES).collect::<Vec<_>>()).prop_shuffle()).prop_map(|(edges, names)| {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 type Row = (u8, u32, i64, i64);
 
 #[test]
-fn a_name_of_two_kinds_is_two_groups() {
+fn a_name_with_two_kinds_forms_two_groups() {
     let sums = sums_by_name(&[1, 2, 1], &[4, 4, 4], &[10, 20, 30], &[-1, 1, 1], &[false, true]).unwrap();
     assert_eq!((sums.kind, sums.name), (vec![1, 2], vec![4, 4]));
     assert_eq!((sums.count, sums.sum), (vec![2, 1], vec![40, 20]));

@@ -13,7 +13,7 @@ fn nest(intervals: &[(u32, i64, i64)]) -> Result<Nesting, AlgorithmError> {
 }
 
 #[test]
-fn an_interval_that_outlives_the_one_it_began_in_is_its_sibling() {
+fn an_interval_that_ends_after_the_one_around_its_start_is_a_sibling() {
     let nesting = nest(&[(0, 0, 20), (0, 2, 10), (0, 8, 15), (0, 9, 12)]).unwrap();
     assert_eq!(nesting.parent, [NO_ROW, 0, 0, 2]);
     assert_eq!(nesting.depth, [0, 1, 1, 2]);
@@ -26,7 +26,7 @@ fn of_equal_intervals_the_earlier_row_contains_the_other() {
 }
 
 #[test]
-fn an_interval_contains_none_of_another_group() {
+fn intervals_of_different_groups_do_not_nest() {
     assert_eq!(nest(&[(7, 0, 9), (u32::MAX, 1, 2), (7, 1, 2)]).unwrap().parent, [NO_ROW, NO_ROW, 0]);
 }
 
@@ -36,7 +36,7 @@ fn extreme_times_do_not_overflow() {
 }
 
 #[test]
-fn there_may_be_no_intervals() {
+fn empty_columns_give_empty_results() {
     assert_eq!(nest(&[]).unwrap(), Nesting { parent: vec![], depth: vec![], is_overlapping: vec![] });
 }
 

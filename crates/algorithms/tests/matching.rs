@@ -4,7 +4,7 @@ use algorithms::matching::{only_matches, SEVERAL_ROWS};
 use algorithms::NO_ROW;
 use proptest::prelude::*;
 
-/// Finds the row by comparing every key.
+/// Find the row of a key by comparing every offered key.
 fn scan(offered: &[i64], key: i64) -> i64 {
     let rows: Vec<usize> = (0..offered.len()).filter(|&row| offered[row] == key).collect();
     match rows[..] {
@@ -15,7 +15,7 @@ fn scan(offered: &[i64], key: i64) -> i64 {
 }
 
 #[test]
-fn a_key_has_one_row_or_several_or_none() {
+fn a_key_gives_its_row_or_a_marker_for_several_or_none() {
     assert_eq!(
         only_matches(&[7, 5, 7, 9], &[5, 7, 8, 9, 4, 10]).unwrap(),
         [1, SEVERAL_ROWS, NO_ROW, 3, NO_ROW, NO_ROW]

@@ -27,7 +27,7 @@ pub fn of_bytes(bytes: &[u8]) -> u64 {
 ///
 /// # Errors
 ///
-/// The file cannot be read.
+/// An error if the file cannot be read.
 pub fn of_file(path: &Path) -> io::Result<u64> {
     let mut file = Ranges::open(path)?;
     let mut sum = Xxh3::new();
@@ -49,7 +49,7 @@ pub struct ArrowChecksums {
 ///
 /// # Errors
 ///
-/// The file cannot be read; [`io::ErrorKind::InvalidData`] if it is not an Arrow file of flat columns.
+/// An error if the file cannot be read; [`io::ErrorKind::InvalidData`] if it is not an Arrow file of flat columns.
 pub fn of_arrow_file(path: &Path, is_wanted: impl Fn(usize) -> bool) -> io::Result<ArrowChecksums> {
     let mut file = Ranges::open(path)?;
     let layout = Layout::of(&mut file)?;
@@ -74,13 +74,13 @@ pub fn of_arrow_file(path: &Path, is_wanted: impl Fn(usize) -> bool) -> io::Resu
     })
 }
 
-/// The ranges from each start to the next one; the last ends at `end`.
+/// The ranges from each start to the next; the last range ends at `end`.
 fn ranges(starts: &[u64], end: u64) -> impl Iterator<Item = Range<u64>> + '_ {
     let ends = starts.iter().skip(1).copied().chain([end]);
     starts.iter().copied().zip(ends).map(|(start, end)| start..end)
 }
 
-/// Where the batches of an Arrow file are.
+/// The positions of the batches in an Arrow file.
 struct Layout {
     /// The number of buffers of each column, the same in every batch.
     buffer_counts: Vec<usize>,
@@ -99,14 +99,14 @@ impl Layout {
         let tail = file.length.checked_sub(10).ok_or_else(|| invalid("it is too short"))?;
         let end = file.bytes(tail..file.length)?;
         if &end[4..] != MAGIC {
-            return Err(invalid("it does not end as an Arrow file"));
+            return Err(invalid("it does not end like an Arrow file"));
         }
         let footer_length = u64::from(u32::from_le_bytes([end[0], end[1], end[2], end[3]]));
         let start = tail.checked_sub(footer_length).ok_or_else(|| invalid("its footer is too long"))?;
         let bytes = file.bytes(start..tail)?;
         let footer = root_as_footer(&bytes).map_err(|_| invalid("its footer is damaged"))?;
         let schema =
-            footer.schema().and_then(|schema| schema.fields()).ok_or_else(|| invalid("no schema"))?;
+            footer.schema().and_then(|schema| schema.fields()).ok_or_else(|| invalid("it has no schema"))?;
         if footer.dictionaries().is_some_and(|blocks| !blocks.is_empty()) {
             return Err(invalid("it has dictionaries"));
         }
@@ -133,7 +133,7 @@ impl Batch {
             let end = body.checked_add(u64::try_from(body_length).ok()?)?;
             Some(Self { message: start..body, body: body..end })
         };
-        batch().ok_or_else(|| invalid("a batch is outside the file"))
+        batch().ok_or_else(|| invalid("a batch reaches beyond its end"))
     }
 
     /// The start of the first buffer of each column; the first column starts with the body.
@@ -163,20 +163,20 @@ impl Batch {
     }
 }
 
-/// The number of buffers of a column: validity and values, and for texts also offsets.
+/// The number of buffers of a column: validity and values; text also has offsets.
 fn buffer_count(field: Field<'_>) -> io::Result<usize> {
     match field.type_type() {
         Type::Int | Type::FloatingPoint | Type::Bool => Ok(2),
         Type::Utf8 | Type::LargeUtf8 => Ok(3),
-        _ => Err(invalid("it has columns that are not flat")),
+        _ => Err(invalid("it has nested columns")),
     }
 }
 
 fn invalid(reason: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, reason)
+    io::Error::new(io::ErrorKind::InvalidData, format!("cannot read the Arrow file: {reason}"))
 }
 
-/// A file that is read in ranges; adjacent ranges share one buffer.
+/// Reads ranges of a file; adjacent ranges share one buffer.
 struct Ranges {
     file: BufReader<File>,
     at: u64,

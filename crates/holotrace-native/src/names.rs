@@ -5,11 +5,11 @@ use std::fmt::{self, Write};
 use cpp_demangle::{BorrowedSymbol, DemangleOptions, ParseOptions};
 use pyo3::prelude::*;
 
-/// Longer names stay mangled, which bounds time and memory per name.
+/// Names longer than this stay mangled, which bounds time and memory per name.
 const MOST_MANGLED_BYTES: usize = 16 << 10;
-/// Needed because each part of a mangled name may repeat all previous parts, so a short name can expand without limit.
+/// Limit on a demangled name: each part of a mangled name may repeat all previous parts, so a short name can explode.
 const MOST_DEMANGLED_BYTES: usize = 64 << 10;
-/// The parser is recursive. Kernel templates nest about 20 levels deep; a thread's stack holds far more than 192.
+/// Limit on the parser's recursion. Kernel templates nest about 20 levels deep, and any stack holds 192 levels.
 const MOST_LEVELS: u32 = 192;
 
 #[pyfunction]
@@ -29,7 +29,7 @@ fn readable(name: &str) -> Option<String> {
     Some(text.0)
 }
 
-/// A text that cannot grow beyond `MOST_DEMANGLED_BYTES`.
+/// Text that cannot grow beyond `MOST_DEMANGLED_BYTES`.
 struct BoundedText(String);
 
 impl Write for BoundedText {

@@ -1,6 +1,6 @@
 //! Copies the text of a trace and changes some of its events, in bounded memory.
 //!
-//! Everything else is copied byte for byte. The cursor of the reader finds the events and their keys; no value is decoded.
+//! All other text is copied byte for byte. The reader's cursor finds the events and their keys without decoding values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ const PIECE_BYTES: usize = 2 << 20;
 /// Limit on the bytes to keep while searching for the end of an event.
 const MOST_BYTES_OF_PIECE: usize = 64 << 20;
 
-/// What happens to an event in the copy.
+/// The fate of an event in the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate<'a> {
-    /// It is copied as it is.
+    /// The event is copied unchanged.
     Kept,
-    /// It is omitted.
+    /// The event is omitted.
     LeftOut,
-    /// This text is added to the end of its args.
+    /// This text is added at the end of the event's args.
     Marked(&'a [u8]),
-    /// If it is a complete event (`ph` is X), this number replaces its name and its args are emptied.
+    /// In a complete event (`ph` is X), this number replaces the name, and the args become empty.
     Numbered(u32),
 }
 
@@ -32,21 +32,21 @@ pub enum Fate<'a> {
 pub struct EditedCopy {
     path: String,
     source: Source,
-    /// Text not copied yet; `offset` is the position of its first byte in the decompressed file.
+    /// Text not yet copied; `offset` is the position of its first byte in the decompressed file.
     text: Vec<u8>,
     offset: u64,
-    /// The position in `text` of the next event, or of what follows the events.
+    /// The position in `text` of the next event, or of the text after the events.
     at: usize,
     source_is_read: bool,
     events_end: Option<u64>,
     event_count: usize,
     holds_event: bool,
-    /// Whether the text before `at` was copied as it is, so that the spaces and the comma behind it can be copied too.
+    /// Whether the text before `at` was copied unchanged, so that the spaces and the comma after it can be copied too.
     follows_kept: bool,
     entries: Vec<Entry>,
 }
 
-/// A key of an event, including its quotes, and its value.
+/// The positions of a key of an event, including its quotes, and of its value.
 struct Entry {
     key: Range<usize>,
     value: Range<usize>,
@@ -79,12 +79,12 @@ impl EditedCopy {
         })
     }
 
-    /// The number of events of the source passed so far.
+    /// The number of the source's events read so far.
     pub fn event_count(&self) -> usize {
         self.event_count
     }
 
-    /// The offset behind the bracket that closes the events, in the decompressed text; `None` until it is reached.
+    /// The offset after the bracket that closes the events, in the decompressed text; `None` until it is read.
     pub fn events_end(&self) -> Option<u64> {
         self.events_end
     }
@@ -94,7 +94,7 @@ impl EditedCopy {
         self.holds_event
     }
 
-    /// The next piece of the copy, up to the bracket that closes the events; `None` once it is reached.
+    /// The next piece of the copy, up to the bracket that closes the events; `None` after that bracket.
     ///
     /// # Errors
     ///
@@ -116,12 +116,12 @@ impl EditedCopy {
                         return Ok(Some(out));
                     }
                 }
-                Err(_) => return Err(self.changed()),
+                Err(_) => return Err(self.not_a_trace()),
             }
         }
     }
 
-    /// The next piece of what follows the events, from the bracket on that closes them; nothing at the end of the file.
+    /// The next piece from the bracket that closes the events to the end of the file; `None` at the end.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl EditedCopy {
         Ok((!piece.is_empty()).then_some(piece))
     }
 
-    /// Copy the events that are completely in memory; an error unless the bracket that closes the list is reached.
+    /// Copy the events that are completely in memory; fails if they do not reach the bracket that closes the list.
     fn events_in_text<'a>(
         &mut self,
         fate: &impl Fn(usize) -> Fate<'a>,
@@ -187,9 +187,9 @@ impl EditedCopy {
         Ok(())
     }
 
-    fn changed(&self) -> ReadError {
-        let found = format!("no event at byte {} of its text", self.offset + self.at as u64);
-        ReadError::NotATrace { path: self.path.clone(), found }
+    fn not_a_trace(&self) -> ReadError {
+        let reason = format!("expected an event at byte {} of its text", self.offset + self.at as u64);
+        ReadError::NotATrace { path: self.path.clone(), reason }
     }
 }
 
@@ -216,7 +216,7 @@ fn read_entries(cursor: &mut Cursor<'_>, entries: &mut Vec<Entry>) -> Result<(),
     }
 }
 
-/// An event of the text.
+/// An event, as positions in the text.
 struct Event<'a> {
     text: &'a [u8],
     span: Range<usize>,
@@ -258,7 +258,7 @@ impl Event<'_> {
         out.extend_from_slice(&self.text[value.end..self.span.end]);
     }
 
-    /// Write an object of the text with one more entry.
+    /// Write an object with one more entry.
     fn write_object(&self, span: Range<usize>, is_empty: bool, added: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(self.text[span.start..span.end - 1].trim_ascii_end());
         out.extend_from_slice(if is_empty { b"" } else { b"," });

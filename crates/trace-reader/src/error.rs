@@ -8,23 +8,23 @@ pub enum ReadError {
     /// The file could not be opened or read.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// The name of the file.
         path: String,
         /// The system's error.
         source: io::Error,
     },
     /// The file was read, but it is not a profiler trace.
-    #[error("{path} is not a profiler trace: {found}")]
+    #[error("{path} is not a profiler trace: {reason}")]
     NotATrace {
-        /// The file.
+        /// The name of the file.
         path: String,
-        /// What the file contains instead, and where.
-        found: String,
+        /// The content that is not a trace, and its position.
+        reason: String,
     },
     /// The file decompresses to more text than allowed.
     #[error("{path} decompresses to more than {most_bytes} bytes")]
     Expands {
-        /// The file.
+        /// The name of the file.
         path: String,
         /// The limit on its decompressed size.
         most_bytes: u64,
@@ -33,9 +33,9 @@ pub enum ReadError {
     #[error("could not write the tables: {0}")]
     Sink(#[from] arrow_schema::ArrowError),
     /// A thread of the reader panicked.
-    #[error("{path}: the reader failed; please report this with the file")]
+    #[error("{path}: a thread of the reader failed; please report this with the file")]
     Failed {
-        /// The file.
+        /// The name of the file.
         path: String,
     },
     /// The caller asked to stop.

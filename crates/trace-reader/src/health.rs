@@ -1,20 +1,20 @@
-//! The health of a file: what was repaired or dropped, and where.
+//! The health of a file: repaired and dropped content, with its position.
 
 use serde_json::{json, Value};
 
-/// How many offsets to record for each kind of fault.
+/// Number of offsets to record for each kind of fault.
 const MOST_OFFSETS: usize = 5;
-/// How much text to keep from the first occurrence.
+/// Number of bytes of text to keep from the first occurrence.
 const EXAMPLE_BYTES: usize = 120;
 
-/// How severe a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// The event is kept, with the meaning its writer most likely intended.
     Repaired,
     /// The event or value is lost.
     Dropped,
-    /// Nothing is lost, but it matters for interpreting the numbers.
+    /// No event is lost, but the finding affects how to interpret the numbers.
     Note,
 }
 
@@ -28,13 +28,13 @@ macro_rules! faults {
             /// All kinds, in the order in which they are reported.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
-            /// The stable name.
+            /// The stable name of the fault.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// How severe it is.
+            /// The severity of the fault.
             #[must_use]
             pub fn severity(self) -> Severity {
                 match self { $(Self::$name => Severity::$severity,)* }
@@ -54,7 +54,7 @@ faults! {
     ControlCharacter = "control_character", Repaired;
     /// NaN, inf, N/A or a similar word instead of a JSON value.
     BareLiteral = "bare_literal", Repaired;
-    /// A comma too many.
+    /// An unnecessary comma.
     StrayComma = "stray_comma", Repaired;
     /// An event without a name.
     MissingName = "missing_name", Repaired;
@@ -82,9 +82,9 @@ faults! {
     TimeOverflow = "time_overflow", Dropped;
     /// An event with an unknown phase.
     UnknownPhase = "unknown_phase", Dropped;
-    /// An end without a beginning.
+    /// An end event without a begin event.
     UnmatchedEnd = "unmatched_end", Dropped;
-    /// A beginning without an end, kept with duration 0.
+    /// A begin event without an end event, kept with duration 0.
     UnmatchedBegin = "unmatched_begin", Repaired;
     /// Bytes between events that belong to no event.
     Garbage = "garbage_between_events", Dropped;
@@ -112,7 +112,7 @@ faults! {
     TruncatedJson = "truncated_json", Dropped;
     /// The closing brackets are missing, but no event is lost.
     MissingEnd = "missing_end", Repaired;
-    /// Something follows the end of the JSON.
+    /// Text follows the end of the JSON.
     TrailingGarbage = "trailing_garbage", Dropped;
     /// The compressed stream stops or breaks in the middle.
     TruncatedCompression = "truncated_compression", Dropped;
@@ -120,28 +120,28 @@ faults! {
     ChecksumMismatch = "checksum_mismatch", Dropped;
 }
 
-/// What was lost: parts of a file that are in no table.
+/// The lost parts of a file, which are in no table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Events, as far as they can be counted.
+    /// Number of lost events, as far as they can be counted.
     pub events: u64,
-    /// Bytes of the text; compressed bytes if they could not be decoded.
+    /// Number of lost bytes of text, or of compressed bytes that could not be decoded.
     pub bytes: u64,
 }
 
 impl Lost {
-    /// Skipped text; its events are counted by their phases.
+    /// The loss of skipped text, whose events are counted by their phases.
     pub(crate) fn text(text: &[u8]) -> Self {
         Self { events: memchr::memmem::find_iter(text, b"\"ph\"").count() as u64, bytes: text.len() as u64 }
     }
 
-    /// Text of an event that was dropped.
+    /// The loss of one event with this text.
     pub(crate) fn event(text: &[u8]) -> Self {
         let lost = Self::text(text);
         Self { events: lost.events.max(1), ..lost }
     }
 
-    /// Bytes without recognisable events.
+    /// The loss of bytes without recognisable events.
     pub(crate) fn bytes(count: u64) -> Self {
         Self { events: 0, bytes: count }
     }
@@ -157,13 +157,13 @@ impl Lost {
 pub struct Finding {
     /// The kind of fault.
     pub fault: Fault,
-    /// How often it occurred.
+    /// The number of occurrences.
     pub count: u64,
-    /// What was lost because of it.
+    /// The events and bytes that were lost.
     pub lost: Lost,
-    /// Byte offsets of the first few in the decompressed text.
+    /// Byte offsets of the first few occurrences in the decompressed text.
     pub offsets: Vec<u64>,
-    /// The text at the first offset.
+    /// The text at the first occurrence.
     pub example: String,
 }
 
@@ -179,7 +179,7 @@ impl Health {
         self.add_loss(fault, offset, text, Lost::default());
     }
 
-    /// Count a finding at `offset`, where `text` begins, and what was lost.
+    /// Count a finding at `offset`, where `text` begins, with its loss.
     pub(crate) fn add_loss(&mut self, fault: Fault, offset: u64, text: &[u8], lost: Lost) {
         let finding = self.entry(fault);
         finding.count += 1;
@@ -207,7 +207,7 @@ impl Health {
         }
     }
 
-    /// How often a fault occurred.
+    /// The number of occurrences of a fault.
     pub(crate) fn count(&self, fault: Fault) -> u64 {
         self.findings.iter().find(|finding| finding.fault == fault).map_or(0, |finding| finding.count)
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crate::error::ReadError;
 use crate::input::{Input, Source};
 
-/// The columns of a raw memory timeline that give the amount of memory.
+/// The columns of a raw memory timeline, without its actions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryEvents {
-    /// Nanoseconds; negative for memory allocated before the recording.
+    /// Times in nanoseconds; negative for memory allocated before the recording.
     pub times: Vec<i64>,
-    /// Bytes; negative if memory is freed.
+    /// Changes in bytes; negative if memory is freed.
     pub sizes: Vec<i64>,
     /// Numbers of the categories of memory.
     pub categories: Vec<i64>,
@@ -29,8 +29,9 @@ pub fn memory_events(input: Input) -> Result<MemoryEvents, ReadError> {
         .and_then(|mut source| source.fill_to_the_end(&mut text))
         .map_err(|source| ReadError::Io { path: name.clone(), source })?;
     parsed(&text).map_err(|at| {
-        let found = format!("not a list of [time, action, bytes, category], all whole numbers, at byte {at}");
-        ReadError::NotATrace { path: name, found }
+        let reason =
+            format!("expected a list of [time, action, bytes, category] in whole numbers at byte {at}");
+        ReadError::NotATrace { path: name, reason }
     })
 }
 
@@ -66,8 +67,8 @@ impl Reader<'_> {
     fn row(&mut self) -> Result<[i64; 4], usize> {
         let mut row = [0; 4];
         self.expect(b'[')?;
-        for (place, value) in row.iter_mut().enumerate() {
-            if place > 0 {
+        for (column, value) in row.iter_mut().enumerate() {
+            if column > 0 {
                 self.expect(b',')?;
             }
             *value = self.number()?;
@@ -103,7 +104,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Skip white space, then this byte if it is next; returns whether it was.
+    /// Skip white space, and then `byte` if it comes next; returns whether it did.
     fn passes(&mut self, byte: u8) -> bool {
         self.skip_space();
         let is_there = self.peek() == byte;
@@ -139,7 +140,7 @@ mod tests {
         assert_eq!(parsed(b"[ ]"), Ok(MemoryEvents::default()));
     }
 
-    /// Anything else is an error with its position; no number is guessed.
+    /// Any other text is an error at its position; the reader guesses no numbers.
     #[test]
     fn anything_else_is_an_error() {
         for (text, at) in [

@@ -1,9 +1,9 @@
-//! How to read: threads, and limits on memory.
+//! Options of the reader: threads and limits on memory.
 
 use std::num::NonZeroUsize;
 use std::thread;
 
-/// Bytes per chunk; a thread reads one chunk at a time.
+/// Number of bytes per chunk; a thread reads one chunk at a time.
 const CHUNK_BYTES: usize = 4 << 20;
 /// Limit on the bytes of all chunks in memory, whatever the number of threads.
 const MOST_BYTES_UNDER_WAY: usize = 64 << 20;
@@ -12,16 +12,16 @@ const LEAST_CHUNK_BYTES: usize = 1 << 17;
 /// Limit on the bytes of one event.
 const MOST_BYTES_OF_EVENT: usize = 16 << 20;
 
-/// How to read.
+/// Options of the reader.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// The number of threads that read chunks; by default, one per core.
     pub threads: Option<NonZeroUsize>,
-    /// Bytes per chunk; for tests.
+    /// Number of bytes per chunk, for tests.
     pub chunk_bytes: Option<NonZeroUsize>,
-    /// Limit on the bytes of one event; for tests.
+    /// Limit on the bytes of one event, for tests.
     pub most_bytes_of_event: Option<NonZeroUsize>,
-    /// Limit on the uncompressed bytes of the file, because a small file can decompress without end.
+    /// Limit on the decompressed bytes of the file, because a small file can expand to any size.
     pub most_bytes: Option<u64>,
 }
 

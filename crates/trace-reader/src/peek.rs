@@ -1,4 +1,4 @@
-//! Inspects the beginning of a file: is it a trace, and of which rank?
+//! Inspects the beginning of a file: whether it is a trace, and of which rank.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::error::ReadError;
 use crate::health::Health;
 use crate::input::{Input, Source};
 
-/// What a file is, as far as its beginning shows.
+/// The kind of a file, as its beginning shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A profiler trace.
     Trace,
     /// A file without text.
     Empty,
-    /// A JSON object that has no events up to the end of the inspected text.
+    /// A JSON object without events in the inspected text.
     CutOff,
     /// Not JSON.
     NotJson,
@@ -26,7 +26,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// The stable name.
+    /// The stable name of the kind.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -39,18 +39,18 @@ impl FileKind {
     }
 }
 
-/// What the beginning of a file shows.
+/// Facts about a file, from its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peek {
     /// The compression: plain, gzip or zstd.
     pub format: &'static str,
-    /// Top-level keys seen.
+    /// The top-level keys in the inspected text.
     pub keys: Vec<String>,
-    /// What the file is.
+    /// The kind of the file.
     pub kind: FileKind,
-    /// `distributedInfo.rank`, if it precedes the events.
+    /// The value of `distributedInfo.rank`, if it precedes the events.
     pub rank: Option<i64>,
-    /// What the file is, in words.
+    /// The kind of the file, in words.
     pub what: String,
 }
 

@@ -1,4 +1,4 @@
-//! Reading a whole file: a team of threads reads chunks, and the calling thread puts them in order.
+//! Reads a whole file: a team of threads reads chunks, and the calling thread puts them in order.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use crate::tables::sink::Sink;
 /// Receives the bytes read so far and the size of the file, several times a second; `false` stops the reading.
 pub type Progress<'a> = dyn FnMut(u64, u64) -> bool + 'a;
 
-/// What a file contains besides its tables.
+/// The header and the health of a file.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// JSON object of the top-level keys other than `traceEvents`.
+    /// A JSON object with the top-level keys other than `traceEvents`.
     pub header: String,
-    /// JSON object: format, sizes, counts and findings.
+    /// A JSON object with format, sizes, counts and findings.
     pub health: String,
 }
 
 /// Read a trace into `sink`.
 ///
-/// If `progress` stops the reading, this returns at once; a thread that is waiting for bytes ends when they arrive.
+/// If `progress` stops the reading, this function returns at once; a thread that waits for bytes ends when they arrive.
 ///
 /// # Errors
 ///
@@ -56,8 +56,8 @@ pub fn read(
     }
     sequencer.finish(ending.decoded_bytes, &tally)?;
     if sequencer.holds_no_event() {
-        let found = "none of its elements is an event".to_owned();
-        return Err(ReadError::NotATrace { path, found });
+        let reason = "none of its elements is an event".to_owned();
+        return Err(ReadError::NotATrace { path, reason });
     }
     Ok(sequencer.trace(format, ending.decoded_bytes, &tally))
 }

@@ -21,7 +21,7 @@ struct Read {
 }
 
 impl Read {
-    /// Kind, severity, count, events and bytes lost.
+    /// The kind, severity, count, lost events and lost bytes of each finding.
     fn findings(&self) -> Vec<(&str, &str, u64, u64, u64)> {
         let number = |finding: &Value, key: &str| finding[key].as_u64().expect("a number");
         let findings = self.health["findings"].as_array().expect("a list").iter();
@@ -93,7 +93,7 @@ fn object(names: &str) -> String {
     format!(r#"{{"schemaVersion":1,"traceEvents":[{}],"traceName":"x"}}"#, events(names))
 }
 
-/// Flows, counters, metadata, begin and end events may have any args; none of them loses other events.
+/// Flows, counters, metadata, begin and end events with odd args do not cost the events around them.
 #[test]
 fn args_of_any_phase() {
     for phase in ["s", "t", "f", "C", "M", "B", "E", "b", "e", "i", "R", "X", "Q", ""] {
@@ -127,7 +127,7 @@ fn repeated_keys() {
     assert_eq!(read.findings(), []);
 }
 
-/// A bracket instead of a comma, or next to one, does not end the events, neither in an object nor in a bare list.
+/// A bracket instead of a comma, or next to a comma, does not end the events, in an object or in a bare list.
 #[test]
 fn brackets_among_the_events() {
     for between in ["]", "],", ",]", "] , ", "]]", "}"] {
@@ -140,7 +140,7 @@ fn brackets_among_the_events() {
     }
 }
 
-/// Everything behind the first document is also read, and reported.
+/// Lists and documents after the first are also read, and reported.
 #[test]
 fn further_documents_and_lists() {
     let (first, second) = (object("ab"), object("cd"));
@@ -162,7 +162,7 @@ fn further_documents_and_lists() {
     assert!(read.kinds().contains(&"trailing_garbage"));
 }
 
-/// Each document has its own base time, before or behind its events.
+/// Each document may state its own base time, before or after its events.
 #[test]
 fn base_times_of_documents() {
     let document = |key: &str, base: u64| match key {
@@ -171,9 +171,9 @@ fn base_times_of_documents() {
     };
     for (first, second, kinds) in [
         (document("before", 5), document("before", 9), vec!["another_document"]),
-        (document("behind", 5), document("before", 9), vec!["another_document"]),
-        (document("behind", 5), document("behind", 5), vec!["another_document"]),
-        (document("behind", 5), document("behind", 6), vec!["another_document", "unusable_base_time"]),
+        (document("after", 5), document("before", 9), vec!["another_document"]),
+        (document("after", 5), document("after", 5), vec!["another_document"]),
+        (document("after", 5), document("after", 6), vec!["another_document", "unusable_base_time"]),
     ] {
         assert_eq!(read_any(format!("{first}{second}").as_bytes()).kinds(), kinds, "{first}{second}");
     }
@@ -199,7 +199,7 @@ fn losses_are_counted() {
     assert_eq!(read_any(long.as_bytes()).findings(), [("truncated_json", "dropped", 1, 0, 5)]);
 }
 
-/// Damage before the events does not lose events.
+/// Damage before the list of events does not cost any event.
 #[test]
 fn damaged_heads() {
     for head in [
@@ -222,7 +222,7 @@ fn damaged_heads() {
     }
 }
 
-/// A value before or behind the events without an end of its own, which so reaches into a list, does not hide events.
+/// A damaged value before or after the events that reaches into a list of events does not hide events.
 #[test]
 fn metadata_reaches_over_no_events() {
     for (head, tail) in [
@@ -282,7 +282,7 @@ fn no_fault_is_silent() {
 const SHORT_BYTES: usize = 1 << 13;
 const LONG_BYTES: usize = 1 << 17;
 
-/// How many times longer the long text may take: 16 times in linear time, 256 times in quadratic time.
+/// Limit on the ratio of reading times: the ratio is 16 in linear time and 256 in quadratic time.
 const MOST_TIMES_LONGER: u32 = 64;
 
 fn hostile_text(piece: &str, bytes: usize) -> String {
@@ -346,7 +346,7 @@ fn oversized_events() {
         let read = read_with(text.as_bytes(), options).expect("it is a trace");
         assert_eq!(read.names, ["a", "b"]);
         let (events, bytes) = read.lost();
-        // Skipped spaces cannot be distinguished from spaces between events.
+        // The reader cannot distinguish skipped spaces from spaces between events.
         let least = if odd.starts_with(' ') { 1 } else { 200_000 };
         assert!(events >= 1 && (least..201_000).contains(&bytes), "{events} {bytes}");
     }
@@ -398,7 +398,7 @@ fn stated_sizes() {
     assert_eq!(read.findings(), [("checksum_mismatch", "dropped", 1, 0, 0)]);
 }
 
-/// A damaged member or frame does not hide those behind it.
+/// A damaged gzip member or zstd frame does not hide the members or frames after it.
 #[test]
 fn damaged_streams() {
     let many = |name: &str| vec![event(name); 3_000].join(",");
@@ -436,7 +436,7 @@ fn damaged_gzip() {
     assert!(read.kinds().contains(&"truncated_compression"));
 }
 
-/// All complete blocks of a cut-off zstd file are read, although the decoder withholds them for later blocks.
+/// The reader returns all complete blocks of a cut-off zstd file, although the decoder withholds them.
 #[test]
 fn truncated_zstd() {
     let names: Vec<String> = (0..8_000).map(|number| event(&format!("{number:x}"))).collect();

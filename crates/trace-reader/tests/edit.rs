@@ -5,7 +5,7 @@ use std::io::Write;
 
 use trace_reader::{EditedCopy, Fate, Input, ReadError};
 
-/// The copy of a text, and the number of events in the text.
+/// Return the copy of a text, and the number of events in the text.
 fn edited(text: &[u8], fate: impl Fn(usize) -> Fate<'static>) -> Result<(String, usize), ReadError> {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
     file.write_all(text).expect("room for it");
@@ -33,7 +33,7 @@ fn kept_events_are_copied_byte_for_byte() {
     }
 }
 
-/// Each fate is applied, and commas only separate copied events.
+/// Each fate changes the events as documented, and commas only separate copied events.
 #[test]
 fn events_are_left_out_marked_and_numbered() {
     let text = br#"[{"ph":"X","name":"a","args":{"x":1}}, {"name":"b" }, {"ph":"X", "name":"c", "args":[]}]"#;

@@ -177,7 +177,7 @@ fn events() -> impl Strategy<Value = String> {
     })
 }
 
-/// All tables of a text, and its health.
+/// Return all tables of a text, and its health.
 fn read_whole(text: &[u8], chunk_bytes: usize) -> (Vec<RecordBatch>, Value) {
     let mut sink = MemorySink::default();
     let options = Options { chunk_bytes: NonZeroUsize::new(chunk_bytes), ..Options::default() };
@@ -199,7 +199,7 @@ proptest! {
         prop_assert_eq!(read_whole(text.as_bytes(), 1 << 20), read_whole(text.as_bytes(), 1), "{}", text);
     }
 
-    /// With one byte replaced, a text that is still valid reads as serde_json reads it.
+    /// If a text stays valid with one byte replaced, the reader agrees with serde_json on it.
     #[test]
     fn replaced_bytes(text in events(), at in any::<Index>(), byte in select(b"\"\\{}[]:, 1x".to_vec())) {
         let mut bytes = text.into_bytes();

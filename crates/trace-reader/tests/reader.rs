@@ -1,4 +1,4 @@
-//! Traces of every age and with many kinds of damage, read as a whole.
+//! Traces of every age, and with many kinds of damage.
 #![allow(clippy::expect_used)]
 
 use std::io::{self, Cursor, Read as _, Write};
@@ -223,7 +223,7 @@ fn stray_commas() {
     assert_eq!(read.findings(), [("bare_literal".to_owned(), 1), ("stray_comma".to_owned(), 4)]);
 }
 
-/// A file that ends in the middle keeps everything before its last event.
+/// A file that ends in the middle of an event keeps all events before that event.
 #[test]
 fn truncated_text() {
     let text = trace_of(&[KERNEL, KERNEL, KERNEL].join(",\n"));
@@ -237,7 +237,7 @@ fn truncated_text() {
     }
 }
 
-/// The health contains the end of the events, so that other code can add events to the file.
+/// The health states the end of the events, so that other code can add events to the file.
 #[test]
 fn the_end_of_the_events_is_known() {
     let text = trace_of(KERNEL);
@@ -261,7 +261,7 @@ fn base_time_before_and_after() {
     }
 }
 
-/// Some profilers write a bare list; the legacy profiler has no categories.
+/// Bare lists are read; the kind of events without categories follows from the process name.
 #[test]
 fn bare_lists() {
     let read = read_text(
@@ -360,7 +360,7 @@ fn too_long() {
     assert_eq!(read_with(&zstd, most(text.len())).expect("it fits").table(Table::Events).num_rows(), 200);
 }
 
-/// A compressed file that ends in the middle keeps the events before that.
+/// A compressed file that ends in the middle keeps the events that can be decoded.
 #[test]
 fn truncated_compression() {
     let events: Vec<String> = (0..2_000).map(|at| KERNEL.replace("10.001", &format!("{at}.001"))).collect();
@@ -383,15 +383,15 @@ fn no_trace() {
         (b"[1, 2]", "a list whose first element is"),
         (br#"[{"a": 1}]"#, "none of its elements is an event"),
         (br#"{"schema": 1, "nodes": []}"#, "a JSON object without traceEvents; its keys are: nodes, schema"),
-        (br#"{"traceEvents": null}"#, "its traceEvents is not a list"),
-        (br#"{"schemaVersion": 1, "a"#, "it ends before any traceEvents"),
+        (br#"{"traceEvents": null}"#, "the value of traceEvents is not a list"),
+        (br#"{"schemaVersion": 1, "a"#, "the file ends before traceEvents"),
     ] {
         let error = read_bytes(bytes, 1 << 20).err().expect("it is rejected").to_string();
         assert!(error.contains(reason), "{error}");
     }
 }
 
-/// Traces without events are traces.
+/// A file with an empty list of events is a trace without events.
 #[test]
 fn no_events() {
     for text in [r#"{"traceEvents": []}"#, "[]", r#"{"traceEvents": [ ], "a": 1}"#] {
@@ -438,7 +438,7 @@ fn input_of(bytes: impl io::Read + Send + 'static) -> Input {
     Input::new("store://a.json".to_owned(), Box::new(bytes), 0)
 }
 
-/// Bytes may come from any reader.
+/// The reader accepts bytes from any `io::Read`.
 #[test]
 fn bytes_from_anywhere() {
     let input = input_of(Cursor::new(trace_of(KERNEL)));
@@ -446,7 +446,7 @@ fn bytes_from_anywhere() {
     assert!(trace.expect("it is a trace").health.contains(r#""event_count":1"#));
 }
 
-/// If the source fails, at once or in the middle, so does the reading: missing bytes are not damage of the file.
+/// If the source fails, at once or in the middle, the reading fails: missing bytes are not damage of the file.
 #[test]
 fn failing_source() {
     let text = trace_of(&[KERNEL; 2_000].join(","));

@@ -55,7 +55,7 @@ fn trace() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A way to damage bytes.
+/// Random damage: a position, a number of bytes to remove, and bytes to insert.
 fn damage() -> impl Strategy<Value = (prop::sample::Index, prop::sample::Index, Vec<u8>)> {
     let inserted = prop_oneof![
         Just(b"\"".to_vec()),
@@ -113,13 +113,13 @@ fn odd_event() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Valid text reads as serde_json reads it, wherever it is cut.
+    /// The reader agrees with serde_json on valid text, wherever the text is cut into chunks.
     #[test]
     fn valid_text_reads_alike(text in trace(), chunk_bytes in 1_usize..2_000) {
         oracle::check(&text, chunk_bytes);
     }
 
-    /// No event loses the file or another event, whatever its keys and however often they occur.
+    /// An event with any keys, repeated or not, costs neither the file nor another event.
     #[test]
     fn no_event_loses_others(odd in vec(odd_event(), 1..8), chunk_bytes in 1_usize..2_000) {
         let good = r#"{"ph":"X","cat":"cpu_op","name":"good","pid":1,"tid":1,"ts":1,"dur":1}"#;

@@ -59,10 +59,10 @@ def slacks(edges: Edges, spare: Int64Array) -> Int64Array:
     return _native.slacks(*edges, spare)
 
 
-def way_to(last: int, edges: Edges, binding: Int64Array) -> Nodes:
+def path_to(last: int, edges: Edges, binding: Int64Array) -> Nodes:
     """Return the edges on the path to a node, in order, following the binding edge of each node.
 
     Raises:
         ValueError: the binding edges form a cycle.
     """
-    return _native.way_to(last, edges.source, edges.target, binding)
+    return _native.path_to(last, edges.source, edges.target, binding)

@@ -1,4 +1,4 @@
-//! Longest paths: when each node is reached, what determines it, and how much it could be delayed.
+//! Longest paths: the time of each node, the edge that determines it, and the node's slack.
 
 use super::topology::Topology;
 use super::{Edges, NO_EDGE};
@@ -42,7 +42,7 @@ impl Edges<'_> {
         Ok(times.into_iter().map(Option::unwrap_or_default).collect())
     }
 
-    /// The slack of each node: how much later it could be without delaying a node that has no successors.
+    /// The slack of each node: how much later the node could be without delaying a node that has no successors.
     ///
     /// `spare` is how much later the source of each edge could be without delaying its target.
     ///
@@ -63,12 +63,12 @@ impl Edges<'_> {
         Ok(slack)
     }
 
-    /// The path to `last` along the `binding` edge of each node, as edges from first to last.
+    /// The edges of the path to `last`, in order, along the `binding` edge of each node.
     ///
     /// # Errors
     ///
     /// [`AlgorithmError::GraphCycle`], or the path refers to a node or edge that does not exist.
-    pub fn way_to(&self, last: u32, binding: &[i64]) -> Result<Vec<u32>, AlgorithmError> {
+    pub fn path_to(&self, last: u32, binding: &[i64]) -> Result<Vec<u32>, AlgorithmError> {
         let mut path = Vec::new();
         let mut node = last;
         loop {

@@ -32,7 +32,7 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// Whether a node comes before itself.
+    /// Whether the edges form a cycle.
     #[must_use]
     pub fn has_cycle(&self) -> bool {
         Topology::new(self).order().is_err()

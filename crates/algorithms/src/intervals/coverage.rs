@@ -5,7 +5,7 @@ use crate::error::AlgorithmError;
 use crate::sorting::merge_runs;
 
 impl Intervals<'_> {
-    /// How much time the intervals of each of the groups 0, 1, … cover; overlaps count once.
+    /// The time that the intervals of each group 0, 1, … cover; overlaps count once.
     ///
     /// In order of start, each interval adds the part after all previous ends of its group.
     ///

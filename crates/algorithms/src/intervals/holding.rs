@@ -1,9 +1,9 @@
-//! Lookup of the interval that holds a time.
+//! Lookup of the interval that contains a time.
 
 use crate::error::{check_lengths, AlgorithmError};
 use crate::NO_ROW;
 
-/// For each time, the row of the last interval `[start, end)` that has begun; [`NO_ROW`] if it has ended by then.
+/// The row of the last interval `[start, end)` that begins at or before each time; [`NO_ROW`] if it ends by then.
 ///
 /// Starts must ascend. A lookup is faster if no interval begins between its time and the previous one.
 ///
@@ -12,7 +12,7 @@ use crate::NO_ROW;
 /// `start` and `end` differ in length.
 pub fn holding(start: &[i64], end: &[i64], times: &[i64]) -> Result<Vec<i64>, AlgorithmError> {
     check_lengths([start.len(), end.len()])?;
-    let mut begun = 0; // how many intervals have begun
+    let mut begun = 0; // number of intervals that have begun
     let row_at = |&time: &i64| {
         let is_same =
             (begun == 0 || start[begun - 1] <= time) && start.get(begun).is_none_or(|&next| time < next);

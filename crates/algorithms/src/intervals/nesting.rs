@@ -1,4 +1,4 @@
-//! Which interval contains which.
+//! Nesting of intervals: the parent and the depth of each.
 //!
 //! An interval contains another of its group if it begins no later and ends no earlier. Of two equal intervals, the
 //! one in the earlier row contains the other.
@@ -9,14 +9,14 @@ use super::Intervals;
 use crate::sorting::merge_runs;
 use crate::NO_ROW;
 
-/// How each interval nests among the others of its group.
+/// The nesting of each interval within its group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nesting {
-    /// The innermost interval that contains it, or [`NO_ROW`].
+    /// The innermost interval that contains each interval, or [`NO_ROW`].
     pub parent: Vec<i64>,
-    /// The number of its ancestors.
+    /// The number of ancestors of each interval.
     pub depth: Vec<i32>,
-    /// Whether it begins inside a sibling and ends after it.
+    /// Whether each interval begins inside a sibling and ends after that sibling.
     pub is_overlapping: Vec<bool>,
 }
 
@@ -39,9 +39,9 @@ impl Intervals<'_> {
 
     /// The parent and depth of each interval, and whether it overlaps a sibling.
     ///
-    /// One pass in [`order`](Self::order) with a stack of open intervals, the outermost first. An interval that ends
-    /// before a later one does leaves the stack: of the intervals that follow, it contains only those that the later
-    /// one contains more closely.
+    /// One pass in [`order`](Self::order) keeps a stack of open intervals, the outermost first. An interval that ends
+    /// before a later one leaves the stack: it contains no following interval that the later one does not contain more
+    /// closely.
     #[must_use]
     pub fn nest(&self) -> Nesting {
         let count = self.group.len();

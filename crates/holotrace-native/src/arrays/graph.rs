@@ -51,7 +51,7 @@ pub(crate) fn slacks<'py>(
 }
 
 #[pyfunction]
-pub(crate) fn way_to<'py>(
+pub(crate) fn path_to<'py>(
     py: Python<'py>,
     last: u32,
     source: Input<'py, u32>,
@@ -59,7 +59,7 @@ pub(crate) fn way_to<'py>(
     binding: Input<'py, i64>,
 ) -> PyResult<Output<'py, u32>> {
     let (source, target, binding) = (source.as_slice()?, target.as_slice()?, binding.as_slice()?);
-    run_to_array(py, || Edges::new(binding.len(), source, target)?.way_to(last, binding))
+    run_to_array(py, || Edges::new(binding.len(), source, target)?.path_to(last, binding))
 }
 
 fn run_on_edges<'py>(

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use super::{run, Input, Output};
 
-/// Number, count, sum, minimum, maximum and standard deviation.
+/// Number, count, sum, minimum, maximum and standard deviation of each group.
 type Summaries<'py> = (
     Output<'py, u32>,
     Output<'py, i64>,
@@ -15,7 +15,7 @@ type Summaries<'py> = (
     Output<'py, f64>,
 );
 
-/// Kind, name, count, sum, and count and sum of the marked rows.
+/// Kind, name, count and sum of each group, then count and sum of its marked rows.
 type NameSums<'py> = (
     Output<'py, u8>,
     Output<'py, u32>,

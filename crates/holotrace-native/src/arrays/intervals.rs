@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::{run, run_to_array, Input, Output};
 
-/// Parent, depth and whether it overlaps a sibling.
+/// The parent and depth of each interval, and whether the interval overlaps a sibling.
 type Nesting<'py> = (Output<'py, i64>, Output<'py, i32>, Output<'py, bool>);
 
 #[pyfunction]

@@ -1,4 +1,4 @@
-//! The algorithms for Python, on NumPy arrays.
+//! Bindings of the algorithms for Python, on NumPy arrays.
 
 pub(crate) mod ancestors;
 pub(crate) mod graph;
@@ -23,7 +23,7 @@ pub(crate) fn run<T: Send>(
     py.detach(algorithm).map_err(algorithm_error)
 }
 
-/// Run an algorithm with the GIL released; Python takes over the column that it returns, without a copy.
+/// Run an algorithm with the GIL released; Python takes over the returned column without a copy.
 pub(crate) fn run_to_array<'py, T: Element>(
     py: Python<'py>,
     algorithm: impl FnOnce() -> Result<Vec<T>, AlgorithmError> + Send,

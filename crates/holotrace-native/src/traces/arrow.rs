@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use trace_reader::{schema_of, Table};
 
-/// A table that any library with Arrow support can take, once.
+/// A table that any library with Arrow support can import once.
 #[pyclass(module = "holotrace._native", frozen)]
 pub(crate) struct ArrowTable {
     table: Table,
@@ -31,10 +31,12 @@ impl ArrowTable {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // Producers may ignore the requested schema.
+        // Arrow allows producers to ignore the requested schema.
         drop(requested_schema);
         let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let batches = batches.ok_or_else(|| PyValueError::new_err("this table was already taken"))?;
+        let batches = batches.ok_or_else(|| {
+            PyValueError::new_err("this table was already imported; a table can be imported only once")
+        })?;
         let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema_of(self.table));
         let stream = FFI_ArrowArrayStream::new(Box::new(reader));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")

@@ -1,4 +1,4 @@
-//! Copies of traces with some events changed, piece by piece; computes each piece with the GIL released.
+//! Copies of traces with some events changed, produced piece by piece with the GIL released.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +17,7 @@ pub(crate) struct EditedCopy {
     edits: Edits,
 }
 
-/// The fate of each event, as `_native.pyi` numbers them.
+/// The fate of each event; `_native.pyi` documents the numbers.
 struct Edits {
     fates: Vec<u8>,
     values: Vec<u32>,

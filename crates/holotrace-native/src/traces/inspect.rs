@@ -1,4 +1,4 @@
-//! What a file holds, without reading it into tables.
+//! Inspection of files without reading them into tables.
 
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -25,7 +25,7 @@ pub(crate) fn content_hash(py: Python<'_>, source: Source) -> PyResult<String> {
     source.supervised(py, None, |input, watch| trace_reader::content_hash(input, &mut || watch.goes_on()))
 }
 
-/// Times, sizes and categories.
+/// Times, sizes and categories of memory events.
 type MemoryEvents<'py> = (Output<'py, i64>, Output<'py, i64>, Output<'py, i64>);
 
 #[pyfunction]

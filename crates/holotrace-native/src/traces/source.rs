@@ -1,4 +1,4 @@
-//! Where the bytes of a trace come from: a local file, or a Python object that fetches them from elsewhere.
+//! Sources of a trace's bytes: a local file, or a Python object that fetches them from elsewhere.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ impl Source {
     }
 }
 
-/// The bytes of a stream. Holds the GIL only to ask for a piece of a few MiB and to copy it.
+/// The bytes of a Python stream. Holds the GIL only to request a piece of a few MiB and to copy the piece.
 struct Pieces {
     stream: Py<PyAny>,
     piece: Vec<u8>,

@@ -13,10 +13,10 @@ use trace_reader::{Input, ReadError};
 use super::source::Source;
 use crate::error::read_error;
 
-/// How often the calling thread handles signals and reports progress.
+/// Interval at which the calling thread handles signals and reports progress.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What the two threads share: the progress, and whether to go on.
+/// State that the two threads share: the progress, and whether to continue.
 #[derive(Default)]
 pub(crate) struct Watch {
     done: AtomicU64,
@@ -25,7 +25,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Record the progress; returns whether to go on.
+    /// Record the progress; returns whether to continue.
     pub(crate) fn reached(&self, done: u64, total: u64) -> bool {
         self.done.store(done, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
@@ -50,12 +50,12 @@ impl Watch {
 pub(crate) struct Raised(Arc<Mutex<Option<PyErr>>>);
 
 impl Raised {
-    /// That exception, unchanged; without one, the exception for an error of the reader.
+    /// The exception that Python raised, unchanged; if there was none, the exception for `error`.
     pub(crate) fn or(&self, error: ReadError) -> PyErr {
         self.locked().take().unwrap_or_else(|| read_error(error))
     }
 
-    /// Keep an exception if it is the first: later ones are its consequences.
+    /// Keep the first exception: later ones are its consequences.
     pub(crate) fn keep(&self, error: PyErr) {
         self.locked().get_or_insert(error);
     }
@@ -83,7 +83,7 @@ impl Source {
         py.detach(move || {
             thread::scope(|scope| {
                 let reader = scope.spawn(move || {
-                    // Cannot fail: the receiver outlives this thread.
+                    // Sending cannot fail: the receiver outlives this thread.
                     let _ = sender.send(read(input, watch));
                 });
                 let answer = loop {
@@ -93,9 +93,13 @@ impl Source {
                         Err(RecvTimeoutError::Disconnected) => break Err(ReadError::Stopped),
                     }
                 };
-                // Once more, to report the final progress.
+                // This last call reports the final progress.
                 self.look(progress, watch, raised);
-                reader.join().map_err(|_| PyRuntimeError::new_err("the reader failed"))?;
+                reader.join().map_err(|_| {
+                    PyRuntimeError::new_err(
+                        "the thread that reads the trace failed; please report this with the file",
+                    )
+                })?;
                 let answer = if watch.goes_on() { answer } else { Err(ReadError::Stopped) };
                 answer.map_err(|error| raised.or(error))
             })

@@ -1,11 +1,11 @@
-//! A byte buffer that is reused without zeroing it again, which would take time for each chunk.
+//! A byte buffer that is reused without zeroing its memory again, which would cost time for each chunk.
 
 use std::ops::Deref;
 
 /// A vector of bytes that keeps its initialised memory when it is cleared.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
-    /// The bytes, then initialised memory for more.
+    /// The bytes, followed by initialised memory for more bytes.
     all: Vec<u8>,
     length: usize,
 }
@@ -59,7 +59,7 @@ impl Deref for Buffer {
 mod tests {
     use super::*;
 
-    /// Old bytes never reappear, and memory is released.
+    /// Bytes from before `clear` never reappear, and `clear` releases memory.
     #[test]
     fn old_bytes_do_not_show() {
         let mut buffer = Buffer::default();

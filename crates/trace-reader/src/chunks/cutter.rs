@@ -7,7 +7,7 @@ use crossbeam_channel::{Receiver, Sender};
 use crate::chunks::buffer::Buffer;
 use crate::document::{begin, Begun, Failure, Header};
 use crate::error::ReadError;
-use crate::event::{Begin, End, Place};
+use crate::event::{Begin, ChunkInfo, End};
 use crate::health::Health;
 use crate::input::{Input, Source, Tally};
 use crate::json::scan;
@@ -17,10 +17,10 @@ use crate::json::scan;
 pub(crate) struct Job {
     pub(crate) number: usize,
     pub(crate) bytes: Buffer,
-    pub(crate) place: Place,
+    pub(crate) chunk: ChunkInfo,
 }
 
-/// What precedes the events of a file.
+/// The part of a file before its events.
 #[derive(Debug)]
 pub(crate) struct Opening {
     pub(crate) format: &'static str,
@@ -30,12 +30,12 @@ pub(crate) struct Opening {
     pub(crate) base_ns: i64,
 }
 
-/// How the cutting ended.
+/// The result of cutting a file.
 #[derive(Debug, Default)]
 pub(crate) struct Ending {
     pub(crate) decoded_bytes: u64,
     pub(crate) chunk_count: usize,
-    /// Why reading stopped before the end of the file.
+    /// The error that stopped the reading before the end of the file.
     pub(crate) failure: Option<std::io::Error>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn cut(
             Cutter::new(source, begun, base_ns, chunk_bytes).run(&channels)
         }
         Err(failure) => {
-            // Fails only if the caller stopped the reading.
+            // Sending fails only if the caller stopped the reading.
             let _ = channels.opening.send(Err(failure.of(path, most_bytes)));
             Ending::default()
         }
@@ -86,7 +86,7 @@ struct Cutter {
     chunk_bytes: usize,
     /// Text that belongs to the next chunk.
     carried: Buffer,
-    /// Offset of its first byte.
+    /// Offset of the first byte of `carried`.
     offset: u64,
     base_ns: i64,
     begin: Begin,
@@ -119,9 +119,9 @@ impl Cutter {
             let begin = self.begin;
             self.fill(&mut bytes);
             let end = if self.at_end { End::OfFile } else { End::Open };
-            let place = Place { offset: self.offset, base_ns: self.base_ns, begin, end };
+            let chunk = ChunkInfo { offset: self.offset, base_ns: self.base_ns, begin, end };
             self.offset += bytes.len() as u64;
-            if channels.jobs.send(Job { number: chunk_count, bytes, place }).is_err() {
+            if channels.jobs.send(Job { number: chunk_count, bytes, chunk }).is_err() {
                 break;
             }
             chunk_count += 1;
@@ -132,8 +132,8 @@ impl Cutter {
         Ending { decoded_bytes: self.offset, chunk_count, failure: self.failure }
     }
 
-    /// Read until the text can be cut between two events, and carry the rest over to the next chunk. If that is not
-    /// possible within twice the size of a chunk, cut anywhere, to bound the memory.
+    /// Read until the text can be cut between two events, and carry the rest over to the next chunk. If there is no cut
+    /// within twice the size of a chunk, cut anywhere, to bound the memory.
     fn fill(&mut self, bytes: &mut Buffer) {
         let mut searched = 0_usize;
         while !self.at_end {
@@ -142,7 +142,7 @@ impl Cutter {
             if self.at_end {
                 return;
             }
-            // The beginning of an event may straddle the end of the last search, so search a little of it again.
+            // The beginning of an event may straddle the end of the last search, so search the last bytes again.
             let from = searched.saturating_sub(256);
             if let Some(cut) = scan::last_cut(&bytes[from..]).map(|at| from + at).filter(|&cut| cut > 0) {
                 self.carried.append(&bytes[cut..]);

@@ -12,7 +12,7 @@ use crate::chunks::cutter::Opening;
 use crate::document::Header;
 use crate::document::{GoesOn, Tail, MOST_METADATA_BYTES};
 use crate::error::ReadError;
-use crate::event::{read_chunk, Begin, ChunkRows, End, Outcome, Place};
+use crate::event::{read_chunk, Begin, ChunkInfo, ChunkRows, End, Outcome};
 use crate::health::{Fault, Health};
 use crate::input::Tally;
 use crate::read::Trace;
@@ -23,20 +23,20 @@ use crate::tables::schema::{schema_of, Table};
 use crate::tables::sink::Sink;
 use crate::tables::tracks::FileTracks;
 
-/// Rows per batch for the sink; a column of many small batches would have to be concatenated before use.
+/// Rows per batch for the sink; readers would have to concatenate many small batches before use.
 const ROWS_A_BATCH: usize = 1 << 16;
 /// Rows of `strings` written at a time.
 const STRINGS_A_BATCH: usize = 1 << 16;
 /// Bytes of `strings` written at a time.
 const STRING_BYTES_A_BATCH: usize = 16 << 20;
 
-/// The part of the file that the sequencer is in.
+/// The part of the file that the sequencer reads.
 #[derive(Debug)]
 enum Stage {
-    /// Among the events.
+    /// Inside a list of events.
     Events,
-    /// Behind a list of events.
-    Behind(Tail),
+    /// After a list of events.
+    After(Tail),
 }
 
 /// Text that continues in the next chunk, so it cannot be read yet.
@@ -44,7 +44,7 @@ enum Stage {
 struct Carried {
     text: Vec<u8>,
     offset: u64,
-    /// The length at which to try again: retrying with each chunk would take quadratic time for long values.
+    /// The length at which to parse the text again: parsing with each chunk would take quadratic time for long values.
     worth_trying_at: usize,
 }
 
@@ -57,11 +57,11 @@ pub(crate) struct Sequencer<'a> {
     later: Option<Header>,
     health: Health,
     in_object: bool,
-    /// Added to the times of the current document.
+    /// The base time added to the times of the current document.
     base_ns: i64,
-    /// Added to the times of the first document while it was read.
+    /// The base time added to the times of the first document while reading it.
     first_base_ns: i64,
-    /// Added to all times at the end, because the first document states it behind its events.
+    /// The base time to add to all times at the end, because the first document states it after its events.
     late_base_ns: Option<i64>,
     stage: Stage,
     begin: Begin,
@@ -104,9 +104,9 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Take the next chunk. Its rows are used if it began between two events, as almost always; otherwise read it again.
-    pub(crate) fn absorb(&mut self, text: &[u8], place: Place, rows: ChunkRows) -> Result<(), ReadError> {
-        let is_all = place.end == End::OfFile;
+    /// Take the next chunk. Keeps its rows if the chunk began between two events, as most do; otherwise reads it again.
+    pub(crate) fn absorb(&mut self, text: &[u8], chunk: ChunkInfo, rows: ChunkRows) -> Result<(), ReadError> {
+        let is_all = chunk.end == End::OfFile;
         if !self.carried.text.is_empty() {
             self.carried.text.extend_from_slice(text);
             if is_all || self.carried.text.len() >= self.carried.worth_trying_at {
@@ -116,21 +116,21 @@ impl<'a> Sequencer<'a> {
             return Ok(());
         }
         if !matches!(self.stage, Stage::Events) {
-            return self.read(text, 0, place.offset, is_all);
+            return self.read(text, 0, chunk.offset, is_all);
         }
-        if place.base_ns != self.base_ns {
-            self.begin = place.begin;
-            return self.read(text, 0, place.offset, is_all);
+        if chunk.base_ns != self.base_ns {
+            self.begin = chunk.begin;
+            return self.read(text, 0, chunk.offset, is_all);
         }
         let outcome = rows.outcome;
         self.store(rows)?;
-        match self.after(outcome, text, 0, place.offset) {
-            Some(at) => self.read(text, at, place.offset, is_all),
+        match self.after(outcome, text, 0, chunk.offset) {
+            Some(at) => self.read(text, at, chunk.offset, is_all),
             None => Ok(()),
         }
     }
 
-    /// Read the text from `from`.
+    /// Read the text from position `from`.
     fn read(&mut self, text: &[u8], from: usize, offset: u64, is_all: bool) -> Result<(), ReadError> {
         let open = if is_all { End::OfFile } else { End::Open };
         let (mut at, mut end) = (from, open);
@@ -138,24 +138,24 @@ impl<'a> Sequencer<'a> {
             let next = match &mut self.stage {
                 Stage::Events => {
                     let begin = std::mem::replace(&mut self.begin, Begin::Anywhere);
-                    let place = Place { offset: offset + at as u64, base_ns: self.base_ns, begin, end };
-                    let rows = read_chunk(&text[at..], place);
+                    let chunk = ChunkInfo { offset: offset + at as u64, base_ns: self.base_ns, begin, end };
+                    let rows = read_chunk(&text[at..], chunk);
                     let outcome = rows.outcome;
                     self.store(rows)?;
-                    // The event is longer than allowed: do not wait for its end.
+                    // If the event is longer than allowed, do not wait for its end.
                     end = if matches!(outcome, Outcome::Cut(_)) { End::OfPatience } else { open };
                     self.after(outcome, text, at, offset)
                 }
-                Stage::Behind(tail) => {
+                Stage::After(tail) => {
                     let header = self.later.as_mut().unwrap_or(&mut self.header);
                     match tail.read(&text[at..], offset + at as u64, is_all, header, &mut self.health) {
                         GoesOn::ByMore(done) => {
                             self.carry(text, at + done, offset, MOST_METADATA_BYTES);
                             None
                         }
-                        GoesOn::WithEvents(found) => {
-                            self.go_on_with_events(text[..at + found].last() == Some(&b'['));
-                            Some(at + found)
+                        GoesOn::WithEvents(next_event) => {
+                            self.go_on_with_events(text[..at + next_event].last() == Some(&b'['));
+                            Some(at + next_event)
                         }
                     }
                 }
@@ -167,13 +167,13 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Continue after reading the text from `at`; returns the position at which to read on, if any text is left.
+    /// Handle the outcome of reading from `at`; returns the position at which to continue, if any text is left.
     fn after(&mut self, outcome: Outcome, text: &[u8], at: usize, offset: u64) -> Option<usize> {
         match outcome {
             Outcome::AllRead => None,
             Outcome::ArrayEnd(length) => {
                 self.events_end = Some(offset + (at + length) as u64);
-                self.stage = Stage::Behind(Tail::new(self.in_object));
+                self.stage = Stage::After(Tail::new(self.in_object));
                 Some(at + length)
             }
             Outcome::Cut(length) if text.len() - at - length > self.most_bytes_of_event => Some(at + length),
@@ -191,16 +191,16 @@ impl<'a> Sequencer<'a> {
         self.carried = Carried { text, offset: offset + at as u64, worth_trying_at };
     }
 
-    /// Continue with further events behind a list of events.
+    /// Continue with further events after a list of events.
     fn go_on_with_events(&mut self, in_list: bool) {
         let stage = std::mem::replace(&mut self.stage, Stage::Events);
-        let Stage::Behind(mut tail) = stage else { return };
+        let Stage::After(mut tail) = stage else { return };
         self.in_object = tail.is_in_object();
         self.events_end = None;
         self.begin = if in_list { Begin::OfList } else { Begin::Anywhere };
         if let Some(later) = tail.later.take() {
             self.end_document();
-            // If the base time does not precede the events, it follows them, as in the first document.
+            // A document states its base time before its events or after them.
             self.base_ns = match later.base_ns() {
                 Some(_) => {
                     later.usable_base_ns(&mut self.health).saturating_sub(self.late_base_ns.unwrap_or(0))
@@ -211,7 +211,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// End a document: its base time is now known, even if it follows the events.
+    /// End a document. Its base time is known now, even if the document states it after the events.
     fn end_document(&mut self) {
         let late_base_ns = match self.late_base_ns {
             Some(late_base_ns) => late_base_ns,
@@ -231,7 +231,9 @@ impl<'a> Sequencer<'a> {
         let tracks = self.tracks.map(&rows.tracks, &strings);
         let numbers = Renumbering { first_event: self.event_count, strings, tracks };
         self.event_count = self.event_count.checked_add(rows.event_count).ok_or_else(|| {
-            ArrowError::ComputeError("the trace has more than 4,294,967,295 events".to_owned())
+            ArrowError::ComputeError(
+                "the trace has more than 4,294,967,295 events, the most that a table can hold".to_owned(),
+            )
         })?;
         for (&table, rows) in Table::ALL.iter().zip(rows.tables) {
             if let Some(batch) = rows.finish(&numbers)? {
@@ -315,7 +317,7 @@ impl<'a> Sequencer<'a> {
         Ok(())
     }
 
-    /// Whether the file is a list whose elements are all something other than events.
+    /// Whether the file is a list without any event among its elements.
     pub(crate) fn holds_no_event(&self) -> bool {
         let broken = self.health.count(Fault::BrokenEvent) + self.health.count(Fault::NotAnEvent);
         !self.in_object && self.event_count > 0 && broken == u64::from(self.event_count)
@@ -340,7 +342,7 @@ impl<'a> Sequencer<'a> {
     }
 }
 
-/// Whether a batch of strings has room for another.
+/// Whether a batch of strings has room for another string.
 fn is_room_in(builder: &LargeStringBuilder) -> bool {
     builder.len() < STRINGS_A_BATCH && builder.values_slice().len() < STRING_BYTES_A_BATCH
 }

@@ -16,10 +16,10 @@ use crate::event::{read_chunk, ChunkRows};
 use crate::input::{Input, Tally};
 use crate::options::Options;
 
-/// How often to ask whether to continue while waiting for a thread.
+/// Interval at which to ask whether to continue while waiting for a thread.
 const LOOK_UP_EVERY: Duration = Duration::from_millis(100);
 
-/// A chunk that was read, with its bytes, which the sequencer may need again.
+/// The rows of a chunk, and its bytes, which the sequencer may need again.
 struct Done {
     job: Job,
     rows: ChunkRows,
@@ -37,7 +37,7 @@ pub(crate) struct Team {
 impl Team {
     pub(crate) fn start(input: Input, tally: Arc<Tally>, options: Options) -> io::Result<Self> {
         let threads = options.thread_count();
-        // These buffers hold the bytes of all chunks, so their number bounds the memory.
+        // All chunks share these buffers, so their number bounds the memory.
         let buffer_count = 2 * threads + 2;
         let chunk_bytes = options.chunk_bytes(buffer_count);
         let (spare, spare_out) = unbounded();
@@ -56,7 +56,7 @@ impl Team {
         Ok(Self { cutter, opening, done, spare, chunk_bytes })
     }
 
-    /// Wait for what precedes the events; `None` if the cutter has ended without it.
+    /// Wait for the part before the events; `None` if the cutter ended without sending it.
     pub(crate) fn opening(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Opening>, ReadError> {
         wait_for(&self.opening, go_on)?.transpose()
     }
@@ -73,7 +73,7 @@ impl Team {
             waiting.insert(job.number, (job, rows));
             while let Some((job, rows)) = waiting.remove(&next) {
                 next += 1;
-                sequencer.absorb(&job.bytes, job.place, rows)?;
+                sequencer.absorb(&job.bytes, job.chunk, rows)?;
                 self.take_back(job.bytes);
             }
         }
@@ -87,14 +87,14 @@ impl Team {
 
     fn take_back(&self, mut bytes: Buffer) {
         bytes.clear(2 * self.chunk_bytes);
-        // Fails if the cutter has ended; then the buffer is no longer needed.
+        // Sending fails if the cutter has ended, which then needs no more buffers.
         let _ = self.spare.send(bytes);
     }
 }
 
 fn read_chunks(jobs: &Receiver<Job>, done: &Sender<Done>) {
     for job in jobs {
-        let rows = read_chunk(&job.bytes, job.place);
+        let rows = read_chunk(&job.bytes, job.chunk);
         if done.send(Done { job, rows }).is_err() {
             return;
         }

@@ -10,10 +10,10 @@ use crate::input::{is_too_long, Source};
 use crate::json::scan;
 use crate::json::{Broken, Cursor};
 
-/// How many bytes to search for the events first; doubled until they are found.
+/// Number of bytes to search for the events at first; doubled until the search finds the events.
 const FIRST_LOOK_BYTES: usize = 1 << 16;
 
-/// Text already read, whose events begin at `events_at`.
+/// The beginning of a file, whose events begin at `events_at`.
 pub(crate) struct Begun {
     pub(crate) text: Vec<u8>,
     pub(crate) events_at: usize,
@@ -27,17 +27,17 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The error for the file of this name.
+    /// The error for the file at `path`.
     pub(crate) fn of(self, path: String, most_bytes: u64) -> ReadError {
         match self {
             Self::Io(error) if is_too_long(&error) => ReadError::Expands { path, most_bytes },
             Self::Io(source) => ReadError::Io { path, source },
-            Self::NotATrace(found) => ReadError::NotATrace { path, found },
+            Self::NotATrace(reason) => ReadError::NotATrace { path, reason },
         }
     }
 }
 
-/// Read until the events are found.
+/// Read the file until the beginning of its events.
 pub(crate) fn begin(source: &mut Source, header: &mut Header, health: &mut Health) -> Result<Begun, Failure> {
     let mut text = Vec::new();
     let mut wanted = FIRST_LOOK_BYTES;
@@ -46,14 +46,14 @@ pub(crate) fn begin(source: &mut Source, header: &mut Header, health: &mut Healt
         let at_end = count < wanted;
         let is_all = at_end || text.len() > MOST_METADATA_BYTES;
         *header = Header::default();
-        let mut found = Health::default();
-        let beginning = find_events(Head { text: &text, offset: 0, is_all }, header, &mut found);
+        let mut findings = Health::default();
+        let beginning = find_events(Head { text: &text, offset: 0, is_all }, header, &mut findings);
         if let Beginning::Events { at, in_object } = beginning {
-            *health = found;
+            *health = findings;
             return Ok(Begun { text, events_at: at, in_object, at_end });
         }
-        if let Some(found) = refusal(&beginning, &text, header, at_end) {
-            return Err(Failure::NotATrace(found + source.damage()));
+        if let Some(reason) = refusal(&beginning, &text, header, at_end) {
+            return Err(Failure::NotATrace(reason + source.damage()));
         }
         wanted = text.len();
     }
@@ -64,17 +64,17 @@ fn refusal(beginning: &Beginning, text: &[u8], header: &Header, at_end: bool) ->
     match beginning {
         Beginning::SomethingElse(other) => Some(other.to_string()),
         Beginning::NoEvents(_) if header.get("traceEvents").is_some() => {
-            Some("its traceEvents is not a list".to_owned())
+            Some("the value of traceEvents is not a list".to_owned())
         }
         Beginning::NoEvents(_) => {
             Some(format!("a JSON object without traceEvents; its keys are: {}", keys()))
         }
         Beginning::NeedMore if text.trim_ascii().is_empty() && at_end => Some("the file is empty".to_owned()),
         Beginning::NeedMore if at_end => {
-            Some(format!("it ends before any traceEvents; keys until there: {}", keys()))
+            Some(format!("the file ends before traceEvents; the keys before its end are: {}", keys()))
         }
         Beginning::NeedMore if text.len() > MOST_METADATA_BYTES => {
-            Some(format!("no traceEvents within its first {} MiB", MOST_METADATA_BYTES >> 20))
+            Some(format!("no traceEvents in the first {} MiB of its text", MOST_METADATA_BYTES >> 20))
         }
         Beginning::NeedMore | Beginning::Events { .. } => None,
     }
@@ -83,24 +83,24 @@ fn refusal(beginning: &Beginning, text: &[u8], header: &Header, at_end: bool) ->
 /// The beginning of a file.
 #[derive(Debug)]
 pub(crate) enum Beginning {
-    /// The events begin at this position, in a bare list or in a list inside an object.
+    /// The events begin at position `at`, in a bare list or in a list inside an object.
     Events { at: usize, in_object: bool },
-    /// More of the file is needed to decide.
+    /// The text is too short to decide.
     NeedMore,
-    /// The top-level object has no events; it ends at this position.
+    /// The top-level object has no events and ends at this position.
     NoEvents(usize),
-    /// The file is something else.
+    /// The file is not a trace.
     SomethingElse(Other),
 }
 
-/// What a file without events contains instead.
+/// The content of a file that is not a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Other {
-    /// Not JSON; its first bytes.
+    /// The first bytes of a file that is not JSON.
     NotJson(String),
-    /// A list whose first element, shown here, is not an event.
+    /// The first element of a list, if it is not an event.
     List(String),
-    /// JSON that is damaged at this byte.
+    /// The offset at which the JSON is damaged.
     DamagedAt(u64),
 }
 
@@ -114,11 +114,11 @@ impl fmt::Display for Other {
     }
 }
 
-/// A text to search for events.
+/// Text to search for events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head<'a> {
     pub(crate) text: &'a [u8],
-    /// Offset of its first byte.
+    /// Offset of the first byte of `text`.
     pub(crate) offset: u64,
     /// Whether the input has ended.
     pub(crate) is_all: bool,
@@ -153,7 +153,7 @@ pub(crate) fn find_events(head: Head<'_>, header: &mut Header, health: &mut Heal
 
 /// Read the keys before the events.
 ///
-/// If they are damaged, search for the events behind the damage: first for their key, and if that is damaged too, for the
+/// If these keys are damaged, search after the damage for the key `traceEvents`, and if that is damaged too, for the
 /// first object that is almost certainly an event.
 pub(crate) fn read_beginning(head: Head<'_>, header: &mut Header, health: &mut Health) -> Beginning {
     let start = if head.text.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
@@ -167,7 +167,7 @@ pub(crate) fn read_beginning(head: Head<'_>, header: &mut Header, health: &mut H
             cursor.at += 1;
             beginning_of_object(head, cursor, header, health)
         }
-        _ => found_anyway(head, begin, true, health)
+        _ => events_after_damage(head, begin, true, health)
             .unwrap_or_else(|| Beginning::SomethingElse(Other::NotJson(shown(&head.text[begin..])))),
     }
 }
@@ -179,7 +179,7 @@ fn beginning_of_list(head: Head<'_>, mut cursor: Cursor<'_>, health: &mut Health
     match cursor.peek() {
         _ if cursor.is_at_end() => Beginning::NeedMore,
         b'{' | b']' => Beginning::Events { at: start, in_object: false },
-        _ => found_anyway(head, cursor.at, true, health)
+        _ => events_after_damage(head, cursor.at, true, health)
             .unwrap_or_else(|| Beginning::SomethingElse(Other::List(shown(&head.text[cursor.at..])))),
     }
 }
@@ -204,7 +204,7 @@ fn beginning_of_object(
                 if header.get(EVENTS).is_some() {
                     return nothing;
                 }
-                return found_anyway(read, 0, true, health).unwrap_or(nothing);
+                return events_after_damage(read, 0, true, health).unwrap_or(nothing);
             }
             Err(Broken::EndOfInput) if !head.is_all => return Beginning::NeedMore,
             Err(broken) => {
@@ -216,19 +216,26 @@ fn beginning_of_object(
                 } else {
                     begin
                 };
-                return found_anyway(head, from, by_phase, health).unwrap_or(if is_cut_off || !head.is_all {
-                    Beginning::NeedMore
-                } else {
-                    Beginning::SomethingElse(Other::DamagedAt(head.offset + cursor.at as u64))
-                });
+                return events_after_damage(head, from, by_phase, health).unwrap_or(
+                    if is_cut_off || !head.is_all {
+                        Beginning::NeedMore
+                    } else {
+                        Beginning::SomethingElse(Other::DamagedAt(head.offset + cursor.at as u64))
+                    },
+                );
             }
         }
         is_first = false;
     }
 }
 
-/// Find the events behind damage: the list after the key `traceEvents` or, if `by_phase`, an earlier event with a phase.
-fn found_anyway(head: Head<'_>, from: usize, by_phase: bool, health: &mut Health) -> Option<Beginning> {
+/// Find the events after damage: the list of the key `traceEvents` or, if `by_phase`, an earlier event with a phase.
+fn events_after_damage(
+    head: Head<'_>,
+    from: usize,
+    by_phase: bool,
+    health: &mut Health,
+) -> Option<Beginning> {
     let list = scan::next_list_of_events(head.text, from);
     let before = &head.text[..list.unwrap_or(head.text.len())];
     let at = if by_phase { scan::next_sure_event(before, from).or(list) } else { list }?;
@@ -237,7 +244,7 @@ fn found_anyway(head: Head<'_>, from: usize, by_phase: bool, health: &mut Health
     Some(Beginning::Events { at, in_object: true })
 }
 
-/// The first bytes, quoted for an error message.
+/// The first 40 bytes of a text, quoted for an error message.
 pub(crate) fn shown(text: &[u8]) -> String {
     format!("{:?}", String::from_utf8_lossy(&text[..text.len().min(40)]))
 }
@@ -252,7 +259,7 @@ mod tests {
         (beginning, header, health)
     }
 
-    /// Keys before the events are kept, and the events are found behind them.
+    /// The reader keeps the keys before the events and finds the events after them.
     #[test]
     fn keys_before_the_events() {
         let (beginning, header, _) = beginning(br#"{"schemaVersion": 1, "a": {"b":[1]}, "traceEvents": [ {"#);
@@ -282,7 +289,7 @@ mod tests {
         }
     }
 
-    /// A file that is not a trace is described.
+    /// A PDF file, a list of lists, an object without events and blank text are not traces.
     #[test]
     fn something_else() {
         assert!(matches!(beginning(b"%PDF-1.4").0, Beginning::SomethingElse(_)));

@@ -9,10 +9,10 @@ use crate::health::{Fault, Health};
 use crate::json::scan;
 use crate::json::{decoded, expect_json, Broken, Cursor, Unfit};
 
-/// The key whose value is the array of events.
+/// The key of the list of events.
 pub(super) const EVENTS: &str = "traceEvents";
 
-/// The key of the time to add to every event's.
+/// The key of the base time, which is added to the time of every event.
 const BASE: &str = "baseTimeNanoseconds";
 
 /// Top-level keys, and the JSON text of their values.
@@ -22,12 +22,12 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// The time to add to every event's, if the file states one.
+    /// The base time to add to the time of every event, if the file states one.
     pub(crate) fn base_ns(&self) -> Option<i64> {
         self.entries.get(BASE).and_then(|text| serde_json::from_str(text).ok())
     }
 
-    /// The time to add to every event's; 0 if the file states none, or one so large that sums would overflow.
+    /// The base time; 0 if the file states none, or one so large that sums would overflow.
     pub(crate) fn usable_base_ns(&self, health: &mut Health) -> i64 {
         let base_ns = self.base_ns().unwrap_or(0);
         if is_in_range(base_ns) {
@@ -83,7 +83,7 @@ impl Header {
 }
 
 pub(crate) enum Entry {
-    /// A key, and the position of its value; the cursor is behind the value.
+    /// A key and the position of its value; the cursor is after the value.
     Value(String, usize),
     /// The cursor is at the first event.
     Events,
@@ -91,7 +91,7 @@ pub(crate) enum Entry {
     End,
 }
 
-/// Read the next entry of an object; a comma is expected before it unless `is_first`.
+/// Read the next entry of an object; expects a comma before the entry unless `is_first`.
 pub(crate) fn entry(
     cursor: &mut Cursor<'_>,
     offset: u64,
@@ -146,7 +146,7 @@ pub(crate) fn entry(
     Ok(Entry::Value(key.into_owned(), at))
 }
 
-/// Whether a value contains events but is not valid JSON: its own end is damaged, so it reaches to the end of a later one.
+/// Whether a value contains events but is not valid JSON: its own end is damaged, so it reaches into later values.
 fn reaches_over_events(value: &[u8]) -> bool {
     scan::holds_list_or_event(value) && expect_json(value) == Err(Unfit::Broken)
 }

@@ -1,4 +1,4 @@
-//! What surrounds the events of a file: top-level keys, further lists and documents, and damage.
+//! The text around the events of a file: top-level keys, further lists and documents, and damage.
 
 mod beginning;
 mod header;

@@ -1,4 +1,4 @@
-//! What follows a list of events: keys of the same object, further lists and documents, and garbage.
+//! The text after a list of events: keys of the same object, further lists and documents, and garbage.
 
 use super::beginning::{read_beginning, Beginning, Head};
 use super::header::{entry, Entry, Header};
@@ -8,36 +8,36 @@ use crate::json::{Broken, Cursor};
 
 /// Limit on the bytes of one metadata value.
 pub(crate) const MOST_METADATA_BYTES: usize = 64 << 20;
-/// How much garbage to keep for the next search, since the beginning of an event may straddle two pieces.
+/// Bytes of garbage to keep for the next search, since the beginning of an event may straddle two pieces.
 const LOOK_BACK: usize = 1 << 12;
 
-/// What the text behind the events belongs to.
+/// The part of the file to which the text after the events belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Within {
-    /// The object around the list.
+    /// The object that contains the list.
     Object,
-    /// Nothing: a whole document precedes it.
+    /// No document: the previous one is complete.
     Nothing,
-    /// Garbage, up to the next event.
+    /// Garbage up to the next event.
     Garbage,
 }
 
-/// How to continue behind the events.
+/// The way to continue after the events.
 #[derive(Debug)]
 pub(crate) enum GoesOn {
     /// Events begin at this position.
     WithEvents(usize),
-    /// The text up to this position is done; continuing needs more text.
+    /// The text up to this position is read; continuing needs more text.
     ByMore(usize),
 }
 
-/// Reads the text behind a list of events.
+/// Reads the text after a list of events.
 #[derive(Debug)]
 pub(crate) struct Tail {
     within: Within,
     /// Whether the list was inside an object, so that more keys may follow.
     in_object: bool,
-    /// The header of a later document.
+    /// The header of the next document.
     pub(crate) later: Option<Header>,
 }
 
@@ -51,7 +51,7 @@ impl Tail {
         self.in_object
     }
 
-    /// Continue in `text`, which begins at `offset`; `is_all` means that nothing follows it.
+    /// Read `text`, which begins at `offset`; with `is_all`, the file ends with this text.
     pub(crate) fn read(
         &mut self,
         text: &[u8],
@@ -70,9 +70,9 @@ impl Tail {
                 Within::Garbage => self.pass_garbage(head, health),
             };
             match goes_on {
-                GoesOn::WithEvents(found) => {
+                GoesOn::WithEvents(next) => {
                     self.within = if self.in_object { Within::Object } else { Within::Nothing };
-                    return GoesOn::WithEvents(at + found);
+                    return GoesOn::WithEvents(at + next);
                 }
                 GoesOn::ByMore(0) if self.within == before => return GoesOn::ByMore(at),
                 GoesOn::ByMore(done) => at += done,
@@ -116,7 +116,7 @@ impl Tail {
         }
     }
 
-    /// Continue behind a document.
+    /// Read the text after a complete document.
     fn read_between(&mut self, head: Head<'_>, health: &mut Health) -> GoesOn {
         let mut cursor = Cursor::new(head.text, 0);
         cursor.skip_space();
@@ -148,15 +148,15 @@ impl Tail {
 
     /// Read the beginning of another document.
     fn read_document(&mut self, head: Head<'_>, begin: usize, health: &mut Health) -> GoesOn {
-        let (mut header, mut found) = (Header::default(), Health::default());
+        let (mut header, mut findings) = (Header::default(), Health::default());
         let text = &head.text[begin..];
         let is_all = head.is_all || text.len() > MOST_METADATA_BYTES;
         let document = Head { text, offset: head.offset + begin as u64, is_all };
-        match read_beginning(document, &mut header, &mut found) {
+        match read_beginning(document, &mut header, &mut findings) {
             Beginning::Events { at, in_object } => {
                 self.in_object = in_object;
                 self.later = Some(header);
-                health.merge(found);
+                health.merge(findings);
                 health.add(Fault::AnotherDocument, document.offset, text);
                 GoesOn::WithEvents(begin + at)
             }
@@ -173,13 +173,13 @@ impl Tail {
         }
     }
 
-    /// Search garbage for events; count what is skipped.
+    /// Skip garbage up to the next event, and count the skipped bytes.
     fn pass_garbage(&mut self, head: Head<'_>, health: &mut Health) -> GoesOn {
         let text = head.text;
         let list = scan::next_list_of_events(text, 0);
         let event = scan::next_sure_event(&text[..list.unwrap_or(text.len())], 0);
-        let found = event.or(list);
-        let end = match found {
+        let next = event.or(list);
+        let end = match next {
             Some(at) => at,
             None if head.is_all => text.len(),
             None => text.len().saturating_sub(LOOK_BACK),
@@ -188,12 +188,12 @@ impl Tail {
         if passed.iter().any(|byte| !matches!(byte, 0 | b',' | b']')) {
             let lost = Lost::text(&text[..end]);
             health.add_loss(Fault::TrailingGarbage, head.offset, text, lost);
-        } else if found.is_some() {
+        } else if next.is_some() {
             health.add(Fault::StrayBracket, head.offset, text);
         } else if !passed.is_empty() {
             health.add_loss(Fault::TrailingGarbage, head.offset, text, Lost::bytes(passed.len() as u64));
         }
-        match found {
+        match next {
             Some(at) => {
                 self.in_object = self.in_object || event.is_none();
                 GoesOn::WithEvents(at)
@@ -208,7 +208,7 @@ impl Tail {
     }
 }
 
-/// Report that the file ends within the keys behind the events.
+/// Report that the file ends within the keys after the events.
 fn cut_off(head: Head<'_>, begin: usize, health: &mut Health) -> GoesOn {
     let rest = head.text[begin..].trim_ascii();
     let offset = head.offset + begin as u64;

@@ -10,18 +10,18 @@ use crate::tables::schema::{columns_of, Table};
 /// The destination of an arg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A column of a side table, or an optional column of `events`.
+    /// One column of a side table, or one optional column of `events`.
     Column { table: Table, column: u8 },
-    /// The same for streams: also accepts hexadecimal texts and an unsigned −1.
+    /// A column of streams: also accepts hexadecimal text and an unsigned −1.
     Stream { table: Table, column: u8 },
-    /// The same for microseconds, stored as nanoseconds.
+    /// A column of times: microseconds in the file, stored as nanoseconds.
     Time { table: Table, column: u8 },
-    /// Three adjacent columns, from a list of three numbers.
+    /// Three adjacent columns that hold a list of three numbers.
     Triple { table: Table, column: u8 },
 }
 
 impl Target {
-    /// Whether it is a column of `events`.
+    /// Whether the target is a column of `events`.
     #[inline]
     pub(crate) fn is_of_events(self) -> bool {
         let (Self::Column { table, .. }
@@ -32,7 +32,7 @@ impl Target {
     }
 }
 
-/// The rows on which an arg has a meaning; a few keys mean different things on the host and on a device.
+/// The rows to which an arg's meaning applies; a few keys mean different things on the host and on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {
     Any,
@@ -46,7 +46,7 @@ use Table::{
     OperatorSources, Operators, PythonFrames, RuntimeCalls, Synchronisations, Xpu,
 };
 
-/// Key, rows, table, column. Several spellings of one key, from different years, share a
+/// Key, rows, table and column of each known arg. Spellings of a key from different years share a
 /// column.
 const COLUMNS: &[(&str, On, Table, &str)] = &[
     ("correlation", Any, Events, "correlation"),
@@ -229,7 +229,7 @@ type Targets = FxHashMap<&'static [u8], Target>;
 pub(crate) struct Args(Targets);
 
 impl Args {
-    /// The destination of an arg, if it is known; its key may contain escapes.
+    /// The destination of an arg, if the arg is known; its key may contain escapes.
     pub(crate) fn target(&self, key: &[u8]) -> Option<Target> {
         match self.0.get(key) {
             None if key.contains(&b'\\') => self.0.get(decoded(key).0.as_bytes()).copied(),
@@ -257,7 +257,7 @@ impl Args {
     }
 }
 
-/// Position of a column in its table; 0, the event's own column, if the schema does not have it.
+/// Position of a column in its table; 0, the position of `event_index`, if the schema lacks the column.
 fn position(table: Table, column: &str) -> u8 {
     columns_of(table).iter().position(|&(name, _)| name == column).map_or(0, |at| at as u8)
 }
@@ -282,7 +282,7 @@ pub(crate) static GRID_TEXT: LazyLock<Target> = LazyLock::new(|| Target::Column 
 mod tests {
     use super::*;
 
-    /// Every column named here exists; otherwise the arg would overwrite the event's own number.
+    /// The schema has every target column; otherwise an arg would overwrite `event_index`, column 0.
     #[test]
     fn every_column_exists() {
         for args in [&*ON_HOST, &*ON_DEVICE, &*OF_METADATA] {

@@ -1,4 +1,4 @@
-//! Converts values to the types of columns; `None` if that would take guessing.
+//! Converts values to the types of columns; `None` if the conversion would be a guess.
 
 use crate::event::time::nanoseconds_from_microseconds;
 use crate::json::digits::number;
@@ -18,7 +18,7 @@ pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
     })
 }
 
-/// An unsigned whole number of up to 64 bits; a negative one stands for the same bits.
+/// An unsigned whole number of up to 64 bits; a negative number is read as its 64 bits.
 pub(crate) fn unsigned(raw: Raw<'_>) -> Option<u64> {
     let text = raw.scalar()?;
     if let Some(value) = number(text) {
@@ -48,7 +48,7 @@ pub(crate) fn float(raw: Raw<'_>) -> Option<f64> {
     }
 }
 
-/// True or false, also as 1 and 0.
+/// A boolean: true and false, or 1 and 0.
 pub(crate) fn boolean(raw: Raw<'_>) -> Option<bool> {
     match raw.scalar()? {
         b"true" | b"True" | b"1" => Some(true),
@@ -57,7 +57,7 @@ pub(crate) fn boolean(raw: Raw<'_>) -> Option<bool> {
     }
 }
 
-/// Microseconds as nanoseconds.
+/// A number of microseconds, converted to nanoseconds.
 pub(crate) fn nanoseconds(raw: Raw<'_>) -> Option<i64> {
     nanoseconds_from_microseconds(raw.scalar()?.trim_ascii())
 }
@@ -73,7 +73,7 @@ pub(crate) fn triple(raw: Raw<'_>) -> Option<[i64; 3]> {
     numbers.next().is_none().then_some(triple)
 }
 
-/// The common case: few digits.
+/// Parse a number of few digits, the common case.
 #[inline]
 fn small(text: &[u8]) -> Option<i64> {
     number(text).map(u64::cast_signed)
@@ -87,7 +87,7 @@ fn wide(text: &[u8]) -> Option<i128> {
     text.parse().ok().or_else(|| whole_decimal(text))
 }
 
-/// `3.0` and `1e3` are whole; doubles hold whole numbers exactly only up to 2^53.
+/// Parse whole decimals such as `3.0` and `1e3`; doubles hold whole numbers exactly only up to 2^53.
 fn whole_decimal(text: &str) -> Option<i128> {
     let value: f64 = text.parse().ok()?;
     (value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0).then_some(value as i128)

@@ -1,4 +1,4 @@
-//! The fields of an event, and what its keys mean.
+//! The fields of an event, and the meaning of its keys.
 
 use super::args::{Args, Target, OF_METADATA, ON_DEVICE, ON_HOST};
 use crate::event::kind::Kind;
@@ -16,7 +16,7 @@ pub(super) struct Fields<'a> {
     pub(super) time: Option<Raw<'a>>,
     pub(super) duration: Option<Raw<'a>>,
     pub(super) id: Option<Raw<'a>>,
-    /// The position of the args, if they precede the fields that determine how to read them.
+    /// The position of the args, if they come before the fields that determine how to read them.
     pub(super) args_later: Option<usize>,
     /// Whether args were read.
     pub(super) has_read_args: bool,
@@ -35,12 +35,12 @@ impl Fields<'_> {
         }
     }
 
-    /// Whether its numeric args are samples, of which an event may have any number.
+    /// Whether the event's numeric args are samples, of which it may have any number.
     pub(super) fn holds_samples(&self) -> bool {
         self.phase == b'C' || (self.kind == Kind::ProfilerRange && self.is_row_of_events())
     }
 
-    /// Whether it becomes a row of `events`, so that args can go into columns of that table.
+    /// Whether the event becomes a row of `events`, so that its args can go into columns of that table.
     pub(super) fn is_row_of_events(&self) -> bool {
         matches!(self.phase, 0 | b'X' | b'i' | b'I' | b'R' | b'n')
     }
@@ -75,7 +75,7 @@ pub(super) enum Field {
     Time,
     Duration,
     Id,
-    /// Known, but not needed.
+    /// A known key that no table needs.
     Passed,
     Args,
     Unknown,
@@ -113,17 +113,17 @@ impl Meaning {
         Self::Field(Field::of(meant(key)))
     }
 
-    /// Whether it has few, short values that determine the other members.
+    /// Whether the member has few, short values that determine the other members.
     pub(super) fn is_telling(self) -> bool {
         matches!(self, Self::Field(Field::Phase | Field::Category))
     }
 }
 
-/// Fields of an event.
+/// The keys of an event that have a meaning.
 pub(super) const FIELDS: [&[u8]; 11] =
     [b"ph", b"cat", b"name", b"pid", b"tid", b"ts", b"dur", b"id", b"s", b"bp", b"args"];
 
-/// The field that a key with escapes means, or the key as it is.
+/// The field that a key with escapes spells, or the key itself.
 #[inline]
 pub(super) fn meant(key: &[u8]) -> &[u8] {
     if key.contains(&b'\\') {
@@ -146,7 +146,7 @@ pub(super) fn legacy_kind(process: Option<Raw<'_>>) -> Kind {
         .map_or(Kind::Other, |process| Kind::of_legacy_process(process.bytes))
 }
 
-/// The letter of a phase; 0 if it is null, a space if it is not a single letter.
+/// The letter of a phase; 0 for null, and a space for anything but a single letter.
 pub(super) fn phase(value: Raw<'_>) -> u8 {
     match value.bytes {
         [letter] if value.is_text() => *letter,

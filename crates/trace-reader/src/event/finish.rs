@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
         let raw = fields.time.ok_or(Fault::MissingTime)?;
         match coerce::nanoseconds(raw) {
             Some(time) => time
-                .checked_add(self.place.base_ns)
+                .checked_add(self.chunk.base_ns)
                 .filter(|&start_ns| is_in_range(start_ns))
                 .ok_or(Fault::TimeOverflow),
             None if coerce::float(raw).is_some_and(f64::is_finite) => Err(Fault::TimeOverflow),
@@ -191,21 +191,21 @@ impl<'a> Reader<'a> {
             is_begin,
             id: fields.id.filter(|_| by_id).map(|id| self.intern(id)),
             position: self.position,
-            offset: self.place.offset + self.start as u64,
+            offset: self.chunk.offset + self.start as u64,
             at_ns,
             kind: fields.kind,
             category: fields.category.map(|category| self.intern(category)),
             name,
             track: self.track(fields),
         };
-        // Its row in `events` is written once its begin and end are paired.
+        // `Pairs` writes the row in `events` once it has paired the begin and the end.
         self.edges.push(edge);
         self.commit();
         Ok(())
     }
 }
 
-/// Types of values that a column can hold as they are.
+/// Types of values that a column stores without conversion.
 trait Store: Copy {
     fn store(self, values: &mut Values, row: usize);
 }

@@ -1,6 +1,6 @@
 //! The kind of an event, from its category in any version of the profiler.
 
-/// The number of each kind; `holotrace.schema.EventKind` has the same in Python.
+/// The number of each kind; `holotrace.schema.EventKind` in Python has the same numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -36,7 +36,7 @@ impl Kind {
             b"gpu_memcpy" | b"Memcpy" | b"memcpy" => Self::GpuMemcpy,
             b"gpu_memset" | b"Memset" | b"memset" => Self::GpuMemset,
             b"kernel" | b"Kernel" => Self::Kernel,
-            // Despite its name, Kineto's HPU_OP is the host side of Gaudi.
+            // Despite its name, Kineto's HPU_OP runs on the host of a Gaudi device.
             b"cuda_runtime"
             | b"Runtime"
             | b"runtime"
@@ -69,7 +69,7 @@ impl Kind {
         }
     }
 
-    /// Whether the pid and tid of such an event are a device and a stream.
+    /// Whether the pid and tid of an event of this kind are a device and a stream.
     pub(crate) fn is_on_device(self) -> bool {
         matches!(
             self,

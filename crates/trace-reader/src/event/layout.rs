@@ -11,37 +11,37 @@ use crate::json::Raw;
 const MOST_STEPS: usize = 1 << 10;
 /// Limit on the steps that follow a step; each costs a comparison.
 const MOST_NEXT: usize = 12;
-/// Bytes of a step to compare at once; few steps are longer.
+/// Number of bytes of a step to compare at once; few steps are longer.
 const HEAD_BYTES: usize = 32;
 /// Number of kinds of objects nested in the object of an event.
 const INNER_KINDS: usize = 3;
 
-/// No step: predict nothing and store nothing.
+/// The number that means no step: the layout is unknown, so predict and store nothing.
 const LOST: u16 = 0;
-/// The step to the beginning of an event.
+/// The number of the step that leads to the beginning of an event.
 const ROOT: u16 = 1;
 
 type Words = [u64; HEAD_BYTES / 8];
 
-/// A key of an object and what it means, or the end of the object.
+/// A key of an object with its meaning, or the end of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Member<'a, M> {
     pub(super) key: &'a [u8],
     pub(super) meaning: M,
-    /// Its value, if it was read together with the key.
+    /// The value, if it was read together with the key.
     pub(super) value: Option<Raw<'a>>,
 }
 
 #[derive(Debug)]
 struct Step<'a, M> {
     head: Words,
-    /// The bits of `head` that count.
+    /// The bits of `head` to compare.
     mask: Words,
     text: &'a [u8],
     member: Member<'a, M>,
-    /// The first of the steps that follow.
+    /// The first step that can follow this one.
     first_next: u16,
-    /// The next of the steps that follow the same step.
+    /// The next step that can follow the same previous step.
     sibling: u16,
     /// The first steps of objects nested here, by kind.
     inner: [u16; INNER_KINDS],
@@ -89,13 +89,13 @@ impl<'a, M: Copy> Layout<'a, M> {
         self.at = if inner == LOST { self.add_inner(kind) } else { inner };
     }
 
-    /// The member read last. By reference: copies of its parts would not be ready when they are needed.
+    /// The member read last, by reference: copies of its parts would not be ready when they are needed.
     #[inline]
     pub(super) fn member(&self) -> &Member<'a, M> {
         &self.steps[usize::from(self.at)].member
     }
 
-    /// Take the step with which the text continues, if it is known; returns its length.
+    /// Take the step with which the text continues, if that step is known; returns its length.
     #[inline]
     pub(super) fn step(&mut self, text: &[u8]) -> Option<usize> {
         let head = words(text.first_chunk()?);
@@ -108,7 +108,7 @@ impl<'a, M: Copy> Layout<'a, M> {
         self.other_step(next, &head, text)
     }
 
-    /// Like [`Self::step`], among the steps from `next`.
+    /// Like [`Self::step`], but compares only the sibling steps from `next` on.
     #[inline(never)]
     fn other_step(&mut self, mut next: u16, head: &Words, text: &[u8]) -> Option<usize> {
         while next != LOST {
@@ -183,7 +183,7 @@ mod tests {
         Member { key, meaning, value: None }
     }
 
-    /// Take the steps one after the other; returns how many of them were known.
+    /// Take the steps one after the other; returns the number of known steps.
     fn walk<'a>(layout: &mut Layout<'a, u8>, steps: &[&'a str]) -> usize {
         layout.begin();
         let known = steps.iter().filter(|step| match layout.step(format!("{step}{PADDING}").as_bytes()) {
@@ -200,7 +200,7 @@ mod tests {
         known.count()
     }
 
-    /// A repeated layout is known; one that branches off is known up to the branch.
+    /// A repeated layout is known; a layout that branches off is known up to the branch.
     #[test]
     fn repeated_layouts_are_known() {
         let mut layout = Layout::new(0);
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(walk(&mut layout, &[&other]), 1);
     }
 
-    /// The number of stored steps is bounded; beyond it, layouts are not known.
+    /// The number of stored steps is bounded; layouts that do not fit stay unknown.
     #[test]
     fn stored_steps_are_bounded() {
         let mut layout = Layout::new(0);

@@ -7,14 +7,14 @@ use crate::health::{Fault, Lost};
 use crate::json::scan;
 use crate::json::{Broken, Cursor, Quotes};
 
-/// What may come next between the events.
+/// The text that may come next between the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// An event, or the end of the list.
+    /// An event or the end of the list: the list has just begun.
     EventOrEnd,
-    /// An event: a comma was read.
+    /// An event: a comma was just read.
     Event,
-    /// A comma or the end of the list: an event was read.
+    /// A comma or the end of the list: an event was just read.
     CommaOrEnd,
     /// Anything: the preceding text is unknown.
     Anything,
@@ -32,7 +32,7 @@ impl Begin {
 
 impl<'a> Reader<'a> {
     pub(super) fn all_events(&mut self) -> Outcome {
-        let mut next = self.place.begin.next();
+        let mut next = self.chunk.begin.next();
         loop {
             self.cursor.skip_space();
             let at = self.cursor.at;
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether an event follows the bracket before the cursor, which therefore does not close the list.
+    /// Whether an event follows the bracket before the cursor, so that the bracket does not close the list.
     fn goes_on_with_event(&self) -> bool {
         let mut ahead = Cursor::new(self.cursor.bytes, self.cursor.at);
         ahead.skip_space();
@@ -94,22 +94,22 @@ impl<'a> Reader<'a> {
         self.commit_notes();
     }
 
-    /// Skip an element of the list that is not an object, or text that is not an element.
+    /// Skip a list element that is not an object, or text that is not an element.
     fn other_element(&mut self, next: Next) -> Result<Next, Outcome> {
         let at = self.cursor.at;
         self.start = at;
         let value = if self.patience > 0 { self.cursor.value() } else { Err(Broken::Syntax) };
         match value {
-            Err(Broken::EndOfInput) if self.place.end == End::Open => return Err(Outcome::Cut(at)),
+            Err(Broken::EndOfInput) if self.chunk.end == End::Open => return Err(Outcome::Cut(at)),
             Err(broken) => self.lose_patience(broken),
             Ok(_) => {}
         }
-        let behind = self.cursor.at;
+        let end = self.cursor.at;
         self.cursor.skip_space();
         let is_element = next != Next::CommaOrEnd && matches!(self.cursor.peek(), b',' | b']');
         let text = self.cursor.bytes;
         if value.is_ok() && is_element {
-            self.remark_loss(Fault::NotAnEvent, at, Lost::event(&text[at..behind]));
+            self.remark_loss(Fault::NotAnEvent, at, Lost::event(&text[at..end]));
             self.commit_notes();
             self.position += 1;
             return Ok(Next::CommaOrEnd);
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         self.start = self.cursor.at;
         match self.event_with(Quotes::Strict) {
             Ok(()) => return Ok(Next::CommaOrEnd),
-            Err(Broken::EndOfInput) if self.place.end == End::Open => return Err(Outcome::Cut(self.start)),
+            Err(Broken::EndOfInput) if self.chunk.end == End::Open => return Err(Outcome::Cut(self.start)),
             Err(broken) => self.lose_patience(broken),
         }
         for quotes in [Quotes::Guessed, Quotes::GuessedEvenEscaped] {
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
     fn leave_out_event(&mut self) {
         let text = self.cursor.bytes;
         let next = scan::next_event(text, self.start + 1).filter(|_| self.patience > 0);
-        let fault = match (next, self.place.end) {
+        let fault = match (next, self.chunk.end) {
             (None, End::OfFile) => Fault::TruncatedJson,
             (None, End::OfPatience) => Fault::OversizedEvent,
             _ => Fault::BrokenEvent,
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         self.patience = self.patience.saturating_sub(end.saturating_sub(self.start));
     }
 
-    /// Read the event at `start`: keep its rows, or none at all on an error.
+    /// Read the event at `start`; keeps all its rows, or none on an error.
     fn event_with(&mut self, quotes: Quotes) -> Result<(), Broken> {
         self.cursor.at = self.start;
         self.cursor.quotes = quotes;
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
             Ok(()) => {
                 if let Err(fault) = self.finish(&fields) {
                     if quotes != Quotes::Strict {
-                        // A guess that leads to an unusable event, such as one without a time, was wrong.
+                        // A guess was wrong if it leads to an unusable event, such as an event without a time.
                         self.forget_event();
                         return Err(Broken::Syntax);
                     }

@@ -18,14 +18,14 @@ use crate::tables::columns::Rows;
 use crate::tables::tracks::Track;
 use reader::Reader;
 
-/// How reading a chunk ended.
+/// The point at which reading a chunk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Everything was read.
+    /// The end of the chunk.
     AllRead,
-    /// The list of events ended before this position.
+    /// The end of the list of events, before this position.
     ArrayEnd(usize),
-    /// The event at this position does not end within the chunk.
+    /// The event at this position, which does not end within the chunk.
     Cut(usize),
 }
 
@@ -41,11 +41,11 @@ pub(crate) struct ChunkRows {
     pub(crate) outcome: Outcome,
 }
 
-/// The begin or the end of an event that is written as two.
+/// The begin or the end of an event that the file writes as two records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edge {
     pub(crate) is_begin: bool,
-    /// Asynchronous events are paired by id, others by track.
+    /// The id that pairs asynchronous events; the track pairs all others.
     pub(crate) id: Option<u32>,
     pub(crate) position: u32,
     pub(crate) offset: u64,
@@ -56,42 +56,42 @@ pub(crate) struct Edge {
     pub(crate) track: u32,
 }
 
-/// The position of a chunk, and what is known about its ends.
+/// The position and base time of a chunk, and the kind of its first and last text.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    /// Offset of its first byte in the decompressed text.
+pub(crate) struct ChunkInfo {
+    /// Offset of the chunk's first byte in the decompressed text.
     pub(crate) offset: u64,
-    /// Added to every time.
+    /// The base time to add to every time.
     pub(crate) base_ns: i64,
     pub(crate) begin: Begin,
     pub(crate) end: End,
 }
 
-/// Where a chunk begins.
+/// The text before a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begin {
-    /// Behind the bracket that opens the list of events.
+    /// The bracket that opens the list of events.
     OfList,
-    /// Behind a comma.
+    /// A comma between two events.
     OfEvent,
-    /// Unknown.
+    /// Unknown text.
     Anywhere,
 }
 
-/// Where a chunk ends.
+/// The text at the end of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// In the middle of the file; an event may continue behind it.
+    /// The middle of the file; an event may continue in the next chunk.
     Open,
-    /// In the middle of an event longer than allowed.
+    /// The middle of an event that is longer than allowed.
     OfPatience,
-    /// At the end of the file.
+    /// The end of the file.
     OfFile,
 }
 
 /// Read the events of a chunk that begins between two events.
-pub(crate) fn read_chunk(bytes: &[u8], place: Place) -> ChunkRows {
-    let mut reader = Reader::new(bytes, place);
+pub(crate) fn read_chunk(bytes: &[u8], chunk: ChunkInfo) -> ChunkRows {
+    let mut reader = Reader::new(bytes, chunk);
     let outcome = reader.all_events();
     ChunkRows {
         tables: reader.tables,

@@ -12,7 +12,7 @@ use crate::json::{Broken, Quotes, Raw};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
     Broken(Broken),
-    /// A key that determines how to read the args came again after them: read the event again, args last.
+    /// A key that determines how to read the args is repeated after them, so the event must be read again, args last.
     ArgsLast,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Read the fields of an event that has some of them twice: the last one counts, and the args are read last.
+    /// Read the fields of an event with repeated keys: the last value of a key counts, and the args are read last.
     #[cold]
     pub(super) fn fields_before_args(&mut self) -> Result<Fields<'a>, Broken> {
         let mut fields = Fields::default();
@@ -71,12 +71,12 @@ impl<'a> Reader<'a> {
             }
             self.field(field, &mut fields).map_err(|unread| match unread {
                 Unread::Broken(broken) => broken,
-                Unread::ArgsLast => Broken::Syntax, // there are none yet
+                Unread::ArgsLast => Broken::Syntax, // cannot happen: no args were read yet
             })?;
         }
     }
 
-    /// Read the next member of the object; leaves the cursor at its value, or behind the object.
+    /// Read the next member of the object; leaves the cursor at its value, or after the object.
     #[inline]
     pub(super) fn member(
         &mut self,
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Read the next member, and remember its layout.
+    /// Read a member that the layout did not predict, and remember its layout.
     #[cold]
     pub(super) fn unexpected_member(
         &mut self,

@@ -2,8 +2,8 @@
 
 use super::fields::Meaning;
 use super::layout::Layout;
+use super::ChunkInfo;
 use super::Edge;
-use super::Place;
 use crate::event::kind::Kind;
 use crate::health::{Fault, Health, Lost};
 use crate::json::{decoded, Blemishes, Cursor, Raw};
@@ -12,7 +12,7 @@ use crate::tables::interner::ChunkInterner;
 use crate::tables::schema::Table;
 use crate::tables::tracks::ChunkTracks;
 
-/// A finding in the current event: its kind, its position, and what was lost.
+/// A finding in the current event: its kind, its position, and the lost text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Remark {
     pub(super) fault: Fault,
@@ -20,14 +20,14 @@ pub(super) struct Remark {
     pub(super) lost: Lost,
 }
 
-/// How many times its size may be read in vain in a chunk before its rest is skipped. An event without an end is read to the
-/// end of the chunk, so without a limit a file of such events would take quadratic time.
-const MOST_READ_IN_VAIN: usize = 16;
+/// Limit on the bytes of failed attempts to read events, in chunk sizes; then the rest of the chunk is skipped. An
+/// event without an end is read to the end of the chunk, so without a limit a file of such events takes quadratic time.
+const MOST_FAILED_READS: usize = 16;
 
 pub(super) struct Reader<'a> {
     pub(super) cursor: Cursor<'a>,
     pub(super) layout: Layout<'a, Meaning>,
-    pub(super) place: Place,
+    pub(super) chunk: ChunkInfo,
     pub(super) strings: ChunkInterner<'a>,
     pub(super) tracks: ChunkTracks<'a>,
     pub(super) tables: Vec<Rows>,
@@ -35,28 +35,28 @@ pub(super) struct Reader<'a> {
     pub(super) health: Health,
     /// Position of the current event in the chunk.
     pub(super) position: u32,
-    /// Offset of that event.
+    /// Offset of the current event in the chunk.
     pub(super) start: usize,
-    /// Tables in which it has an open row, one bit per table.
+    /// Tables in which the current event has an open row, one bit per table.
     pub(super) touched: u32,
-    /// JSON of its args that have no column.
+    /// JSON of the current event's args that have no column.
     pub(super) extra: String,
-    /// Its samples.
+    /// Samples of the current event.
     pub(super) samples: Vec<(u32, f64)>,
-    /// The category of the previous event, which is usually that of the next one.
+    /// The category of the previous event, which the next event usually shares.
     pub(super) last_category: (&'a [u8], Kind),
-    /// Its findings so far.
+    /// Findings in the current event so far.
     pub(super) notes: Vec<Remark>,
-    /// Bytes that may still be read in vain.
+    /// Bytes that failed attempts may still read in this chunk.
     pub(super) patience: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8], place: Place) -> Self {
+    pub(super) fn new(bytes: &'a [u8], chunk: ChunkInfo) -> Self {
         Self {
             cursor: Cursor::new(bytes, 0),
             layout: Layout::new(Meaning::End),
-            place,
+            chunk,
             strings: ChunkInterner::default(),
             tracks: ChunkTracks::default(),
             tables: Table::ALL.iter().map(|&table| Rows::new(table)).collect(),
@@ -69,11 +69,11 @@ impl<'a> Reader<'a> {
             samples: Vec::new(),
             last_category: (b"", Kind::Other),
             notes: Vec::new(),
-            patience: bytes.len().saturating_mul(MOST_READ_IN_VAIN).saturating_add(1 << 16),
+            patience: bytes.len().saturating_mul(MOST_FAILED_READS).saturating_add(1 << 16),
         }
     }
 
-    /// Note the faults of a text that is not kept.
+    /// Note the faults of a text without keeping the text.
     #[inline]
     pub(super) fn check_text(&mut self, value: Raw<'a>) {
         if !matches!(value.bytes, [b'a'..=b'z']) {
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
         id
     }
 
-    /// Note the faults of a text; one that is not valid JSON may have swallowed other events.
+    /// Note the faults of a text; a text that is not valid JSON may have swallowed other events.
     #[cold]
     pub(super) fn note_blemishes(&mut self, blemishes: Blemishes, text: &[u8]) {
         for (seen, fault) in [
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Note a finding in the current event; it counts only if this reading of the event is kept.
+    /// Note a finding in the current event, which counts only if this reading of the event is kept.
     #[cold]
     pub(super) fn note(&mut self, fault: Fault, at: usize) {
         self.remark_loss(fault, at, Lost::default());
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         let bytes = self.cursor.bytes;
         for Remark { fault, at, lost } in self.notes.drain(..) {
             let text = &bytes[at.min(bytes.len())..];
-            self.health.add_loss(fault, self.place.offset + at as u64, text, lost);
+            self.health.add_loss(fault, self.chunk.offset + at as u64, text, lost);
         }
     }
 

@@ -2,13 +2,13 @@
 
 use crate::json::digits::number;
 
-/// The digits of a number that are read; further decimal places cannot change the nanosecond.
+/// Number of digits to read; further decimal places cannot change the nanosecond.
 const MOST_DIGITS: usize = 36;
 
-/// Nanoseconds from 1970 to 2116: within this distance, differences and sums with a base time fit 64 bits.
+/// The nanoseconds from 1970 to 2116: differences and sums of times within this distance fit 64 bits.
 const FARTHEST_NS: i64 = 1 << 62;
 
-/// 52 days: no recording is that long, and it takes thousands of such events until the sum of their durations overflows 64
+/// Limit on a duration, 52 days: longer than any recording, and the sum of thousands of such durations fits 64
 /// bits.
 const LONGEST_NS: i64 = 1 << 52;
 
@@ -26,14 +26,14 @@ pub(crate) fn is_in_range(ns: i64) -> bool {
 
 /// Convert the text of a number of microseconds to whole nanoseconds, halves away from zero.
 ///
-/// Read as text because `1725000000000000.123` does not fit an f64: at that size neighbouring doubles are 0.25 µs
+/// Reads text because `1725000000000000.123` does not fit an f64: at that size neighbouring doubles are 0.25 µs
 /// apart. Accepts integers, decimals and exponents; `None` if the text is not a number or overflows an i64.
 #[must_use]
 pub fn nanoseconds_from_microseconds(text: &[u8]) -> Option<i64> {
     plain(text).or_else(|| decimal(text, 3))
 }
 
-/// The common case: digits, with three decimal places or none.
+/// Parse digits with three decimal places or none, the common case.
 #[inline]
 fn plain(text: &[u8]) -> Option<i64> {
     let whole = text.len().checked_sub(4).filter(|&point| text[point] == b'.');
@@ -71,7 +71,7 @@ fn exponent(text: &[u8]) -> Option<i32> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// All digits as one number, and how many of them follow the point.
+/// All digits as one number, and the number of digits after the point.
 fn mantissa(digits: &[u8]) -> Option<(i128, i32)> {
     let (mut value, mut places, mut seen, mut after_point) = (0_i128, 0, 0, false);
     for &byte in digits {
@@ -109,7 +109,7 @@ fn scaled(mantissa: i128, power: i32) -> Option<i128> {
 mod tests {
     use super::nanoseconds_from_microseconds as ns;
 
-    /// Every spelling that profilers have used for a time gives the exact nanosecond.
+    /// Every spelling of a time that profilers have used gives the exact nanosecond.
     #[test]
     fn all_spellings_are_exact() {
         assert_eq!(ns(b"0"), Some(0));
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(ns(b"0.00000000000000000000000000000000000000000000001"), Some(0));
     }
 
-    /// A text that is not a number, or does not fit, is rejected and never wraps.
+    /// Text that is not a number, and numbers that overflow 64 bits, give `None`.
     #[test]
     fn nonsense_and_overflow_are_rejected() {
         for text in

@@ -1,4 +1,4 @@
-//! The args of an event: each into its column, or into the JSON of what no column holds.
+//! Puts each arg of an event into its column, or into the JSON of args without a column.
 
 use super::args::{Target, GRID_TEXT};
 use super::coerce;
@@ -6,7 +6,7 @@ use super::fields::{Fields, Meaning};
 use super::object::Unread;
 use super::reader::Reader;
 use crate::health::Fault;
-use crate::json::{as_it_stands, decoded, expect_json, Blemishes, Broken, Quotes, Raw, Shape, Unfit};
+use crate::json::{decoded, expect_json, without_unescaping, Blemishes, Broken, Quotes, Raw, Shape, Unfit};
 use crate::tables::columns::Values;
 use crate::tables::schema::Table;
 
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// Put a value into its column; returns `false` if it does not fit.
+    /// Put a value into its column; returns `false` if the value does not fit.
     #[inline]
     pub(super) fn put(&mut self, target: Target, value: Raw<'a>) -> bool {
         match target {
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A value for a text of our own.
+/// A value for a text that is not from the file.
 pub(super) fn text(bytes: &[u8]) -> Raw<'_> {
     Raw { bytes, shape: Shape::Text }
 }
@@ -146,7 +146,7 @@ fn json_string(raw: &[u8]) -> (String, Blemishes) {
     (serde_json::Value::from(text.as_ref()).to_string(), blemishes)
 }
 
-/// The value as JSON; if it is not valid, its text as a string.
+/// The value as JSON; the text of an invalid value becomes a JSON string.
 fn json_value(value: Raw<'_>) -> (String, Blemishes) {
     if value.is_text() {
         return json_string(value.bytes);
@@ -156,10 +156,10 @@ fn json_value(value: Raw<'_>) -> (String, Blemishes) {
     if let (Ok(text), None) = (text, unfit) {
         return (text.to_owned(), Blemishes::default());
     }
-    let (text, blemishes) = as_it_stands(value.bytes);
+    let (text, blemishes) = without_unescaping(value.bytes);
     let blemishes = Blemishes {
         control_character: false,
-        // Bare words are noted when they are read.
+        // The reader noted a bare word when it read the word.
         broken_value: unfit == Some(Unfit::Broken) && value.is_composite(),
         deep_value: unfit == Some(Unfit::Deep),
         ..blemishes

@@ -2,15 +2,15 @@
 
 use std::io::{self, BufRead, Read};
 
-/// How many of the last bytes to keep: a stream that is cut off swallows the beginning of the next one before the decoder
-/// notices.
+/// Number of recent bytes to keep: the decoder of a cut-off stream swallows the beginning of the next stream before it
+/// notices the cut.
 const RECENT_BYTES: usize = 1 << 18;
 
-/// A reader that can peek at the next bytes, and go back.
+/// A reader that can peek at the next bytes and go back.
 pub(crate) struct Ahead<R> {
     front: Vec<u8>,
     at: usize,
-    /// The bytes read last.
+    /// The most recent bytes.
     pub(super) recent: Vec<u8>,
     inner: R,
 }
@@ -20,7 +20,7 @@ impl<R: BufRead> Ahead<R> {
         Self { front: Vec::new(), at: 0, recent: Vec::new(), inner }
     }
 
-    /// Go back to this position in `recent`.
+    /// Go back to a position in `recent`.
     pub(super) fn go_back(&mut self, position: usize) {
         let mut front = self.recent.split_off(position);
         front.extend_from_slice(&self.front[self.at..]);

@@ -7,7 +7,7 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use super::streams::{Stream, SIGN_BYTES};
 
-/// A member of a gzip file. If its data is damaged, it still returns what it decoded before, unlike [`GzDecoder`].
+/// A member of a gzip file. Unlike [`GzDecoder`], it still returns the data decoded before damage.
 pub(crate) struct Member<R> {
     raw: R,
     damage_of_head: Option<io::Error>,
@@ -75,7 +75,7 @@ impl<R: BufRead> Stream<R> for Member<R> {
     fn begins_with(bytes: &[u8]) -> bool {
         match bytes {
             [0x1F, 0x8B, 8, 0..=0x1F, _, _, _, _, 0 | 2 | 4, 0..=13 | 255] => true,
-            // The file is cut off within the header.
+            // Fewer bytes mean that the file is cut off within the header.
             [0x1F, 0x8B, ..] => bytes.len() < SIGN_BYTES,
             _ => false,
         }

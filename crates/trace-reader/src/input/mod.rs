@@ -1,4 +1,4 @@
-//! The bytes of a file, decompressed.
+//! Reads and decompresses the bytes of a file.
 
 mod ahead;
 mod gzip;

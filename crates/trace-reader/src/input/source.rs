@@ -40,7 +40,7 @@ impl Format {
     }
 }
 
-/// The bytes of a trace, in order, and its name in messages.
+/// The bytes of a trace, and the name of the trace in messages.
 pub struct Input {
     pub(crate) name: String,
     bytes: Box<dyn Read + Send>,
@@ -68,11 +68,11 @@ impl Input {
     }
 }
 
-/// The decompressed bytes of a file.
+/// A source of the decompressed bytes of a file.
 pub(crate) struct Source {
     pub(crate) format: Format,
     tally: Arc<Tally>,
-    /// Limit on the decompressed bytes; beyond it, reading fails.
+    /// Limit on the decompressed bytes; reading fails beyond this limit.
     most_bytes: u64,
     yielded_bytes: u64,
     reader: Box<dyn Read + Send>,
@@ -134,7 +134,7 @@ impl Source {
         }
     }
 
-    /// The part of an error message about damage so far; empty if there was none.
+    /// The part of an error message that mentions damage of the compressed data; empty without damage.
     pub(crate) fn damage(&self) -> &'static str {
         match self.tally.first_damage() {
             Some(_) => ", and its compressed data is damaged or cut off",
@@ -142,7 +142,7 @@ impl Source {
         }
     }
 
-    /// Append all remaining bytes to `buffer`; damage of a compressed stream is an error.
+    /// Append all remaining bytes to `buffer`; a damaged compressed stream is an error.
     pub(crate) fn fill_to_the_end(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let count = self.reader.read_to_end(buffer)?;
         self.expect_no_damage().map(|()| count)
@@ -154,7 +154,7 @@ pub(crate) fn is_too_long(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::FileTooLarge
 }
 
-/// The hash of a file's bytes, the same as in the health of the trace.
+/// The hash of a file's bytes, equal to the hash in the health of the trace.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
-//! Compressed streams, decoded past damage: everything that can be decoded is, and the rest is reported.
+//! Decodes compressed streams past damage: decodes all readable data and reports the rest.
 //!
-//! A file is a sequence of gzip members or zstd frames, each a stream of its own. Behind a damaged stream, the next one is
-//! found by its first bytes.
+//! A file is a sequence of streams: gzip members or zstd frames. After a damaged stream, the first bytes of
+//! the next stream show where it begins.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -10,32 +10,32 @@ use super::ahead::Ahead;
 use super::tally::Tally;
 use crate::health::Fault;
 
-/// The gzip decoder copies the last 32 KiB of each call for the next one, so short calls would copy everything.
+/// Bytes to decode per call. The gzip decoder copies the last 32 KiB of each call, so short calls would copy all data.
 const MOST_BYTES_A_CALL: usize = 1 << 18;
-/// How many bytes identify the beginning of a stream.
+/// Number of bytes that identify the beginning of a stream.
 pub(super) const SIGN_BYTES: usize = 10;
 
 /// One stream of a file.
 pub(crate) trait Stream<R>: Sized {
-    /// Begin to decode at the position of `raw`.
+    /// Start decoding at the position of `raw`.
     fn begin(raw: R) -> Self;
 
-    /// Decode more; 0 bytes mean the end of the stream.
+    /// Decode more bytes; 0 bytes mean the end of the stream.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Bytes that were decoded but not yet returned, once decoding fails.
+    /// Bytes that were decoded but not returned before decoding failed.
     fn left(&mut self) -> Vec<u8>;
 
-    /// Whether this error means that everything was decoded, but its checksum differs.
+    /// Whether an error means that all data was decoded but the checksum differs.
     fn is_mismatch(error: &io::Error) -> bool;
 
     /// Whether a stream begins with these bytes.
     fn begins_with(bytes: &[u8]) -> bool;
 
-    /// How many bytes to skip from here: parallel compressors write frames that belong to no stream.
+    /// Number of bytes to skip at these bytes: parallel compressors write frames that belong to no stream.
     fn skipped(bytes: &[u8]) -> Option<u64>;
 
-    /// The underlying reader, behind the bytes read so far.
+    /// The underlying reader, positioned after the bytes read so far.
     fn into_raw(self) -> R;
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Streams<R, S> {
     /// The underlying reader, while no stream is being decoded.
     raw: Option<Ahead<R>>,
     stream: Option<S>,
-    /// Decoded bytes of a damaged stream, not yet returned.
+    /// Decoded bytes of a damaged stream that are not returned yet.
     left: io::Cursor<Vec<u8>>,
     decoded_bytes: u64,
     tally: Arc<Tally>,
@@ -84,15 +84,15 @@ impl<R: BufRead, S: Stream<Ahead<R>>> Streams<R, S> {
                 }
                 self.raw = self.stream.take().map(S::into_raw);
                 if let (Some(raw), true) = (&mut self.raw, is_damaged) {
-                    if let Some(begin) = swallowed::<R, S>(&raw.recent) {
+                    if let Some(begin) = position_of_next::<R, S>(&raw.recent) {
                         raw.go_back(begin);
                     }
                 }
                 continue;
             }
             let Some(mut raw) = self.raw.take() else { return Ok(0) };
-            let found = self.find_stream(&mut raw);
-            if found? {
+            let has_stream = self.find_stream(&mut raw);
+            if has_stream? {
                 raw.recent.clear();
                 self.stream = Some(S::begin(raw));
             } else {
@@ -107,13 +107,13 @@ impl<R: BufRead, S: Stream<Ahead<R>>> Streams<R, S> {
         let (mut skipped, mut is_blank) = (0_u64, true);
         loop {
             let next = raw.peek(SIGN_BYTES)?;
-            let found = S::begins_with(next);
-            if found || next.is_empty() {
+            let is_stream = S::begins_with(next);
+            if is_stream || next.is_empty() {
                 if !is_blank {
                     let what = "bytes that belong to no compressed stream";
                     self.tally.damaged(Fault::TruncatedCompression, self.decoded_bytes, skipped, what);
                 }
-                return Ok(found);
+                return Ok(is_stream);
             }
             if let Some(count) = S::skipped(next) {
                 let whole = io::copy(&mut raw.by_ref().take(count), &mut io::sink())?;
@@ -131,8 +131,8 @@ impl<R: BufRead, S: Stream<Ahead<R>>> Streams<R, S> {
     }
 }
 
-/// Where the next stream begins within the last bytes of a damaged one.
-fn swallowed<R: BufRead, S: Stream<Ahead<R>>>(recent: &[u8]) -> Option<usize> {
+/// The position at which the next stream begins within the last bytes of a damaged stream.
+fn position_of_next<R: BufRead, S: Stream<Ahead<R>>>(recent: &[u8]) -> Option<usize> {
     (1..recent.len())
         .find(|&at| recent.len() - at >= SIGN_BYTES && S::begins_with(&recent[at..at + SIGN_BYTES]))
 }

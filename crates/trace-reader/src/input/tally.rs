@@ -1,4 +1,4 @@
-//! Counts and hashes the bytes of a file, and records what kept it from being read.
+//! Counts and hashes the bytes of a file, and records errors and damage.
 
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::health::{Fault, Health, Lost};
 
-/// The bytes of the file read so far; shared between the reading thread and the one that reports progress.
+/// The count and hash of the bytes read so far; the reading thread and the thread that reports progress share it.
 #[derive(Default)]
 pub(crate) struct Tally {
     byte_count: AtomicU64,
@@ -17,7 +17,7 @@ pub(crate) struct Tally {
     damages: Mutex<Vec<Damage>>,
 }
 
-/// How many damages of compressed streams to record separately.
+/// Number of damages of compressed streams to record separately.
 const MOST_DAMAGES: usize = 100;
 
 impl Tally {
@@ -33,12 +33,12 @@ impl Tally {
 
     /// Keep the error that ended the reading, and return a copy of it.
     fn fail(&self, error: io::Error) -> io::Error {
-        let told = io::Error::new(error.kind(), error.to_string());
+        let copy = io::Error::new(error.kind(), error.to_string());
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        told
+        copy
     }
 
-    /// The error that kept the file from being read to its end. A damaged compressed stream is not such an error.
+    /// The error that stopped the reading before the end of the file; damage of a compressed stream does not stop it.
     pub(crate) fn failure(&self) -> Option<io::Error> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -48,7 +48,7 @@ impl Tally {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Record damage of a compressed stream; beyond `MOST_DAMAGES`, add it to the last record.
+    /// Record damage of a compressed stream; after `MOST_DAMAGES` records, add it to the last one.
     pub(crate) fn damaged(&self, fault: Fault, offset: u64, bytes: u64, what: &str) {
         let mut damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
         let are_many = damages.len() >= MOST_DAMAGES;
@@ -58,7 +58,7 @@ impl Tally {
         }
     }
 
-    /// What was wrong where a compressed stream was first damaged; `None` if none was.
+    /// The description of the first damage of a compressed stream; `None` without damage.
     pub(super) fn first_damage(&self) -> Option<String> {
         let damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
         damages.first().map(|damage| damage.what.clone())
@@ -99,9 +99,9 @@ impl<R: Read> Read for Tallied<R> {
 #[derive(Clone, Debug)]
 pub(crate) struct Damage {
     pub(crate) fault: Fault,
-    /// Offset in the decoded text.
+    /// Offset of the damage in the decoded text.
     pub(crate) offset: u64,
-    /// Compressed bytes that were not decoded.
+    /// Number of compressed bytes that were not decoded.
     pub(crate) bytes: u64,
     pub(crate) what: String,
 }

@@ -16,7 +16,7 @@ pub(crate) struct Frame<R> {
 }
 
 impl<R: BufRead> Frame<R> {
-    /// Compare the size and the checksum that the frame states, if it states them, with those of the decoded data.
+    /// Compare the size and the checksum that the frame states, if any, with those of the decoded data.
     fn check(&mut self) -> io::Result<usize> {
         if std::mem::replace(&mut self.is_checked, true) {
             return Ok(0);
@@ -56,7 +56,7 @@ impl<R: BufRead> Stream<R> for Frame<R> {
         Ok(count)
     }
 
-    /// The decoder withholds data that later blocks may refer to, until the last block. So give it an empty last block
+    /// Returns the data that the decoder withholds for later blocks, by giving the decoder an empty last block
     /// with an empty checksum (<https://www.rfc-editor.org/rfc/rfc8878#section-3.1.1.2>).
     fn left(&mut self) -> Vec<u8> {
         if !self.is_begun || self.decoder.is_finished() {

@@ -1,6 +1,6 @@
 //! A cursor over JSON text that tolerates the mistakes of profilers.
 //!
-//! It does not build a tree: a value is a slice of the text. Nested values are skipped without recursion, so deep nesting
+//! A value is a slice of the text; the cursor builds no tree. It skips nested values without recursion, so deep nesting
 //! cannot overflow the stack.
 
 use memchr::memchr2;
@@ -10,24 +10,24 @@ use super::scan::begins_event;
 use super::validity::is_valid;
 use super::value::{Raw, Shape};
 
-/// Why the text at the cursor cannot be read. As wide as a pointer, like [`Shape`].
+/// The reason why the text at the cursor cannot be read. As wide as a pointer, like [`Shape`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Broken {
-    /// The text here is not JSON.
+    /// The text at the cursor is not JSON.
     Syntax,
     /// The text ends in the middle of a value.
     EndOfInput,
 }
 
-/// How to distinguish a closing quote from one that should have been escaped.
+/// The rule that distinguishes a closing quote from a quote that should have been escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quotes {
-    /// As in JSON: the first quote without a backslash before it closes the string.
+    /// The first quote without a backslash before it closes the string, as in JSON.
     Strict,
-    /// The first such quote after which the object can continue.
+    /// The first quote without a backslash after which the object can continue closes the string.
     Guessed,
-    /// The first quote, escaped or not, after which the object can continue: for Windows paths that end in a backslash.
+    /// The first quote, escaped or not, after which the object can continue: for paths that end in a backslash.
     GuessedEvenEscaped,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The error for an unexpected byte here.
+    /// The error for an unexpected byte at the cursor.
     pub(crate) fn unexpected(&self) -> Broken {
         if self.is_at_end() {
             Broken::EndOfInput
@@ -83,7 +83,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A key and its colon; leaves the cursor at the value.
+    /// Read a key and its colon; leaves the cursor at the value.
     #[inline]
     pub(crate) fn key(&mut self) -> Result<&'a [u8], Broken> {
         self.expect(b'"')?;
@@ -94,7 +94,7 @@ impl<'a> Cursor<'a> {
         Ok(key)
     }
 
-    /// Any value.
+    /// Read a value of any type.
     #[inline]
     pub(crate) fn value(&mut self) -> Result<Raw<'a>, Broken> {
         let (bytes, shape) = match self.peek() {
@@ -115,7 +115,7 @@ impl<'a> Cursor<'a> {
         Ok(Raw { bytes, shape })
     }
 
-    /// Digits with or without a decimal point: the numbers that profilers write.
+    /// Read digits with or without a decimal point, the numbers that profilers usually write.
     #[inline]
     fn plain_number(&mut self) -> Option<&'a [u8]> {
         let rest = self.bytes.get(self.at..)?;
@@ -133,7 +133,7 @@ impl<'a> Cursor<'a> {
         Some(&rest[..length])
     }
 
-    /// Everything up to the next separator or space, and how odd its bytes are for a number.
+    /// Read up to the next separator or space; returns the word and the sum of its bytes' [`ODDITY`].
     #[inline]
     fn word(&mut self) -> Result<(&'a [u8], usize), Broken> {
         let rest = &self.bytes[self.at..];
@@ -160,7 +160,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The string whose first byte is at the cursor; leaves the cursor behind its closing quote.
+    /// Read the string whose first byte is at the cursor; leaves the cursor after its closing quote.
     #[inline]
     fn string_end(&mut self) -> Result<&'a [u8], Broken> {
         let start = self.at;
@@ -180,15 +180,15 @@ impl<'a> Cursor<'a> {
 
     /// Like [`Self::string_end`], but a quote closes the string only if the object can continue after it.
     ///
-    /// A guess never reaches into the next event: it would swallow it, and files of broken events would take quadratic time.
+    /// A guess never reaches into the next event: that would lose the event, and take quadratic time in broken files.
     fn guessed_end(&mut self) -> Result<&'a [u8], Broken> {
         let start = self.at;
         let mut at = start;
         let mut passed_over = false;
         loop {
-            let found =
+            let distance =
                 memchr2(b'"', b'\\', self.bytes.get(at..).unwrap_or_default()).ok_or(Broken::EndOfInput)?;
-            at += found;
+            at += distance;
             let is_quote = self.bytes[at] == b'"';
             let candidate = if is_quote { at } else { at + 1 };
             let may_close = is_quote
@@ -225,7 +225,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// An array or object, skipped bracket by bracket.
+    /// Read an array or object, bracket by bracket.
     fn composite(&mut self) -> Result<&'a [u8], Broken> {
         let start = self.at;
         self.open.clear();
@@ -254,7 +254,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// How many of the first bytes of a string are certainly neither quotes nor backslashes. Most strings are so short that
+/// Number of leading bytes that are certainly neither quotes nor backslashes. Most strings are so short that
 /// calling `memchr2` takes longer than this.
 #[inline]
 fn plain_count(text: &[u8]) -> usize {
@@ -265,9 +265,9 @@ fn plain_count(text: &[u8]) -> usize {
     let blocks = text.as_chunks().0;
     for (count, block) in blocks.iter().take(3).enumerate() {
         let block = u64::from_le_bytes(*block);
-        let found = is_any(block, b'"') | is_any(block, b'\\');
-        if found != 0 {
-            return 8 * count + (found.trailing_zeros() / 8) as usize;
+        let marks = is_any(block, b'"') | is_any(block, b'\\');
+        if marks != 0 {
+            return 8 * count + (marks.trailing_zeros() / 8) as usize;
         }
     }
     8 * blocks.len().min(3)
@@ -279,7 +279,7 @@ fn opens_event(text: &[u8], at: usize) -> bool {
     before.last() == Some(&b'{') && begins_event(text, before.len() - 1)
 }
 
-/// Whether a word that begins with a digit or a sign is a number of JSON.
+/// Whether a word that begins with a digit or a minus sign is a JSON number.
 #[inline]
 fn is_number(word: &[u8], oddity: usize) -> bool {
     let has_leading_zero = word[0] == b'0' && word.get(1).is_some_and(u8::is_ascii_digit);
@@ -290,7 +290,7 @@ fn is_number(word: &[u8], oddity: usize) -> bool {
     }
 }
 
-/// Whether the text is a number of JSON.
+/// Whether the text is a JSON number.
 pub(crate) fn is_plain_number(text: &[u8]) -> bool {
     let oddity = text.iter().map(|&byte| usize::from(ROLES[byte as usize] & ODDITY)).sum();
     text.first().is_some_and(|&byte| byte == b'-' || byte.is_ascii_digit()) && is_number(text, oddity)
@@ -300,7 +300,7 @@ pub(crate) fn is_plain_number(text: &[u8]) -> bool {
 const ENDS_WORD: u8 = 1;
 /// Bytes that matter inside an array or object.
 const NESTS: u8 = 2;
-/// How odd a byte is in a number: a digit 0, a point 4, any other byte 8; so two points are as odd as another byte.
+/// The oddity of a byte in a number: 0 for a digit, 4 for a point and 8 for any other byte, so two points add up to 8.
 const ODDITY: u8 = 4 | 8;
 /// The oddity of a word that consists of digits and one point.
 const POINT: usize = 4;
@@ -316,7 +316,7 @@ const ROLES: [u8; 256] = {
     roles[b'.' as usize] = 4;
     let (separators, brackets) = (b", \n\r\t", b"{}[]\"");
     let mut at = 0;
-    // These bytes end a word and are not part of it.
+    // Separators and brackets end a word and are not part of it.
     while at < separators.len() {
         roles[separators[at] as usize] = ENDS_WORD;
         roles[brackets[at] as usize] = ENDS_WORD | NESTS;
@@ -329,7 +329,7 @@ const ROLES: [u8; 256] = {
 mod tests {
     use super::*;
 
-    /// Nested values are skipped whole, brackets inside strings do not count, and depth cannot overflow the stack.
+    /// The cursor skips whole nested values, ignores brackets inside strings, and never overflows the stack.
     #[test]
     fn composites_are_skipped() {
         let text = br#"{"a": ["]}", {"b": [1]}]}, "#;

@@ -21,7 +21,7 @@ pub(crate) fn number(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// For 4 to 8 digits, combine the first four and the last four, which may overlap, and pad with zeros on the left.
+/// Parse up to eight digits; for 4 to 8, combines the first and the last four, which may overlap, and pads with zeros.
 #[inline]
 fn up_to_eight(text: &[u8]) -> Option<u64> {
     if text.len() < 4 {
@@ -47,13 +47,13 @@ fn eight(block: u64) -> Option<u64> {
     Some(((fours & 0x0000_FFFF_0000_FFFF).wrapping_mul(10_000 << 32 | 1)) >> 32)
 }
 
-/// How many digits the text begins with.
+/// The number of digits at the beginning of the text.
 #[inline]
 pub(crate) fn leading_count(text: &[u8]) -> usize {
     let mut count = 0;
     while let Some(block) = text.get(count..).and_then(|rest| rest.first_chunk()) {
         let values = u64::from_le_bytes(*block) ^ ZEROS;
-        // A carry out of a byte that is not a digit reaches only the bytes after it.
+        // The carry of a byte that is not a digit reaches only the bytes after it.
         let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & HIGH_BITS;
         if others != 0 {
             return count + (others.trailing_zeros() / 8) as usize;
@@ -67,7 +67,7 @@ pub(crate) fn leading_count(text: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// Numbers of every length are parsed correctly.
+    /// Numbers of 1 to 16 digits equal those that Rust parses.
     #[test]
     fn every_length() {
         for length in 1..=MOST_DIGITS {
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(number(b"12345678901234567"), None);
     }
 
-    /// Finds a byte that is not a digit at any position.
+    /// A byte that is not a digit ends the number, at any position.
     #[test]
     fn every_other_byte() {
         for length in 1..=MOST_DIGITS + 4 {

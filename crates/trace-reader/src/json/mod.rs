@@ -1,4 +1,4 @@
-//! JSON text: values, strings, numbers, and where events begin.
+//! JSON text: values, strings, numbers, and the search for events.
 
 mod cursor;
 pub(crate) mod digits;
@@ -8,6 +8,6 @@ mod validity;
 mod value;
 
 pub(crate) use cursor::{is_plain_number, Broken, Cursor, Quotes};
-pub(crate) use strings::{as_it_stands, decoded, Blemishes};
+pub(crate) use strings::{decoded, without_unescaping, Blemishes};
 pub(crate) use validity::{expect_json, Unfit};
 pub(crate) use value::{Raw, Shape};

@@ -9,14 +9,14 @@ use memchr::{memchr_iter, memrchr_iter};
 
 use crate::json::Cursor;
 
-/// How many bytes of a possible event to search for its phase.
+/// Number of bytes of a possible event to search for its phase.
 const MOST_BYTES_BEFORE_PHASE: usize = 1 << 10;
 
 /// The keys that an event may begin with.
 const FIRST_KEYS: [&[u8]; 11] =
     [b"ph", b"name", b"cat", b"pid", b"tid", b"ts", b"dur", b"args", b"id", b"bp", b"s"];
 
-/// The beginning of the last event that follows another one: the text can be cut there.
+/// The beginning of the last event that follows another event; the text can be cut there.
 pub(crate) fn last_cut(text: &[u8]) -> Option<usize> {
     memrchr_iter(b'{', text).find(|&at| follows_object(text, at) && begins_event(text, at))
 }
@@ -47,7 +47,7 @@ pub(crate) fn begins_event(text: &[u8], at: usize) -> bool {
     cursor.peek() == b':'
 }
 
-/// Whether an event with a phase begins at `at`, which is almost certainly an event.
+/// Whether an object with a phase begins at `at`, which makes it almost certainly an event.
 pub(crate) fn is_event(text: &[u8], at: usize) -> bool {
     if text.get(at) != Some(&b'{') || !begins_event(text, at) {
         return false;

@@ -1,16 +1,16 @@
-//! The text that a JSON string means, decoded leniently.
+//! Decodes JSON strings leniently.
 
 use std::borrow::Cow;
 
-/// What was wrong with a text that was decoded leniently.
+/// The faults of a text that was decoded leniently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Blemishes {
     pub(crate) bad_escape: bool,
     pub(crate) invalid_utf8: bool,
     pub(crate) control_character: bool,
-    /// It is a value that is not valid JSON.
+    /// The text is a value that is not valid JSON.
     pub(crate) broken_value: bool,
-    /// It is a value nested too deep.
+    /// The text is a value that is nested too deep.
     pub(crate) deep_value: bool,
 }
 
@@ -30,9 +30,9 @@ impl Blemishes {
     }
 }
 
-/// The text that a JSON string means.
+/// The text that a JSON string encodes, and its faults.
 pub(crate) fn decoded(raw: &[u8]) -> (Cow<'_, str>, Blemishes) {
-    let (lossy, mut blemishes) = as_it_stands(raw);
+    let (lossy, mut blemishes) = without_unescaping(raw);
     if !raw.contains(&b'\\') {
         return (lossy, blemishes);
     }
@@ -41,7 +41,7 @@ pub(crate) fn decoded(raw: &[u8]) -> (Cow<'_, str>, Blemishes) {
 }
 
 /// The text of a value that is not a string, or of a string without escapes.
-pub(crate) fn as_it_stands(raw: &[u8]) -> (Cow<'_, str>, Blemishes) {
+pub(crate) fn without_unescaping(raw: &[u8]) -> (Cow<'_, str>, Blemishes) {
     let blemishes = Blemishes {
         invalid_utf8: std::str::from_utf8(raw).is_err(),
         control_character: raw.iter().any(|&byte| byte < 0x20),
@@ -62,7 +62,7 @@ fn unescaped(raw: &[u8], blemishes: &mut Blemishes) -> Vec<u8> {
     out
 }
 
-/// Decode the escape whose backslash was just read; return what follows it.
+/// Decode the escape whose backslash was just read; returns the rest of the text.
 fn push_escape<'a>(rest: &'a [u8], out: &mut Vec<u8>, blemishes: &mut Blemishes) -> &'a [u8] {
     let simple = match rest.first() {
         Some(&byte @ (b'"' | b'\\' | b'/')) => Some(byte),

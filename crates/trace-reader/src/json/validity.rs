@@ -1,4 +1,4 @@
-//! Whether a text is JSON that other readers accept.
+//! Checks whether a text is JSON that other readers accept.
 
 use memchr::memchr2;
 
@@ -8,12 +8,12 @@ pub(crate) fn is_valid(text: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
 }
 
-/// Why a value cannot be kept as JSON.
+/// The reason why a value cannot be kept as JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unfit {
-    /// It is not JSON.
+    /// The value is not JSON.
     Broken,
-    /// It is nested too deep for recursive parsers such as Python's.
+    /// The value is nested too deep for recursive parsers such as Python's.
     Deep,
 }
 
@@ -41,8 +41,8 @@ fn is_deep(text: &[u8]) -> bool {
             b'}' | b']' => depth = depth.saturating_sub(1),
             b'"' => {
                 at += 1;
-                while let Some(found) = memchr2(b'"', b'\\', text.get(at..).unwrap_or_default()) {
-                    at += found;
+                while let Some(offset) = memchr2(b'"', b'\\', text.get(at..).unwrap_or_default()) {
+                    at += offset;
                     if text[at] == b'"' {
                         break;
                     }

@@ -40,7 +40,7 @@ impl<'a> Raw<'a> {
         self.shape == Shape::Literal && self.bytes == b"null"
     }
 
-    /// Whether it is a bare word that is not JSON.
+    /// Whether the value is a bare word that is not JSON.
     #[inline]
     pub(crate) fn is_bare_word(self) -> bool {
         self.shape == Shape::Literal && !matches!(self.bytes, b"true" | b"false" | b"null")

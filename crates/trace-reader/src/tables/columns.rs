@@ -14,12 +14,12 @@ use crate::tables::schema::{columns_of, schema_of, ColumnType, Table};
 #[derive(Debug, Default)]
 pub(crate) struct Sparse<T> {
     values: Vec<T>,
-    /// Which rows have a value; empty as long as all have one.
+    /// Whether each row has a value; empty as long as all rows have one.
     valid: Vec<bool>,
 }
 
 impl<T: Copy + Default> Sparse<T> {
-    /// Put `value` into `row`, the last or a later one; the last value of a row counts.
+    /// Put `value` into `row`, which is the last row or a later one; the last value of a row counts.
     #[inline]
     pub(crate) fn set(&mut self, row: usize, value: T) {
         if self.values.len() != row {
@@ -31,7 +31,7 @@ impl<T: Copy + Default> Sparse<T> {
         }
     }
 
-    /// Extend it to `rows` rows with nulls, or cut it to that length.
+    /// Extend the column to `rows` rows with nulls, or cut it to that length.
     fn fill(&mut self, rows: usize) {
         let leaves_gap = rows > self.values.len();
         if leaves_gap && self.valid.is_empty() {
@@ -104,7 +104,7 @@ impl Values {
         }
     }
 
-    /// The number of rows, including the open one if it has a value.
+    /// The number of rows, including the open row if it has a value.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Int64(values) => values.values.len(),
@@ -157,7 +157,7 @@ fn renumbered(mut values: Sparse<u32>, number: impl Fn(u32) -> u32) -> ArrayRef 
     primitive::<UInt32Type>(values)
 }
 
-/// One table of a chunk. At most one row is open; it disappears unless it is committed.
+/// One table of a chunk. At most one row is open, and it disappears unless it is committed.
 #[derive(Debug)]
 pub(crate) struct Rows {
     table: Table,
@@ -220,7 +220,7 @@ mod tests {
         primitive::<Int64Type>(column).as_primitive::<Int64Type>().iter().collect()
     }
 
-    /// Rows without a value are null, and of two values for a row the second counts.
+    /// Rows without a value are null; if a row gets two values, the second counts.
     #[test]
     fn gaps() {
         let mut column = Sparse::default();

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::json::{as_it_stands, decoded, expect_json, Blemishes, Raw, Unfit};
+use crate::json::{decoded, expect_json, without_unescaping, Blemishes, Raw, Unfit};
 
 /// Numbers the distinct texts of one chunk in order of appearance, without copying them.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(crate) struct ChunkInterner<'a> {
 }
 
 impl<'a> ChunkInterner<'a> {
-    /// The number of a text, and its faults.
+    /// The number and the faults of a text.
     #[inline]
     pub(crate) fn intern(&mut self, text: Raw<'a>) -> (u32, Blemishes) {
         let id = match self.ids.get(text.bytes) {
@@ -32,9 +32,9 @@ impl<'a> ChunkInterner<'a> {
     fn add(&mut self, text: Raw<'a>) -> u32 {
         let id = self.texts.len() as u32;
         let (meaning, mut blemishes) =
-            if text.is_text() { decoded(text.bytes) } else { as_it_stands(text.bytes) };
+            if text.is_text() { decoded(text.bytes) } else { without_unescaping(text.bytes) };
         if text.is_composite() {
-            // Line breaks between the elements of an array are harmless.
+            // Line breaks between the elements of an array are not faults.
             blemishes.control_character = false;
             let unfit = expect_json(text.bytes).err();
             blemishes.broken_value = unfit == Some(Unfit::Broken);
@@ -47,7 +47,7 @@ impl<'a> ChunkInterner<'a> {
         id
     }
 
-    /// The distinct texts, by number.
+    /// The distinct texts in the order of their numbers.
     pub(crate) fn into_texts(self) -> Vec<String> {
         self.texts.into_iter().map(Cow::into_owned).collect()
     }
@@ -60,7 +60,7 @@ pub(crate) struct FileInterner {
 }
 
 impl FileInterner {
-    /// The number in the file of each text of a chunk.
+    /// The file-wide number of each text of a chunk.
     pub(crate) fn map(&mut self, texts: &[String]) -> Vec<u32> {
         texts.iter().map(|text| self.intern(text)).collect()
     }
@@ -70,7 +70,7 @@ impl FileInterner {
         at as u32
     }
 
-    /// The texts by number.
+    /// The texts in the order of their numbers.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.texts.iter().map(|text| &**text)
     }

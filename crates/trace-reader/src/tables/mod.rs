@@ -1,4 +1,4 @@
-//! The tables of a trace: their schema, their columns, and where their batches go.
+//! The tables of a trace: their schema, their columns, and the sinks for their batches.
 
 pub(crate) mod columns;
 pub(crate) mod interner;

@@ -12,7 +12,7 @@ use crate::health::{Fault, Health, Lost};
 use crate::tables::columns::Renumbering;
 use crate::tables::schema::{schema_of, Table};
 
-/// What the begin and the end of an event share: the track, or category, name and id.
+/// The key that the begin and the end of an event share: the track, or category, name and id.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Meeting {
     Track(u32),
@@ -53,7 +53,7 @@ impl Pairs {
         }
     }
 
-    /// Stop waiting: a begin without an end gets duration 0.
+    /// Complete the begins that have no end with duration 0.
     pub(crate) fn give_up(&mut self, health: &mut Health) {
         let mut unfinished: Vec<Edge> = self.open.drain().flat_map(|(_, edges)| edges).collect();
         unfinished.sort_by_key(|edge| edge.position);

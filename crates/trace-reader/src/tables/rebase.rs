@@ -1,6 +1,6 @@
-//! Adds `baseTimeNanoseconds` to times that were stored before it was known.
+//! Adds `baseTimeNanoseconds` to times that were stored before the file stated it.
 //!
-//! Files from May 2024 to March 2025 have it after the events.
+//! Files from May 2024 to March 2025 state the base time after the events.
 
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-/// How a column is stored.
+/// The storage type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnType {
     /// Signed 64 bits.
@@ -25,12 +25,12 @@ pub enum ColumnType {
     Text,
     /// Row number of a JSON text in the table `strings`.
     Json,
-    /// The text itself.
+    /// Text in the column itself.
     InPlace,
 }
 
 impl ColumnType {
-    /// The name the Python schema uses.
+    /// The name of the type in the Python schema.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Where the batches go: files in a folder, or memory.
+//! Sinks for batches: files in a folder, or memory.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,14 +18,14 @@ pub trait Sink {
     ///
     /// # Errors
     ///
-    /// The batch cannot be stored.
+    /// An error if the batch cannot be stored.
     fn write(&mut self, table: Table, batch: RecordBatch) -> Result<(), ArrowError>;
 
     /// Complete the tables after the last batch, and add `base_ns` to every `start_ns` written so far.
     ///
     /// # Errors
     ///
-    /// The tables cannot be completed.
+    /// An error if the tables cannot be completed.
     fn finish(&mut self, base_ns: i64) -> Result<(), ArrowError>;
 }
 
@@ -40,7 +40,7 @@ impl FolderSink {
     ///
     /// # Errors
     ///
-    /// A file cannot be created.
+    /// An error if a file cannot be created.
     pub fn new(folder: PathBuf) -> Result<Self, ArrowError> {
         let writers = Table::ALL
             .iter()

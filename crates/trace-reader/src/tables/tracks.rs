@@ -30,7 +30,7 @@ impl Lane {
         }
     }
 
-    /// The lane that a value names, and the faults of its text.
+    /// The lane of a value, and the faults of its text.
     fn of<'a>(raw: Option<Raw<'a>>, strings: &mut ChunkInterner<'a>) -> (Self, Blemishes) {
         let Some(raw) = raw.filter(|raw| !raw.is_null()) else {
             return (Self::Missing, Blemishes::default());
@@ -109,7 +109,7 @@ pub(crate) struct FileTracks {
 }
 
 impl FileTracks {
-    /// The number in the file of each track of a chunk; `strings` maps the numbers of texts.
+    /// The file-wide number of each track of a chunk; `strings` maps the chunk's text numbers to those of the file.
     pub(crate) fn map(&mut self, tracks: &[Track], strings: &[u32]) -> Vec<u32> {
         let renumbered = |lane| match lane {
             Lane::Text(id) => Lane::Text(strings[id as usize]),
@@ -123,7 +123,7 @@ impl FileTracks {
             .collect()
     }
 
-    /// The tracks by number.
+    /// The tracks in the order of their numbers.
     pub(crate) fn tracks(&self) -> impl Iterator<Item = Track> + '_ {
         self.tracks.iter().copied()
     }

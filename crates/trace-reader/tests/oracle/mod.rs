@@ -15,7 +15,7 @@ pub type Complete = (u32, String, Option<String>, i64, i64);
 ///
 /// # Panics
 ///
-/// The events differ.
+/// Panics if the events differ.
 pub fn check(bytes: &[u8], chunk_bytes: usize) {
     let actual = complete_events(bytes, chunk_bytes);
     if let Some(expected) = expected_events(bytes) {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.longest_path import slacks, way_to
+from holotrace.algorithms.longest_path import path_to, slacks
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.critical_path.event_graph import EventGraph
 from holotrace.enrich.critical_path.graph_building import event_graph
@@ -70,7 +70,7 @@ def _segments(graph: EventGraph) -> pl.DataFrame:
     If clocks put a source after its target, cut the segment before at the target.
     """
     edges = graph.order()
-    way = way_to(edges.node_count - 1, edges, graph.binding.to_numpy())
+    way = path_to(edges.node_count - 1, edges, graph.binding.to_numpy())
     nodes = np.append(edges.source[way], edges.node_count - 1)
     times = np.minimum.accumulate(graph.nodes["time_ns"].to_numpy()[nodes][::-1])[::-1]
     return pl.DataFrame(

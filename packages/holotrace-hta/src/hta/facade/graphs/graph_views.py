@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.longest_path import Edges, binding_edges, earliest_times, way_to
+from holotrace.algorithms.longest_path import Edges, binding_edges, earliest_times, path_to
 from holotrace.enrich.critical_path.event_graph import EdgeType
 from holotrace.enrich.critical_path.path_graph import PathGraph
 from holotrace.errors import InvalidOptionError
@@ -129,7 +129,7 @@ class EdgeTable:
         """Return the positions of the edges on the longest path from the first node to the last, in order."""
         edges = Edges(self._node_count, self.source, self.target)
         arrival = earliest_times(edges, self.length_ns)[self.source] + self.length_ns
-        return way_to(self._node_count - 1, edges, binding_edges(edges, arrival)).astype(np.int64)
+        return path_to(self._node_count - 1, edges, binding_edges(edges, arrival)).astype(np.int64)
 
     def positions_of_rows(self, rows: pl.Series) -> npt.NDArray[np.int64]:
         """Return the positions of these rows of the graph's edges."""
