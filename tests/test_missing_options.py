@@ -83,7 +83,7 @@ def test_a_view_names_the_option_that_records_the_host(view: str, option: str, k
 
 def test_ranks_without_collectives_have_a_message(operators_alone: Trace) -> None:
     """It does not name an option, because none was off."""
-    assert message_of("distributed", operators_alone) == "no rank communicates: there are no collectives to compare"
+    assert message_of("distributed", operators_alone) == "no rank communicates, so there are no collectives to compare"
 
 
 def test_collectives_without_kernels_name_the_option() -> None:

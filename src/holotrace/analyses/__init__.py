@@ -1,1 +1,1 @@
-"""A folder for each question about traces: question, computation, tables, figure. None imports another."""
+"""One folder for each question about traces: its texts, computation, tables and figure; no folder imports another."""

@@ -56,12 +56,12 @@ class HostFacts(NamedTuple):
     properties     the properties of all devices that the file describes
     is_rocm        whether the devices are AMD's
     eligible       fraction of the kernel time that eligible operators launched: those whose work tensor cores could do;
-    None without kernels
+                   None without kernels
     slow_eligible  eligible operators, by the time of their kernels that do not use tensor cores
     eligible_ns    kernel time that eligible operators launched
     used           fraction of the kernel time on tensor cores; None without kernels
     unknown        fraction of the eligible operators' kernel time in kernels whose names do not show whether they use
-    tensor cores; None without eligible operators
+                   tensor cores; None without eligible operators
     """
 
     loading: pl.DataFrame

@@ -412,7 +412,7 @@ def test_what_a_stream_did_before_its_first_recorded_work_is_unknown() -> None:
         ("unknown", "decode", 386_000),
         ("computation", "decode", 20_000),
     ]
-    unknown = "rank 0: 386 µs of the path is unknown: what a stream did before its first recorded work"
+    unknown = "rank 0: 386 µs of the path is unknown: a stream was busy before its first recorded work"
     assert sum(finding.startswith(f"{unknown}; call torch.cuda.synchronize()") for finding in result.findings) == 1
 
 
@@ -484,7 +484,7 @@ def test_a_rank_without_device_work_has_the_path_of_its_host() -> None:
     result = critical_path(TraceBuilder().step(1, 0, 20).operator("a", start_us=5, duration_us=10).build())
 
     assert classes(result.per_class) == {"host_gap": 10_000, "cpu_operator": 10_000}
-    assert result.findings == ("rank 0: the window has no device work, so the path is the host's alone",)
+    assert result.findings == ("rank 0: the window has no device work, so the path stays on the host",)
 
 
 def test_every_rank_has_its_path() -> None:

@@ -234,7 +234,7 @@ def test_a_job_without_communication_says_so() -> None:
     result = distributed(builder.build())
     assert result.per_step.select(TIMES).rows() == [(10_000, 10_000, 0, 0, 0)] * 2
     assert result.per_operation.is_empty()
-    assert result.findings == ("no rank communicates: there are no collectives to compare",)
+    assert result.findings == ("no rank communicates, so there are no collectives to compare",)
 
 
 times = st.tuples(st.integers(0, 60), st.integers(0, 30))
@@ -290,7 +290,7 @@ def test_collectives_launched_before_the_recording_belong_to_no_step() -> None:
 def test_shapes_are_asked_for_only_where_they_were_not_recorded() -> None:
     """Findings suggest `record_shapes=True` only if the trace has no shapes and the launch was recorded."""
     assert distributed(before_the_recording().build()).findings[1:] == (
-        "2 of 3 collectives were launched before the recording: they belong to no step, and their sizes may be unknown",
+        "2 of 3 collectives were launched before the recording and belong to no step, and their sizes may be unknown",
     )
     builder = TraceBuilder().step(3, 0, 100).kernel("ncclKernel_AllReduce", start_us=5, duration_us=9, launch_us=2)
     assert distributed(builder.build()).findings[1:] == ("1 calls have no size: record with record_shapes=True",)

@@ -28,9 +28,9 @@ def test_each_rank_has_a_bar_for_its_step_and_one_for_its_collectives() -> None:
         "neither": [20, 40],
         "data transfer": [20, 20],
         "waiting for other ranks": [40, 0],
-        "unknown: on no other rank": [0, 0],
+        "unknown: recorded on no other rank": [0, 0],
     }
-    assert [bar.name for bar in figure.data if not bar.showlegend] == ["unknown: on no other rank"]
+    assert [bar.name for bar in figure.data if not bar.showlegend] == ["unknown: recorded on no other rank"]
     assert figure.data[5].customdata[0] == "66.7 % · 40 µs (40,000 ns)"
 
 

@@ -151,7 +151,7 @@ def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
     ]
     assert result.findings[0] == (
         "rank 0, device 0: launch shapes are known for 25.0 % of the time in which kernels run; SM efficiency assumes "
-        "that the others fill the device equally well"
+        "that the other kernels fill the device equally well"
     )
 
 

@@ -33,7 +33,7 @@ class CommunicationOverlap(Result):
 
         rank              int32
         communication_ns  int64    time in which at least one communication kernel runs
-        overlap_ns        int64    of this, time in which computation also runs on the same device
+        overlap_ns        int64    part of communication_ns in which computation also runs on the same device
         exposed_ns        int64    communication_ns - overlap_ns
         overlap_fraction  float64  0..1, overlap_ns / communication_ns; null where communication_ns is 0
 
@@ -47,8 +47,8 @@ class CommunicationOverlap(Result):
 def communication_overlap(trace: Trace, *, executor: Executor = IN_PROCESS) -> CommunicationOverlap:
     """Say how much of each rank's communication ran while the rank also computed.
 
-    A moment counts when at least one communication kernel and one computation kernel run on the same device, on any
-    streams. With |x| the length of the union of the intervals in x:
+    Time counts as overlap while at least one communication kernel and one computation kernel run on the same device,
+    on any streams. With |x| the length of the union of the intervals in x:
 
         overlap_fraction = |communication ∩ computation| / |communication|
 
@@ -92,6 +92,6 @@ def _combine(partials: dict[int, tuple[int, int] | NoDeviceWork]) -> Communicati
         for rank, (comm, overlap) in measured.items()
     ]
     silent = tuple(
-        f"rank {rank} ran no communication kernels: it has no overlap" for rank, comm, *_ in rows if not comm
+        f"rank {rank} ran no communication kernels, so it has no overlap" for rank, comm, *_ in rows if not comm
     )
     return CommunicationOverlap(pl.DataFrame(rows, schema=_PER_RANK, orient="row"), findings + silent)

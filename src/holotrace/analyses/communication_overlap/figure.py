@@ -12,7 +12,7 @@ from holotrace.units import percent_text
 
 _HEADING = Heading(
     QUESTION.question,
-    "Time in which a rank communicates; hidden while it computes as well. Numbers: the hidden share",
+    "Time in which a rank communicates; it is hidden while the rank also computes. Numbers: the hidden share",
 )
 
 

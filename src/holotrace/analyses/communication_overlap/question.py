@@ -11,7 +11,7 @@ QUESTION = Analysis(
     section="Distributed",
     definitions=(
         ("communication", "time in which at least one communication kernel runs, including waits for late ranks"),
-        ("hidden", "the part of it in which a computation kernel runs on the same device"),
-        ("exposed", "the rest: the device communicates and does not compute"),
+        ("hidden", "the part of the communication time in which a computation kernel runs on the same device"),
+        ("exposed", "the rest of the communication time: the device communicates and does not compute"),
     ),
 )

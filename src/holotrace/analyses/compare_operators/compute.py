@@ -55,9 +55,9 @@ class OperatorComparison(Result):
         depth                 int32
         kind                  str      phase, range (data loader, optimizer), module, operator, kernel (or copy, memset)
         name                  str
-        change                str      of the call count: added, deleted, increased, decreased, unchanged
+        change                str      change of the call count: added, deleted, increased, decreased, unchanged
         measure               str      the time compared: device or host
-        control_ns_per_step, test_ns_per_step   float64  that time, including everything inside; mean per step
+        control_ns_per_step, test_ns_per_step   float64  the compared time, including everything inside; mean per step
         difference_ns_per_step         float64  test - control
         control_…, test_…     int64    call_count, host_total_ns, host_self_ns, device_total_ns, device_self_ns: sums over
                                        ranks and steps; parallel kernels all count; phases include everything inside
@@ -65,7 +65,7 @@ class OperatorComparison(Result):
     per_operator  one row per operator in either trace, the largest change first:
 
         operator              str
-        change                str      of the call count
+        change                str      change of the call count
         control_ns_per_step, test_ns_per_step   float64  self time, without operators inside; mean per step
         difference_ns_per_step         float64
         control_…, test_…     int64    as above; nested calls all count
@@ -75,7 +75,7 @@ class OperatorComparison(Result):
         side                 str
         rank_count           int64
         step_count           int64    summed over the ranks; 0 if the traces are compared whole
-        host_total_ns        int64    of all phases
+        host_total_ns        int64    host time of all phases
         device_total_ns      int64
 
     measure       the time compared in `per_operator`: device if both traces have device work, else host
@@ -131,7 +131,7 @@ def compare_operators(
             that launch nothing and waits for batches then compare host time.
         compat: "torch_tb_profiler" aligns like the TensorBoard plugin's last source: the first thread of the first
             rank of each trace, in order; names are `control → test` where they differ.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Raises:
         InvalidOptionError: `by` is not a measure.
@@ -227,7 +227,7 @@ def _measure(measure: Measure, by: Measure | None) -> pl.Expr:
 
 
 def _compared(both: pl.DataFrame, part: Literal["total", "self"], lengths: list[int]) -> pl.DataFrame:
-    """Compare calls and the time that `measure` names, both per step."""
+    """Compare the calls per step, and the time per step that `measure` names."""
     is_device = pl.col("measure") == "device"
     calls = [pl.col(f"{side}_call_count") / length for side, length in zip(_SIDES, lengths, strict=True)]
     control, test = (

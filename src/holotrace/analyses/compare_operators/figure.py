@@ -21,9 +21,9 @@ _IN_ALL = "Self time of the operators that changed most: on devices, or on the h
 
 
 def plot_compare_operators(result: OperatorComparison, *, theme: Theme = "light") -> go.Figure:
-    """Draw two bars for each operator of a module and phase, of those whose self time changed most.
+    """Draw two bars for each of the operators, by module and phase, whose self time changed most.
 
-    Operators stand for their kernels. The names are above the bars.
+    The time of an operator includes its kernels. Names are above the bars.
     """
     own = _own_times(result.tree, [max(1, count) for count in result.sides["step_count"]])
     difference = pl.col("test") - pl.col("control")
@@ -47,7 +47,7 @@ def _name_above(place: int, name: str) -> dict[str, object]:
 
 
 def _own_times(tree: pl.DataFrame, lengths: list[int]) -> pl.DataFrame:
-    """Return the self time of each path on both sides; for the plugin's pairs, the total time of the innermost."""
+    """Return the self time of each path on both sides; for the plugin's pairs, the total time of the innermost pair."""
     is_phase, is_pair, is_kernel = (pl.col("kind") == kind for kind in ("phase", "pair", "kernel"))
     is_inner = pl.col("node").is_in(tree["parent"].implode())
     is_unowned = pl.col("parent").is_in(tree.filter(kind="phase")["node"].implode())
@@ -63,7 +63,7 @@ def _own_time(side: str) -> pl.Expr:
 
 
 def _places(tree: pl.DataFrame) -> pl.Series:
-    """Return the phase, module and name of each path, with a mark for those on the host."""
+    """Return the phase, module and name of each path, with a mark if the path shows host time."""
     phases: list[str] = []
     modules: list[str] = []
     places: list[str] = []

@@ -1,4 +1,4 @@
-"""How the TensorBoard plugin aligned two runs; only for compat. Our own way is in `compare_operators`."""
+"""Align two runs as the TensorBoard plugin did, for `compat`; by default, `compare_operators` aligns by call path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ALIGNED = (NodeClass.STEP, NodeClass.MODULE, NodeClass.BACKWARD, NodeClass.DATA
 
 @dataclass(frozen=True, eq=False)
 class PluginSide(EqualByContent):
-    """The host nodes of a run, with their times and texts, and the rows of the children of each."""
+    """The host nodes of a run, with their times, their texts and the rows of their children."""
 
     nodes: pl.DataFrame
     names: Sequence[str]
@@ -47,20 +47,20 @@ class PluginSide(EqualByContent):
         return cls(named, named["text"].to_list(), nodes["node_class"].to_list(), children, behind)
 
     def top(self) -> list[int]:
-        """Return what the plugin compared: what is in the steps of the first thread, else what is on that thread."""
+        """Return the nodes that the plugin compared: those in the steps of the first thread, else all on the thread."""
         on_thread = self.children[0] if self.children else []
         in_steps = [child for row in on_thread if self.classes[row] == NodeClass.STEP for child in self.children[row]]
         has_steps = any(self.classes[row] == NodeClass.STEP for row in on_thread)
         return in_steps if has_steps else on_thread
 
     def label(self, rows: Sequence[int]) -> str:
-        """Return what the plugin called these nodes together."""
+        """Return the plugin's name for a group of nodes."""
         if not rows:
             return NOTHING
         return self.names[rows[0]] if len(rows) == 1 else SEVERAL
 
     def operators(self, rows: Sequence[int]) -> pl.DataFrame:
-        """Return the sums of each counted operator among these nodes and all inside them."""
+        """Return the sums of each counted operator among these nodes and the nodes inside them."""
         spans = [np.arange(row, self.behind[row]) for row in rows]
         inside = self.nodes[np.concatenate([np.empty(0, np.int64), *spans])].filter("is_counted")
         return inside.group_by(pl.col("text").alias("operator")).agg(
@@ -68,7 +68,7 @@ class PluginSide(EqualByContent):
         )
 
     def sums(self, rows: Sequence[int]) -> dict[str, int]:
-        """Return how many nodes these are, and the sums of their times."""
+        """Return the number of these nodes, and the sums of their times."""
         return {"call_count": len(rows), **self.nodes[rows].select(pl.col(SUMS[1:]).sum()).row(0, named=True)}
 
 
@@ -81,7 +81,7 @@ class Pair:
     children: list[Pair] = field(default_factory=list)
 
     def table(self, control: PluginSide, test: PluginSide) -> pl.DataFrame:
-        """Return the pair and all inside it, outer ones first: node, parent, depth, kind, name, sums of both sides."""
+        """Return this pair and the pairs inside, outer ones first: node, parent, depth, kind, name, both sides' sums."""
         rows: list[dict[str, str | int]] = []
         open_pairs = [(self, NO_PARENT, 0)]
         while open_pairs:
@@ -97,7 +97,7 @@ class Pair:
 def plugin_pairs(control: PluginSide, test: PluginSide) -> Pair:
     """Align two runs: steps, modules, backward passes, data loaders and optimizers of equal name, in their order.
 
-    What lies between two that are aligned is one pair.
+    The nodes between two aligned pairs form one pair.
     """
     root = Pair(control.top(), test.top())
     open_pairs = [(root, root.control, root.test)]
@@ -132,9 +132,9 @@ def _matches(control: PluginSide, test: PluginSide, left: list[int], right: list
         if control.classes[row] not in _ALIGNED:
             continue
         wanted = control.classes[row], control.names[row]
-        found = next(
+        match = next(
             (at for at in range(after, len(right)) if (test.classes[right[at]], test.names[right[at]]) == wanted), None
         )
-        if found is not None:
-            yield place, found
-            after = found + 1
+        if match is not None:
+            yield place, match
+            after = match + 1

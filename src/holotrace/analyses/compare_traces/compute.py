@@ -50,14 +50,14 @@ class TraceComparison(Result):
 
         kind                    str      EventKind in lower case: cpu_op, kernel, …
         name                    str
-        change                  str      of the count: added, deleted, increased, decreased, unchanged
+        change                  str      change of the count: added, deleted, increased, decreased, unchanged
         control_event_count, test_event_count  int64    events; 0 where the trace has none
         event_count_difference  int64    test - control
         control_total_ns, test_total_ns  int64    summed durations; nested events count in full, each under its own name
         difference_ns           int64    test - control
-        control_mean_ns, test_mean_ns  float64  of one call; null where there is none
+        control_mean_ns, test_mean_ns  float64  mean duration of a call; null where there is none
         control_event_count_per_step, test_event_count_per_step  float64  events in steps over steps; null without steps
-        control_ns_per_step, test_ns_per_step  float64  their time over steps; null without steps
+        control_ns_per_step, test_ns_per_step  float64  time of the events in steps over steps; null without steps
 
     sides     one row each for control and test:
 
@@ -96,9 +96,9 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
     device: Device = "all",
     executor: Executor = IN_PROCESS,
 ) -> TraceComparison:
-    """Compare two traces by event name: how often, how long, per call and per step.
+    """Compare the counts and times of two traces by event name, per call and per step.
 
-    All ranks of a trace count together; `trace.select(ranks)` chooses some. Without steps in the trace, or with
+    All ranks of a trace count together; `trace.select(ranks)` chooses some. If the trace has no steps or the steps are
     `None`, every event counts.
 
     Args:
@@ -108,10 +108,10 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
         test_steps: the same for `test`.
         device: `cpu` for operators, annotations, runtime calls and Python functions; `gpu` for kernels, copies and
             memsets; or both.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Raises:
-        InvalidOptionError: `device` is not one of these, or a trace has none of the steps asked for.
+        InvalidOptionError: `device` has another value, or a trace has none of the requested steps.
 
     Source: docs/reference/analyses/compare_traces.md derives it and compares other tools.
 
@@ -145,7 +145,7 @@ def _side(trace: Trace, numbers: tuple[int, ...] | None, device: Device, executo
 
 
 def _check_steps(numbers: tuple[int, ...], of_ranks: Iterable[list[int]]) -> None:
-    """Raise InvalidOptionError unless every step asked for is a step of at least one rank."""
+    """Raise InvalidOptionError unless every requested step is a step of at least one rank."""
     existing = {step for of_rank in of_ranks for step in of_rank}
     unknown = sorted(set(numbers) - existing)
     if unknown or not numbers:

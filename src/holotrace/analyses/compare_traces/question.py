@@ -15,7 +15,7 @@ QUESTION = Analysis(
     definitions=(
         ("control", "the trace to compare with"),
         ("test", "the trace in question"),
-        ("difference", "the summed time of all events of a kind and name in test, minus that in control"),
+        ("difference", "the summed time of all events of a kind and name in test, minus the same sum in control"),
     ),
     options=(
         Option("control_steps", "Compare only these steps of control.", metavar="3-5", read=numbers),

@@ -22,7 +22,7 @@ from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text
 
 HOST_GAP_NAME = "host gap"
-"""Name of the path outside all events."""
+"""Name of the segments outside all events."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +32,10 @@ class CriticalPath(Result):
     per_rank   one row per rank, sorted by rank:
 
         rank                  int32
-        window                str    what was analysed: `ProfilerStep#5`, `forward, instances 0 to 2`, `whole recording`
+        window                str    its name: `ProfilerStep#5`, `forward, instances 0 to 2`, `whole recording`
         start_ns              int64
         end_ns                int64
-        duration_ns           int64  from its start on the host to its end there, or to the end of its device work if later
+        duration_ns           int64  length of the window, up to the end of its device work if that is later
         segment_count         int64  segments of the path
         work_count            int64  pieces of device work in the window
         waits_recorded        bool   whether the profiler recorded which stream waits for which
@@ -50,10 +50,10 @@ class CriticalPath(Result):
         total_ns         int64
         fraction         float64  0..1 of the window
 
-    per_name   the same by name, the longest first:
+    per_name   time of every name on each rank's path, the longest first:
 
         rank, path_class, total_ns, fraction   as above
-        name             str    of the event; `host gap` outside all events
+        name             str    name of the event; `host gap` outside all events
         segment_count    int64
 
     path       the longest segments of each rank, at most `segment_limit`, in time order:
@@ -86,20 +86,20 @@ def critical_path(  # noqa: PLR0913 -- options by name
 ) -> CriticalPath:
     """Find what bounds a window on each rank: the longest chain of activities that wait for each other.
 
-    The window is a step, an annotation, a range of time or the whole recording, from its start on the host to the later
-    of its end there and the end of the device work launched in it. Each nanosecond has one class, so the classes sum to
-    the window. Each rank is analysed on its own.
+    The window is a step, an annotation, a range of time or the whole recording. It begins on the host, and ends on the
+    host or with the device work launched in it, whichever is later. Each nanosecond has one class, so the classes sum
+    to the window. Each rank is analysed on its own.
 
     Args:
         trace: the job.
         annotation: None for the training steps or, without steps, the whole recording; an empty text for the whole
             recording; else a name, or part of a name, of host annotations or operators.
-        instance: which one, or the first and the last of several in a row. Steps go by their number; the default is
-            the last step but one. Annotations count from 0, which is the default.
+        instance: the number of the step or annotation, or the first and the last of several in a row. Steps have the
+            number in their name; the default is the last step but one. Annotations count from 0, which is the default.
         time_range_ns: begin and end of a window, instead of an annotation.
-        data_loading: regular expressions; host ranges whose names match one count as data loading.
+        data_loading: regular expressions; host ranges whose names match one of them count as data loading.
         segment_limit: how many segments per rank `path` lists.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Raises:
         InvalidOptionError: there is no such annotation, instance or range, a pattern is not a regular expression, or
@@ -132,7 +132,7 @@ def plan(
 ) -> Plan[_Partial | MissingDataError, CriticalPath]:
     """Return the two halves of `critical_path`."""
     if segment_limit < 1:
-        message = f"segment_limit={segment_limit}: at least 1 segment has to be listed"
+        message = f"segment_limit={segment_limit}: the table lists at least 1 segment"
         raise InvalidOptionError(message)
     window = {"annotation": annotation, "instance": instance, "time_range_ns": time_range_ns}
     one_rank = partial(_one_rank, window=window, data_loading=tuple(data_loading), segment_limit=segment_limit)
@@ -242,7 +242,7 @@ def _fraction() -> pl.Expr:
 _HAS_WORK = pl.col("work_count") > 0
 
 _FINDINGS = (
-    (~_HAS_WORK, "the window has no device work, so the path is the host's alone"),
+    (~_HAS_WORK, "the window has no device work, so the path stays on the host"),
     (
         _HAS_WORK & ~pl.col("waits_recorded"),
         "no synchronisation events were recorded, so waits of one stream for another are unknown, and host calls that wait are recognised by name; record with enable_cuda_sync_events=True",
@@ -253,7 +253,7 @@ _FINDINGS = (
     ),
     (
         pl.col("unknown_launch_count") > 0,
-        "the launches of {unknown_launch_count:,} pieces of device work were not recorded; what the first of these on a stream waited for is unknown",
+        "the launches of {unknown_launch_count:,} pieces of device work were not recorded; why the first of these on a stream waited is not known",
     ),
     (
         pl.col("contradicted_count") > 0,
@@ -277,7 +277,7 @@ def _unknown(per_class: pl.DataFrame) -> tuple[str, ...]:
     rows = per_class.filter(pl.col("path_class") == _CLASS_NAMES[PathClass.UNKNOWN], pl.col("total_ns") > 0)
     if rows.is_empty():
         return ()
-    unknown = f"{_together(rows)} of the path is unknown: what a stream did before its first recorded work"
+    unknown = f"{_together(rows)} of the path is unknown: a stream was busy before its first recorded work"
     way_out = (
         "call torch.cuda.synchronize() where the recording begins, or begin it earlier, for example with warmup steps"
     )

@@ -39,9 +39,9 @@ _TOP_MARGIN = 130
 
 
 def plot_critical_path(result: CriticalPath, *, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for each rank with the shares of its path, and below the path of the rank with the longest window."""
+    """Draw a bar with the shares of each rank's path and, below, the path of the rank with the longest window."""
     if not result.per_rank["duration_ns"].sum():
-        return empty_figure(_HEADING.question, "No rank recorded anything that takes time.", theme)
+        return empty_figure(_HEADING.question, "No rank recorded an event that takes time.", theme)
     rank = result.per_rank.sort("duration_ns", "rank", descending=[True, False]).row(0, named=True)
     path = result.path.filter(rank=rank["rank"])
     shown = {key: named for key, named in _CLASSES.items() if key in set(_occurring(result.per_class))}

@@ -39,13 +39,13 @@ QUESTION = Analysis(
     question="What bounds the step?",
     section="Host",
     definitions=(
-        ("critical path", "the chain of work and waiting that spans the whole window without a gap"),
-        ("window", "a step, by default the last that another step follows; without steps the whole recording"),
+        ("critical path", "the chain of activities and delays that spans the whole window without a gap"),
+        ("window", "a step, by default the last step but one; without steps the whole recording"),
         ("CPU operators", "time inside operators and calls of the host, without the time of calls inside them"),
-        ("host gaps", "time of a thread outside everything recorded: mostly Python"),
-        ("loading", "time inside ranges that load data, by their names"),
+        ("host gaps", "time of a thread outside all recorded events: mostly Python"),
+        ("loading", "time inside host ranges whose names show that they load data"),
         ("launches", "launch delay: from the end of a launch to the start of its work, if nothing else delays it"),
-        ("unknown", "before the first recorded work of a stream, or work whose launch was not recorded"),
+        ("unknown", "time before the first recorded work of a stream, or before work whose launch was not recorded"),
         (
             "between kernels",
             "kernel-kernel delay: from the end of work on a stream to the start of the next, launched earlier",
@@ -56,13 +56,13 @@ QUESTION = Analysis(
     options=(
         Option(
             "annotation",
-            "Instead of a step, take host annotations with this name, or with it in their name; an empty name takes "
+            "Instead of a step, take host annotations whose name is or contains this text; an empty text takes "
             "the whole recording.",
             metavar="NAME",
         ),
         Option(
             "instance",
-            "Take the step of this number, or this annotation, counted from 0; 3-5 is one window over several in a row.",
+            "Take the step with this number, or the annotation, counted from 0; 3-5 is one window over several.",
             metavar="3-5",
             read=parse_instance,
         ),
@@ -75,7 +75,7 @@ QUESTION = Analysis(
         ),
         Option(
             "data_loading",
-            "Host ranges whose names match this load data; may be repeated.",
+            "Count host ranges whose names match as data loading; may be repeated.",
             kind=list[str],
             metavar="REGEX",
         ),

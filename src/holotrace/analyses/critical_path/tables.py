@@ -18,7 +18,7 @@ def path_per_rank(result: CriticalPath) -> pl.DataFrame:
 
 
 def path_by_name(result: CriticalPath) -> pl.DataFrame:
-    """Return the time that each name has on the critical paths of all ranks, the longest first."""
+    """Return the time of each name on the critical paths of all ranks, the longest first."""
     total = max(1, result.per_rank.get_column("duration_ns").sum())
     sums = result.per_name.group_by("name", "path_class").agg(pl.col("total_ns", "segment_count").sum())
     share = (pl.col("total_ns") / total).alias("fraction")
@@ -28,7 +28,7 @@ def path_by_name(result: CriticalPath) -> pl.DataFrame:
 
 
 def path_by_event(result: CriticalPath) -> pl.DataFrame:
-    """Return the segments of the critical paths that lie in an event, the longest first."""
+    """Return the segments of the critical paths that belong to an event, the longest first."""
     inside = result.path.drop_nulls("event_index").sort("duration_ns", descending=True, maintain_order=True)
     return inside.select(
         "rank",

@@ -7,7 +7,7 @@ from holotrace.drawing.names import short_name
 
 
 def answer(result: CuptiCounters) -> str:
-    """Say how many kernels were measured, and which does the most work."""
+    """Say how many kernels were measured, and which one executes the most floating-point operations."""
     measured = result.per_kernel.drop_nulls("flop")
     if measured.is_empty():
         return f"{len(result.per_kernel):,} kernels were measured, without counters of floating-point operations."

@@ -23,7 +23,7 @@ FLOP_OF_COUNTER = {
     for precision in ("f", "h", "d")
     for operation in ("fma", "mul", "add")
 }
-"""Floating-point operations per count: counters count instructions of single threads; a fused multiply-add is two."""
+"""Operations per count: a counter counts the instructions of single threads; a fused multiply-add has 2 operations."""
 
 _LAUNCH_NAME = r"(?i)launch.*kernel|graphlaunch"
 _PER_KERNEL: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -54,12 +54,12 @@ class CuptiCounters(Result):
         rank            int32
         event_index     uint32
         start_ns, duration_ns  int64      as recorded; measured kernels run one by one, and slower
-        name            str        of the kernel or range, as recorded
+        name            str        name of the kernel or range, as recorded
         flop            float64    floating-point operations; null where their counters were not measured
         launch_index    uint32     event_index of the call that launched the kernel; null if unknown
         operator_stack  list[str]  operators around that call, outermost first
-        top_operator    str        the outermost one; null if there is none
-        operator        str        the innermost one; null if there is none
+        top_operator    str        outermost operator around that call; null if there is none
+        operator        str        innermost operator around that call; null if there is none
 
     counters    every value, sorted by rank and range:
 
@@ -79,7 +79,7 @@ class _Partial(NamedTuple):
 
 
 def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCounters:
-    """Join the range profiler's measurements with the kernels' launches and the operators around these.
+    """Join the range profiler's measurements with the launches of the kernels and the operators around the launches.
 
     A range belongs to the launch with its correlation. If no range has a correlation, the n-th range of a kernel
     belongs to the n-th launch of that kernel. If the names of launched kernels were not recorded either, because the
@@ -88,7 +88,7 @@ def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCou
 
     Args:
         trace: the job.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Source: docs/reference/analyses/cupti_counters.md derives it and compares other tools.
 
@@ -130,7 +130,7 @@ def _ranges(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _correlations(numbers: pl.DataFrame) -> pl.DataFrame:
-    """Return the correlation of each range that has one."""
+    """Return the correlation number of each range for which the file has one."""
     correlations = numbers.filter(pl.col("counter") == "correlation").unique(
         "event_index", keep="first", maintain_order=True
     )
@@ -174,7 +174,7 @@ def _calls(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.Series:
-    """Pair the n-th range of a name with the n-th launch of the kernel of that name; null where counts differ."""
+    """Pair the n-th range of a name with the n-th launch of the kernel of that name; null where the counts differ."""
     kernels = _launched_kernels(rank_trace)
     number, count = pl.int_range(pl.len()).over("name").alias("number"), pl.len().over("name").alias("count")
     numbered = kernels.with_columns(number, count)
@@ -184,7 +184,7 @@ def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.Series:
 
 
 def _launched_kernels(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the launches of kernels whose name is known, in order."""
+    """Return the launches of kernels whose names are known, in order."""
     kernels = rank_trace.events_of([EventKind.KERNEL], ["event_index", "name"])
     by_kernel = kernels.join(launches(rank_trace), on="event_index").drop_nulls("launch_index")
     named = rank_trace.table("runtime_calls", ["event_index", "launched_kernel"]).drop_nulls("launched_kernel")
@@ -241,7 +241,7 @@ def _findings(partials: dict[int, _Partial]) -> tuple[str, ...]:
     advice = "record with experimental_config=_ExperimentalConfig(profiler_metrics=[...])"
     sentences = (
         (without, f"rank {_listed(without)} has no CUPTI counters: {advice}"),
-        (loose, f"rank {_listed(loose)} has ranges whose launch is unknown: they have no operators"),
+        (loose, f"rank {_listed(loose)} has ranges without a known launch, and so without operators"),
     )
     return tuple(sentence for ranks, sentence in sentences if ranks)
 

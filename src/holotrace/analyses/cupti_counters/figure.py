@@ -18,13 +18,13 @@ from holotrace.units import percent_text
 TOP_OPERATORS = 20
 _HEADING = Heading(
     QUESTION.question,
-    "Floating-point operations of the kernels, by the outermost operator that launched them, over all ranks",
+    "Floating-point operations of the kernels that each outermost operator launched, over all ranks",
 )
 _UNITS = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1.0, "FLOP"))
 
 
 def plot_cupti_counters(result: CuptiCounters, *, top: int = TOP_OPERATORS, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for each of the `top` operators with the operations of its kernels."""
+    """Draw a bar for each of the `top` operators with the floating-point operations of its kernels."""
     table = _by_operator(result.per_kernel).head(top)
     most = max(table.get_column("flop").to_list(), default=0)
     if not most:
@@ -42,7 +42,7 @@ def plot_cupti_counters(result: CuptiCounters, *, top: int = TOP_OPERATORS, them
 
 
 def _by_operator(per_kernel: pl.DataFrame) -> pl.DataFrame:
-    """Add up the kernels of each outermost operator; skip those without counters of operations."""
+    """Add up the kernels of each outermost operator; skip kernels without counters of operations."""
     counted = per_kernel.drop_nulls("flop")
     sums = counted.group_by("top_operator").agg(pl.col("flop").sum(), pl.len().alias("kernel_count"))
     shares = sums.with_columns((pl.col("flop") / pl.col("flop").sum()).fill_nan(None).alias("fraction"))

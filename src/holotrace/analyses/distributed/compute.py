@@ -28,14 +28,14 @@ _PER_DEVICE = ("host", "process_id", "rank", "device", "device_name", "memory_by
 
 @dataclass(frozen=True, eq=False)
 class Distributed(Result):
-    """How each rank divides its steps, and its time in collectives.
+    """How the steps of each rank, and its time in collectives, divide into parts.
 
     per_device     one row per rank and device it uses, sorted by host, process_id, rank, device:
 
         host                str     the machine; null if neither the file nor its name says it
         process_id          int64   process id on that machine
         rank                int32
-        device              int32   null if the rank used none
+        device              int32   null if the rank used no device
         device_name         str
         memory_bytes        int64
         compute_capability  str
@@ -46,14 +46,14 @@ class Distributed(Result):
         step                 int64  null for collectives outside the steps
         step_ns              int64  length of the step, including the device work it launched
         computation_only_ns  int64  time in which the rank computes and does not communicate
-        overlap_ns           int64  time in which it does both
-        exposed_ns           int64  time in which it communicates and does not compute
-        neither_ns           int64  time in which it does neither; the four add up to step_ns
+        overlap_ns           int64  time in which the rank computes and communicates
+        exposed_ns           int64  time in which the rank communicates and does not compute
+        neither_ns           int64  the rest of the step; these four times add up to step_ns
         collective_count     int64  collectives called in the step
-        collective_ns        int64  time in which at least one of them runs
+        collective_ns        int64  time in which at least one collective runs
         transfer_ns          int64  part of collective_ns in which data moves: all ranks have arrived
-        synchronising_ns     int64  part in which the rank only waits for others
-        unmatched_ns         int64  part in collectives that no other rank has; the three add up to collective_ns
+        synchronising_ns     int64  part of collective_ns in which the rank only waits for others
+        unmatched_ns         int64  part in collectives that no other rank has; the three parts add up to collective_ns
 
     per_rank       the mean step of each rank, sorted by rank: rank int32, step_count int64, then the mean of each
                    column of per_step from step_ns on, float64: mean_step_ns …
@@ -64,12 +64,12 @@ class Distributed(Result):
         collective          str      all_reduce, all_gather, all_to_all, send …, or unknown
         dtype               str      float32, bfloat16 …; null if not recorded
         call_count          int64
-        bytes               int64    input of the rank, summed; null if a size was not recorded
+        bytes               int64    summed input of the rank; null if a size was not recorded
         mean_bytes          float64
         collective_ns       int64    time in which at least one call runs
         mean_collective_ns  float64  collective_ns / call_count
         matched_count       int64    calls with a counterpart on another rank
-        transfer_ns         int64    time in which data moves for at least one of these; null if there are none
+        transfer_ns         int64    time in which data moves for at least one matched call; null if none is matched
         mean_transfer_ns    float64  transfer_ns / matched_count
 
     findings       what was ignored, or could not be compared
@@ -113,9 +113,9 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
 
     Args:
         trace: the job.
-        compat: "torch_tb_profiler" counts like the TensorBoard plugin: five collectives by the names of host events,
-            their kernels by external id, the n-th of each rank with each other.
-        executor: where the ranks run.
+        compat: "torch_tb_profiler" counts like the TensorBoard plugin: it finds five collectives by the names of host
+            events, finds their kernels by external id, and matches the n-th collective of all ranks.
+        executor: runs the work on the ranks.
 
     Raises:
         MissingDataError: no rank has any host or device event, so none has a step.
@@ -183,9 +183,9 @@ def _divided(steps: pl.DataFrame, roles: Mapping[str, Intervals]) -> pl.DataFram
 
 
 def _matched(partials: dict[int, _Partial], attribution: Attribution) -> tuple[pl.DataFrame, int]:
-    """Return the ranges of all ranks with `transfer_start_ns`, null if no other rank has the collective.
+    """Return the ranges of all ranks with `transfer_start_ns`, which is null if no other rank has the collective.
 
-    Also the count of kinds that cannot be matched because their number differs between ranks.
+    Also return how many kinds of collectives cannot be matched because their number differs between ranks.
     """
     ranges = of_ranks({rank: of_rank.ranges for rank, of_rank in partials.items()}).with_row_index("row")
     kept, uneven_count = comparable(ranges)
@@ -261,7 +261,7 @@ def _per_operation(ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _devices(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame:
-    """Return a row for each device the rank used, or one without a device; each has its host and process."""
+    """Return one row per device that the rank used, or one row without a device, with the host and the process."""
     devices = described_devices(rank_trace, attribution.used_devices(rank_trace))
     rows = devices if len(devices) else pl.DataFrame([{"device": None}], schema=devices.schema)
     host, process = attribution.host_and_process(rank_trace)
@@ -293,7 +293,7 @@ def _about_ranges(partials: dict[int, _Partial], ranges: pl.DataFrame, uneven_co
 
 def _before(ranges: pl.DataFrame) -> tuple[str, ...]:
     count = ranges["is_before"].sum()
-    early = f"{count:,} of {len(ranges):,} collectives were launched before the recording: they belong to no step"
+    early = f"{count:,} of {len(ranges):,} collectives were launched before the recording and belong to no step"
     return (f"{early}, and their sizes may be unknown",) if count else ()
 
 
@@ -338,4 +338,4 @@ def _nothing_found(partials: dict[int, _Partial]) -> tuple[str, ...]:
     if call_count:
         sentence = f"{call_count:,} collectives were called, but none of their kernels was recorded"
         return (f"{sentence}: record with ProfilerActivity.CUDA",)
-    return ("no rank communicates: there are no collectives to compare",) if len(partials) > 1 else ()
+    return ("no rank communicates, so there are no collectives to compare",) if len(partials) > 1 else ()

@@ -45,7 +45,7 @@ _HEADING = Heading(
 
 @dataclass(frozen=True)
 class _Panel:
-    """The sum of the bars of a panel, and their parts: name, column and colour."""
+    """A panel of bars: the sum of a bar, and the name, column and colour of its parts."""
 
     title: str
     total: str
@@ -69,7 +69,7 @@ _PANELS = (
         (
             ("data transfer", "transfer_ns", OTHER),
             ("waiting for other ranks", "synchronising_ns", HOST_WAIT),
-            ("unknown: on no other rank", "unmatched_ns", KERNEL_WAIT),
+            ("unknown: recorded on no other rank", "unmatched_ns", KERNEL_WAIT),
         ),
     ),
 )
@@ -79,7 +79,7 @@ _TOP_MARGIN = 130
 
 
 def plot_distributed(result: Distributed, *, step: int | None = None, theme: Theme = "light") -> go.Figure:
-    """Draw two bars for each rank: its mean step or the step of that number, and its time in collectives."""
+    """Draw two bars for each rank: its mean step, or the step with this number, and its time in collectives."""
     table = _mean_steps(result) if step is None else result.per_step.filter(pl.col("step") == step)
     table = table.drop_nulls("step_ns")
     if table.is_empty():

@@ -14,12 +14,12 @@ QUESTION = Analysis(
         ("step", "as the host announced it, extended to the device work that it launched"),
         (
             "only computing, hidden, exposed, neither",
-            "parts of the step: computation alone, communication with and without computation, and the rest",
+            "parts of the step: only computation, communication with and without computation, and the rest",
         ),
         ("data transfer", "the shortest time that any rank spends in a collective, from the last arrival to the end"),
         ("waiting", "the rest of the time in collectives, until all other ranks have arrived"),
-        ("not known", "collectives that no other rank recorded, and sends between two ranks"),
-        ("time in collectives", "time in which at least one of the calls runs; the mean is per call"),
+        ("not known", "time in collectives that no other rank recorded, and in sends between two ranks"),
+        ("time in collectives", "time in which at least one collective runs; the mean is per call"),
     ),
     options=(COMPAT,),
 )

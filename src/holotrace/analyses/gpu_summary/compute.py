@@ -36,7 +36,7 @@ _METRICS = (
 )
 _KNOWN = pl.col("sm_efficiency_known_fraction")
 _NEARLY_ALL = 0.99
-"""With at least this share of launch shapes known, the missing ones do not matter; no finding."""
+"""If at least this share of the launch shapes is known, no finding mentions the unknown ones."""
 
 _PER_DEVICE = pl.Schema(
     {
@@ -69,21 +69,21 @@ class GpuSummary(Result):
     per_device  one row per rank and device that ran kernels, sorted by rank and device:
 
         rank, device                  int32
-        device_name                   str      null if not recorded, like the next two
-        memory_bytes                  int64    of the whole device
-        compute_capability            str      for example "9.0"
+        device_name                   str      null if not recorded
+        memory_bytes                  int64    memory of the whole device; null if not recorded
+        compute_capability            str      for example "9.0"; null if not recorded
         utilization_fraction          float64  0..1 of the time of the steps in which a kernel runs
         sm_efficiency_fraction        float64  0..1 estimated: mean share of SMs with a block; null if unknown
-        sm_efficiency_known_fraction  float64  0..1 of the time with kernels: that share is known
+        sm_efficiency_known_fraction  float64  0..1 of the time with kernels in which SM efficiency is known
         occupancy_fraction            float64  0..1 estimated achieved occupancy, weighted by kernel duration
-        occupancy_known_fraction      float64  0..1 of the summed kernel time: the occupancy is known
-        tensor_core_fraction          float64  0..1 of the summed kernel time: at least this part uses tensor or matrix
-                                               cores, more if kernels of the next do; null if all are unknown
-        tensor_core_unknown_fraction  float64  0..1 of the summed kernel time: the kernel's name does not say
-        is_estimated                  bool     SM efficiency and occupancy are estimated from launch shapes
+        occupancy_known_fraction      float64  0..1 of the summed kernel time for which the occupancy is known
+        tensor_core_fraction          float64  0..1 of the summed kernel time in kernels known to use tensor or matrix
+                                               cores, a lower bound; null if all are unknown
+        tensor_core_unknown_fraction  float64  0..1 of the summed kernel time in kernels whose name does not show it
+        is_estimated                  bool     whether SM efficiency and occupancy are estimated from launch shapes
         start_ns, end_ns              int64    start of the first step, end of the last
 
-    series      the metrics over time, one row per rank, device and part of the time, sorted by them:
+    series      the metrics over time, one row per rank, device and part of the time, in this order:
 
         rank, device                  int32
         start_ns, end_ns              int64    start and end of the part
@@ -106,7 +106,7 @@ class _Partial(NamedTuple):
 def gpu_summary(
     trace: Trace, *, parts: int = 100, compat: Compat | None = None, executor: Executor = IN_PROCESS
 ) -> GpuSummary:
-    """Say how busy each device was, how well its kernels filled it, and how much of them ran on tensor cores.
+    """Say how busy each device was, how well its kernels filled it, and how much kernel time used tensor cores.
 
     Over the time from the start of the first step to the end of the last, with b the blocks per SM of a kernel, o its
     occupancy, d its duration within the steps, and K the time in which only kernels with known b run:
@@ -120,7 +120,7 @@ def gpu_summary(
         trace: the job.
         parts: number of equal parts of the time series.
         compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, with its choice of parts.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Raises:
         InvalidOptionError: `parts` is less than 1.
@@ -175,9 +175,9 @@ def _of_device(device: int, kernels: pl.DataFrame, asked: pl.DataFrame) -> tuple
 def _one_device(
     kernels: pl.DataFrame, asked: pl.DataFrame, moments: _Int64, attribution: Attribution
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the metrics of a device between the first two `moments`, one row, and between all others.
+    """Return the metrics of a device between the first two `moments`, as one row, and between all other neighbours.
 
-    The tensor core share counts the kernels `asked`.
+    The tensor core share counts the kernels in `asked`.
     """
     sums = _sums(kernels, moments, attribution.kernels_of_unknown_size(kernels))
     device = kernels.item(0, "device")
@@ -188,7 +188,7 @@ def _one_device(
 
 
 def _tensor_cores(kernels: pl.DataFrame) -> pl.DataFrame:
-    """Return the shares of the summed kernel time on tensor cores, and on unknown cores."""
+    """Return the fractions of the summed kernel time on tensor cores and on unknown cores."""
     duration, uses = pl.col("end_ns") - pl.col("start_ns"), pl.col("uses_tensor_cores")
     total, unknown = pl.when(duration.sum() > 0).then(duration.sum()), duration.filter(uses.is_null()).sum()
     known = pl.when(unknown < total).then(duration.filter(uses).sum() / total)
@@ -271,7 +271,7 @@ def _findings(rank_trace: RankTrace, per_device: pl.DataFrame) -> tuple[str, ...
 def _partly_known(device: int, known: float) -> str:
     return (
         f"device {device}: launch shapes are known for {percent_text(known)} of the time in which kernels run; SM "
-        "efficiency assumes that the others fill the device equally well"
+        "efficiency assumes that the other kernels fill the device equally well"
     )
 
 

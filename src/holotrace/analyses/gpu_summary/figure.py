@@ -33,7 +33,7 @@ class _Metric(NamedTuple):
         return bool(table.get_column(self.column).count())
 
     def texts(self, table: pl.DataFrame) -> list[str]:
-        """Return each value, with the share of the kernel time that it covers if not all."""
+        """Return each value as text; if it covers only a part of the kernel time, with the size of this part."""
         known, unknown = ([None] * len(table) if each is None else table[each] for each in (self.known, self.unknown))
         return list(map(_with_known, table.get_column(self.column), known, unknown))
 
@@ -57,12 +57,12 @@ _METRICS = (
 
 
 def plot_gpu_summary(result: GpuSummary, *, device: tuple[int, int] | None = None, theme: Theme = "light") -> go.Figure:
-    """Draw the metrics over time for one device, or of all devices side by side.
+    """Draw the metrics of one device over time, or of all devices side by side.
 
     Args:
         result: the summary.
-        device: rank and device to draw over time; by default the only one there is, or all side by side.
-        theme: of the page around it.
+        device: rank and device to draw over time; by default, a single device over time or several side by side.
+        theme: the theme of the page around the figure.
     """
     devices = result.per_device.select("rank", "device").rows()
     if not devices or (device is not None and device not in devices):
@@ -85,7 +85,7 @@ def _over_time(series: pl.DataFrame, told: str, theme: Theme) -> go.Figure:
 
 
 def _line(series: pl.DataFrame, since: list[float], metric: _Metric) -> go.Scatter:
-    parts = pl.concat([series, series[-1:]])  # draws the last part up to its end
+    parts = pl.concat([series, series[-1:]])  # a repeated last row draws the last part up to its end
     return go.Scatter(
         x=since,
         y=(100 * parts.get_column(metric.column)).to_list(),

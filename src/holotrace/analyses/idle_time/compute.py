@@ -35,11 +35,11 @@ _STREAM = ("device", "stream")
 class IdleTime(Result):
     """What the devices waited for between pieces of work.
 
-    The launch of the work after a gap divides the gap:
+    The launch call of the work after a gap divides the gap into two parts:
 
-        host_wait    before the launch call: the device had nothing to run
-        kernel_wait  from the call on, if shorter than the threshold: launch delay
-        other        from the call on, if longer: the work was held up, for example by another stream
+        host_wait    the part before the call: the device had nothing to run
+        kernel_wait  the part from the call on, if shorter than the threshold: launch delay
+        other        the part from the call on, if longer: the work was held up, for example by another stream
 
     per_stream  three rows per stream, sorted by rank, device, stream, categories as above:
 
@@ -49,15 +49,15 @@ class IdleTime(Result):
         category   str
         idle_ns    int64
         gap_count  int64    gaps with a part of this category
-        fraction   float64  0..1 of the stream's idle time; null if that is 0
+        fraction   float64  0..1 of the stream's idle time; null if the stream is never idle
 
-    per_device  the same, without `stream`, for gaps in which no stream of the device runs anything
+    per_device  the same columns, without `stream`, for gaps in which no stream of the device runs work
 
-    statistics  of the lengths of these parts, per stream and category:
+    statistics  statistics of the lengths of these parts, per stream and category:
 
         rank, device, stream, category     as above
         gap_count        int64    as in per_stream
-        mean_ns, std_ns  float64  std_ns of a sample, 0 for one part; null without parts
+        mean_ns, std_ns  float64  std_ns is that of a sample, 0 for one part; null without parts
         min_ns, max_ns   int64    null without parts
         p25_ns, median_ns, p75_ns  float64  null without parts
 
@@ -78,13 +78,13 @@ class _Partial(NamedTuple):
 def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executor = IN_PROCESS) -> IdleTime:
     """Divide the idle time of each stream, and of each device, by cause.
 
-    A gap runs from the end of all earlier work to the start of the next work: overlapping work has no gap between, and
-    a stream has none before its first work. Before work without a known launch, host_wait is 0.
+    A gap lasts from the end of all earlier work to the start of the next work. Overlapping work has no gap between, and
+    a stream has no gap before its first work. If the launch of the next work is unknown, host_wait is 0.
 
     Args:
         trace: the job.
         gap_threshold_ns: a wait of at least this long from launch to start counts as `other`, not as `kernel_wait`.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Raises:
         InvalidOptionError: the threshold is negative.

@@ -25,7 +25,7 @@ from holotrace.drawing.theme import HOST_WAIT, IDLE, KERNEL_WAIT, Theme, empty_f
 _HEADINGS = {
     "device": Heading(
         QUESTION.question,
-        "Time in which no stream of the device runs anything, by the reason why the next work waited",
+        "Time in which no stream of the device runs work, by the reason why the next work waited",
     ),
     "stream": Heading(
         "What were the idle streams waiting for?",
@@ -42,7 +42,7 @@ _CATEGORIES = (
 def plot_idle_time(
     result: IdleTime, *, by: Literal["device", "stream"] = "device", as_share: bool = False, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw one bar for each device or stream: its idle time, or the shares of it, by reason."""
+    """Draw one bar for each device or stream with its idle time, in ns or shares, by reason."""
     table = result.per_device if by == "device" else result.per_stream
     heading = _HEADINGS[by]
     if not table.get_column("idle_ns").sum():

@@ -13,12 +13,15 @@ QUESTION = Analysis(
     definitions=(
         ("the host", "the part of a gap before the host launches the next work; the device has nothing to do"),
         ("the kernel's start", "the rest of a gap, if shorter than 30 µs, about the time to start a kernel"),
-        ("something else", "the rest of a gap, if longer, because of an event, another stream, or an unknown cause"),
+        (
+            "something else",
+            "the rest of a gap, if longer: the work waits for an event, another stream, or an unknown cause",
+        ),
     ),
     options=(
         Option(
             "gap_threshold_ns",
-            "If launched work waits this long or longer for its start, something else held it up (µs).",
+            "Waits from launch to start of at least this length count as `something else` (µs).",
             kind=float,
             default=30,
             flag="--gap-threshold-us",

@@ -31,6 +31,6 @@ def _share_of(category: str) -> pl.Expr:
 
 
 VIEWS = (
-    View("Each device: no stream runs anything", idle_per_device, "idle_ns"),
-    View("Each stream: between two pieces of its own work", idle_per_stream, "idle_ns", is_detail=True),
+    View("Each device: times in which no stream runs work", idle_per_device, "idle_ns"),
+    View("Each stream: times between two pieces of its own work", idle_per_stream, "idle_ns", is_detail=True),
 )

@@ -35,13 +35,13 @@ _STATE_NAMES = [
 class KernelBreakdown(Result):
     """What ran on the devices, by kind and by name.
 
-    per_state   how long each combination of kinds ran at once; one row per that occurs, sorted by rank and
+    per_state   how long each combination of kinds ran at once; one row per combination that occurs, sorted by rank and
                 device, the longest first:
 
         rank         int32
         device       int32
         state        str      computation, communication, memory, other, or several joined by " + "
-        total_ns     int64    exactly these kinds ran; the states of a device add up to its busy time
+        total_ns     int64    time in which exactly these kinds ran; the states of a device add up to its busy time
         fraction     float64  0..1 of the device's busy time
 
     per_kernel  statistics of the calls of each kernel; one row per rank, kind and name, sorted by rank, the
@@ -53,7 +53,7 @@ class KernelBreakdown(Result):
         call_count   int64
         total_ns     int64    summed durations; overlapping calls all count
         mean_ns      float64
-        std_ns       float64  of a sample; 0 for a single call
+        std_ns       float64  standard deviation of a sample; 0 for a single call
         min_ns       int64
         median_ns    float64
         max_ns       int64
@@ -73,10 +73,9 @@ class _Partial(NamedTuple):
 
 
 def kernel_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> KernelBreakdown:
-    """Say how long each combination of kinds ran, and how long each kernel.
+    """Say how long each combination of kinds of work ran, and how long each kernel ran.
 
-    Every busy moment of a device belongs to exactly one state: the set of kinds that run at that moment, on any
-    stream.
+    At any time, a busy device is in exactly one state: the set of kinds of work that run at this time, on any stream.
 
     Raises:
         MissingDataError: no rank has device work.

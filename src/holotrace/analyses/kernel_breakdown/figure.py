@@ -164,7 +164,7 @@ def _kernel_hover(row: dict[str, Any]) -> str:
 
 
 def _kernel_axis(keyed: pl.DataFrame) -> dict[str, Any]:
-    """Place kernels by position, with labels that distinguish them."""
+    """Return the axis of the kernels: positions in order, with labels that distinguish all kernels."""
     keys, names = keyed.get_column("key").to_list(), keyed.get_column("name")
     labels = short_labels(names)
     return names_axis(keys, [labels[name] for name in names])

@@ -14,6 +14,6 @@ QUESTION = Analysis(
         ("memory", "memsets, and copies between or within devices"),
         ("computation", "every other kernel"),
         ("a + b", "time in which work of kinds a and b runs; all time counts in exactly one row"),
-        ("share of a kernel", "its summed time relative to that of all kernels; parallel kernels all count"),
+        ("share of a kernel", "its summed time divided by the summed time of all kernels; parallel kernels all count"),
     ),
 )

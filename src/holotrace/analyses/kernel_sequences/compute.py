@@ -67,14 +67,14 @@ def kernel_sequences(
 ) -> KernelSequences:
     """Count the sequences of kernels, copies and memsets that calls of operators launched.
 
-    A call owns all work launched on its thread while it ran, including by operators inside it. Of nested calls that
-    match, only the outermost counts.
+    A call owns all work that its thread launched while it ran, including work of operators inside it. Of nested calls
+    that match, only the outermost counts.
 
     Args:
         trace: the job.
-        operator_name: count operators and annotations whose name contains this; by default every outermost operator.
+        operator_name: count operators and annotations whose name contains it; by default every outermost operator.
         min_kernel_count: ignore calls that launched fewer kernels.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Raises:
         InvalidOptionError: the name is empty, no rank has such an operator, or the count is below 1.
@@ -183,7 +183,7 @@ def _one_rank(rank_trace: RankTrace, *, options: _Options) -> _Partial | NoDevic
 
 
 def _owned_work(rank_trace: RankTrace, stacks: pl.DataFrame, operator_name: str | None) -> pl.DataFrame:
-    """Return the device work of each matching call, sorted by call and start; `row` is the call's."""
+    """Return the device work of each matching call, sorted by call and start; `row` is the row of the call."""
     launched = launches(rank_trace)
     rows = rows_of_events(stacks, launched["launch_index"])
     owner = np.full(len(rows), NO_PARENT, np.int64)
@@ -227,4 +227,4 @@ def _combine(partials: dict[int, _Partial | NoDeviceWork], options: _Options) ->
 
 def _unknown_operator(wanted: str, names: list[str]) -> InvalidOptionError:
     listed = what_exists(names, wanted=wanted)
-    return InvalidOptionError(f"operator_name={wanted!r}: no operator has it in its name; there are: {listed}")
+    return InvalidOptionError(f"operator_name={wanted!r}: no operator's name contains it; there are: {listed}")

@@ -1,4 +1,4 @@
-"""The figure of the kernel sequences: those that operators launch most often."""
+"""The figure of the kernel sequences that operators launch most often."""
 
 from __future__ import annotations
 

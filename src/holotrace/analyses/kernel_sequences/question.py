@@ -16,7 +16,7 @@ QUESTION = Analysis(
     options=(
         Option(
             "operator_name",
-            "Count only operators and annotations whose name contains this.",
+            "Count only operators and annotations whose name contains this text.",
             flag="--operator",
             metavar="NAME",
         ),

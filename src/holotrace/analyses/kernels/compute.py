@@ -30,24 +30,24 @@ class Kernels(Result):
 
         rank                     int32
         name                     str      as recorded
-        uses_tensor_cores        bool     or matrix cores; null if the name does not say
+        uses_tensor_cores        bool     whether it uses tensor or matrix cores; null if its name does not show it
         call_count               int64
         total_ns                 int64    summed durations; overlapping calls all count
         mean_ns                  float64
         min_ns, max_ns           int64
-        mean_blocks_per_sm       float64  of the calls where it is known, weighted by duration; null if none
-        mean_occupancy_fraction  float64  0..1, the same
+        mean_blocks_per_sm       float64  mean over the calls with a known value, weighted by duration; null if none
+        mean_occupancy_fraction  float64  0..1, the same mean of the occupancy
         blocks_per_sm_known_fraction, occupancy_known_fraction
-                            float64  0..1 of total_ns: the value is known; null if total_ns is 0
+                            float64  0..1 of total_ns for which the value is known; null if total_ns is 0
 
     per_launch_shape  one row per rank, name, operator and launch shape, sorted by rank, the largest sum first:
 
         rank, name                            as above
-        operator                              str    that launched it; null if unknown
+        operator                              str    operator that launched the kernel; null if unknown
         grid, block                           str    "[1, 2, 3]"; null if not recorded
         registers_per_thread                  int64  null if not recorded
         shared_memory_bytes                   int64  null if not recorded
-        is_operator_eligible                  bool   tensor cores could do the operator's work
+        is_operator_eligible                  bool   whether tensor cores could do the operator's work
         uses_tensor_cores … occupancy_known_fraction  as above
 
     findings   ranks without device work, and what was not recorded
@@ -73,7 +73,7 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
         trace: the job.
         compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin; missing values then count as
             0 in the means, and `per_launch_shape` lacks kernels without a host thread.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Raises:
         MissingDataError: no rank has device work.
@@ -165,7 +165,7 @@ def _summed(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str], att
 
 
 def _with_texts(per_launch_shape: pl.DataFrame) -> pl.DataFrame:
-    """Merge the dimensions of grid and block into one column each."""
+    """Merge the dimensions of the grid into one column, and those of the block into another."""
     texts = [_text(columns).alias(name) for name, columns in (("grid", GRID), ("block", BLOCK))]
     head = ["rank", "name", "operator"]
     return per_launch_shape.select(*head, *texts, pl.exclude(*head, *GRID, *BLOCK))
@@ -190,7 +190,7 @@ def _findings(rank_trace: RankTrace, calls: pl.DataFrame, per_launch_shape: pl.D
         (unowned, f"{rank}: {unowned:,} of {len(calls):,} kernels have no known operator"),
         (calls["blocks_per_sm"].count() == 0, f"{rank}: blocks per SM and occupancy were not recorded"),
         (is_estimated, f"{rank}: occupancy is estimated from launch shapes; it is an upper bound"),
-        (unknown, f"{rank}: {unknown:,} kernel names do not say whether they use tensor cores"),
+        (unknown, f"{rank}: the names of {unknown:,} kernels do not show whether they use tensor cores"),
     )
     return tuple(sentence for is_so, sentence in sentences if is_so)
 

@@ -1,4 +1,4 @@
-"""The figure of the kernels: which take the time, and which use tensor cores."""
+"""The figure of the kernels: which kernels take the time, and which ones use tensor cores."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _explanation(kernels: pl.DataFrame, shown: int) -> str:
     rest = f"; {len(kernels) - shown:,} more are left out" if len(kernels) > shown else ""
     if unknown:
         share = f"At least {percent_text(on_tensor_cores)} of all kernel time is on tensor cores"
-        return f"{share}; of {percent_text(unknown)} the kernel's name does not tell{rest}"
+        return f"{share}; for {percent_text(unknown)} the kernels' names do not show it{rest}"
     return f"{percent_text(on_tensor_cores)} of all kernel time is on tensor cores{rest}"
 
 

@@ -11,8 +11,8 @@ QUESTION = Analysis(
     question="Which kernels take the time, and do they use tensor cores?",
     section="Work",
     definitions=(
-        ("tensor cores", "or matrix cores: whether the kernel's name shows that it uses them"),
-        ("eligible", "tensor cores could do the work of the operator"),
+        ("tensor cores", "whether the kernel's name shows that it uses tensor or matrix cores"),
+        ("eligible", "whether tensor cores could do the work of the operator"),
         ("blocks per SM", "blocks of the launch divided by the device's SMs, averaged over the calls by duration"),
         ("est. occupancy", "threads on an SM relative to its maximum, averaged over the calls by duration"),
         ("known for", "share of the calls' time whose launch shape is known; the means cover only these"),

@@ -48,7 +48,7 @@ _PER_LAUNCH = {
 
 @dataclass(frozen=True, eq=False)
 class LaunchStatistics(Result):
-    """How the host launched device work: every piece of work with the call that launched it.
+    """What launching costs: statistics of the launch calls and of the device work that they launched.
 
     A launch can be bad in three ways; the cutoffs are options:
 
@@ -63,22 +63,22 @@ class LaunchStatistics(Result):
         kernel_count            int64    kernels, copies and memsets with a known launch
         total_call_ns           int64    each call once
         mean_call_ns            float64  null without launches, like the next two
-        median_launch_delay_ns  float64  from the end of the call to the start; negative if work starts before
+        median_launch_delay_ns  float64  from the call's end to the start of the work; negative if it starts earlier
         max_launch_delay_ns     int64
         short_kernel_count      int64
         slow_call_count         int64    calls, each once
         late_start_count        int64
         unknown_launch_count    int64    kernels, copies and memsets without a known launch
 
-    per_call   the same for each function that was called, without `unknown_launch_count`; sorted by rank, the largest
+    per_call   the same columns, but not `unknown_launch_count`, per launching function; sorted by rank, the largest
                total_call_ns first; `call` (str) after `rank`
 
     lengths    how long the bad ones are, in classes that begin at 0, 1, 2, 5, 10, 20 … ns, without empty ones:
 
         rank          int32
         measure       str    short_kernel, slow_call, late_start, in this order
-        from_ns       int64  the length is at least this
-        to_ns         int64  and less than this
+        from_ns       int64  lower bound of the length, inclusive
+        to_ns         int64  upper bound of the length, exclusive
         launch_count  int64
 
     per_launch one row per piece of work with a known launch, sorted by rank and start of the call; empty unless
@@ -132,8 +132,8 @@ def launch_statistics(
         trace: the job.
         runtime_cutoff_ns: a call that takes longer than this is slow.
         delay_cutoff_ns: work that starts later than this after its call is late.
-        include_launches: fill `per_launch`, a row for each piece of work.
-        executor: where the ranks run.
+        include_launches: fill `per_launch`, which has a row for each piece of work.
+        executor: runs the work on the ranks.
 
     Raises:
         InvalidOptionError: a cutoff is negative.
@@ -199,10 +199,10 @@ def launched_calls(rank_trace: RankTrace) -> pl.DataFrame:
 def in_order_of_calls(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
     """Return `launched_calls` sorted by start of call, with the innermost operator.
 
-    Keeps only the columns that describe a launch, and adds `operator_name`, a string id.
+    The result has only the columns that describe a launch, and `operator_name`, a string id.
     """
     operators = of_work(launching_operator(rank_trace), launched)["operator_name"]
-    # Work is sorted by start and position in the file, and stays so within each call.
+    # The work is already sorted by start and position in the file; a stable sort keeps this order within each call.
     order = np.lexsort((launched["launch_index"].to_numpy(), launched["launch_start_ns"].to_numpy()))
     return launched.select(*_OF_LAUNCH, operators)[order]
 

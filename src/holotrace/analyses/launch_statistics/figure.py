@@ -1,4 +1,4 @@
-"""The figure of the launches: how long the costly ones are, in three panels."""
+"""The figure of the launches: three panels show how long the costly launches are."""
 
 from __future__ import annotations
 

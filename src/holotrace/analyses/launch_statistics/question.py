@@ -11,7 +11,7 @@ QUESTION = Analysis(
     question="What does launching cost?",
     section="Host",
     definitions=(
-        ("call", "a runtime or driver function that launched device work; a graph launch starts many kernels"),
+        ("call", "a call of the runtime or driver that launched device work; a graph launch starts many kernels"),
         ("delay", "from the end of the call to the start of the work; negative if the work starts earlier"),
         ("kernel shorter than call", "the work takes less time than its call, and the call at most 50 µs"),
         ("slow call", "a call of more than 50 µs"),
