@@ -72,7 +72,9 @@ def _missing_files() -> list[str]:
     from importlib import metadata  # noqa: PLC0415 -- this module is loaded whenever Python starts
 
     try:
-        files = metadata.files(OURS) or []
+        distribution = metadata.distribution(OURS)
     except metadata.PackageNotFoundError:
         return []
-    return [str(file) for file in files if file.suffix == ".py" and not os.path.exists(file.locate())]  # noqa: PTH110 -- pathlib is slow to import
+    record = distribution.read_text("RECORD") or ""  # `metadata.files` leaves out missing files since Python 3.12
+    files = [line.split(",")[0] for line in record.splitlines()]
+    return [file for file in files if file.endswith(".py") and not os.path.exists(str(distribution.locate_file(file)))]  # noqa: PTH110 -- pathlib is slow to import
