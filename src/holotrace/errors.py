@@ -127,15 +127,27 @@ class WrongTypeError(InvalidOptionError, TypeError):
 
 
 class MissingDataError(HolotraceError, LookupError):
-    """The input of an analysis was not recorded; the message says which profiler option was off."""
+    """The input of an analysis was not recorded; the message says which profiler option was off.
+
+    An analysis that other ranks can answer leaves the rank out and has the error's `finding` among its own.
+    """
+
+    _finding = ""
+
+    @property
+    def finding(self) -> str:
+        """One sentence for an answer without the rank; by default the message."""
+        return self._finding or str(self)
 
     @classmethod
     def no_gpu_kernels(cls, analysis: str, *, rank: int, source: str, cpu_events: int) -> MissingDataError:
         """Report that a rank has no device work for `analysis`."""
-        return cls(
+        error = cls(
             f"{analysis}: rank {rank} has no GPU kernels to measure ({source}: {cpu_events:,} CPU events, 0 GPU "
             f"events). Record with ProfilerActivity.CUDA, or leave the rank out with ranks=[...]."
         )
+        error._finding = f"rank {rank} has no GPU kernels and is left out ({source}: {cpu_events:,} CPU events)"
+        return error
 
     @classmethod
     def no_operators(cls, *, analysis: str, rank: int, source: str) -> MissingDataError:

@@ -87,6 +87,17 @@ def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
     assert answers.results == {"total": 4, "ranks": [1, 3]}
 
 
+def test_a_rank_that_lacks_data_is_left_out_with_a_finding(trace: Trace) -> None:
+    """If the result has findings, it covers the other ranks; if no rank has the data, the error is raised."""
+    plan = Plan(lacking, _with_findings)
+    expected = _Found([1], ("rank 3 has none", "first"))
+    assert run_together(trace, {"plan": plan}, IN_PROCESS).results == {"plan": expected}
+    with processes(2) as pool:
+        assert plan.run(trace, pool) == expected
+    with pytest.raises(MissingDataError, match="rank 3 has none"):
+        plan.run(trace.select([3]), IN_PROCESS)
+
+
 def test_other_errors_are_raised(trace: Trace) -> None:
     """An InvalidOptionError in one plan, which is a mistake in the call, is raised."""
     with pytest.raises(InvalidOptionError, match="cannot combine"):

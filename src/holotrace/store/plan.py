@@ -23,8 +23,9 @@ Result = TypeVar("Result")
 class Plan(Generic[Partial, Result]):
     """What an analysis computes on each rank, and how it combines that.
 
-    one_rank  runs once per rank, perhaps in a worker: a module-level function, or a `functools.partial` of one
-    combine   {rank: what `one_rank` returned}, sorted by rank, to the result
+    one_rank  runs once per rank, perhaps in a worker: a module-level function, or a `functools.partial` of one. Raises
+              MissingDataError if the rank lacks the input
+    combine   {rank: what `one_rank` returned}, sorted by rank, without the ranks that lack the input, to the result
 
     >>> from holotrace.execution.executor import IN_PROCESS
     >>> from holotrace.testing.builder import TraceBuilder
@@ -44,8 +45,23 @@ class Plan(Generic[Partial, Result]):
 
     def answer(self, trace: Trace, executor: Executor) -> Answer[Result]:
         """Return the result of a trace, and the ranks it covers; skipped ranks are the first of its findings."""
-        visit = trace.visit(self.one_rank, executor)
-        return Answer(with_findings(visit.findings, self.combine(visit.results)), visit.trace)
+        visit = trace.visit(partial(_answer_or_missing, self.one_rank), executor)
+        return Answer(with_findings(visit.findings, self.result_of(visit.results)), visit.trace)
+
+    def result_of(self, answers: Mapping[int, Partial | MissingDataError]) -> Result:
+        """Combine the ranks that have the input; its findings begin with the others.
+
+        Raises:
+            MissingDataError: no rank has the input, or some lack it and the result has no findings to say so.
+        """
+        known = {rank: answer for rank, answer in answers.items() if not isinstance(answer, MissingDataError)}
+        missing = [answer for answer in answers.values() if isinstance(answer, MissingDataError)]
+        if missing and not known:
+            raise missing[0]
+        result = self.combine(known)
+        if missing and not hasattr(result, "findings"):
+            raise missing[0]
+        return with_findings(tuple(error.finding for error in missing), result)
 
 
 @dataclass(frozen=True)
@@ -102,6 +118,13 @@ def _all_on_one_rank(functions: Mapping[str, Callable[[RankTrace], Any]], rank_t
     return {name: _answer(function, rank_trace) for name, function in functions.items()}
 
 
+def _answer_or_missing(function: Callable[[RankTrace], Partial], rank_trace: RankTrace) -> Partial | MissingDataError:
+    try:
+        return function(rank_trace)
+    except MissingDataError as error:
+        return error
+
+
 def _answer(function: Callable[[RankTrace], Any], rank_trace: RankTrace) -> Any:  # noqa: ANN401 -- whatever it returns
     """Return the answer, or an error that concerns this question alone."""
     try:
@@ -113,8 +136,8 @@ def _answer(function: Callable[[RankTrace], Any], rank_trace: RankTrace) -> Any:
 def _combined(plan: Plan[Any, Any], answers: dict[int, Any]) -> Any:  # noqa: ANN401 -- the result of any plan
     try:
         for answer in answers.values():
-            if isinstance(answer, ABOUT_THE_QUESTION):
+            if isinstance(answer, ABOUT_THE_QUESTION) and not isinstance(answer, MissingDataError):
                 raise answer
-        return plan.combine(answers)
+        return plan.result_of(answers)
     except MissingDataError as error:
         return error

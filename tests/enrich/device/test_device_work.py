@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+
 import polars as pl
-import pytest
 
 from holotrace.enrich.device.device_work import (
-    NoDeviceWork,
     by_device,
     device_work,
     intervals_of,
-    with_device_work,
+    no_device_work,
 )
 from holotrace.errors import MissingDataError
 from holotrace.schema import KernelKind
@@ -122,22 +122,13 @@ def test_work_divides_by_device_and_kind() -> None:
     assert intervals_of(work)[0].tolist() == [0, 1_000, 2_000]
 
 
-def test_ranks_without_work_become_findings() -> None:
-    """If another rank has work, a rank without work is left out and named in a finding."""
-    nothing = NoDeviceWork(rank=1, source="b.json", cpu_events=18_204)
-
-    with_work, findings = with_device_work("idle_time", {0: "partial", 1: nothing})
-
-    assert with_work == {0: "partial"}
-    assert findings == ("rank 1 has no GPU kernels and is left out (b.json: 18,204 CPU events)",)
-
-
-def test_a_job_without_device_work_is_an_error() -> None:
-    """The message names the analysis, the rank and its file, and counts the CPU and GPU events."""
+def test_a_rank_without_device_work_is_an_error_with_a_finding() -> None:
+    """The message names the analysis, the rank and its file, and counts the CPU and GPU events; workers send both texts."""
     rank_trace = only_rank(TraceBuilder().rank(3).operator("aten::mm", start_us=0, duration_us=1))
 
-    with pytest.raises(MissingDataError) as caught:
-        with_device_work("idle_time", {3: NoDeviceWork.of(rank_trace)})
+    error = pickle.loads(pickle.dumps(no_device_work(rank_trace, "idle_time")))  # noqa: S301 -- our own
 
-    assert str(caught.value).startswith("idle_time: rank 3 has no GPU kernels to measure (")
-    assert "1 CPU events, 0 GPU events" in str(caught.value)
+    assert isinstance(error, MissingDataError)
+    assert str(error).startswith("idle_time: rank 3 has no GPU kernels to measure (")
+    assert "1 CPU events, 0 GPU events" in str(error)
+    assert error.finding == f"rank 3 has no GPU kernels and is left out ({rank_trace.source}: 1 CPU events)"

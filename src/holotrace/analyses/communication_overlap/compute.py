@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from holotrace.algorithms.intervals import covered_length, intersection_length
-from holotrace.enrich.device.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
+from holotrace.enrich.device.device_work import by_device, device_work, intervals_of, no_device_work
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.result import Result
 from holotrace.schema import KernelKind
@@ -65,16 +65,16 @@ def communication_overlap(trace: Trace, *, executor: Executor = IN_PROCESS) -> C
     return plan().run(trace, executor)
 
 
-def plan() -> Plan[tuple[int, int] | NoDeviceWork, CommunicationOverlap]:
+def plan() -> Plan[tuple[int, int], CommunicationOverlap]:
     """Return the two halves of `communication_overlap`."""
     return Plan(_one_rank, _combine)
 
 
-def _one_rank(rank_trace: RankTrace) -> tuple[int, int] | NoDeviceWork:
+def _one_rank(rank_trace: RankTrace) -> tuple[int, int]:
     """Return communication_ns and overlap_ns."""
     work = device_work(rank_trace)
     if work.is_empty():
-        return NoDeviceWork.of(rank_trace)
+        raise no_device_work(rank_trace, "communication_overlap")
     lengths = [_one_device(part) for _, part in by_device(work)]
     return sum(comm for comm, _ in lengths), sum(overlap for _, overlap in lengths)
 
@@ -85,13 +85,12 @@ def _one_device(work: pl.DataFrame) -> tuple[int, int]:
     return covered_length(*communication), intersection_length(communication, computation)
 
 
-def _combine(partials: dict[int, tuple[int, int] | NoDeviceWork]) -> CommunicationOverlap:
-    measured, findings = with_device_work("communication_overlap", partials)
+def _combine(partials: dict[int, tuple[int, int]]) -> CommunicationOverlap:
     rows = [
         (rank, comm, overlap, comm - overlap, overlap / comm if comm else None)
-        for rank, (comm, overlap) in measured.items()
+        for rank, (comm, overlap) in partials.items()
     ]
     silent = tuple(
         f"rank {rank} ran no communication kernels, so it has no overlap" for rank, comm, *_ in rows if not comm
     )
-    return CommunicationOverlap(pl.DataFrame(rows, schema=_PER_RANK, orient="row"), findings + silent)
+    return CommunicationOverlap(pl.DataFrame(rows, schema=_PER_RANK, orient="row"), silent)

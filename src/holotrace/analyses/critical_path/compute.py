@@ -14,7 +14,7 @@ from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_g
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING
 from holotrace.enrich.device.synchronisations import has_recorded_waits
 from holotrace.enrich.job.findings import ranks_text
-from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.result import Result
 from holotrace.store.plan import Plan
@@ -129,7 +129,7 @@ def plan(
     time_range_ns: tuple[int, int] | None = None,
     data_loading: Sequence[str] = DATA_LOADING,
     segment_limit: int = 2_000,
-) -> Plan[_Partial | MissingDataError, CriticalPath]:
+) -> Plan[_Partial, CriticalPath]:
     """Return the two halves of `critical_path`."""
     if segment_limit < 1:
         message = f"segment_limit={segment_limit}: the table lists at least 1 segment"
@@ -139,15 +139,9 @@ def plan(
     return Plan(one_rank, _combine)
 
 
-def _combine(answers: dict[int, _Partial | MissingDataError]) -> CriticalPath:
-    partials = [answer for answer in answers.values() if not isinstance(answer, MissingDataError)]
-    missing = [answer for answer in answers.values() if isinstance(answer, MissingDataError)]
-    if not partials:
-        raise missing[0]
-    per_rank, per_class, per_name, path = (pl.concat(tables) for tables in zip(*partials, strict=True))
-    return CriticalPath(
-        per_rank, per_class, per_name, path, (*map(str, missing), *_findings(per_rank), *_unknown(per_class))
-    )
+def _combine(partials: dict[int, _Partial]) -> CriticalPath:
+    per_rank, per_class, per_name, path = (pl.concat(tables) for tables in zip(*partials.values(), strict=True))
+    return CriticalPath(per_rank, per_class, per_name, path, (*_findings(per_rank), *_unknown(per_class)))
 
 
 class _Partial(NamedTuple):
@@ -159,11 +153,8 @@ class _Partial(NamedTuple):
 
 def _one_rank(
     rank_trace: RankTrace, *, window: Mapping[str, Any], data_loading: tuple[str, ...], segment_limit: int
-) -> _Partial | MissingDataError:
-    try:
-        found = critical_path_graph(rank_trace, **window, data_loading=data_loading)
-    except MissingDataError as error:
-        return error
+) -> _Partial:
+    found = critical_path_graph(rank_trace, **window, data_loading=data_loading)
     segments = _named_segments(found)
     return _Partial(
         _per_rank(rank_trace, found),

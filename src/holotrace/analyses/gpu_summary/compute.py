@@ -14,7 +14,7 @@ from holotrace.algorithms.intervals import covered_before, union
 from holotrace.algorithms.running import weight_before
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
-from holotrace.enrich.device.device_work import NoDeviceWork, with_device_work
+from holotrace.enrich.device.device_work import no_device_work
 from holotrace.enrich.device.devices import described_devices
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -136,7 +136,7 @@ def gpu_summary(
     return plan(parts=parts, compat=compat).run(trace, executor)
 
 
-def plan(*, parts: int = 100, compat: Compat | None = None) -> Plan[_Partial | NoDeviceWork, GpuSummary]:
+def plan(*, parts: int = 100, compat: Compat | None = None) -> Plan[_Partial, GpuSummary]:
     """Return the two halves of `gpu_summary`."""
     if parts < 1:
         message = f"parts={parts}: a time series has at least 1 part"
@@ -145,10 +145,10 @@ def plan(*, parts: int = 100, compat: Compat | None = None) -> Plan[_Partial | N
     return Plan(one_rank, _combine)
 
 
-def _one_rank(rank_trace: RankTrace, *, parts: int, attribution: Attribution) -> _Partial | NoDeviceWork:
+def _one_rank(rank_trace: RankTrace, *, parts: int, attribution: Attribution) -> _Partial:
     kernels = attribution.kernel_calls(rank_trace)
     if kernels.is_empty():
-        return NoDeviceWork.of(rank_trace)
+        raise no_device_work(rank_trace, "gpu_summary")
     steps = attribution.step_windows(rank_trace)
     whole = np.array([steps["start_ns"].min() or 0, steps["end_ns"].max() or 0])
     moments = np.concatenate([whole, attribution.series_edges(rank_trace, whole, parts)])
@@ -275,10 +275,9 @@ def _partly_known(device: int, known: float) -> str:
     )
 
 
-def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> GpuSummary:
-    measured, findings = with_device_work("gpu_summary", partials)
+def _combine(partials: dict[int, _Partial]) -> GpuSummary:
     return GpuSummary(
-        pl.concat([of_rank.per_device for of_rank in measured.values()]),
-        pl.concat([of_rank.series for of_rank in measured.values()]),
-        (*findings, *(finding for of_rank in measured.values() for finding in of_rank.findings)),
+        pl.concat([of_rank.per_device for of_rank in partials.values()]),
+        pl.concat([of_rank.series for of_rank in partials.values()]),
+        tuple(finding for of_rank in partials.values() for finding in of_rank.findings),
     )

@@ -12,7 +12,7 @@ import polars as pl
 
 from holotrace.algorithms.intervals import gap_begins
 from holotrace.algorithms.summary import summary
-from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.device.device_work import device_work, no_device_work
 from holotrace.enrich.device.launches import launches
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -100,7 +100,7 @@ def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executo
     return plan(gap_threshold_ns=gap_threshold_ns).run(trace, executor)
 
 
-def plan(*, gap_threshold_ns: int = 30_000) -> Plan[_Partial | NoDeviceWork, IdleTime]:
+def plan(*, gap_threshold_ns: int = 30_000) -> Plan[_Partial, IdleTime]:
     """Return the two halves of `idle_time`."""
     if gap_threshold_ns < 0:
         message = f"gap_threshold_ns={gap_threshold_ns}: a gap is at least 0 ns long"
@@ -109,10 +109,10 @@ def plan(*, gap_threshold_ns: int = 30_000) -> Plan[_Partial | NoDeviceWork, Idl
     return Plan(one_rank, _combine)
 
 
-def _one_rank(rank_trace: RankTrace, *, gap_threshold_ns: int) -> _Partial | NoDeviceWork:
+def _one_rank(rank_trace: RankTrace, *, gap_threshold_ns: int) -> _Partial:
     work = device_work(rank_trace)
     if work.is_empty():
-        return NoDeviceWork.of(rank_trace)
+        raise no_device_work(rank_trace, "idle_time")
     calls = launches(rank_trace).select("event_index", "launch_start_ns")
     launched = work.join(calls, on="event_index", how="left", maintain_order="left")
     return _Partial(*(_by_category(rank_trace.rank, launched, keys, gap_threshold_ns) for keys in (_STREAM, _DEVICE)))
@@ -168,15 +168,13 @@ def _lengths(gaps: pl.DataFrame, keys: Sequence[str], length: str, category: pl.
     return gaps.filter(pl.col(length) > 0).select(*keys, category.alias("category"), pl.col(length).alias("length_ns"))
 
 
-def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> IdleTime:
-    measured, findings = with_device_work("idle_time", partials)
-    per_stream = pl.concat([of_rank.per_stream for of_rank in measured.values()])
-    per_device = pl.concat([of_rank.per_device for of_rank in measured.values()])
+def _combine(partials: dict[int, _Partial]) -> IdleTime:
+    per_stream = pl.concat([of_rank.per_stream for of_rank in partials.values()])
+    per_device = pl.concat([of_rank.per_device for of_rank in partials.values()])
     return IdleTime(
         _totals(per_stream, ["rank", *_STREAM]),
         _totals(per_device, ["rank", *_DEVICE]),
         per_stream.drop("sum"),
-        findings,
     )
 
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from holotrace.algorithms.intervals import states
 from holotrace.algorithms.summary import summary
-from holotrace.enrich.device.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
+from holotrace.enrich.device.device_work import by_device, device_work, intervals_of, no_device_work
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.result import Result
 from holotrace.schema import KernelKind
@@ -90,15 +90,15 @@ def kernel_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Kernel
     return plan().run(trace, executor)
 
 
-def plan() -> Plan[_Partial | NoDeviceWork, KernelBreakdown]:
+def plan() -> Plan[_Partial, KernelBreakdown]:
     """Return the two halves of `kernel_breakdown`."""
     return Plan(_one_rank, _combine)
 
 
-def _one_rank(rank_trace: RankTrace) -> _Partial | NoDeviceWork:
+def _one_rank(rank_trace: RankTrace) -> _Partial:
     work = device_work(rank_trace)
     if work.is_empty():
-        return NoDeviceWork.of(rank_trace)
+        raise no_device_work(rank_trace, "kernel_breakdown")
     per_device = [_states(rank_trace.rank, device, part) for device, part in by_device(work)]
     return _Partial(pl.concat(per_device), _kernels(rank_trace, work))
 
@@ -134,11 +134,9 @@ def _kernels(rank_trace: RankTrace, work: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> KernelBreakdown:
-    measured, findings = with_device_work("kernel_breakdown", partials)
-    per_kernel = pl.concat([partial.per_kernel for partial in measured.values()])
+def _combine(partials: dict[int, _Partial]) -> KernelBreakdown:
+    per_kernel = pl.concat([partial.per_kernel for partial in partials.values()])
     return KernelBreakdown(
-        pl.concat([partial.per_state for partial in measured.values()]),
+        pl.concat([partial.per_state for partial in partials.values()]),
         per_kernel.sort("rank", "total_ns", "kernel_kind", "name", descending=[False, True, False, False]),
-        findings,
     )

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, furthest_above
-from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.device.device_work import device_work, no_device_work
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_rows import rows_of_events
 from holotrace.enrich.host.call_stack import call_stacks
@@ -91,9 +91,7 @@ def kernel_sequences(
     return plan(operator_name=operator_name, min_kernel_count=min_kernel_count).run(trace, executor)
 
 
-def plan(
-    *, operator_name: str | None = None, min_kernel_count: int = 3
-) -> Plan[_Partial | NoDeviceWork, KernelSequences]:
+def plan(*, operator_name: str | None = None, min_kernel_count: int = 3) -> Plan[_Partial, KernelSequences]:
     """Return the two halves of `kernel_sequences`."""
     options = checked(operator_name, min_kernel_count)
     return Plan(partial(_one_rank, options=options), partial(_combine, options=options))
@@ -171,9 +169,9 @@ def checked(operator_name: str | None, min_kernel_count: int) -> _Options:
     return _Options(operator_name, min_kernel_count)
 
 
-def _one_rank(rank_trace: RankTrace, *, options: _Options) -> _Partial | NoDeviceWork:
+def _one_rank(rank_trace: RankTrace, *, options: _Options) -> _Partial:
     if device_work(rank_trace).is_empty():
-        return NoDeviceWork.of(rank_trace)
+        raise no_device_work(rank_trace, "kernel_sequences")
     calls = sequence_calls(rank_trace, **options._asdict())
     patterns = sequence_patterns(rank_trace, calls)
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
@@ -216,13 +214,12 @@ def _operator_names(rank_trace: RankTrace) -> tuple[str, ...]:
     return tuple(rank_trace.texts(ids).sort())
 
 
-def _combine(partials: dict[int, _Partial | NoDeviceWork], options: _Options) -> KernelSequences:
-    measured, findings = with_device_work("kernel_sequences", partials)
-    if not any(of_rank.is_known for of_rank in measured.values()):
+def _combine(partials: dict[int, _Partial], options: _Options) -> KernelSequences:
+    if not any(of_rank.is_known for of_rank in partials.values()):
         raise _unknown_operator(
-            options.operator_name or "", [name for of_rank in measured.values() for name in of_rank.names]
+            options.operator_name or "", [name for of_rank in partials.values() for name in of_rank.names]
         )
-    return KernelSequences(pl.concat([of_rank.per_pattern for of_rank in measured.values()]), findings)
+    return KernelSequences(pl.concat([of_rank.per_pattern for of_rank in partials.values()]))
 
 
 def _unknown_operator(wanted: str, names: list[str]) -> InvalidOptionError:

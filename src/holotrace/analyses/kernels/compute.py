@@ -11,7 +11,7 @@ import polars as pl
 
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
-from holotrace.enrich.device.device_work import NoDeviceWork, with_device_work
+from holotrace.enrich.device.device_work import no_device_work
 from holotrace.enrich.host.host_nodes import node_texts
 from holotrace.enrich.kernels.kernel_calls import BLOCK, GRID
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -88,7 +88,7 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
     return plan(compat=compat).run(trace, executor)
 
 
-def plan(*, compat: Compat | None = None) -> Plan[_Partial | NoDeviceWork, Kernels]:
+def plan(*, compat: Compat | None = None) -> Plan[_Partial, Kernels]:
     """Return the two halves of `kernels`."""
     return Plan(partial(_one_rank, attribution=attribution_of(compat)), _combine)
 
@@ -117,10 +117,10 @@ def _mean_of_means(mean: str, known_fraction: str) -> tuple[pl.Expr, pl.Expr]:
     )
 
 
-def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial | NoDeviceWork:
+def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
     calls = attribution.kernel_calls(rank_trace).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
     if calls.is_empty():
-        return NoDeviceWork.of(rank_trace)
+        raise no_device_work(rank_trace, "kernels")
     per_launch_shape = attribution.listed_launches(_with_operators(rank_trace, calls, attribution))
     keys = ["name", "operator", *GRID, *BLOCK, *_RESOURCES, "is_operator_eligible"]
     return _Partial(
@@ -195,10 +195,9 @@ def _findings(rank_trace: RankTrace, calls: pl.DataFrame, per_launch_shape: pl.D
     return tuple(sentence for is_so, sentence in sentences if is_so)
 
 
-def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> Kernels:
-    measured, findings = with_device_work("kernels", partials)
+def _combine(partials: dict[int, _Partial]) -> Kernels:
     return Kernels(
-        pl.concat([of_rank.per_kernel for of_rank in measured.values()]),
-        pl.concat([of_rank.per_launch_shape for of_rank in measured.values()]),
-        (*findings, *(finding for of_rank in measured.values() for finding in of_rank.findings)),
+        pl.concat([of_rank.per_kernel for of_rank in partials.values()]),
+        pl.concat([of_rank.per_launch_shape for of_rank in partials.values()]),
+        tuple(finding for of_rank in partials.values() for finding in of_rank.findings),
     )

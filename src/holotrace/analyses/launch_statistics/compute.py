@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.device.device_work import device_work, no_device_work
 from holotrace.enrich.device.launches import launched_work, of_work
 from holotrace.enrich.host.operators import launching_operator
 from holotrace.errors import InvalidOptionError
@@ -153,7 +153,7 @@ def launch_statistics(
 
 def plan(
     *, runtime_cutoff_ns: int = 50_000, delay_cutoff_ns: int = 100_000, include_launches: bool = False
-) -> Plan[_Partial | NoDeviceWork, LaunchStatistics]:
+) -> Plan[_Partial, LaunchStatistics]:
     """Return the two halves of `launch_statistics`."""
     for name, cutoff in (("runtime_cutoff_ns", runtime_cutoff_ns), ("delay_cutoff_ns", delay_cutoff_ns)):
         if cutoff < 0:
@@ -164,10 +164,10 @@ def plan(
     return Plan(one_rank, _combine)
 
 
-def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: bool) -> _Partial | NoDeviceWork:
+def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: bool) -> _Partial:
     work = device_work(rank_trace)
     if work.is_empty():
-        return NoDeviceWork.of(rank_trace)
+        raise no_device_work(rank_trace, "launch_statistics")
     launched = _judged(launched_calls(rank_trace), cutoffs)
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
     unknown_count = pl.lit(work.height - launched.height, pl.Int64).alias("unknown_launch_count")
@@ -275,12 +275,11 @@ def _finding(rank_trace: RankTrace, work: pl.DataFrame, launched: pl.DataFrame) 
     )
 
 
-def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> LaunchStatistics:
-    measured, findings = with_device_work("launch_statistics", partials)
+def _combine(partials: dict[int, _Partial]) -> LaunchStatistics:
     return LaunchStatistics(
-        pl.concat([of_rank.per_rank for of_rank in measured.values()]),
-        pl.concat([of_rank.per_call for of_rank in measured.values()]),
-        pl.concat([of_rank.lengths for of_rank in measured.values()]),
-        pl.concat([of_rank.per_launch for of_rank in measured.values()]),
-        (*findings, *(of_rank.finding for of_rank in measured.values() if of_rank.finding)),
+        pl.concat([of_rank.per_rank for of_rank in partials.values()]),
+        pl.concat([of_rank.per_call for of_rank in partials.values()]),
+        pl.concat([of_rank.lengths for of_rank in partials.values()]),
+        pl.concat([of_rank.per_launch for of_rank in partials.values()]),
+        tuple(of_rank.finding for of_rank in partials.values() if of_rank.finding),
     )

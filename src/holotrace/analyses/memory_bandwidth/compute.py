@@ -10,7 +10,7 @@ import polars as pl
 
 from holotrace.algorithms.summary import summary
 from holotrace.algorithms.time_weighted import TIME_WEIGHTED, time_weighted
-from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.device.device_work import device_work, no_device_work
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.result import Result
 from holotrace.schema import KernelKind
@@ -99,7 +99,7 @@ def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> Memory
     return plan().run(trace, executor)
 
 
-def plan() -> Plan[_Partial | NoDeviceWork, MemoryBandwidth]:
+def plan() -> Plan[_Partial, MemoryBandwidth]:
     """Return the two halves of `memory_bandwidth`."""
     return Plan(_one_rank, _combine)
 
@@ -114,10 +114,10 @@ def copy_kind(name: str) -> str:
     return f"Memcpy {direction[1] or f'{direction[2][0].upper()}to{direction[3][0].upper()}'}"
 
 
-def _one_rank(rank_trace: RankTrace) -> _Partial | NoDeviceWork:
+def _one_rank(rank_trace: RankTrace) -> _Partial:
     work = device_work(rank_trace)
     if work.is_empty():
-        return NoDeviceWork.of(rank_trace)
+        raise no_device_work(rank_trace, "memory_bandwidth")
     copies = _copies(rank_trace, work.filter(pl.col("kernel_kind") == KernelKind.MEMORY))
     series = _series(rank_trace.rank, copies)
     return _Partial(series, _time_weighted(rank_trace.rank, copies, series), _change_weighted(series))
@@ -205,7 +205,6 @@ def _named() -> list[pl.Expr]:
     return [pl.col(name).alias(f"{name}_bytes_per_s") for name in TIME_WEIGHTED]
 
 
-def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> MemoryBandwidth:
-    measured, findings = with_device_work("memory_bandwidth", partials)
-    series, time_weighted, change_weighted = (pl.concat(tables) for tables in zip(*measured.values(), strict=True))
-    return MemoryBandwidth(series, time_weighted, change_weighted, findings)
+def _combine(partials: dict[int, _Partial]) -> MemoryBandwidth:
+    series, time_weighted, change_weighted = (pl.concat(tables) for tables in zip(*partials.values(), strict=True))
+    return MemoryBandwidth(series, time_weighted, change_weighted)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above
-from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.device.device_work import device_work, no_device_work
 from holotrace.enrich.device.launches import launches, of_work
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.host.call_stack import call_stacks
@@ -90,7 +90,7 @@ def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Ex
     return plan(include_memory=include_memory).run(trace, executor)
 
 
-def plan(*, include_memory: bool = False) -> Plan[_Partial | NoDeviceWork, OperatorKernels]:
+def plan(*, include_memory: bool = False) -> Plan[_Partial, OperatorKernels]:
     """Return the two halves of `operator_kernels`."""
     one_rank = partial(_one_rank, include_memory=include_memory)
     return Plan(one_rank, _combine)
@@ -103,10 +103,10 @@ def operators_over_ranks(result: OperatorKernels) -> pl.DataFrame:
     return table.sort("kernel_ns", "operator", "module", descending=[True, False, False])
 
 
-def _one_rank(rank_trace: RankTrace, *, include_memory: bool) -> _Partial | NoDeviceWork:
+def _one_rank(rank_trace: RankTrace, *, include_memory: bool) -> _Partial:
     work = device_work(rank_trace)
     if work.is_empty():
-        return NoDeviceWork.of(rank_trace)
+        raise no_device_work(rank_trace, "operator_kernels")
     kernels = work if include_memory else work.filter(pl.col("kernel_kind") != KernelKind.MEMORY)
     owned = _owned(rank_trace, kernels)
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
@@ -204,10 +204,9 @@ def _finding(rank_trace: RankTrace, count: int, unknown_launch_count: int) -> st
     return f"rank {rank_trace.rank}: {unknown_launch_count:,} of {count:,} kernels have no known operator"
 
 
-def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> OperatorKernels:
-    measured, findings = with_device_work("operator_kernels", partials)
+def _combine(partials: dict[int, _Partial]) -> OperatorKernels:
     return OperatorKernels(
-        pl.concat([of_rank.per_sequence for of_rank in measured.values()]),
-        pl.concat([of_rank.per_forward for of_rank in measured.values()]),
-        (*findings, *(of_rank.finding for of_rank in measured.values() if of_rank.finding)),
+        pl.concat([of_rank.per_sequence for of_rank in partials.values()]),
+        pl.concat([of_rank.per_forward for of_rank in partials.values()]),
+        tuple(of_rank.finding for of_rank in partials.values() if of_rank.finding),
     )

@@ -11,7 +11,7 @@ import polars as pl
 
 from holotrace.algorithms.summary import summary
 from holotrace.algorithms.time_weighted import time_weighted
-from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.device.device_work import device_work, no_device_work
 from holotrace.enrich.device.launches import launched_work
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -114,7 +114,7 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
     return plan(full_length=full_length).run(trace, executor)
 
 
-def plan(*, full_length: int = 1_024) -> Plan[_Partial | NoDeviceWork, QueueLength]:
+def plan(*, full_length: int = 1_024) -> Plan[_Partial, QueueLength]:
     """Return the two halves of `queue_length`."""
     if full_length < 1:
         message = f"full_length={full_length}: a full queue holds at least 1 launch"
@@ -129,9 +129,9 @@ def queue_series(rank_trace: RankTrace) -> pl.DataFrame:
     return _series(rank_trace.rank, _launched(rank_trace).drop_nulls("launch_index"))
 
 
-def _one_rank(rank_trace: RankTrace, *, full_length: int) -> _Partial | NoDeviceWork:
+def _one_rank(rank_trace: RankTrace, *, full_length: int) -> _Partial:
     if device_work(rank_trace).is_empty():
-        return NoDeviceWork.of(rank_trace)
+        raise no_device_work(rank_trace, "queue_length")
     series = queue_series(rank_trace)
     time_weighted = _time_weighted(rank_trace.rank, _launched(rank_trace), series, full_length)
     return _Partial(series, time_weighted, _change_weighted(series))
@@ -214,7 +214,6 @@ def _change_weighted(series: pl.DataFrame) -> pl.DataFrame:
     return statistics.select("rank", *_STREAM, pl.col("count").alias("change_count"), *lengths)
 
 
-def _combine(partials: dict[int, _Partial | NoDeviceWork]) -> QueueLength:
-    measured, findings = with_device_work("queue_length", partials)
-    series, time_weighted, change_weighted = (pl.concat(tables) for tables in zip(*measured.values(), strict=True))
-    return QueueLength(series, time_weighted, change_weighted, findings)
+def _combine(partials: dict[int, _Partial]) -> QueueLength:
+    series, time_weighted, change_weighted = (pl.concat(tables) for tables in zip(*partials.values(), strict=True))
+    return QueueLength(series, time_weighted, change_weighted)

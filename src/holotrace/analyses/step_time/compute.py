@@ -75,7 +75,6 @@ class _Partial(NamedTuple):
     per_step: pl.DataFrame
     findings: tuple[str, ...]
     annotations: tuple[str, ...]
-    source: str
 
 
 def step_time(
@@ -120,8 +119,9 @@ def plan(*, annotation: str | None = None, compat: Compat | None = None) -> Plan
 
 
 def _combine(partials: dict[int, _Partial], *, annotation: str | None) -> StepTime:
-    if all(of_rank.per_step.is_empty() for of_rank in partials.values()):
-        raise _nothing_found(annotation, partials)
+    if annotation is not None and all(of_rank.per_step.is_empty() for of_rank in partials.values()):
+        names = [name for of_rank in partials.values() for name in of_rank.annotations]
+        raise InvalidOptionError.unknown([annotation], names, what="annotation")
     per_step = pl.concat([of_rank.per_step for of_rank in partials.values()])
     findings = tuple(finding for of_rank in partials.values() for finding in of_rank.findings)
     return StepTime(per_step, _mean(per_step), findings)
@@ -129,6 +129,9 @@ def _combine(partials: dict[int, _Partial], *, annotation: str | None) -> StepTi
 
 def _one_rank(rank_trace: RankTrace, *, annotation: str | None, attribution: Attribution) -> _Partial:
     step_windows = attribution.step_windows(rank_trace, annotation)
+    if step_windows.is_empty() and annotation is None:
+        message = f"step_time: rank {rank_trace.rank} has neither steps nor operators to measure ({rank_trace.source})"
+        raise MissingDataError(message)
     times = attribution.role_times(attribution.roles(rank_trace), step_windows)
     per_step = step_windows.select(
         pl.lit(rank_trace.rank, pl.Int32).alias("rank"),
@@ -139,7 +142,7 @@ def _one_rank(rank_trace: RankTrace, *, annotation: str | None, attribution: Att
     ).with_columns(pl.Series(f"{category}_part_ns", values) for category, values in times.items())
     findings = attribution.shown_findings(_findings(rank_trace, step_windows, annotation))
     names = annotation_names(rank_trace) if step_windows.is_empty() and annotation is not None else ()
-    return _Partial(per_step.match_to_schema(_PER_STEP), findings, names, rank_trace.source)
+    return _Partial(per_step.match_to_schema(_PER_STEP), findings, names)
 
 
 def _mean(per_step: pl.DataFrame) -> pl.DataFrame:
@@ -169,11 +172,3 @@ def _findings(rank_trace: RankTrace, step_windows: pl.DataFrame, annotation: str
 
 def _has_operators(rank_trace: RankTrace) -> bool:
     return not rank_trace.events_of([EventKind.CPU_OP], ["event_index"]).is_empty()
-
-
-def _nothing_found(annotation: str | None, partials: dict[int, _Partial]) -> Exception:
-    names = [name for of_rank in partials.values() for name in of_rank.annotations]
-    if annotation is not None:
-        return InvalidOptionError.unknown([annotation], names, what="annotation")
-    rank, first = next(iter(partials.items()))
-    return MissingDataError(f"step_time: rank {rank} has neither steps nor operators to measure ({first.source})")

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from holotrace.algorithms.intervals import covered_length
-from holotrace.enrich.device.device_work import NoDeviceWork, by_device, device_work, intervals_of, with_device_work
+from holotrace.enrich.device.device_work import by_device, device_work, intervals_of, no_device_work
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.result import Result
 from holotrace.schema import KernelKind
@@ -78,15 +78,15 @@ def temporal_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Temp
     return plan().run(trace, executor)
 
 
-def plan() -> Plan[pl.DataFrame | NoDeviceWork, TemporalBreakdown]:
+def plan() -> Plan[pl.DataFrame, TemporalBreakdown]:
     """Return the two halves of `temporal_breakdown`."""
     return Plan(_one_rank, _combine)
 
 
-def _one_rank(rank_trace: RankTrace) -> pl.DataFrame | NoDeviceWork:
+def _one_rank(rank_trace: RankTrace) -> pl.DataFrame:
     work = device_work(rank_trace)
     if work.is_empty():
-        return NoDeviceWork.of(rank_trace)
+        raise no_device_work(rank_trace, "temporal_breakdown")
     rows = [{"rank": rank_trace.rank, "device": device} | _one_device(part) for device, part in by_device(work)]
     return pl.DataFrame(rows, schema=_PER_DEVICE)
 
@@ -104,6 +104,5 @@ def _one_device(work: pl.DataFrame) -> dict[str, Any]:
     )
 
 
-def _combine(partials: dict[int, pl.DataFrame | NoDeviceWork]) -> TemporalBreakdown:
-    measured, findings = with_device_work("temporal_breakdown", partials)
-    return TemporalBreakdown(pl.concat(measured.values()), findings)
+def _combine(partials: dict[int, pl.DataFrame]) -> TemporalBreakdown:
+    return TemporalBreakdown(pl.concat(partials.values()))

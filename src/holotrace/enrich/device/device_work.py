@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +15,6 @@ from holotrace.errors import MissingDataError
 from holotrace.schema import DEVICE_WORK_KINDS, EventKind, KernelKind
 from holotrace.store.derived import derived, derived_under_rules
 from holotrace.store.trace import DeviceSelection, RankTrace
-
-T = TypeVar("T")
 
 DEVICE_ROW_COLUMNS = ("event_index", "start_ns", "end_ns", "kind", "name", "device", "stream", "correlation")
 
@@ -95,43 +91,13 @@ def kernel_kinds(rank_trace: RankTrace, rows: pl.DataFrame) -> npt.NDArray[np.ui
     return answers
 
 
-@dataclass(frozen=True)
-class NoDeviceWork:
-    """The result of a rank without device work."""
-
-    rank: int
-    source: str
-    cpu_events: int
-
-    @classmethod
-    def of(cls, rank_trace: RankTrace) -> NoDeviceWork:
-        """Count the CPU events of the rank."""
-        counts = rank_trace.event_counts()
-        return cls(rank_trace.rank, rank_trace.source, sum(counts.get(kind, 0) for kind in _HOST_KINDS))
-
-    @property
-    def finding(self) -> str:
-        """One sentence: the rank is left out."""
-        return f"rank {self.rank} has no GPU kernels and is left out ({self.source}: {self.cpu_events:,} CPU events)"
-
-
-def with_device_work(analysis: str, partials: Mapping[int, T | NoDeviceWork]) -> tuple[dict[int, T], tuple[str, ...]]:
-    """Separate the ranks with device work from those without.
-
-    Returns:
-        {rank: partial} of those with device work, and a finding for each of the others.
-
-    Raises:
-        MissingDataError: no rank has device work.
-    """
-    with_work = {rank: partial for rank, partial in partials.items() if not isinstance(partial, NoDeviceWork)}
-    missing = [partial for partial in partials.values() if isinstance(partial, NoDeviceWork)]
-    if missing and not with_work:
-        first = missing[0]
-        raise MissingDataError.no_gpu_kernels(
-            analysis, rank=first.rank, source=first.source, cpu_events=first.cpu_events
-        )
-    return with_work, tuple(partial.finding for partial in missing)
+def no_device_work(rank_trace: RankTrace, analysis: str) -> MissingDataError:
+    """Return the error of a rank without device work."""
+    counts = rank_trace.event_counts()
+    cpu_events = sum(counts.get(kind, 0) for kind in _HOST_KINDS)
+    return MissingDataError.no_gpu_kernels(
+        analysis, rank=rank_trace.rank, source=rank_trace.source, cpu_events=cpu_events
+    )
 
 
 @derived

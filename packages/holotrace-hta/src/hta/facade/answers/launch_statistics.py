@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 
 from holotrace.analyses.launch_statistics.compute import in_order_of_calls, launch_statistics, launched_calls
-from holotrace.enrich.device.device_work import NoDeviceWork, device_work, with_device_work
+from holotrace.enrich.device.device_work import device_work, no_device_work
 from holotrace.errors import MissingDataError
 from holotrace.figures import plot_launch_statistics
 from holotrace.schema import KernelKind
@@ -47,12 +47,17 @@ def launch_frames(  # noqa: PLR0913 -- HTA's arguments
     try:
         if visualize:
             _show(chosen, runtime_cutoff, launch_delay_cutoff)
-        frames, _ = with_device_work(
-            "launch_statistics", {rank: frame_of(rank_trace) for rank, rank_trace in chosen.ranks.items()}
-        )
+        _expect_device_work(chosen)
     except MissingDataError as error:
         return {rank: _empty(str(error)) for rank in chosen.ranks}
-    return {rank: frames[rank] if rank in frames else _empty(_unrecorded(rank)) for rank in chosen.ranks}
+    return {rank: frame_of(rank_trace) for rank, rank_trace in chosen.ranks.items()}
+
+
+def _expect_device_work(trace: Trace) -> None:
+    """Raise MissingDataError if no rank has device work."""
+    ranks = trace.ranks.values()
+    if ranks and all(device_work(rank_trace).is_empty() for rank_trace in ranks):
+        raise no_device_work(next(iter(ranks)), "launch_statistics")
 
 
 def _show(trace: Trace, runtime_cutoff: float, launch_delay_cutoff: float) -> None:
@@ -60,9 +65,7 @@ def _show(trace: Trace, runtime_cutoff: float, launch_delay_cutoff: float) -> No
     show(plot_launch_statistics(launch_statistics(trace, runtime_cutoff_ns=runtime_ns, delay_cutoff_ns=delay_ns)))
 
 
-def _of_rank(rank_trace: RankTrace, *, include_memory_events: bool) -> pd.DataFrame | NoDeviceWork:
-    if device_work(rank_trace).is_empty():
-        return NoDeviceWork.of(rank_trace)
+def _of_rank(rank_trace: RankTrace, *, include_memory_events: bool) -> pd.DataFrame:
     launched = in_order_of_calls(rank_trace, launched_calls(rank_trace))
     chosen = launched if include_memory_events else launched.filter(pl.col("kernel_kind") != KernelKind.MEMORY)
     return _frame(rank_trace, chosen) if len(chosen) else _empty(_unrecorded(rank_trace.rank))
