@@ -11,7 +11,7 @@ test("numbers are sorted, and neighbours become a range", () => {
   assert.equal(rangesOf([]), "");
 });
 
-test("reading ranges undoes writing them", () => {
+test("written ranges read as the same numbers", () => {
   assert.deepEqual(numbersOf("0-2,7"), [0, 1, 2, 7]);
   assert.deepEqual(numbersOf("5"), [5]);
 });
@@ -23,12 +23,12 @@ test("an empty value removes its key", () => {
   assert.equal(params.toString(), "run=a&steps=2");
 });
 
-test("forgetting removes the options of tables and the keys named", () => {
+test("forget removes the options of tables and the given keys", () => {
   const params = new URLSearchParams("view=diff&q.diff.0=gemm&top.diff.0=10&event=0:5&run=a");
   forget(params, ["event"]);
   assert.equal(params.toString(), "view=diff&run=a");
 });
 
-test("commas and tildes stay readable", () => {
+test("commas and tildes are not escaped in the query string", () => {
   assert.equal(searchOf(new URLSearchParams({ run: "31fc~2", ranks: "0-3,7" })), "?run=31fc~2&ranks=0-3,7");
 });

@@ -1,4 +1,4 @@
-// The answers of the server, as the timeline stores them.
+// Conversion of the server's answers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -6,11 +6,11 @@ import { test } from "node:test";
 import { ofEvent } from "../../../src/holotrace/web/assets/timeline/colours.js";
 import { lanesOf, pathOf, startsOf } from "../../../src/holotrace/web/assets/timeline/server.js";
 
-test("starts count from the previous end", () => {
+test("starts are computed from the distances to the previous end", () => {
   assert.deepEqual(startsOf([10, 5, -2], [20, 1, 4]), [10, 35, 34]);
 });
 
-test("each lane holds its single events, then those that are merged", () => {
+test("each lane holds its single events, followed by merged ones", () => {
   const lanes = lanesOf({
     lanes: [[2, 1, [[10], [20], [0], [7]], [[40, 5], [10, 10], [6, 3], [3, 2], [0, 0], [8, 9]]]],
     names: [["gemm", "computation", true]],

@@ -1,17 +1,17 @@
-// Where a row of a table is on the timeline.
+// The event, time or name on the timeline that belongs to a row of a table.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { digitsOf, placeOf } from "../../../src/holotrace/web/assets/shell/table_rows.js";
 
-test("an exact value gives its digits, anything else nothing", () => {
+test("a whole number gives its digits, any other cell an empty text", () => {
   assert.equal(digitsOf({ "start_ns|exact": "1,234 ns" }, "start_ns"), "1234");
   assert.equal(digitsOf({ "name|exact": "gemm_128" }, "name"), "");
   assert.equal(digitsOf({}, "rank"), "");
 });
 
-test("an event is better than a time, a time better than a name", () => {
+test("a row leads to its event, else to its time, else to its name", () => {
   const row = { "rank|exact": "3", "event_index|exact": "1,005", "start_ns|exact": "10 ns", "name|exact": "gemm" };
   assert.deepEqual(placeOf(row), ["event", "3:1005"]);
   assert.deepEqual(placeOf({ ...row, "event_index|exact": "" }), ["at", "10"]);
@@ -19,7 +19,7 @@ test("an event is better than a time, a time better than a name", () => {
   assert.equal(placeOf({ "share|exact": "0.5" }), undefined);
 });
 
-test("a time has an end where the row has one, with all of its digits", () => {
+test("the time of a row includes its end if known, with all digits", () => {
   const start = { "start_ns|exact": "1,725,000,000,000,000,001 ns" };
   assert.deepEqual(placeOf({ ...start, "duration_ns|exact": "2 ns" }), [
     "at",

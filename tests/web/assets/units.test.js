@@ -1,4 +1,4 @@
-// Numbers as text.
+// Formats of numbers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

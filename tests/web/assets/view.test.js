@@ -34,7 +34,7 @@ const openView = () => {
   return view;
 };
 
-test("a pixel leads to its time and back", () => {
+test("a pixel converts to a time, and the time back to the pixel", () => {
   const view = openView();
   assert.equal(view.x(500), SIZES.labels + 250);
   assert.equal(view.timeAt(view.x(123)), 123);
@@ -48,7 +48,7 @@ test("zooming keeps the time under the pointer", () => {
   assert.equal(view.length, 500);
 });
 
-test("the view never shrinks to nothing, and never leaves the recording", () => {
+test("the view keeps a minimum length and stays within the recording", () => {
   const view = openView();
   view.move(10, 10);
   assert.equal(view.length, 20);

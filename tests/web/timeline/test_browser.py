@@ -439,7 +439,7 @@ def test_ranks_that_are_left_out_are_counted(url, browser, monkeypatch) -> None:
     """With a limit of one rank, the page counts both; a link to an event of the other rank shows both."""
     monkeypatch.setattr(routes, "MOST_RANKS", 1)
     with visit(browser, url) as seen:
-        seen.page.get_by_text("1 of 2 ranks; choose others above").wait_for(timeout=PATIENCE_MS)
+        seen.page.get_by_text("1 of 2 ranks shown; choose others above").wait_for(timeout=PATIENCE_MS)
         event = Drawn(seen, ranks=1).of("it.ranks[0].lanes.get('0/0')[0].event")
     with visit(browser, f"{url}&event=1:{event}") as seen:
         drawn = Drawn(seen, ranks=2)

@@ -1,11 +1,11 @@
-// The types of what the server sends, what the timeline keeps, and what Dash puts into the window.
+// Types of the server's answers, of the timeline's state, and of the names that Dash puts into the window.
 
 import type { Timeline } from "./timeline/timeline.js";
 
-/** Row, depth, start, length and event_index of an event; times in ns from the origin of its rank. */
+/** The row, depth, start, length and event_index of an event; times in ns from the origin of its rank. */
 export type Place = [number, number, number, number, number];
 
-/** A thread or a stream, as `timeline/rows` describes it; `at` is its number. */
+/** A thread or a stream from `timeline/rows`; `at` is the number of the row. */
 export interface Row {
   at: number;
   label: string;
@@ -40,7 +40,7 @@ export interface SliceName {
   colour: string;
 }
 
-/** One event, or several short ones merged; then `busy` is the sum of their lengths and `event` the longest. */
+/** One event, or several merged short events; for those, `busy` is the sum of their lengths, and `event` the longest. */
 export interface Slice {
   start: number;
   length: number;
@@ -66,7 +66,7 @@ export interface Interval {
   length: number;
 }
 
-/** A critical path; `marks` holds its parts by lane: `row/depth`. */
+/** A critical path; `marks` holds its parts by lane, `row/depth`. */
 export interface CriticalPath {
   window: string;
   start: number;
@@ -90,7 +90,7 @@ export interface Link {
   at: Place;
 }
 
-/** A rank as `timeline/rows` answers. */
+/** The answer of `timeline/rows` for a rank. */
 export interface RankAnswer {
   origin: string;
   length: number;
@@ -98,7 +98,7 @@ export interface RankAnswer {
   rows: Omit<Row, "at">[];
 }
 
-/** A rank on the timeline; `offset` is its origin in ns after the origin of the first rank. */
+/** A rank on the timeline; `offset` is the time from the first rank's origin to this rank's origin, in ns. */
 export interface Rank {
   number: number;
   offset: number;
@@ -125,7 +125,7 @@ export type RowItem = Placed & { kind: "row"; row: Row };
 export type CounterItem = Placed & { kind: "counter"; counter: Counter };
 export type Item = RowItem | CounterItem | (Placed & { kind: "rank" | "path" | "findings" });
 
-/** A selected span of time; `rows` maps rank numbers to the selected rows, null for all. */
+/** A selected span of time; `rows` maps rank numbers to the selected rows, or is null for all rows. */
 export interface Span {
   start: number;
   end: number;
@@ -186,7 +186,7 @@ export interface Pointer {
   y: number;
 }
 
-/** A row of a table: texts by column, and exact values under `column|exact`. */
+/** A row of a table: text by column, and exact values under the keys `column|exact`. */
 export type TableRow = Record<string, string | undefined>;
 
 /** The addresses that `shell/scripts.py` writes into the page. */
@@ -213,7 +213,7 @@ interface React {
 }
 
 declare global {
-  /** The renderer of Dash: making one draws the page. */
+  /** The renderer of Dash, whose constructor draws the page. */
   const DashRenderer: new () => unknown;
 
   interface Window {

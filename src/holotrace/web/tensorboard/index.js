@@ -1,4 +1,4 @@
-// TensorBoard calls `render` in the frame of the tab. The pages replace the frame, with relative addresses only, so that they
+// TensorBoard calls `render` in the frame of its tab. The pages replace the frame, with relative addresses only, so they
 // work under any path of TensorBoard. `?p.holotrace.view=timeline#holotrace` in TensorBoard's address opens a page.
 const PREFIX = "p.holotrace.";
 
@@ -6,7 +6,7 @@ const parameters = () => {
   try {
     return [...new URLSearchParams(window.parent.location.search)].filter(([key]) => key.startsWith(PREFIX));
   } catch {
-    return []; // TensorBoard is embedded in a page of another site
+    return []; // a page of another site embeds TensorBoard
   }
 };
 

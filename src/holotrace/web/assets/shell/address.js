@@ -1,4 +1,4 @@
-// Reads and writes the query string of the page; `session/selection.py` is the server's side.
+// Reads and writes the query string of the page; `session/selection.py` does so on the server.
 
 const PER_TABLE = /^(q|by|top)\./;
 
@@ -40,7 +40,7 @@ export const numbersOf = (text) =>
 export const put = (params, key, value) => (value ? params.set(key, value) : params.delete(key));
 
 /**
- * Remove the options of tables, and some other keys.
+ * Remove the options of tables, and the keys in `others`.
  * @param {URLSearchParams} params
  * @param {string[]} others
  */
@@ -56,7 +56,7 @@ export const searchOf = (params) => `?${params.toString().replaceAll("%2C", ",")
 export const current = () => new URLSearchParams(window.location.search);
 
 /**
- * Put the parameters into the address without requesting the page again.
+ * Show the parameters in the browser's address without requesting the page again.
  * @param {URLSearchParams} params
  */
 export const remember = (params) => window.history.replaceState(window.history.state, "", searchOf(params));

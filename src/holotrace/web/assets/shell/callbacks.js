@@ -27,7 +27,7 @@ const refreshGrid = (name) => {
 };
 
 /**
- * Name in the address what the server chose itself, such as the first run.
+ * Add the defaults that the server chose, such as the first run, to the address.
  * @param {URLSearchParams} params
  */
 const rememberServed = (params) => {
@@ -47,7 +47,7 @@ const surfaceOf = (template) => template.layout.paper_bgcolor;
 
 export const callbacks = {
   /**
-   * Selectors -> address. If the server drew the page of another address than this one, it is asked for this one.
+   * Selectors -> address. If the server drew the page for another address, request the page for the current one.
    * @param {(string | string[] | null)[]} values
    * @param {Id[]} ids
    * @param {string | undefined} drawn
@@ -77,7 +77,7 @@ export const callbacks = {
   },
 
   /**
-   * Controls of a table, when they change -> address and links to its downloads; its rows are requested again.
+   * Changed controls of a table -> address and download links; the table requests its rows again.
    * @param {string} search
    * @param {string} by
    * @param {string} top
@@ -99,20 +99,20 @@ export const callbacks = {
    */
   timeline: (selected) => {
     const [row] = selected.flatMap((rows) => rows ?? []);
-    const place = row && placeOf(row);
-    if (!place) {
+    const option = row && placeOf(row);
+    if (!option) {
       return ["?view=timeline", true];
     }
     const params = current();
     forget(params, OF_A_PAGE);
     put(params, "view", "timeline");
-    put(params, ...place);
+    put(params, ...option);
     put(params, "ranks", digitsOf(row, "rank") || params.get("ranks"));
     return [searchOf(params), false];
   },
 
   /**
-   * The switch between light and dark -> the scheme of the page.
+   * Click on the switch between light and dark -> colour scheme of the page.
    * @param {number | undefined} clicks
    * @param {string} scheme
    */
@@ -126,7 +126,7 @@ export const callbacks = {
   },
 
   /**
-   * The scheme -> the templates of the figures.
+   * Colour scheme -> templates of the figures.
    * @param {string} scheme
    * @param {Figure[]} figures
    * @param {Record<string, Figure["layout"]["template"]>} templates

@@ -1,4 +1,4 @@
-// The keyboard shortcuts of all pages.
+// Keyboard shortcuts of all pages.
 
 const HELP = "/ search   [ ] previous, next page   t light or dark   ? these keys";
 
@@ -38,7 +38,7 @@ const ACTIONS = {
   Escape: () => document.getElementById("holotrace-keys") && showKeys(),
 };
 
-/** Elements with their own keys have the attribute `data-keys`. */
+/** Handle shortcuts, except in elements with their own keys, which have the attribute `data-keys`. */
 export const listenForKeys = () =>
   document.addEventListener("keydown", (event) => {
     const target = /** @type {Element} */ (event.target);

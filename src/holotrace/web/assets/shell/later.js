@@ -1,5 +1,5 @@
 // Loads the scripts of figures, tables and single pages when they are needed. `shell/scripts.py` writes their addresses
-// into the page and explains why they do not all come with it.
+// into the page and explains why the page does not load them all at once.
 
 /** @typedef {import("../types.js").Plotly} Plotly */
 
@@ -29,7 +29,7 @@ const load = (address) => {
 /** @param {string[]} scripts */
 const loadAll = (scripts) => Promise.all(scripts.map(load));
 
-// Figures. Dash waits for whatever window.Plotly holds; the script replaces it with itself.
+// Figures: Dash waits for the promise in window.Plotly, which the script of plotly.js replaces with the library.
 const loadPlotly = () => {
   const script = document.getElementById("holotrace-plotly");
   const arrives = () => (window.Plotly ? Promise.resolve() : script ? loaded(script) : loadAll(addresses.plotly));
@@ -39,8 +39,8 @@ const loadPlotly = () => {
 
 const nextFrame = () => new Promise((resolve) => window.requestAnimationFrame(() => window.setTimeout(resolve)));
 
-// Draws one figure at a time, so that the first shows before the next begins. Loads all of plotly.js for a figure that the
-// small one cannot draw.
+// Draws one figure at a time, so that the first one shows before the next begins. Loads all of plotly.js for a figure
+// that the small bundle cannot draw.
 const drawInTurn = () => {
   const plotly = /** @type {Plotly} */ (window.Plotly);
   const { react } = plotly;
@@ -59,7 +59,7 @@ const drawInTurn = () => {
   };
 };
 
-// Tables. Their controls and grids are made once the figures are drawn; until then a gap keeps their place.
+// Tables: the page creates their controls and grids once the figures are drawn; until then it shows gaps of their height.
 const isDrawing = () =>
   [...document.querySelectorAll("#page .dash-graph")].some((graph) => !graph.querySelector(".main-svg"));
 
@@ -75,7 +75,7 @@ const tablesLoaded = async () => {
 };
 
 /**
- * The component of `parts/later.py`.
+ * The React component of `parts/later.py`: shows its children once the scripts of tables are loaded.
  * @param {{ children: unknown, height: number }} props
  */
 export const Later = ({ children, height }) => {
@@ -94,7 +94,7 @@ const loadPage = () => {
   }
 };
 
-/** Load what the page needs now, and after each change. */
+/** Load the scripts that the page needs now and after each change of its content. */
 export const loadWhatIsShown = () => {
   const look = () => {
     const hasFigures = document.querySelector("#page .mantine-Loader-root, #page .dash-graph");

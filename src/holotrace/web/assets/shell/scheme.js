@@ -1,13 +1,13 @@
-// Light or dark: what the visitor chose last, what TensorBoard shows, or what the system prefers.
+// The colour scheme, light or dark: the visitor's last choice, TensorBoard's scheme, or the system's preference.
 
 const KEY = "holotrace-color-scheme";
 
-/** The body of TensorBoard's page around this one; null elsewhere. */
+/** Return the body of the TensorBoard page that embeds this page; null elsewhere. */
 const bodyAround = () => {
   try {
     return window.parent === window ? null : window.parent.document.body;
   } catch {
-    return null; // the page around this one belongs to another site
+    return null; // a page of another site embeds this page
   }
 };
 
@@ -18,7 +18,7 @@ const stored = () => {
   try {
     return window.localStorage.getItem(KEY);
   } catch {
-    return null; // the browser stores nothing for this site
+    return null; // the browser does not allow this site to store data
   }
 };
 
@@ -27,12 +27,12 @@ export const store = (scheme) => {
   try {
     window.localStorage.setItem(KEY, scheme);
   } catch {
-    // then the choice lasts as long as the page
+    // the browser does not allow this site to store data, so the choice lasts until the page is closed
   }
 };
 
 /**
- * Use a scheme for the tables, and tell the server, so that the next first page is not drawn twice.
+ * Apply a scheme to the tables, and store it in a cookie, so that the server draws the next page in this scheme.
  * @param {string} scheme
  */
 export const use = (scheme) => {
@@ -42,7 +42,7 @@ export const use = (scheme) => {
   }
 };
 
-/** The scheme to begin with. */
+/** Return the scheme of a new page. */
 export const first = () => {
   if (window.parent !== window) {
     return schemeOf(bodyAround());
@@ -50,7 +50,7 @@ export const first = () => {
   return stored() || (window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 };
 
-/** In TensorBoard, follow its switch. */
+/** In TensorBoard, follow TensorBoard's switch between light and dark. */
 export const followTensorboard = () => {
   const body = bodyAround();
   if (!body) {

@@ -1,4 +1,4 @@
-// The entry module of every page: provides what Dash looks up in the window, then lets Dash draw the page.
+// The entry module of every page: puts the names that Dash looks up into the window, then lets Dash draw the page.
 
 import { callbacks } from "./callbacks.js";
 import { listenForKeys } from "./keys.js";
@@ -7,7 +7,7 @@ import { followTensorboard } from "./scheme.js";
 
 window.holotrace = { Later };
 window.dash_clientside.holotrace = callbacks;
-window.dash_ag_grid = { AgGrid: () => null }; // Dash checks that it exists long before a table is mounted
+window.dash_ag_grid = { AgGrid: () => null }; // a stand-in: Dash requires this name long before a table needs it
 loadWhatIsShown();
 listenForKeys();
 followTensorboard();

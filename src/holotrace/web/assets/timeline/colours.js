@@ -1,4 +1,4 @@
-// Colours: of events by class and name, of the critical path, of findings, and of the page itself.
+// Colours of events by class and name, of the critical path, of findings, and of the page.
 
 import { DARK_INK, EVENTS, FINDINGS, LIGHT_INK, PALE, PATH } from "../palette.js";
 
@@ -32,12 +32,12 @@ export const ofClass = (kind) => {
 };
 
 /**
- * A readable text colour on a fill.
+ * Return a text colour that is readable on a fill.
  * @param {string} colour
  */
 export const inkOn = (colour) => (PALE.includes(colour) ? DARK_INK : LIGHT_INK);
 
-/** The colours of the page in its current scheme. */
+/** Return the colours of the page in its current scheme. */
 export const theme = () => {
   const style = getComputedStyle(document.documentElement);
   const isDark = document.documentElement.dataset.mantineColorScheme === "dark";

@@ -1,4 +1,4 @@
-// Elements of the page. Names from traces are only ever set as text, never as markup.
+// Creates elements of the page. Sets names from traces as text, never as markup.
 
 /**
  * @template {keyof HTMLElementTagNameMap} Tag

@@ -1,5 +1,5 @@
-// Mouse and keys, as in Perfetto and chrome://tracing: W and S zoom, A and D pan; the wheel zooms with Ctrl or Alt and pans
-// with Shift.
+// Handles mouse and keys as Perfetto and chrome://tracing do: W and S zoom, A and D pan; the wheel zooms with Ctrl or Alt
+// and pans with Shift.
 
 import { SIZES } from "./view.js";
 import { clamp } from "./units.js";
@@ -8,7 +8,7 @@ import { clamp } from "./units.js";
 /** @typedef {import("../types.js").Span} Span */
 /** @typedef {import("./view.js").View} View */
 /**
- * Where a drag began, and what was in view then.
+ * The point where a drag began, and the visible range at that time.
  * @typedef {{ x: number, y: number, start: number, end: number, scroll: number, isSpan: boolean, isClick: boolean }} Drag
  */
 /**
@@ -22,7 +22,7 @@ import { clamp } from "./units.js";
  * @property {() => void} fitAll
  * @property {() => void} markSelected
  * @property {() => void} toSearch
- * @property {() => boolean} unselect whether anything was selected
+ * @property {() => boolean} unselect returns whether anything was selected
  */
 
 const GLIDES = new Set(["w", "a", "s", "d"]);
@@ -78,7 +78,7 @@ export class Input {
     } else if (this.view.canScroll) {
       this.view.scroll += deltaY;
     } else {
-      return; // the page scrolls
+      return; // let the page scroll
     }
     event.preventDefault();
     this.actions.moved();
@@ -122,7 +122,7 @@ export class Input {
   }
 
   /**
-   * From where the drag began; over all rows if that was on the ruler, else over the rows that it touches.
+   * Return the span of a drag: over all rows if the drag began on the ruler, else over the rows that it touches.
    * @param {Drag} drag
    * @param {Pointer} pointer
    * @returns {Span}
@@ -155,7 +155,7 @@ export class Input {
   }
 
   /**
-   * Return whether the key does something here.
+   * Handle a key; return whether the timeline uses it.
    * @param {KeyboardEvent} event
    */
   key(event) {
@@ -183,7 +183,7 @@ export class Input {
   }
 
   /**
-   * While a key is held, each frame moves the view a little.
+   * Move the view a little in each frame while a key is held.
    * @param {string} key
    */
   hold(key) {

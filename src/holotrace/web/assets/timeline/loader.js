@@ -1,4 +1,4 @@
-// Requests what is in view: slices, counters, the critical path; and, once, the findings.
+// Requests the slices, counters and critical path of the visible range and, once, the findings.
 
 import { ask, lanesOf, pathOf } from "./server.js";
 import { clamp } from "./units.js";
@@ -43,14 +43,14 @@ export class Loader {
     this.state.ranks.forEach((rank) => rank.request?.abort());
   }
 
-  /** Load once nothing has moved for `SETTLED_MS`. */
+  /** Load the visible range once the view has not moved for `SETTLED_MS`. */
   later() {
     window.clearTimeout(this.timer);
     this.timer = window.setTimeout(() => this.state.ranks.forEach((rank) => this.load(rank)), SETTLED_MS);
   }
 
   /**
-   * The visible range and a quarter of it on either side, in times of the rank.
+   * Return the visible range, extended by a quarter on either side, in times of the rank.
    * @param {Rank} rank
    * @returns {Query}
    */
@@ -101,7 +101,7 @@ export class Loader {
   }
 
   /**
-   * After the first slices of the rank, which it would delay.
+   * Request the list of counters, after the first slices of the rank, because it would delay them.
    * @param {Rank} rank
    */
   async listCounters(rank) {
@@ -118,7 +118,7 @@ export class Loader {
     } catch (error) {
       this.say(/** @type {Error} */ (error).message);
     }
-    rank.isArranged = true; // its rows no longer move
+    rank.isArranged = true; // the rank's rows no longer move
     this.arranged();
   }
 
@@ -162,7 +162,7 @@ export class Loader {
   }
 
   /**
-   * Of the selected span, else of the selected steps, else the default of the analysis.
+   * Return the window of the critical path: the selected span, else the selected steps, else the analysis's default.
    * @param {Rank} rank
    * @returns {Record<string, string | number>}
    */

@@ -33,7 +33,7 @@ export class Painter {
     this.characterWidth = 0;
   }
 
-  /** Take the size of the view; return whether it changed. */
+  /** Fit the canvas to the size of the view; return whether the size changed. */
   fit() {
     const ratio = window.devicePixelRatio || 1;
     const [width, height] = [this.view.width, this.view.height].map((length) => Math.round(length * ratio));
@@ -113,7 +113,7 @@ export class Painter {
     }
   }
 
-  /** Times of the ruler, about `TICK_PX` apart, with their labels. */
+  /** Draw the ruler: times about `TICK_PX` apart, with labels. */
   ticks() {
     const { view } = this;
     const rough = (view.length / view.pixels) * TICK_PX;
@@ -148,7 +148,7 @@ export class Painter {
     this.fill(labels - 1, 0, 1, view.height, theme.faint);
   }
 
-  /** The training steps of the first rank, below the ruler. */
+  /** Draw the training steps of the first rank below the ruler. */
   steps() {
     const { view } = this;
     const [rank] = this.state.ranks;
@@ -162,7 +162,7 @@ export class Painter {
     });
   }
 
-  /** The selected span: over everything, or over some rows. */
+  /** Draw the selected span over all rows or over the selected ones. */
   span() {
     const { span } = this.state;
     if (!span) {
@@ -195,7 +195,7 @@ export class Painter {
     this.pen.fillText(text, at + 4, 10);
   }
 
-  /** The finding that was clicked. */
+  /** Draw the finding that was clicked. */
   focus() {
     const { focus } = this.state;
     if (!focus) {
@@ -363,7 +363,7 @@ export class Painter {
   }
 
   /**
-   * A part of the critical path, on its event.
+   * Draw a part of the critical path on its event.
    * @param {Rank} rank
    * @param {Interval} part
    * @param {number} y
@@ -378,7 +378,7 @@ export class Painter {
     }
   }
 
-  /** Lines where the critical path continues in another row; none for merged segments, where nobody could follow them. */
+  /** Draw lines where the critical path continues in another row, except for merged segments, which are too dense. */
   jumps() {
     for (const rank of this.state.shown.has("path") ? this.state.ranks : []) {
       const { view } = this;
@@ -411,7 +411,7 @@ export class Painter {
   }
 
   /**
-   * As much of a text as fits between the visible edges.
+   * Draw as much of a text as fits between the visible edges.
    * @param {string} text
    * @param {number} left
    * @param {number} width

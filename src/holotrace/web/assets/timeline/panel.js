@@ -1,4 +1,4 @@
-// Below the drawing: an event, a span of time, or the findings.
+// The panel below the canvas: shows an event, a span of time, or the findings.
 
 import * as colours from "./colours.js";
 import { button, element } from "./elements.js";
@@ -78,7 +78,7 @@ export class Panel {
   links(rank, links) {
     const lines = [...links, ...this.inside].map(({ relation, name, at }) => {
       const line = element("li");
-      const show = button(`${name} (${durationText(at[3])})`, `${name}: show it`, () => this.goTo(rank, at[4]));
+      const show = button(`${name} (${durationText(at[3])})`, `show ${name}`, () => this.goTo(rank, at[4]));
       line.append(element("span", "", relation), show);
       return line;
     });
@@ -130,7 +130,7 @@ export class Panel {
   namesTable(rank, answer, key, length) {
     const shown = answer[key].slice(0, MOST_LISTED);
     const rows = shown.map(([name, events, ns, longest]) => [
-      button(name, `${name}: show the longest`, () => this.goTo(rank.number, longest)),
+      button(name, `show the longest ${name}`, () => this.goTo(rank.number, longest)),
       percentText(ns / length),
       durationText(ns),
       countText(events),
@@ -163,7 +163,7 @@ export class Panel {
     return table;
   }
 
-  /** All findings, the longest first. */
+  /** Show all findings, the longest first. */
   findings() {
     const findings = this.state.ranks.flatMap((rank) => (rank.findings ?? []).map((finding) => ({ rank, finding })));
     /** @param {{ finding: Finding }} item */
@@ -174,7 +174,7 @@ export class Panel {
       const chip = element("i");
       chip.style.background = colours.findings[finding.kind];
       const at = durationText(finding.start + rank.offset - this.state.view.whole.start);
-      const show = button(finding.text, "show it", () => this.goToFinding(rank, finding));
+      const show = button(finding.text, "show this finding on the timeline", () => this.goToFinding(rank, finding));
       line.append(chip, element("span", "", `rank ${rank.number}, at ${at}`), show);
       list.append(line);
     }

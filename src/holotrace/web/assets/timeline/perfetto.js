@@ -1,11 +1,11 @@
-// Opens a trace in Perfetto: on this machine if it is installed, else at ui.perfetto.dev, which receives it by message:
+// Opens a trace in Perfetto: on this machine if installed, else at ui.perfetto.dev, which receives it in a message:
 // https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui
 
 export const PERFETTO = "https://ui.perfetto.dev";
 const PATIENCE_MS = 60_000;
 
 /**
- * Perfetto answers PING with PONG once it is ready.
+ * Wait until Perfetto is ready: from then on, it answers PING with PONG.
  * @param {Window} opened
  * @returns {Promise<void>}
  */
@@ -26,7 +26,7 @@ const ready = (opened) =>
     };
     const timer = window.setInterval(() => {
       if (opened.closed || Date.now() - began > PATIENCE_MS) {
-        finish(() => reject(new Error("Perfetto did not answer")));
+        finish(() => reject(new Error(`Perfetto did not answer; check that this browser can open ${PERFETTO}`)));
       } else {
         opened.postMessage("PING", PERFETTO);
       }
@@ -50,7 +50,7 @@ const send = async (file, title, opened) => {
 };
 
 /**
- * Open the window at once: browsers allow that only in response to a click.
+ * Open a rank's trace. Opens the window at once, because browsers allow that only in response to a click.
  * @param {{ run: string, rank: number, isHere: boolean, say: (text: string) => void }} options
  */
 export const openPerfetto = async ({ run, rank, isHere, say }) => {

@@ -1,4 +1,4 @@
-// What is under the pointer, and the tip beside it.
+// Finds the item under the pointer, and shows a tip beside it.
 
 import * as colours from "./colours.js";
 import { element } from "./elements.js";
@@ -20,12 +20,12 @@ const FINDING_PX = 6;
 /** @param {Slice} slice */
 const linesOfSlice = ({ busy, count, length, name }) =>
   count > 1
-    ? [`${countText(count)} events, busy for ${durationText(busy)} of ${durationText(length)}`, `the longest: ${name.text}`]
+    ? [`${countText(count)} events, busy for ${durationText(busy)} of ${durationText(length)}`, `longest: ${name.text}`]
     : [name.text, durationText(length)];
 
 /** @param {Segment} segment */
 const linesOfSegment = ({ count, kind, length, name }) => {
-  const merged = count > 1 ? [`${countText(count)} segments, the longest:`] : [];
+  const merged = count > 1 ? [`${countText(count)} segments, longest:`] : [];
   return [...merged, name || "outside all events", `${kind}, ${durationText(length)}`];
 };
 
@@ -38,7 +38,7 @@ export class Pointing {
   }
 
   /**
-   * The nearest of some intervals, at most `REACH_PX` away.
+   * Return the interval nearest to a pixel, at most `REACH_PX` away.
    * @template {Interval} T
    * @param {T[]} intervals
    * @param {Rank} rank

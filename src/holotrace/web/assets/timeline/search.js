@@ -1,4 +1,4 @@
-// Searches events by a part of their name on all ranks shown, and steps from one match to the next.
+// Searches events by a part of their name on all shown ranks, and steps from one match to the next.
 
 import { ask } from "./server.js";
 import { countText } from "./units.js";
@@ -33,7 +33,7 @@ export class Search {
   }
 
   /**
-   * Return the longest match.
+   * Search for a text; return the longest match.
    * @param {string} text
    */
   async find(text) {

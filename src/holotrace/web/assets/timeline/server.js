@@ -1,4 +1,4 @@
-// Requests to `timeline/routes.py`, and its answers as the timeline stores them. Addresses are relative, because the pages
+// Sends requests to `timeline/routes.py` and converts the answers. Addresses are relative, because the pages
 // may be mounted anywhere.
 
 import * as colours from "./colours.js";
@@ -12,16 +12,16 @@ import * as colours from "./colours.js";
 const POLL_MS = 60;
 
 /**
- * Some errors of the server come without JSON.
+ * Convert an error answer, which may lack JSON.
  * @param {Response} response
  */
 const errorOf = async (response) => {
   const answer = await response.json().catch(() => ({}));
-  return new Error(answer.error || `the server answered ${response.status}`);
+  return new Error(answer.error || `the server answered with status ${response.status}; reload the page`);
 };
 
 /**
- * Ask until the answer is ready; `waiting` receives what the server is doing meanwhile.
+ * Repeat a request until the answer is ready; `waiting` receives the server's progress messages.
  * @param {string} name
  * @param {Record<string, string | number>} parameters
  * @param {{ signal?: AbortSignal, waiting?: (text: string) => void }} [options]
@@ -43,7 +43,7 @@ export const ask = async (name, parameters, { signal, waiting } = {}) => {
 };
 
 /**
- * Undo `steps_between` of `timeline/query.py`: distances from the previous end, and lengths -> starts.
+ * Invert `steps_between` of `timeline/query.py`: distances from the previous end, and lengths -> starts.
  * @param {number[]} steps
  * @param {number[]} lengths
  */
@@ -57,7 +57,7 @@ export const startsOf = (steps, lengths) => {
 };
 
 /**
- * An answer of `timeline/slices` -> the slices of each lane.
+ * Convert an answer of `timeline/slices` to the slices of each lane.
  * @param {SlicesAnswer} answer
  * @returns {Map<string, Slice[]>}
  */
@@ -89,7 +89,7 @@ export const lanesOf = (answer) => {
 };
 
 /**
- * An answer of `timeline/path` -> its segments in order, and its parts by lane.
+ * Convert an answer of `timeline/path` to a path with its segments in order and its parts by lane.
  * @param {PathAnswer} answer
  * @returns {CriticalPath}
  */

@@ -1,8 +1,8 @@
-// Runs the timeline while its page is shown, and passes keys to it.
+// Runs the timeline while its page is shown, and forwards keys to it.
 
 import { Timeline } from "./timeline.js";
 
-/** The attributes of the page's element, from `pages/timeline.py`, that make a new timeline when they change. */
+/** Attributes of the page's element, from `pages/timeline.py`; a change of any of them creates a new timeline. */
 const ATTRIBUTES = ["run", "ranks", "steps", "devices", "find", "event", "at", "show"];
 
 /** @type {Timeline | null} */
@@ -11,10 +11,10 @@ let current = null;
 /** @param {Timeline | null} next */
 const replaceWith = (next) => {
   current = next;
-  window.holotrace.timeline = next; // for the console, and for tests
+  window.holotrace.timeline = next; // for the browser's console and for tests
 };
 
-// Dash inserts the page and removes it again.
+// Dash inserts and removes the page, so the timeline starts and stops with the page's element.
 const attach = () => {
   const root = document.getElementById("timeline");
   const old = current;

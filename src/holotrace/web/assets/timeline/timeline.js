@@ -1,10 +1,10 @@
-// The timeline: a canvas that requests what its pixels can show. This file connects the parts and keeps their state:
+// The timeline: a canvas that requests only the data that its pixels can show. This file connects these parts:
 //
-//   view      visible time range and layout        loader    requests what is in view
-//   painter   draws                                server    requests and their answers
-//   input     mouse and keys                       pointing  what is under the pointer
-//   toolbar   search, buttons, legend              panel     the event, span or findings below
-//   search    matches, one after the other         perfetto  opens the trace in Perfetto
+//   view      visible time range and layout        loader    requests for the visible range
+//   painter   drawing                              server    requests and their answers
+//   input     mouse and keys                       pointing  item under the pointer
+//   toolbar   search, buttons, legend              panel     event, span or findings below the canvas
+//   search    matches, one after the other         perfetto  trace in Perfetto
 //   colours, units, elements
 
 import * as address from "../shell/address.js";
@@ -49,7 +49,7 @@ export class Timeline {
     this.devices = this.attributes.devices ? new Set(address.numbersOf(this.attributes.devices)) : null;
     /** @type {Rank[]} */
     this.ranks = [];
-    /** The origin of the first rank: all times of the view count from it. */
+    /** The origin of the first rank, from which all times of the view count. */
     this.base = 0n;
     this.shown = new Set((this.attributes.show ?? "").split(",").filter((name) => OVERLAYS.includes(name)));
     this.pattern = "";
@@ -144,7 +144,7 @@ export class Timeline {
     this.toolbar.status.textContent = text;
   }
 
-  /** Load the ranks one after the other, and draw each as it arrives. */
+  /** Load the ranks one after the other, and draw each rank as soon as it arrives. */
   async open() {
     this.say("opening");
     const known = await ask("ranks", { run: this.run, ranks: this.among });
@@ -163,9 +163,9 @@ export class Timeline {
       }
     }
     const left = known.count - known.ranks.length;
-    this.say(left > 0 ? `${known.ranks.length} of ${known.count} ranks; choose others above` : "");
+    this.say(left > 0 ? `${known.ranks.length} of ${known.count} ranks shown; choose others above` : "");
     await this.goToRequested();
-    this.loadFindings(); // last, because comparing ranks takes longer than drawing them
+    this.loadFindings(); // after the ranks, because comparing ranks takes longer than drawing them
   }
 
   /**
@@ -194,7 +194,7 @@ export class Timeline {
   }
 
   /**
-   * The selected steps, or everything.
+   * Return the time range of the selected steps, or of the whole rank.
    * @param {Rank} rank
    */
   firstWindow({ steps, offset }) {
@@ -282,7 +282,7 @@ export class Timeline {
     this.ranks.filter(() => this.shown.has("findings")).forEach((rank) => this.loader.findings(rank));
   }
 
-  /** Show findings that arrive, unless something was selected meanwhile. */
+  /** Show findings when they arrive, unless the visitor has selected something meanwhile. */
   findingsKnown() {
     if (!this.selected && !this.span && this.shown.has("findings")) {
       this.panel.findings();
@@ -290,7 +290,7 @@ export class Timeline {
     this.draw();
   }
 
-  // What is selected
+  // Selection
 
   /**
    * @param {number | null} rank
@@ -345,7 +345,7 @@ export class Timeline {
     }
   }
 
-  /** Return whether anything was selected. */
+  /** Clear the selection; return whether anything was selected. */
   unselect() {
     const wasSelected = Boolean(this.selected || this.span || this.focus) || !this.panel.root.hidden;
     if (wasSelected) {
@@ -366,7 +366,7 @@ export class Timeline {
   }
 
   /**
-   * Bring an event into view.
+   * Zoom and scroll to an event.
    * @param {number} number
    * @param {Place} place
    */
@@ -381,7 +381,7 @@ export class Timeline {
   }
 
   /**
-   * With a margin on either side, as a share of their length.
+   * Zoom to a time range with a margin on either side, given as a share of its length.
    * @param {number} start
    * @param {number} end
    * @param {number} [share]
@@ -422,7 +422,7 @@ export class Timeline {
     }
   }
 
-  // A span of time
+  // Selected span of time
 
   /** @param {Span} span */
   setSpan(span) {
@@ -433,7 +433,7 @@ export class Timeline {
     this.draw();
   }
 
-  /** Select the time of the selected event. */
+  /** Select the time span of the selected event. */
   markSelected() {
     const { selected } = this;
     const rank = selected && this.rankOf(selected.rank);
@@ -452,7 +452,7 @@ export class Timeline {
     this.remember();
     const actions = [
       button("zoom to this span", "F", () => this.fitSelected()),
-      button("critical path of this span", "what bounds this span of time", () => this.pathOfSpan()),
+      button("critical path of this span", "show what determines the length of this span", () => this.pathOfSpan()),
     ];
     try {
       const ranks = this.ranks.filter((rank) => !span.rows || span.rows.has(rank.number));
@@ -513,7 +513,7 @@ export class Timeline {
     }
   }
 
-  // What is under the pointer
+  // Pointer
 
   /**
    * @param {number} x

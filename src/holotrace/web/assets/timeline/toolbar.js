@@ -1,4 +1,4 @@
-// Above the drawing: search, status, buttons, and the legend.
+// The toolbar above the canvas: search, status, buttons and legend.
 
 import * as colours from "./colours.js";
 import { button, element } from "./elements.js";
@@ -21,8 +21,8 @@ import { durationText, percentText } from "./units.js";
 
 const TYPED_MS = 250;
 const TOGGLES = {
-  path: ["critical path", "what bounds a step, or the selected span"],
-  findings: ["findings", "where to look: idle devices, waiting, advice"],
+  path: ["critical path", "show what determines the length of a step, or of the selected span"],
+  findings: ["findings", "show where time is lost: idle devices, waiting, advice"],
   counters: ["counters", "show all counters, or only the first ones"],
 };
 
@@ -47,7 +47,7 @@ const legendOfPath = (rank, { classes, end, start, window: reach }, goTo) => {
   const length = Math.max(end - start, 1);
   const heading = `critical path of rank ${rank.number}, ${reach}, ${durationText(length)}:`;
   return [
-    button(heading, "show it", () => goTo(rank, start, end)),
+    button(heading, "show this path on the timeline", () => goTo(rank, start, end)),
     ...classes.map(([name, ns]) => chip(colours.path[name], `${name} ${percentText(ns / length)}`)),
   ];
 };
@@ -100,7 +100,7 @@ export class Toolbar {
   }
 
   /**
-   * Press the buttons of the overlays that are on. The legend explains the first critical path, or the classes of events.
+   * Show the active overlays as pressed buttons. The legend explains the first critical path, or the classes of events.
    * @param {{ ranks: Rank[], shown: Set<string> }} state
    */
   show({ ranks, shown }) {

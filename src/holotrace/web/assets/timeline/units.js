@@ -1,4 +1,4 @@
-// Numbers as text.
+// Formats numbers as text.
 
 /**
  * @param {number} value
@@ -20,7 +20,7 @@ export const durationText = (ns) => {
 };
 
 /**
- * A time with enough digits to tell it from the next one, `step` later.
+ * Format a time with enough digits to distinguish it from a time that is `step` later.
  * @param {number} ns
  * @param {number} step
  */
@@ -40,7 +40,7 @@ const SCALES = {
 };
 
 /**
- * The value of a counter.
+ * Format the value of a counter.
  * @param {number} value
  * @param {string} unit
  */

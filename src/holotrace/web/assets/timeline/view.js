@@ -1,4 +1,4 @@
-// The visible time range, and the layout from top to bottom.
+// The visible time range, and the layout of items from top to bottom.
 
 import { clamp } from "./units.js";
 
@@ -6,7 +6,7 @@ import { clamp } from "./units.js";
 /** @typedef {import("../types.js").Rank} Rank */
 /** @typedef {import("../types.js").RowItem} RowItem */
 
-/** Pixels. */
+/** Sizes in pixels. */
 export const SIZES = { labels: 230, ruler: 34, lane: 17, head: 22, counter: 34, gap: 5, band: 20 };
 const FIRST_COUNTERS = 3;
 const LEAST_NS = 20;
@@ -22,7 +22,7 @@ export class View {
     this.start = 0;
     this.end = 0;
     this.whole = { start: 0, end: 0 };
-    this.isOpen = false; // until the first rank has arrived
+    this.isOpen = false; // true once the first rank has arrived
     this.wasMoved = false;
   }
 
@@ -92,7 +92,7 @@ export class View {
   }
 
   /**
-   * The rows between two heights: number of the rank -> rows.
+   * Return the rows between two heights: {number of the rank: numbers of its rows}.
    * @param {number} first
    * @param {number} second
    */
