@@ -1,4 +1,4 @@
-"""Damaged and impossible trace files; the reader or an analysis once failed on each of them."""
+"""Damaged and impossible trace files, on each of which the reader or an analysis once failed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KERNEL = {
 }
 EVENTS = [OPERATOR, LAUNCH, KERNEL]
 FAR_US = 5_000_000_000_000_000
-"""158 years in microseconds: the distance from this time to its negative exceeds 64 bits in nanoseconds."""
+"""158 years in microseconds: the nanoseconds between this time and its negative exceed 64 bits."""
 
 NESTED = 20_000
 
@@ -41,7 +41,7 @@ def document(events: list[Any] = EVENTS, **header: object) -> str:
 
 
 def at(event: dict[str, Any], time_us: float, **changes: object) -> dict[str, Any]:
-    """Return the event with another time."""
+    """Return an event with another time and other keys."""
     return {**event, "ts": time_us, **changes}
 
 
@@ -60,7 +60,7 @@ def memory(time_us: float, byte_count: int) -> dict[str, Any]:
 
 
 def with_bracket() -> str:
-    """Insert a closing bracket after the second event."""
+    """Return a trace with a closing bracket after the second event."""
     return document().replace("}, {", "}] {", 2).replace("}] {", "}, {", 1)
 
 
@@ -75,10 +75,10 @@ WAITS = [
 ODD_INPUTS = [
     at(
         OPERATOR,
-        30 + place,
+        30 + index,
         args={"Input Dims": dims, "Input type": kinds, "Concrete Inputs": dims, "Sequence number": 1},
     )
-    for place, (dims, kinds) in enumerate(
+    for index, (dims, kinds) in enumerate(
         [
             ([[2**62, 2**62]], ["float"]),
             ([[-(2**63)], [-1]], ["float", "float"]),
@@ -90,7 +90,7 @@ ODD_INPUTS = [
         ]
     )
 ]
-"""Shapes and types that tensors cannot have."""
+"""Operators with shapes and types that tensors cannot have."""
 
 BROKEN: dict[str, bytes] = {
     name: content.encode()

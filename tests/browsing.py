@@ -1,4 +1,4 @@
-"""Shared by the tests in a real browser: the browser, the traces, and the content of pages."""
+"""Tests in a real browser share the browser, the traces, and the checks of pages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holotrace.web.session.session import Scope, Session
 
 PATIENCE_MS = 120_000
-"""Longest wait for a page on a busy machine."""
+"""How long to wait for a page, which is slow on a busy machine."""
 
 SCREENSHOTS = Path(__file__).parent.parent / "build" / "screenshots"
 
@@ -41,17 +41,17 @@ REAL_TRACES = {
 
 
 def each_real_trace(*quick: str) -> pytest.MarkDecorator:
-    """Run a test with each real trace; all but the quick ones are slow tests."""
+    """Run a test with each real trace, as a slow test except for the `quick` ones."""
     names = [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in REAL_TRACES]
     return pytest.mark.parametrize("name", names)
 
 
 FIRST_FIGURES = ("temporal_breakdown", "step_time")
-"""The analyses whose figures the overview shows, if their input was recorded."""
+"""Analyses whose figures the overview shows, if their input was recorded."""
 
 _DOWNLOADED = ("http", "ws")
 _TENSORBOARDS_OWN = "/font-roboto/"
-"""TensorBoard's own errors: with --path_prefix it requests its fonts at a wrong address, and next to Dash it loads a library twice."""
+"""Addresses of errors that TensorBoard causes: with --path_prefix it requests its fonts at a wrong address."""
 
 
 _SEEN = """() => {
@@ -67,18 +67,18 @@ _SEEN = """() => {
     tables: grids.filter(grid => grid.querySelector('[row-index="0"]')?.innerText.trim()).length,
   };
 }"""
-"""The content of the page, and whether all parts have loaded, figures are drawn and no table row is blank."""
+"""Returns the content of a page, and whether all parts have loaded, figures are drawn and no row is blank."""
 
 
 @dataclass
 class Visit:
-    """A tab of the browser, and the errors in it."""
+    """A tab of the browser, and the errors that occurred in the tab."""
 
     page: Page
     troubles: list[str] = field(default_factory=list)
 
     def settle(self, frame: Frame, title: str) -> None:
-        """Wait until the page with this title shows all its parts."""
+        """Wait until the page with this title is complete."""
         self.expect(frame, title=title)
 
     def expect(self, frame: Frame, **wanted: object) -> None:
@@ -92,7 +92,7 @@ class Visit:
 
     @property
     def _timeout(self) -> type[Exception]:
-        from playwright.sync_api import TimeoutError as Timeout  # noqa: PLC0415 -- an extra
+        from playwright.sync_api import TimeoutError as Timeout  # noqa: PLC0415 -- playwright may not be installed
 
         return Timeout
 
@@ -103,14 +103,14 @@ class Visit:
 
 
 def run_called(session: Session, name: str, real_traces: Path) -> str:
-    """Return the id of the run of one of the `REAL_TRACES`; skip the test if the recording is missing."""
+    """Return the id of the run with one of the `REAL_TRACES`; skip the test if the recording is missing."""
     _ = real_traces / REAL_TRACES[name]
     return next(run.id for run in session.runs if run.name == name)
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Start the browser; skip the test if it or its driver is missing."""
+    """Start Chromium; skip the test if Chromium or its driver is missing."""
     driver = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install --group browser")
     path = chromium_path()
     if path is None:
@@ -166,7 +166,7 @@ def expect_rows(table: Locator, count: int) -> None:
 
 
 def walk(seen: Visit, frame: Frame, session: Session, scope: Scope) -> Iterator[str]:
-    """Visit all pages of a run, and compare each with the library; yield their names."""
+    """Visit all pages of a run, compare each page with the library's results, and yield its name."""
     for page in PAGES:
         go_to(frame, page.name)
         expect_page(seen, frame, page, session, Selection(page.name, run=scope.run))
@@ -175,7 +175,7 @@ def walk(seen: Visit, frame: Frame, session: Session, scope: Scope) -> Iterator[
 
 
 def expect_page(seen: Visit, frame: Frame, page: WebPage, session: Session, selection: Selection) -> None:
-    """Expect the possible figures, the tables with rows, and the reasons for missing ones."""
+    """Check that a page shows its figures, its tables with rows, and the reasons for missing ones."""
     made = [_outcome(lambda make=make: len(make(session, selection).frame) > 0) for make in page.tables.values()]
     reasons = {outcome for outcome in made if isinstance(outcome, str)}
     figures = int(True in made and page.name != "health")
@@ -190,7 +190,7 @@ def expect_page(seen: Visit, frame: Frame, page: WebPage, session: Session, sele
 
 
 def _outcome(make: Callable[[], object]) -> object:
-    """Return the result, or the reason why there is none."""
+    """Return the result, or the message of the error."""
     try:
         return make()
     except HolotraceError as error:

@@ -1,4 +1,4 @@
-"""Golden tables: results kept as CSV files, so that reviews show every changed number."""
+"""Golden tables are results in CSV files, so that reviews show every changed number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GoldenTables:
-    """The golden tables in a folder; `rewrite` replaces them instead of comparing."""
+    """Golden tables in a folder; `rewrite` replaces the tables instead of comparing."""
 
     folder: Path
     rewrite: bool

@@ -1,4 +1,4 @@
-"""Hostile names, with control characters and markup, and a job that uses them everywhere."""
+"""Names with control characters and formulas, and a job that has such names everywhere."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def hostile_job(ranks: int = 2) -> TraceBuilder:
             builder.annotation(f"{FORMULA}{ACTING}", start_us=start + 1, duration_us=900)
             builder.operator(f"{FORMULA}aten{ACTING}", start_us=start + 10, duration_us=300)
             builder.operator(f"nn.Module: {ACTING}", start_us=start + 12, duration_us=250)
-            for place, name in enumerate((f"{FORMULA}{ACTING}", f"gemm{ACTING}", *FORMULAS)):
-                at = start + 100 + 20 * place
-                builder.kernel(name, start_us=at, duration_us=10, launch_us=start + 20 + 2 * place)
+            for index, name in enumerate((f"{FORMULA}{ACTING}", f"gemm{ACTING}", *FORMULAS)):
+                at = start + 100 + 20 * index
+                builder.kernel(name, start_us=at, duration_us=10, launch_us=start + 20 + 2 * index)
             builder.copy(f"Memcpy HtoD {ACTING}", start_us=start + 300, duration_us=5, byte_count=4_096)
             builder.event(
                 ph="i",

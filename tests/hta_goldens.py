@@ -1,4 +1,4 @@
-"""The traces whose results from HTA (traceinsight 0.6.1) the tests compare with."""
+"""Traces for which tests compare results with those of HTA (traceinsight 0.6.1)."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ FILES = {
     "cpu_only": {34: "cpu_only/*"},
     "execution_trace": {0: "execution_trace/*_trace.json.gz"},
 }
-"""The files that HTA read for each golden, by rank."""
+"""{golden folder: {rank: pattern of the file that HTA read}}."""

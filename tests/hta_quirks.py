@@ -1,6 +1,6 @@
-"""Made-up traces on which HTA (traceinsight 0.6.1, pandas 2.3.3) shows a quirk, with the answers it gave in a manual run.
+"""Made-up traces on which HTA (traceinsight 0.6.1, pandas 2.3.3) shows a quirk, with HTA's answers from a manual run.
 
-Both packages get the same calls.
+HTA and holotrace get the same calls.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from hta.trace_analysis import TraceAnalysis
 
 
 class Writes(Protocol):
-    """Anything that writes trace files."""
+    """An object that writes trace files."""
 
     def write(self, folder: Path) -> object:
         """Write them."""
 
 
 class Quirk(NamedTuple):
-    """A trace, a call, and the answer of HTA."""
+    """A trace, a call, and HTA's answer."""
 
     theirs: str
     builder: Writes
     call: Callable[[TraceAnalysis], str]
 
     def ours(self, folder: Path) -> str:
-        """Return our answer; `folder` must be empty."""
+        """Write the trace to an empty folder and return holotrace's answer."""
         self.builder.write(folder)
         return self.call(TraceAnalysis(trace_dir=str(folder)))
 
 
 def job(name: str, **options: object) -> TraceBuilder:
-    """Return a trace with one operator and the kernel it launches, 10 µs long."""
+    """Return a trace with one operator and its kernel of 10 µs."""
     return TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).kernel(
         name, start_us=10, duration_us=10, launch_us=1, **options
     )  # fmt: skip
 
 
 def time_of(kind: str) -> Callable[[TraceAnalysis], str]:
-    """Return the call that gives the time of one kind of work."""
+    """Return a function that returns the time of one kind of work."""
 
     def call(facade: TraceAnalysis) -> str:
         kinds = facade.get_gpu_kernel_breakdown(visualize=False)[0]
@@ -52,7 +52,7 @@ def time_of(kind: str) -> Callable[[TraceAnalysis], str]:
 
 
 def ranks(facade: TraceAnalysis) -> str:
-    """Return the ranks that were found."""
+    """Return the ranks of the opened trace."""
     return str(facade.t.get_ranks())
 
 
@@ -68,18 +68,18 @@ def annotations(facade: TraceAnalysis) -> str:
 
 
 class CompactFiles:
-    """Three files, of ranks 0 to 2, without spaces after colons."""
+    """Three files, of ranks 0 to 2, in JSON without spaces."""
 
     def write(self, folder: Path) -> None:
         """Write them."""
         for rank in range(3):
-            place = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1, "dur": 1}
-            content = {"distributedInfo": {"rank": rank}, "traceEvents": [place | {"args": {"stream": 7}}]}
+            kernel = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1, "dur": 1}
+            content = {"distributedInfo": {"rank": rank}, "traceEvents": [kernel | {"args": {"stream": 7}}]}
             (folder / f"{rank}.json").write_text(json.dumps(content, separators=(",", ":")))
 
 
 def without_ranks() -> TraceBuilder:
-    """Return two files that do not name their rank."""
+    """Return two ranks whose files do not state a rank."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(distributedInfo=None).kernel("gemm", start_us=10, duration_us=5, launch_us=1)
@@ -87,7 +87,7 @@ def without_ranks() -> TraceBuilder:
 
 
 def three_steps() -> TraceBuilder:
-    """Return steps whose kernels and GPU annotations begin at the end of the step and run beyond it."""
+    """Return three steps whose kernels and GPU annotations run beyond the end of the step."""
     builder = TraceBuilder()
     for step in (1, 2, 3):
         builder.step(step, 100 * step, 100)
@@ -97,7 +97,7 @@ def three_steps() -> TraceBuilder:
 
 
 def two_threads() -> TraceBuilder:
-    """Return a launch on the backward thread, while the main thread runs an operator that began later."""
+    """Return a launch on the backward thread during an operator on the main thread that began later."""
     return (
         TraceBuilder()
         .operator("aten::mm_backward", start_us=0, duration_us=40, thread=2)
@@ -107,7 +107,7 @@ def two_threads() -> TraceBuilder:
 
 
 def two_depths() -> TraceBuilder:
-    """Return `aten::linear` by itself, and within another operator."""
+    """Return `aten::linear` twice: alone and within another operator."""
     return (
         TraceBuilder()
         .operator("aten::linear", start_us=0, duration_us=10)
@@ -143,16 +143,16 @@ def lost_range() -> TraceBuilder:
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=50)
     for correlation, start in ((1, 2), (2, 5)):
         builder.runtime("cudaLaunchKernel", start_us=start, duration_us=1, correlation=correlation)
-    place = {"ph": "X", "cat": "cuda_profiler_range", "name": "gemm", "pid": 0, "tid": 0, "ts": 10, "dur": 2}
-    return builder.event(**place, args={"smsp__cycles.sum": 5})
+    counters = {"ph": "X", "cat": "cuda_profiler_range", "name": "gemm", "pid": 0, "tid": 0, "ts": 10, "dur": 2}
+    return builder.event(**counters, args={"smsp__cycles.sum": 5})
 
 
 def hexadecimal() -> TraceBuilder:
-    """Return kernels on two streams; the id of one is a hexadecimal text."""
+    """Return kernels on two streams, one of which has a hexadecimal id."""
     builder = TraceBuilder()
     for start, stream in ((10, "0x7f1c"), (20, 7)):
-        place = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": start, "dur": 5}
-        builder.event(**place, args={"stream": stream, "correlation": start})
+        kernel = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": start, "dur": 5}
+        builder.event(**kernel, args={"stream": stream, "correlation": start})
     return builder
 
 

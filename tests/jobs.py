@@ -1,4 +1,4 @@
-"""Small jobs for the tests of tables, figures, pages and commands."""
+"""Small jobs for tests of tables, figures, pages and commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 
 
 def gpu_job() -> TraceBuilder:
-    """Rank 0: gemm 0..40, all-reduce 20..60, idle, relu 100..110, launched at 80; rank 1: gemm 0..100."""
+    """Return rank 0 with gemm 0..40, all-reduce 20..60, and relu 100..110 launched at 80; rank 1 with gemm 0..100."""
     return (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=40)
@@ -28,29 +28,29 @@ def gpu_job() -> TraceBuilder:
 
 
 def hostile_job() -> TraceBuilder:
-    """Two ranks in which every name is markup: of kernels, operators, annotations, modules, counters, threads, devices."""
+    """Return two ranks with markup as the name of every kernel, operator, annotation, module, thread and device."""
     builder = TraceBuilder()
     for rank in (0, 1):
-        place = {"pid": 1000 + rank, "tid": 1}
+        thread = {"pid": 1000 + rank, "tid": 1}
         builder.rank(rank).header(
             deviceProperties=[{"id": 0, "name": HOSTILE, "totalGlobalMem": 1 << 30}], distributedInfo={"rank": rank}
         )
         builder.step(1, 0, 500).annotation(HOSTILE, start_us=5, duration_us=300)
         builder.gpu_annotation(HOSTILE, start_us=50, duration_us=100)
-        builder.event(ph="X", cat="python_function", name=f"nn.Module: {HOSTILE}_0", ts=6, dur=250, **place)
-        builder.event(ph="M", name="thread_name", args={"name": HOSTILE}, **place)
+        builder.event(ph="X", cat="python_function", name=f"nn.Module: {HOSTILE}_0", ts=6, dur=250, **thread)
+        builder.event(ph="M", name="thread_name", args={"name": HOSTILE}, **thread)
         builder.operator(HOSTILE, start_us=10, duration_us=200, args={"Input Dims": [[HOSTILE]], "Call stack": HOSTILE})
         kernel = f"void {HOSTILE}<int>(int)"
         builder.kernel(kernel, start_us=60, duration_us=50, launch_us=20, launch_name=f"cudaLaunchKernel{HOSTILE}")
         builder.copy(f"Memcpy {HOSTILE}", start_us=120, duration_us=9, launch_us=40)
         builder.collective(HOSTILE, start_us=140, duration_us=20 + rank, launch_us=50)
         memory = {"Bytes": 512, "Addr": 4096, "Device Type": 1, "Device Id": 0, "Total Allocated": 512}
-        builder.event(ph="i", cat="cpu_instant_event", name="[memory]", ts=60, s="t", args=memory, **place)
+        builder.event(ph="i", cat="cpu_instant_event", name="[memory]", ts=60, s="t", args=memory, **thread)
     return builder
 
 
 def cpu_job() -> TraceBuilder:
-    """Two ranks without GPU work: one step of 10 µs on rank 0, and one of 30 µs on rank 1."""
+    """Return two ranks without GPU work, with a step of 10 µs on rank 0 and one of 30 µs on rank 1."""
     return (
         TraceBuilder()
         .operator("aten::mm", start_us=1, duration_us=5)
@@ -62,7 +62,7 @@ def cpu_job() -> TraceBuilder:
 
 
 def temporal_of_many(ranks: int, devices: int = 1) -> TemporalBreakdown:
-    """Return a made-up result of many ranks: each device computes 50 %, does other work 30 %, idles 20 %."""
+    """Return a made-up result of many devices, each with 50 % computation, 30 % other work and 20 % idle time."""
     rows = [
         (rank, device, 1_000, 500, 300, 200, 0.5, 0.3, 0.2, 0) for rank in range(ranks) for device in range(devices)
     ]
@@ -72,28 +72,28 @@ def temporal_of_many(ranks: int, devices: int = 1) -> TemporalBreakdown:
 
 
 def launching_job() -> TraceBuilder:
-    """Two ranks: an operator that launches three kernels of 2 µs each, in calls of 5 µs."""
+    """Return two ranks with an operator that launches three kernels of 2 µs, in calls of 5 µs."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).operator("aten::mm", start_us=0, duration_us=30)
-        for place, name in enumerate(("a", "b", MARKUP)):
-            builder.kernel(name, start_us=300 + place, duration_us=2, launch_us=6 * place, launch_duration_us=5)
+        for index, name in enumerate(("a", "b", MARKUP)):
+            builder.kernel(name, start_us=300 + index, duration_us=2, launch_us=6 * index, launch_duration_us=5)
     return builder
 
 
 def module_job() -> TraceBuilder:
-    """Net_0 0..100 ms around Linear_0 10..40 ms, in it an operator of 20 ms with markup in its name, and its kernels."""
+    """Return the module Net_0 0..100 ms with Linear_0 10..40 ms inside, and in that an operator with two kernels."""
     builder = TraceBuilder()
     for name, start, duration in (("Net_0", 0, 100_000), (f"Linear_0{MARKUP}", 10_000, 30_000)):
-        place = {"pid": 1000, "tid": 1, "ts": start, "dur": duration}
-        builder.event(ph="X", cat="python_function", name=f"nn.Module: {name}", **place)
+        call = {"pid": 1000, "tid": 1, "ts": start, "dur": duration}
+        builder.event(ph="X", cat="python_function", name=f"nn.Module: {name}", **call)
     builder.operator(MARKUP, start_us=12_000, duration_us=20_000)
     builder.kernel("relu", start_us=50_000, duration_us=7_000, launch_us=13_000, launch_duration_us=1_000)
     return builder.kernel("s16816gemm", start_us=60_000, duration_us=3_000, launch_us=15_000, launch_duration_us=1_000)
 
 
 def stepping_job(ranks: int = 1) -> TraceBuilder:
-    """Steps of 10 and 20 ms; each has a kernel of 4 ms and an operator of 2 ms beside it."""
+    """Return steps of 10 and 20 ms, each with a kernel of 4 ms and an operator of 2 ms."""
     builder = TraceBuilder()
     for rank in range(ranks):
         builder.rank(rank)

@@ -1,4 +1,4 @@
-"""Slow algorithms that are obviously right; tests compare the fast ones with them."""
+"""Slow, obviously correct algorithms, with which tests compare the fast ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def holes(pairs: Pairs) -> set[int]:
 
 
 def state_lengths(classes: Sequence[Pairs]) -> Counter[int]:
-    """Return how many nanoseconds each combination of classes lasts; bit j of the key is class j."""
+    """Return the nanoseconds of each combination of classes; bit j of a key is class j."""
     sets = [covered(pairs) for pairs in classes]
     everything = set().union(*sets) if sets else set()
     window = range(min(everything), max(everything) + 1) if everything else range(0)
@@ -29,9 +29,9 @@ def state_lengths(classes: Sequence[Pairs]) -> Counter[int]:
 
 
 def gap_lengths(pairs: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the idle time before each interval; intervals are sorted by start, and the first has 0."""
+    """Return the idle time before each interval, sorted by start; 0 for the first."""
     return [
-        max(0, start - max(end for _, end in pairs[:place])) if place else 0 for place, (start, _) in enumerate(pairs)
+        max(0, start - max(end for _, end in pairs[:index])) if index else 0 for index, (start, _) in enumerate(pairs)
     ]
 
 
@@ -45,7 +45,7 @@ def quantile(values: Iterable[int], share: float) -> float:
 
 
 def sample_deviation(values: Sequence[int]) -> float:
-    """Return the standard deviation of a sample; 0 for a single value."""
+    """Return the standard deviation of a sample, or 0 for a single value."""
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Examples, links and navigation of the documentation pages, for their tests."""
+"""Tests of the documentation read the examples, links and navigation of its pages."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def python_blocks(page: Path) -> list[str]:
-    """Return the Python examples of a page that can run here: those that need no PyTorch."""
+    """Return the Python examples of a page that do not import PyTorch."""
     blocks = _BLOCK.findall(page.read_text(encoding="utf-8"))
     return [block for block in blocks if "import torch" not in block]
 
 
 def relative_links(page: Path) -> list[str]:
-    """Return the targets of links to files of the repository, without their anchors."""
+    """Return the files to which a page links, without anchors."""
     links = _LINK.findall(page.read_text(encoding="utf-8"))
     return [link.split("#")[0] for link in links if "://" not in link and not link.startswith("#")]
 
 
 def navigation_entries(page: Path) -> list[Path]:
-    """Return the pages that the navigation lists below this page."""
+    """Return the pages that the navigation lists below a page."""
     lines = [line for block in _NAVIGATION.findall(page.read_text(encoding="utf-8")) for line in block.splitlines()]
     names = [line.split("<")[-1].rstrip(">") for line in lines if line and not line.startswith(":")]
     return [entry for name in names for entry in sorted(page.parent.glob(f"{name}.md")) if entry != page]
@@ -38,7 +38,7 @@ def run_blocks(page: Path) -> None:
     """Run the examples of a page in order, as a reader would."""
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in python_blocks(page):
-        exec(compile(block, str(page), "exec"), namespace)  # noqa: S102 -- our own pages
+        exec(compile(block, str(page), "exec"), namespace)  # noqa: S102 -- pages of this repository
 
 
 def script(name: str) -> ModuleType:

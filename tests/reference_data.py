@@ -1,4 +1,4 @@
-"""Real traces and the results of other tools: a large set outside the repository, and a small set in it."""
+"""Real traces and other tools' results come from a large set outside the repository, or a small set inside."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ IN_THE_REPOSITORY = TESTS / "reference"
 BUILD = TESTS.parent / "build"
 
 VARIABLES = {"traces": "HOLOTRACE_REAL_TRACES", "goldens": "HOLOTRACE_GOLDENS"}
-"""Environment variables that name another folder with the large set of traces, or of results of other tools."""
+"""Environment variables with the folders of the large set's traces and of other tools' results."""
 
 
 class SmallSet(type(Path())):  # type: ignore[misc]  # its class depends on the operating system
-    """A folder of the small set; using a recording that only the large set has skips the test.
+    """A folder of the small set; a recording that only the large set contains skips the test.
 
-    Recordings are complete: a folder with files has all of them, so a missing file there is an error.
+    A folder with files is a complete recording, so a missing file in a recording is an error.
     """
 
     def __truediv__(self, name: Any) -> SmallSet:
@@ -43,27 +43,27 @@ class SmallSet(type(Path())):  # type: ignore[misc]  # its class depends on the 
 
 
 def folder_of(kind: str) -> Path:
-    """Return the folder of `traces` or `goldens`: from the environment variable, beside the repository, or the small set."""
+    """Return the folder of `traces` or `goldens` in the variable, beside the repository, or in the small set."""
     large = Path(os.environ.get(VARIABLES[kind]) or BESIDE_THE_REPOSITORY / kind)
     return large if large.is_dir() else SmallSet(small_folder_of(kind))
 
 
 def small_folder_of(kind: str) -> Path:
-    """Return the folder of the small set's `traces` or `goldens`; the goldens are 2,000 files, kept in one archive."""
+    """Return the folder of the small set's `traces` or `goldens`; the 2,000 goldens are in an archive."""
     return _unpacked(IN_THE_REPOSITORY / "goldens.tar.xz") if kind == "goldens" else IN_THE_REPOSITORY / kind
 
 
 @cache
 def _unpacked(archive: Path) -> Path:
-    """Return the folder with the content of the archive; unpack it on first use."""
+    """Unpack an archive on first use, and return the folder with its content."""
     folder = BUILD / f"reference-{hashlib.sha256(archive.read_bytes()).hexdigest()[:12]}"
     if not folder.is_dir():
         BUILD.mkdir(exist_ok=True)
         with TemporaryDirectory(dir=BUILD) as part, tarfile.open(archive) as tar:
             # Python 3.12 warns without a filter, and 3.11.3 has none: https://docs.python.org/3/library/tarfile.html
             tar.extraction_filter = getattr(tarfile, "data_filter", None)
-            tar.extractall(part)  # noqa: S202 (the archive is ours)
-            with suppress(OSError):  # another worker unpacked it first
+            tar.extractall(part)  # noqa: S202 -- an archive of this repository
+            with suppress(OSError):  # another worker unpacked the archive first
                 Path(part).rename(folder)
     return folder / "goldens"
 
@@ -76,7 +76,7 @@ def _held(path: SmallSet) -> SmallSet:
 
 
 def _root(path: Path) -> Path:
-    """Return the folder that holds `traces` or `goldens`."""
+    """Return the parent folder that contains `traces` or `goldens`."""
     parents = Path(path).parents
     return next(parent for parent in parents if (parent / "traces").is_dir() or (parent / "goldens").is_dir())
 

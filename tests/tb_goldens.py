@@ -1,4 +1,4 @@
-"""The traces whose results from the TensorBoard plugin (its last source) the tests of `compat` compare with."""
+"""Traces for which tests of `compat` compare results with the last version of the TensorBoard plugin."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REAL = {
     "resnet50_num_workers_4/worker0@1": "tensorboard/resnet50_num_workers_4/*",
     "resnet50_num_workers_4/worker0@2": "tensorboard/resnet50_num_workers_4/*",
 }
-"""{golden folder: trace}; if several files match, the span selects one."""
+"""{golden folder: pattern of the trace}; if several files match, the span selects one."""
 
 UNIT = (
     "test_all_categories/0",
@@ -62,7 +62,7 @@ UNIT = (
     "test_tensor_core/0",
     "test_top_level_runtime/0",
 )
-"""The inputs of the plugin's own tests."""
+"""Inputs of the plugin's own tests."""
 
 EDGE = (
     "backward_without_forward_flow_dropped",
@@ -115,7 +115,7 @@ EDGE = (
     "x_event_unknown_cat",
     "zero_duration_children_same_start",
 )
-"""Small inputs, each for one rule."""
+"""Small inputs, one for each rule."""
 
 CASES = (
     *(f"tb/{name}" for name in REAL),
@@ -126,7 +126,7 @@ CASES = (
 EACH_CASE = slow_except(
     CASES, (*(f"tb/{name}" for name in REAL if "dlrm" not in name), *(f"tb_edge/{name}" for name in EDGE[::2]))
 )
-"""The cases as parameters; the quick tests use most of the real traces and half of `tb_edge`."""
+"""The cases as test parameters; quick tests use most real traces and half of `tb_edge`."""
 
 LOST = (
     "bare_list_json",
@@ -140,25 +140,25 @@ LOST = (
     "threads_name_tid",
     "x_event_without_cat",
 )
-"""Cases of `tb_edge` that the plugin could not read at all."""
+"""Cases of `tb_edge` that the plugin cannot read."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A trace and the answers of the plugin."""
+    """A trace and the plugin's answers."""
 
     trace: Trace
     answers: Path
 
     def view(self, name: str) -> Any:
-        """Return an answer of the plugin, or None; `internals` has the unrounded numbers."""
+        """Return the plugin's answer for a view, or None; the view `internals` has unrounded numbers."""
         files = sorted(self.answers.glob(f"{name}.json*"))
         if not files:
             return None
         return json.loads(gzip.decompress(files[0].read_bytes()) if files[0].suffix == ".gz" else files[0].read_bytes())
 
     def rows(self, name: str) -> list[list[Any]]:
-        """Return the rows of a table of the plugin; empty if it gave none."""
+        """Return the rows of the plugin's table, or an empty list."""
         answer = self.view(name) or {"rows": []}
         rows: list[list[Any]] = answer.get("data", answer)["rows"]
         return rows

@@ -1,4 +1,4 @@
-"""Missing names and unwritable files are errors before any work, at every entry point; nothing is overwritten."""
+"""Unknown names and unwritable files are errors before any work, in every command and function."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ STEPS = "there is no step 9 in this trace; its steps are: 3, 4$"
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch) -> Path:
-    """The cache folder, which the first read creates."""
+    """Return the cache folder, which the first read creates."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
 @pytest.fixture
 def job(tmp_path) -> str:
-    """A job with two ranks, two steps, an operator and an annotation."""
+    """Write a job with two ranks, two steps, an operator and an annotation."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).step(3, 0, 100).step(4, 100, 100).annotation("forward", start_us=1, duration_us=50)
@@ -47,7 +47,7 @@ def job(tmp_path) -> str:
 
 
 def run(*arguments: str) -> str:
-    """Run a command; a HolotraceError is raised."""
+    """Run a command; exceptions propagate."""
     return CliRunner().invoke(app, list(arguments), catch_exceptions=False).output
 
 
@@ -78,14 +78,14 @@ FACADE: dict[str, Callable[[TraceAnalysis], object]] = {
 
 @pytest.mark.parametrize("call", FACADE)
 def test_the_error_for_an_unknown_rank_lists_the_ranks(job, call) -> None:
-    """The test covers every function that takes ranks."""
+    """Every function that takes ranks raises an UnknownRankError for rank 9 that lists 0 and 1."""
     with pytest.raises(UnknownRankError, match=RANKS):
         FACADE[call](TraceAnalysis(trace_dir=job))
 
 
 @pytest.mark.parametrize("command", ["summary", "report", "check", "export", *ANALYSIS_COMMANDS])
 def test_every_command_has_an_error_for_an_unknown_rank(job, tmp_path, command) -> None:
-    """Other options do not matter."""
+    """Every command with `--ranks 0,9` fails with an error that lists the ranks 0 and 1."""
     extra = {"export": ["--to", "csv", "-o", f"{tmp_path}/out"], "report": ["-o", f"{tmp_path}/report.html"]}
     with pytest.raises(UnknownRankError, match=RANKS):
         run(command, job, "--ranks", "0,9", *extra.get(command, []))
@@ -133,27 +133,27 @@ OTHERS: dict[str, tuple[Callable[[str], object], str]] = {
 
 
 def whole(job: str) -> TraceAnalysis:
-    """Return HTA's interface, including the last step."""
+    """Open a job with HTA's interface, including the last step."""
     return TraceAnalysis(trace_dir=job, include_last_profiler_step=True)
 
 
 @pytest.mark.parametrize("case", OTHERS)
 def test_the_error_for_an_unknown_name_lists_the_known_ones(job, case) -> None:
-    """The test covers streams, steps, annotations, operators and columns."""
+    """An unknown stream, step, annotation, operator or column is an error that lists the known ones."""
     ask, message = OTHERS[case]
     with pytest.raises(HolotraceError, match=message):
         ask(job)
 
 
 def test_an_empty_frame_names_the_unknown_operator(job, tmp_path) -> None:
-    """HTA's method returns an empty frame, so scripts continue; the reason lists the operators."""
+    """HTA's method returns an empty frame for an unknown operator, with a reason that lists the operators."""
     frame = TraceAnalysis(trace_dir=job).get_frequent_cuda_kernel_sequences("aten::linaer", str(tmp_path))
     assert frame.empty
     assert frame.attrs["reason"].endswith("there are: aten::linear")
 
 
 def test_long_lists_are_shortened() -> None:
-    """A list has the nearest numbers in order, or the nearest names first; long names are cut."""
+    """A list in an error has the 20 nearest numbers, or the nearest names first, and long names are cut."""
     assert what_exists(range(512), wanted=600).endswith("510, 511 (20 of 512)")
     assert what_exists(range(512), wanted=600).startswith("492, 493")
     assert what_exists(["aten::mm", "aten::linear", "c" * 999], wanted="aten::linaer").startswith("aten::linear, aten")
@@ -162,7 +162,7 @@ def test_long_lists_are_shortened() -> None:
 
 
 Write = Callable[[str, Path], object]
-"""Functions of the folder of a job and the file or folder to write."""
+"""A function of a job's folder and of the file or folder to write."""
 
 FIGURES: dict[str, Write] = {
     command: lambda job, path, command=command: run(command, job, "--figure", str(path))
@@ -195,11 +195,11 @@ FOLDERS: dict[str, Write] = {
 
 
 EXPECTED = {"missing": "is not a folder", "a file": "is not a folder", "not writable": "cannot be written"}
-"""{problem of a folder: message}."""
+"""{problem of a folder: message of the error}."""
 
 
 def test_every_command_that_writes_is_tested() -> None:
-    """The tests below cover each command with one of these options."""
+    """Each command with `--figure`, `--output` or `-o` is in FILES or FOLDERS, and has `--force`."""
     commands = get_command(app)
     options = {
         name: {option for parameter in commands.get_command(None, name).params for option in parameter.opts}
@@ -213,7 +213,7 @@ def test_every_command_that_writes_is_tested() -> None:
 @pytest.mark.parametrize("name", [*FILES, *FOLDERS])
 @pytest.mark.parametrize("fault", EXPECTED)
 def test_an_unwritable_file_is_an_error_before_work_starts(job, tmp_path, cache, name, fault) -> None:
-    """No trace has been read, except by the two functions that take a result."""
+    """A missing or unwritable folder is an error before any trace is read; only two functions take a result."""
     folder = tmp_path / "target"
     if fault == "a file":
         folder.write_text("mine")
@@ -221,7 +221,7 @@ def test_an_unwritable_file_is_an_error_before_work_starts(job, tmp_path, cache,
         folder.mkdir()
     write: Write = FILES[name] if name in FILES else FOLDERS[name]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "access", lambda path, _: Path(path) != folder)  # root can write everywhere
+        patch.setattr(os, "access", lambda path, _: Path(path) != folder)  # os.access is always true for root
         with pytest.raises(InvalidOptionError, match=EXPECTED[fault]):
             write(job, folder / "page.html" if name in FILES else folder)
     assert name.startswith("visualize") or not cache.exists()
@@ -229,7 +229,7 @@ def test_an_unwritable_file_is_an_error_before_work_starts(job, tmp_path, cache,
 
 @pytest.mark.parametrize("name", [name for name in FILES if not name.startswith("visualize")])
 def test_an_existing_file_stays(job, tmp_path, cache, name) -> None:
-    """The error comes before any work."""
+    """A command stops at an existing file before it reads any trace, and the file stays."""
     path = tmp_path / "page.html"
     path.write_text("mine")
     with pytest.raises(InvalidOptionError, match=r"page\.html already exists"):
@@ -240,7 +240,7 @@ def test_an_existing_file_stays(job, tmp_path, cache, name) -> None:
 
 @pytest.mark.parametrize("name", ["visualize_counts_diff", "visualize_duration_diff"])
 def test_methods_of_hta_replace_a_figure(job, tmp_path, name) -> None:
-    """Scripts written for HTA can run twice."""
+    """HTA's methods replace an existing figure, so that scripts written for HTA can run twice."""
     path = tmp_path / "page.html"
     path.write_text("mine")
     FILES[name](job, path)
@@ -249,7 +249,7 @@ def test_methods_of_hta_replace_a_figure(job, tmp_path, name) -> None:
 
 @pytest.mark.parametrize("command", ["idle-time", "diff", "compare-operators", "report"])
 def test_force_replaces_a_file(job, tmp_path, command) -> None:
-    """The command line has `--force`."""
+    """`--force` replaces an existing file."""
     path = tmp_path / "page.html"
     path.write_text("mine")
     sources = [job, job] if command in {"diff", "compare-operators"} else [job]
@@ -259,18 +259,18 @@ def test_force_replaces_a_file(job, tmp_path, command) -> None:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_existing_files_in_a_folder_stay(job, tmp_path, name) -> None:
-    """A second call is an error or chooses other names."""
+    """Writing into a folder again is an error or chooses other names, and the first files stay."""
     FOLDERS[name](job, tmp_path)
     files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and "cache" not in path.parts}
     try:
         FOLDERS[name](job, tmp_path)
     except InvalidOptionError as error:
-        assert "exist" in str(error)  # noqa: PT017 -- one of the functions chooses another name instead
+        assert "exist" in str(error)  # noqa: PT017 -- one function chooses another name instead
     assert {path: path.read_bytes() for path in files} == files
 
 
 def test_an_unwritable_plot_is_an_error_before_it_is_shown(tmp_path, monkeypatch) -> None:
-    """HTA's `save_graph` writes below the current folder."""
+    """HTA's `save_graph` checks the folder `images` before it shows the plot."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "raw.json").write_text("[[7, 1, 3, 4]]")
     (tmp_path / "images").write_text("mine")

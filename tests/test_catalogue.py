@@ -23,7 +23,7 @@ each_question = pytest.mark.parametrize("entry", QUESTIONS, ids=lambda entry: en
 
 
 def test_the_catalogue_lists_every_question() -> None:
-    """Each folder of holotrace/analyses appears once."""
+    """The catalogue contains each folder of holotrace/analyses once."""
     folder = ROOT / "src" / "holotrace" / "analyses"
     names = sorted(path.parent.name for path in folder.glob("*/compute.py"))
     assert sorted(entry.name for entry in QUESTIONS) == names
@@ -31,7 +31,7 @@ def test_the_catalogue_lists_every_question() -> None:
 
 @each_question
 def test_an_analysis_names_its_function_and_figure(entry: Analysis) -> None:
-    """`holotrace.<name>` computes, `holotrace.figures.plot_<name>` draws."""
+    """The catalogue's function is `holotrace.<name>`, and `holotrace.figures.plot_<name>` draws the result."""
     assert getattr(holotrace, entry.name) is entry.compute
     assert getattr(import_module(f"holotrace.analyses.{entry.name}.compute"), entry.name) is entry.compute
     assert callable(getattr(figures, f"plot_{entry.name}"))
@@ -39,7 +39,7 @@ def test_an_analysis_names_its_function_and_figure(entry: Analysis) -> None:
 
 @each_question
 def test_an_analysis_names_its_command(entry: Analysis) -> None:
-    """`holotrace <name>` has its options, and its help states the question."""
+    """The command of an analysis has the options of the catalogue, and its help states the question."""
     command = COMMANDS.get_command(None, entry.command)
     flags = {flag for parameter in command.params for flag in parameter.opts}
     assert {option.name for option in entry.options} <= flags
@@ -48,20 +48,20 @@ def test_an_analysis_names_its_command(entry: Analysis) -> None:
 
 @each_question
 def test_an_analysis_names_its_page(entry: Analysis) -> None:
-    """The page derives the definitions."""
+    """The documentation has the page that the catalogue names for an analysis."""
     assert (ROOT / "docs" / entry.page).is_file()
 
 
 @each_question
 def test_an_analysis_names_its_tests_and_golden_table(entry: Analysis) -> None:
-    """A review shows every changed number of the golden table."""
+    """Every analysis has a test_compute.py and a golden table."""
     assert (ROOT / "tests" / "analyses" / entry.name / "test_compute.py").is_file()
     assert list((ROOT / "tests" / "golden").glob(f"{entry.name}/**/*.csv"))
 
 
 @each_question
 def test_views_can_be_shortened(entry: Analysis) -> None:
-    """Each view makes a table from the result, and names the column that decides which rows stay."""
+    """Each view names a column of its table that decides which rows to keep."""
     result = entry.compute(*[gpu_job().build()] * (2 if entry in COMPARISONS else 1))
     for view in entry.views:
         assert view.telling in view.table(result).columns
@@ -69,13 +69,13 @@ def test_views_can_be_shortened(entry: Analysis) -> None:
 
 @each_question
 def test_every_question_defines_its_terms(entry: Analysis) -> None:
-    """The report explains the terms in its tables."""
+    """Every analysis defines its terms, asks a question, and has a docstring."""
     assert entry.definitions
     assert entry.question.endswith("?")
     assert inspect.getdoc(entry.compute)
 
 
 def test_an_unknown_analysis_is_a_key_error() -> None:
-    """A wrong name is a mistake of the caller."""
+    """Looking up an unknown analysis raises a KeyError."""
     with pytest.raises(KeyError):
         analysis("nothing")

@@ -1,4 +1,4 @@
-"""Results can be compared."""
+"""Results with equal tables are equal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RESULTS = {
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_are_equal_when_their_tables_are(name) -> None:
-    """The same question twice gives equal results with equal hashes; a result for fewer ranks differs."""
+    """Computing an analysis twice gives equal results and hashes; a result for fewer ranks differs."""
     trace = gpu_job().build()
     one, again = (RESULTS[name](trace) for _ in range(2))
     other = RESULTS[name](trace.select([0]))
@@ -60,14 +60,14 @@ class _Tables(EqualByContent):
     ],
 )
 def test_missing_equals_missing_and_types_count(other, is_equal) -> None:
-    """Nulls and NaNs are equal to themselves, so computing a result twice gives equal results."""
+    """Tables with the same nulls and NaNs are equal; other values, names or types make them unequal."""
     one = _Tables(pl.DataFrame({"a": [1.0, None, float("nan")]}))
     assert (one == other) is is_equal
     assert (one != other) is not is_equal
 
 
 def test_no_dataclass_with_tables_compares_them_as_tuples() -> None:
-    """The `__eq__` that dataclasses generate takes the truth value of a table, which raises."""
+    """No dataclass with a table has the generated `__eq__`, which would raise on the truth value of a table."""
     generated = []
     for module in pkgutil.walk_packages(holotrace.__path__, "holotrace."):
         if module.name.startswith(("holotrace.web", "holotrace.__main__", "holotrace._native")):

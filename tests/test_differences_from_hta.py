@@ -1,8 +1,8 @@
-"""The page of differences from HTA: the tests compute every number that it shows.
+"""The page of differences from HTA shows numbers that these tests compute.
 
-A row of the page has the cells quirk, example, HTA, here, reason. `EXAMPLES` maps each example to HTA's answer,
-read from its results for the real traces, and to ours, from the same call. For `ASKED_BY_HAND` and the made-up traces of
-`QUIRKS`, HTA's answers come from manual runs and are part of the tests.
+A row of the page has the cells quirk, example, HTA, here, reason. `EXAMPLES` maps each example to HTA's recorded answer
+and to holotrace's, from the same call. For `ASKED_BY_HAND` and the made-up traces of `QUIRKS`, HTA's answers come from
+manual runs and are part of the tests.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class Htas:
         self._folder = folder
 
     def table(self, call: str) -> pd.DataFrame:
-        """Return a table."""
+        """Return the table that a call returned."""
         (path,) = (file for file in self._folder.glob(f"{call}.csv*"))
         return pd.read_csv(path, index_col=0)
 
     def json(self, call: str) -> Any:
-        """Return an answer that is not a table."""
+        """Return the result of a call that is not a table."""
         return json.loads((self._folder / f"{call}.json").read_text(encoding="utf-8"))
 
     def failure(self, call: str) -> str:
-        """Return the class of the error, or `None` as code."""
+        """Return the class of the error of a call, or `None`, in backticks."""
         (path,) = self._folder.glob("_calls.json*")
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         outcome = json.loads(content)[call]
@@ -55,17 +55,17 @@ Ours = Callable[[TraceAnalysis], str]
 
 
 def us(value: float) -> str:
-    """Return microseconds as the page shows them: whole, or with two decimals if short."""
+    """Format microseconds as the page does: whole, or with two decimals if short."""
     return f"{value:,.0f} µs" if abs(value) >= 100 or float(value).is_integer() else f"{value:,.2f} µs"
 
 
 def gb_per_s(value: float) -> str:
-    """Return a bandwidth as the page shows it."""
+    """Format a bandwidth as the page does."""
     return f"{value:.1e} GB/s" if value < 1e-3 else f"{value:.4g} GB/s"
 
 
 def rows(frame: pd.DataFrame) -> str:
-    """Return the number of rows of a table."""
+    """Return the number of rows of a table, as text."""
     return f"{len(frame):,} row" + "s" * (len(frame) != 1)
 
 
@@ -91,7 +91,7 @@ def kernel_time() -> tuple[Theirs, Ours]:
 
 
 def computing(frame: pd.DataFrame, *, others: bool) -> pd.Series[Any]:
-    """Return the row of rank 0's grouped computation kernels, or of the longest one that is not grouped."""
+    """Return the row of rank 0's grouped computation kernels, or of the longest other one."""
     chosen = frame[(frame["rank"] == 0) & (frame["kernel_type"] == "COMPUTATION")]
     chosen = chosen[(chosen["name"] == "others") == others]
     return chosen.sort_values("sum (us)", ascending=False, kind="stable").iloc[0]
@@ -121,7 +121,7 @@ def idle(rank: int, summary: Callable[[pd.DataFrame], str]) -> tuple[Theirs, Our
 
 
 def host_wait(frame: pd.DataFrame) -> str:
-    """Return the time of that category on all streams."""
+    """Return the idle time of the category `host_wait` on all streams."""
     return us(frame.loc[frame["idle_category"] == "host_wait", "idle_time"].sum())
 
 
@@ -175,22 +175,22 @@ def copies(rank: int, column: str) -> tuple[Theirs, Ours]:
 
 
 def backward(frame: pd.DataFrame) -> str:
-    """Return how many kernels have the annotation of the backward pass."""
+    """Return the number of kernels with the annotation of the backward pass."""
     return f"{(frame['s_user_annotation'] == '## backward ##').sum()} kernels"
 
 
 def stragglers(count: int) -> Ours:
-    """Return the ranks that `get_potential_stragglers` names."""
+    """Return a function that returns the ranks of `get_potential_stragglers`."""
     return lambda facade: str(facade.get_potential_stragglers(num_candidates=count))
 
 
 def blocked(facade: TraceAnalysis) -> pd.DataFrame:
-    """Return how long any launch waited."""
+    """Return the time that launches waited on each stream."""
     return facade.get_time_spent_blocked_on_full_queue(facade.get_queue_length_time_series(), 1)
 
 
 def failed(call: str) -> Theirs:
-    """Return the error of a call."""
+    """Return a function that returns the error of a call of HTA."""
     return lambda htas: htas.failure(call)
 
 
@@ -317,11 +317,11 @@ EXAMPLES: dict[str, tuple[str, tuple[Theirs, Ours]]] = {
         (failed("get_memory_bw_summary"), lambda facade: rows(facade.get_memory_bw_summary()) + " and a reason"),
     ),
 }
-"""{example on the page: (HTA's results, (its answer, ours))}."""
+"""{example on the page: (HTA's results, (HTA's answer, holotrace's answer))}."""
 
 
 def largest_gap_of_clocks(real_traces: Path, _: Path) -> str:
-    """Return how far `end` is from `ts + dur`."""
+    """Return the largest distance between `end` and `ts + dur` of an event."""
     frame = TraceAnalysis(trace_dir=str(real_traces / "dlrm_8rank")).t.get_trace(0)
     return us((frame["end"] - frame["ts"] - frame["dur"]).abs().max())
 
@@ -351,7 +351,7 @@ ASKED_BY_HAND: dict[str, tuple[str, Callable[[Path, Path], str]]] = {
         lambda real_traces, _: rows(TraceDiff.compare_traces(*[str(real_traces / "critical_path" / "alexnet")] * 2)),
     ),
 }
-"""{example on the page: (HTA's answer, a function that computes ours from the traces and an empty folder)}."""
+"""{example on the page: (HTA's answer, a function of the traces and an empty folder that returns holotrace's)}."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -364,25 +364,25 @@ def cache_of_traces(tmp_path_factory) -> None:
 
 @cache
 def opened(real_traces: Path, name: str) -> TraceAnalysis:
-    """Open a trace once."""
+    """Open a trace, and keep it open."""
     return TraceAnalysis({rank: str(next(real_traces.glob(pattern))) for rank, pattern in FILES[name].items()})
 
 
 def shown() -> dict[str, tuple[str, str]]:
-    """Return {example: (HTA's answer, ours)} of the page."""
+    """Return {example: (HTA's answer, holotrace's answer)} of the page."""
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
     return {row[1]: (row[2], row[3]) for row in cells if len(row) == CELLS and row[1] != "example"}
 
 
 def test_the_page_shows_these_examples() -> None:
-    """The tests below check every row of the page, and no others."""
+    """The page has exactly the examples that these tests check."""
     assert sorted(shown()) == sorted([*EXAMPLES, *ASKED_BY_HAND, *QUIRKS])
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_page_shows_both_answers(real_traces, goldens, tmp_path, monkeypatch, example) -> None:
-    """HTA's recorded answer, and ours as computed now."""
+    """A row of the page has HTA's recorded answer, and the answer that holotrace computes now."""
     monkeypatch.chdir(tmp_path)
     name, (theirs, ours) = EXAMPLES[example]
     assert shown()[example] == (theirs(Htas(goldens / "hta" / name)), ours(opened(real_traces, name)))
@@ -390,13 +390,13 @@ def test_the_page_shows_both_answers(real_traces, goldens, tmp_path, monkeypatch
 
 @pytest.mark.parametrize("example", ASKED_BY_HAND)
 def test_the_page_shows_our_answer_next_to_a_manual_run_of_hta(real_traces, tmp_path, example) -> None:
-    """HTA's answer is in this file."""
+    """A row of the page has HTA's answer from a manual run, and the answer that holotrace computes now."""
     theirs, ours = ASKED_BY_HAND[example]
     assert shown()[example] == (theirs, ours(real_traces, tmp_path))
 
 
 @pytest.mark.parametrize("example", QUIRKS)
 def test_the_page_shows_our_answer_on_a_made_up_trace(tmp_path, example) -> None:
-    """HTA's answer is in `QUIRKS`, with the trace."""
+    """A row of the page has HTA's answer in `QUIRKS`, and the answer that holotrace computes now."""
     quirk = QUIRKS[example]
     assert shown()[example] == (quirk.theirs, quirk.ours(tmp_path))

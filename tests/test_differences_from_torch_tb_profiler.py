@@ -1,8 +1,8 @@
-"""The page of differences from the TensorBoard plugin: the tests compute every number that it shows.
+"""The page of differences from the TensorBoard plugin shows numbers that these tests compute.
 
-A row of the page has the cells quirk, example, plugin, here, reason. `EXAMPLES` maps each example to the
-plugin's answer and to ours for the same trace. The plugin's answer is read from its results, or comes from our `compat` if
-other tests compare that with the plugin's results.
+A row of the page has the cells quirk, example, plugin, here, reason. `EXAMPLES` maps each example to the plugin's
+answer and to holotrace's, for the same trace. The plugin's answer comes from its recorded results, or from `compat`
+where other tests compare `compat` with these results.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ Answer = Callable[[Case], str]
 
 
 def us(value_ns: float) -> str:
-    """Return microseconds as the page shows them: whole if possible, else with decimals."""
+    """Format nanoseconds as the page does: in whole microseconds if possible, else with decimals."""
     value = value_ns / 1000
     return f"{value:,.0f} µs" if abs(value) >= 1_000 or float(value).is_integer() else f"{value:,.2f} µs"
 
 
 def percent(fraction: float | None) -> str:
-    """Return a share as the page shows it."""
+    """Format a fraction as the page does."""
     return "not known" if fraction is None else f"{100 * fraction:.2g} %"
 
 
 def both(read: Callable[[Trace, Any], str]) -> tuple[Answer, Answer]:
-    """Return the answers with and without `compat`."""
+    """Compare the answers with and without `compat`."""
     return lambda one: read(one.trace, PLUGIN), lambda one: read(one.trace, None)
 
 
@@ -89,7 +89,7 @@ def step(*categories: str) -> tuple[Answer, Answer]:
 
 
 def lost(ours: Callable[[Trace], str]) -> tuple[Answer, Answer]:
-    """Compare with a file that the plugin could not read."""
+    """Compare the answers on a file that the plugin cannot read."""
     return lambda one: "no file" if one.view("overview") is None else "read", lambda one: ours(one.trace)
 
 
@@ -108,7 +108,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def distributed(*columns: str) -> tuple[Answer, Answer]:
-    """Compare the mean step of a rank, which does not depend on other ranks."""
+    """Compare columns of the mean step of the first rank."""
 
     def read(trace: Trace, compat: Any) -> str:
         row = holotrace.distributed(trace, compat=compat).per_rank.row(0, named=True)
@@ -224,37 +224,37 @@ EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
     "diff/control: rules that apply": (CONTROL, both(rules)),
     **{name: (f"tb_edge/{name}", lost(calls)) for name in LOST},
 }
-"""{example on the page: (the trace, (the plugin's answer, ours))}."""
+"""{example on the page: (trace, (plugin's answer, holotrace's answer))}."""
 
 
 @cache
 def opened(name: str, goldens: Path, traces: Path) -> Case:
-    """Open a trace once."""
+    """Open a case, and keep it open."""
     return case(name, goldens, traces)
 
 
 def shown() -> dict[str, tuple[str, str]]:
-    """Return {example: (the plugin's answer, ours)} of the page."""
+    """Return {example: (plugin's answer, holotrace's answer)} of the page."""
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
     return {row[1]: (row[2], row[3]) for row in cells if len(row) == CELLS and row[1] != "example"}
 
 
 def test_the_page_shows_these_examples() -> None:
-    """The test below checks every row of the page, and no others."""
+    """The page has exactly the examples that these tests check."""
     assert sorted(shown()) == sorted(EXAMPLES)
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_page_shows_both_answers(example: str, goldens: Path, real_traces: Path) -> None:
-    """The plugin's recorded answer, and ours as computed now."""
+    """A row of the page has the plugin's recorded answer, and the answer that holotrace computes now."""
     name, (theirs, ours) = EXAMPLES[example]
     one = opened(name, goldens, real_traces)
     assert shown()[example] == (theirs(one), ours(one))
 
 
-def test_we_find_more_runs_than_the_plugin_did(real_traces: Path) -> None:
-    """It read only files ending in `.pt.trace.json` or `.pt.trace.json.gz`."""
+def test_holotrace_lists_more_runs_than_the_plugin(real_traces: Path) -> None:
+    """The plugin lists only folders with `.pt.trace.json` or `.pt.trace.json.gz` files, and holotrace lists more."""
     listed = holotrace.find_runs(str(real_traces))
     by_name = {path.parent for ending in ("", ".gz") for path in real_traces.rglob(f"*.pt.trace.json{ending}")}
     assert len(listed.runs) > len(by_name)

@@ -25,7 +25,7 @@ each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.rel
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Path:
-    """A folder with the traces that the pages use."""
+    """Return a folder with the traces that the pages use."""
     folder = tmp_path_factory.mktemp("docs")
     write_job(folder / "traces", ranks=8, steps=2, layers=2)
     (folder / "mine").mkdir()
@@ -41,7 +41,7 @@ def job(tmp_path_factory) -> Path:
     "page", [page for page in PAGES if page.parent != ROOT and python_blocks(page)], ids=lambda page: page.stem
 )
 def test_the_examples_of_a_page_run(page, job, monkeypatch) -> None:
-    """In order, as a reader would copy them."""
+    """The Python examples of a page run in order, as a reader would copy them."""
     monkeypatch.chdir(job)
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(job / "cache"))
     try:
@@ -58,7 +58,7 @@ def test_links_to_files_are_valid(page) -> None:
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
-    """Readers cannot find a page outside the navigation, and an entry without a page breaks the site."""
+    """The navigation lists every page once, and nothing else."""
     listed = [entry for page in DOCS.rglob("*.md") for entry in navigation_entries(page)]
     pages = [page for page in DOCS.rglob("*.md") if page != DOCS / "index.md"]
     assert sorted(listed) == sorted(pages)
@@ -66,7 +66,7 @@ def test_every_page_is_in_the_navigation_once() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS.list_commands(None))
 def test_every_command_and_option_is_documented(name) -> None:
-    """The pages have a heading for each command, and name each option."""
+    """The pages of the commands have a heading for each command, and name each option."""
     pages = [DOCS / "reference" / "commands.md", DOCS / "reference" / "question_commands.md"]
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     assert f"## holotrace {name}\n" in text
@@ -80,14 +80,14 @@ def test_every_command_and_option_is_documented(name) -> None:
 
 
 def test_every_environment_variable_is_documented() -> None:
-    """The table has each variable that the code reads."""
+    """The page of the commands names each environment variable that the code reads."""
     code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     text = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
     assert {name for name in re.findall(r'"((?:HOLOTRACE|HTA)_[A-Z_]+)"', code) if f"`{name}`" not in text} == set()
 
 
 def test_every_error_is_documented() -> None:
-    """The page lists each class with its last base class."""
+    """The page of the errors lists each class with its last base class."""
     text = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
     classes = [
         value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.HolotraceError)
@@ -98,7 +98,7 @@ def test_every_error_is_documented() -> None:
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (DOCS / "reference" / "analyses").glob("[!i]*.md")))
 def test_every_question_has_its_picture(name) -> None:
-    """`make pictures` draws it, light and dark; its page shows it."""
+    """The page of an analysis shows a picture, which exists in a light and a dark version."""
     page = DOCS / "reference" / "analyses" / f"{name}.md"
     assert f"](../../images/questions/{name}.webp)" in page.read_text(encoding="utf-8")
     assert (DOCS / "images" / "questions" / f"{name}.webp").is_file()
@@ -106,7 +106,7 @@ def test_every_question_has_its_picture(name) -> None:
 
 
 def test_the_pictures_are_small_enough_for_a_repository() -> None:
-    """At most 200 KB each, 3 MB in all."""
+    """A picture has at most 200 KB, and all together have at most 3 MB."""
     sizes = [path.stat().st_size for path in (DOCS / "images").rglob("*.*")]
     assert max(sizes) <= 200_000
     assert sum(sizes) <= 3_000_000

@@ -1,4 +1,4 @@
-"""Every public function has an example in its docstring, and the examples are right."""
+"""Every public function has a correct example in its docstring."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_the_example_of_a_function_is_right(name: str) -> None:
-    """Each runs unchanged and independently of the others."""
+def test_the_example_of_a_function_is_correct(name: str) -> None:
+    """The example in a function's docstring runs by itself and prints what it says."""
     (example,) = doctest.DocTestFinder(recurse=False).find(FUNCTIONS[name], name, globs={})
     result = doctest.DocTestRunner().run(example)
 

@@ -1,4 +1,4 @@
-"""The site shows docstrings with the structure that they have in an editor."""
+"""The documentation site shows docstrings with the structure they have in an editor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pages import script
 
 
 def test_columns_become_lists_and_formulas_stay() -> None:
-    """Aligned lines become lists, nested below a row; other indented lines stay; markup characters become text."""
+    """Aligned columns become nested lists, other indented lines stay, and markup characters are escaped."""
     docstring = """\
 Divide |busy| by what ran.
 
@@ -38,12 +38,12 @@ Source: docs/reference/analyses/idle_time.md derives it."""
 
 
 def test_sections_keep_their_indentation() -> None:
-    """Sphinx's napoleon extension parses them afterwards."""
+    """Sections such as `Args:` stay as they are, because Sphinx's napoleon extension parses them afterwards."""
     docstring = ["Open a job.", "", "Args:", "    source: a file or", "        folder."]
     assert script("../docs/site/docstrings").restructured(docstring) == [*docstring, ""]
 
 
 def test_examples_are_kept() -> None:
-    """Each line of a doctest stays code."""
+    """The lines of a doctest stay code, without escapes."""
     docstring = [">>> a_ | b", "1"]
     assert script("../docs/site/docstrings").restructured(docstring) == [*docstring, ""]

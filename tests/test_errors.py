@@ -12,7 +12,7 @@ PACKAGE = Path(holotrace.__file__).parent
 
 
 def test_every_exception_of_the_package_is_a_holotrace_error() -> None:
-    """This includes internal ones: if one escapes, the command line still prints one line."""
+    """Every exception class, also an internal one, derives from HolotraceError, so the command line prints one line."""
     outside = {
         f"{path.relative_to(PACKAGE)}: {node.name}"
         for path in PACKAGE.rglob("*.py")
@@ -23,6 +23,6 @@ def test_every_exception_of_the_package_is_a_holotrace_error() -> None:
 
 
 def is_exception_of_python_alone(bases: list[str]) -> bool:
-    """Whether the first of these base classes is an exception of Python."""
+    """Whether the first base class is one of Python's exceptions."""
     kinds = [getattr(builtins, name, None) for name in bases[:1]]
     return any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds)

@@ -1,4 +1,4 @@
-"""The files that follow from the code are up to date."""
+"""Generated files are up to date."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pages import ROOT
 
 
 def test_generated_files_are_up_to_date() -> None:
-    """`make generate` writes them."""
+    """`scripts/generate --check` finds no file that `make generate` would change."""
     check = [sys.executable, ROOT / "scripts" / "generate", "--check"]
     run = subprocess.run(check, capture_output=True, check=False, text=True)  # noqa: S603
     assert (run.returncode, run.stderr) == (0, "")

@@ -27,11 +27,11 @@ IMPORTED_BY_NAME = {
     "hta/facade/imports/later.py": "submodules and functions of the facade are imported on first use",
     "hta/facade/imports/pandas_later.py": "pandas is imported on first use",
 }
-"""{file: why it imports modules by name}. Imports by name are hidden from import-linter, so they must point down."""
+"""{file: why it imports modules by name}. These imports must point down, but import-linter cannot see them."""
 
 
 def modules_below(root: Path) -> dict[str, Path]:
-    """Return {module: file} for a package."""
+    """Return the modules of a package, as {name: file}."""
     paths = {path: path.relative_to(root.parent).with_suffix("") for path in root.rglob("*.py")}
     return {".".join(name.parts).removesuffix(".__init__"): path for path, name in paths.items()}
 
@@ -42,7 +42,7 @@ def parsed(path: Path) -> ast.Module:
 
 
 def is_for_type_checkers(node: ast.AST) -> bool:
-    """Whether this is `if TYPE_CHECKING:`."""
+    """Whether a node is `if TYPE_CHECKING:`."""
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
@@ -58,7 +58,7 @@ def imports_of(node: ast.AST) -> Iterator[str]:
 
 
 def circle_in(graph: dict[str, set[str]]) -> list[str]:
-    """Return a cycle of imports; empty if there is none."""
+    """Return a cycle of imports, or an empty list."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -67,15 +67,15 @@ def circle_in(graph: dict[str, set[str]]) -> list[str]:
 
 
 def test_imports_have_no_cycles() -> None:
-    """Imports inside functions count as well."""
+    """The modules of holotrace import each other without cycles, also inside functions."""
     modules = modules_below(SOURCE)
     graph = {name: set(imports_of(parsed(path))) & modules.keys() for name, path in modules.items()}
 
     assert circle_in(graph) == []
 
 
-def test_a_cycle_through_a_function_is_found() -> None:
-    """Module a imports b at the top, b imports a inside a function."""
+def test_a_cycle_through_a_function_is_detected() -> None:
+    """Module a, which imports b, and module b, which imports a inside a function, form a cycle."""
     files = {"a": "from b import f", "b": "def f():\n    import a"}
     graph = {name: set(imports_of(ast.parse(text))) & files.keys() for name, text in files.items()}
 
@@ -84,7 +84,7 @@ def test_a_cycle_through_a_function_is_found() -> None:
 
 @pytest.mark.parametrize("root", [SOURCE, HTA_INTERFACE / "hta"], ids=lambda root: root.name)
 def test_only_a_few_files_import_modules_by_name(root: Path) -> None:
-    """`import_module` and `__import__` can hide an import that points up; each use has a reason above."""
+    """Only the files in IMPORTED_BY_NAME use `import_module` or `__import__`, which can hide imports that point up."""
     users = {
         path.relative_to(root.parent).as_posix()
         for path in root.rglob("*.py")

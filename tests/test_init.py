@@ -1,4 +1,4 @@
-"""The public names of `holotrace`, and the cost of importing it."""
+"""`holotrace` has its public names and imports quickly."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ HEAVY = {"dash", "jinja2", "numpy", "pandas", "plotly", "polars", "pyarrow", "ri
 
 
 def modules_after(code: str) -> list[str]:
-    """Run `code` in a new interpreter; return the words it prints."""
+    """Run `code` in a new interpreter, and return the words that it prints."""
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)  # noqa: S603
     return run.stdout.split()
 
 
 @pytest.mark.parametrize("name", holotrace.__all__)
 def test_every_public_name_exists(name: str) -> None:
-    """`dir()` lists it, too."""
+    """Every name in `holotrace.__all__` exists and is in `dir(holotrace)`."""
     assert getattr(holotrace, name) is not None
     assert name in dir(holotrace)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    """`holotrace.no_such_name` fails as in any module."""
+    """`holotrace.no_such_name` raises an AttributeError with that name."""
     with pytest.raises(AttributeError, match="no_such_name"):
         holotrace.no_such_name  # noqa: B018
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
-    """`__version__` comes from the package metadata."""
+    """`holotrace.__version__` equals the version in the package metadata."""
     assert holotrace.__version__ == version("holotrace")
 
 
@@ -45,7 +45,7 @@ def test_importing_is_fast() -> None:
 
 
 def test_analyses_load_no_plotting_and_no_pandas() -> None:
-    """Opening a trace and analysing it needs neither pandas nor plotly."""
+    """Importing `open_trace` and `idle_time` imports neither pandas, pyarrow, plotly nor dash."""
     code = "import sys, holotrace; holotrace.open_trace, holotrace.idle_time; print(*{name.partition('.')[0] for name in sys.modules})"
     loaded = modules_after(code)
     assert {"dash", "jinja2", "pandas", "plotly", "pyarrow"}.isdisjoint(loaded)

@@ -1,4 +1,4 @@
-"""A trace without shapes, stacks, modules, memory or GPU: each view says which option of the profiler was off."""
+"""For a trace without shapes, stacks, memory or GPU work, each analysis names the profiler option that was off."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OF_THE_PLUGIN = (
     "operator_memory",
     "distributed",
 )
-"""The views of the TensorBoard plugin."""
+"""Analyses that correspond to the views of the TensorBoard plugin."""
 
 WITHOUT_GPU = "ProfilerActivity.CUDA"
 WITHOUT_CPU = "ProfilerActivity.CPU"
@@ -28,7 +28,7 @@ WITHOUT_CPU = "ProfilerActivity.CPU"
 
 @pytest.fixture(scope="module")
 def operators_alone() -> Trace:
-    """Two ranks with operators and steps, recorded with ProfilerActivity.CPU only."""
+    """Return two ranks with operators and steps, as if recorded with ProfilerActivity.CPU only."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).step(1, 0, 100).operator("aten::mm", start_us=10, duration_us=50)
@@ -37,20 +37,20 @@ def operators_alone() -> Trace:
 
 @pytest.fixture(scope="module")
 def kernels_alone() -> Trace:
-    """A rank with one kernel, recorded with ProfilerActivity.CUDA only."""
+    """Return a rank with one kernel, as if recorded with ProfilerActivity.CUDA only."""
     return TraceBuilder().kernel("relu", start_us=0, duration_us=10).build()
 
 
 def message_of(view: str, trace: Trace) -> str:
-    """Return the error or the findings of a view."""
+    """Return the error or the findings of an analysis."""
     try:
         return " ".join(getattr(holotrace, view)(trace).findings)
     except MissingDataError as error:
         return str(error)
 
 
-def test_these_are_views() -> None:
-    """A renamed view must be renamed in the list."""
+def test_the_views_of_the_plugin_are_analyses() -> None:
+    """Every name in OF_THE_PLUGIN is an analysis of the catalogue."""
     assert set(OF_THE_PLUGIN) <= {analysis.name for analysis in ANALYSES}
 
 
@@ -71,23 +71,23 @@ def test_these_are_views() -> None:
     ],
 )
 def test_a_view_names_the_option_that_was_off(view: str, option: str, operators_alone: Trace) -> None:
-    """The trace has steps and operators only."""
+    """For a trace with only steps and operators, the message names the option that records the missing data."""
     assert option in message_of(view, operators_alone)
 
 
 @pytest.mark.parametrize(("view", "option"), [("step_time", WITHOUT_CPU), ("operators", WITHOUT_CPU)])
 def test_a_view_names_the_option_that_records_the_host(view: str, option: str, kernels_alone: Trace) -> None:
-    """The trace has device work only."""
+    """For a trace with only a kernel, the message names ProfilerActivity.CPU."""
     assert option in message_of(view, kernels_alone)
 
 
 def test_ranks_without_collectives_have_a_message(operators_alone: Trace) -> None:
-    """It does not name an option, because none was off."""
+    """The message for ranks without collectives names no option, because none was off."""
     assert message_of("distributed", operators_alone) == "no rank communicates, so there are no collectives to compare"
 
 
 def test_collectives_without_kernels_name_the_option() -> None:
-    """The trace has the host side of collectives only."""
+    """For a trace with only the host side of collectives, the message names ProfilerActivity.CUDA."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).step(1, 0, 100).annotation("nccl:all_reduce", start_us=10, duration_us=5)
@@ -95,7 +95,7 @@ def test_collectives_without_kernels_name_the_option() -> None:
 
 
 def test_unknown_launch_shapes_have_a_message() -> None:
-    """Without grid, block and blocks per SM, SM efficiency and occupancy are unknown, not 0."""
+    """For kernels without launch shapes, the message says that `blocks per SM` is missing."""
     trace = TraceBuilder().step(1, 0, 100).kernel("relu", start_us=10, duration_us=10).build()
     assert "blocks per SM" in message_of("gpu_summary", trace)
     assert "blocks per SM" in message_of("kernels", trace)

@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, and their text matches the results."""
+"""The notebooks run from top to bottom, and their results match the text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cells(name: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Run the code of a notebook in its own folder; return its names, and the last expression of each cell by id."""
+    """Return a function that runs a notebook and returns its names, and the last expression of each cell by id."""
     monkeypatch.chdir(FOLDER)
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(go.Figure, "show", lambda figure: pytest.fail(f"{figure.layout.title.text} opens a window"))
@@ -37,15 +37,15 @@ def run(tmp_path, monkeypatch):
 
 
 def run_cell(source: str, names: dict[str, Any]) -> object:
-    """Run a cell and return its last expression, which a notebook would show; or None."""
+    """Run a cell, and return the value of its last expression, or None."""
     body = ast.parse(source).body
     last = body.pop() if isinstance(body[-1], ast.Expr) else None
-    exec(compile(ast.Module(body, []), "cell", "exec"), names)  # noqa: S102 -- our own notebooks
+    exec(compile(ast.Module(body, []), "cell", "exec"), names)  # noqa: S102 -- notebooks of this repository
     return eval(compile(ast.Expression(last.value), "cell", "eval"), names) if last else None  # noqa: S307
 
 
 def test_what_trace_analysis_shows(run) -> None:
-    """The parts add up, the slow rank computes longest, and the native functions draw their figures."""
+    """The parts of the time add up, the slow rank 3 computes longest, and figures are drawn."""
     names, shown = run("trace_analysis")
     breakdown = names["breakdown"]
     parts = breakdown[["idle_time(us)", "compute_time(us)", "non_compute_time(us)"]].sum(axis=1)
@@ -58,7 +58,7 @@ def test_what_trace_analysis_shows(run) -> None:
 
 
 def test_what_trace_diff_shows(run) -> None:
-    """One more layer adds kernels and time."""
+    """The comparison shows that one more layer adds kernels and time."""
     names, shown = run("trace_diff")
     assert {"before_counts", "after_counts"} <= set(names["kernels"])
     assert names["kernels"]["diff_counts"].sum() > 0
@@ -68,7 +68,7 @@ def test_what_trace_diff_shows(run) -> None:
 
 
 def test_what_stragglers_shows(run, capsys) -> None:
-    """Rank 3 sleeps in every step, and both methods name it."""
+    """Rank 3, which sleeps in every step, is named by HTA's method and by holotrace's."""
     names, shown = run("stragglers")
     assert names["straggler"] == 3
     assert shown["native"].filter("is_straggler")["rank"].to_list() == [3]
@@ -80,7 +80,7 @@ def test_what_stragglers_shows(run, capsys) -> None:
 
 
 def test_what_memory_shows(run) -> None:
-    """Four equal peaks with known parts, and the peak of the timeline by category."""
+    """All four ranks have a peak of 2,405,416 bytes, whose parts add up."""
     names, shown = run("memory")
     assert shown["timeline"]["peak_bytes"].to_list() == [2_405_416] * 4
     assert names["at_peak"]["bytes"].sum() == 2_405_416
@@ -90,7 +90,7 @@ def test_what_memory_shows(run) -> None:
 
 
 def test_what_counters_shows(run) -> None:
-    """Each kernel has its operator, and a fused multiply-add counts twice."""
+    """Each kernel has its operator, and the operations per operator have the expected sums."""
     names, shown = run("counters")
     assert shown["facade"]["top_level_op"].to_list() == ["aten::mm", "aten::add", "aten::mm"]
     assert names["per_operator"].rows() == [("aten::mm", 24_000_000.0), ("aten::add", 50_000.0)]
@@ -98,7 +98,7 @@ def test_what_counters_shows(run) -> None:
 
 
 def test_what_timelines_shows(run, monkeypatch) -> None:
-    """A figure for each cell: both ranks, the stack of one operator with its kernels, and layers beside theirs."""
+    """The cells draw both ranks, an operator's stack with its kernels, and layers beside annotations."""
     figures: list[go.Figure] = []
     monkeypatch.setattr(go.Figure, "show", lambda figure, **_: figures.append(figure))
     names, _ = run("timelines")
@@ -111,7 +111,7 @@ def test_what_timelines_shows(run, monkeypatch) -> None:
 
 
 def test_what_critical_path_shows(run, capsys) -> None:
-    """The classes of a rank sum to its step, and hiding communication saves at least as much as halving it."""
+    """The classes of the critical path add up to the step, and the predicted changes save time."""
     names, shown = run("critical_path")
     durations = names["result"].per_rank["duration_ns"].to_list()
     assert (
@@ -129,7 +129,7 @@ def test_what_critical_path_shows(run, capsys) -> None:
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_a_notebook_has_no_outputs(path) -> None:
-    """It also has no execution counts, a unique id for each cell, and few cells."""
+    """A notebook has five to nine cells with unique ids, and no outputs or execution counts."""
     content = json.loads(path.read_text(encoding="utf-8"))
     cells = content["cells"]
     assert (content["nbformat"], content["nbformat_minor"]) == (4, 5)
@@ -140,7 +140,7 @@ def test_a_notebook_has_no_outputs(path) -> None:
 
 
 def test_every_notebook_is_listed_and_tested() -> None:
-    """The page of the examples names it, and a test here runs it."""
+    """The README of the examples lists each notebook, and a test in this module runs it."""
     page = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert [path.stem for path in PATHS if f"](notebooks/{path.name})" not in page] == []
     assert {f"test_what_{path.stem}_shows" for path in PATHS} <= set(globals())

@@ -1,4 +1,4 @@
-"""The examples and pictures of the README."""
+"""The examples and pictures of the README work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_LINES = 10
 
 
 def test_the_examples_run(tmp_path, monkeypatch, capsys) -> None:
-    """They need an empty folder, and no traces of the reader."""
+    """The examples of the README run in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     run_blocks(README)
@@ -24,11 +24,11 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys) -> None:
 
 
 def test_the_first_example_is_short() -> None:
-    """It has at most ten lines."""
+    """The first example of the README has at most ten lines."""
     assert len(python_blocks(README)[0].strip().splitlines()) <= MOST_LINES
 
 
 @pytest.mark.parametrize("name", re.findall(r"docs/images/[\w/.]+", README.read_text(encoding="utf-8")))
 def test_the_pictures_exist(name) -> None:
-    """Both the light and the dark versions."""
+    """Every picture that the README names exists."""
     assert (ROOT / name).stat().st_size > 0

@@ -31,7 +31,7 @@ RECORDINGS = {
     "modules": "ddp_gloo_4rank",
     "operator_memory": "ddp_gloo_4rank",
 }
-"""{analysis: recording with the data it needs}, if that is not the default recording."""
+"""{analysis: recording}, for analyses that need another recording than the default."""
 
 MOST_NEED = "two_rank_128"
 
@@ -49,7 +49,7 @@ def cache(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_every_analysis_answers_on_a_real_recording(entry: Analysis) -> None:
-    """Its first table has rows, and its figure has traces."""
+    """On a real recording, the first table of every analysis has rows, and its figure has data."""
     result = entry.compute(holotrace.open_trace(recording_for(entry.name), cache=False))
 
     assert entry.views[0].table(result).height > 0
@@ -94,7 +94,7 @@ METHODS = [name for name, _ in inspect.getmembers(TraceAnalysis, inspect.isfunct
 
 @pytest.mark.parametrize("name", slow_except(METHODS, METHODS[::3]))
 def test_every_method_of_hta_works_on_a_real_recording(name, tmp_path) -> None:
-    """It returns rows, files, names or another non-empty result."""
+    """Every method of HTA's TraceAnalysis returns a non-empty result on a real recording."""
     folder, call = CALLS.get(name, (MOST_NEED, lambda t, _: without_figures(getattr(t, name))))
 
     assert holds_something(call(TraceAnalysis(trace_dir=str(TRACES / folder)), str(tmp_path)))
@@ -114,7 +114,7 @@ def holds_something(answer: object) -> bool:
 
 @pytest.fixture
 def before_and_after() -> tuple[LabeledTrace, LabeledTrace]:
-    """A trace before and after a change."""
+    """Return a trace before and after a change."""
     control, test = (LabeledTrace(side, trace_dir=str(TRACES / "trace_compare" / side)) for side in ("base", "test"))
     return control, test
 
@@ -122,7 +122,7 @@ def before_and_after() -> tuple[LabeledTrace, LabeledTrace]:
 @pytest.mark.parametrize("length", ["long", "short"])
 @pytest.mark.parametrize("device", DeviceType, ids=lambda device: device.name)
 def test_a_comparison_of_real_recordings_equals_htas(before_and_after, device, length) -> None:
-    """Every name, count and duration is equal, and so are the differences."""
+    """`compare_traces` returns HTA's names, counts, durations and differences."""
     labelled = [
         LabeledTrace(label, t=analyzer.t) for label, analyzer in zip(("Control", "Test"), before_and_after, strict=True)
     ]
@@ -134,7 +134,7 @@ def test_a_comparison_of_real_recordings_equals_htas(before_and_after, device, l
 
 @pytest.mark.parametrize("device", DeviceType, ids=lambda device: device.name)
 def test_the_changes_of_real_recordings_equal_htas(before_and_after, device) -> None:
-    """The same operators are added, deleted, increased, decreased or unchanged."""
+    """`ops_diff` lists the same added, deleted, increased, decreased and unchanged operators as HTA."""
     theirs = json.loads((ANSWERS / f"ops_diff.compare.{device.name}.json").read_text(encoding="utf-8"))
     ours = TraceDiff.ops_diff(*before_and_after, device_type=device)
 
@@ -144,14 +144,14 @@ def test_the_changes_of_real_recordings_equal_htas(before_and_after, device) -> 
 
 
 def test_a_summary_of_operators_answers_on_a_real_recording(before_and_after) -> None:
-    """It has one row per name."""
+    """`get_ops_summary` returns rows for the operators of a real recording."""
     control, _ = before_and_after
 
     assert len(control.get_ops_summary(control.extract_ops())) > 0
 
 
 def test_the_memory_timeline_answers_on_a_real_recording() -> None:
-    """PyTorch exports this file beside the trace."""
+    """`MemoryAnalysis` reads the memory timeline that PyTorch exports, with a peak above 0."""
     timeline = MemoryAnalysis(str(TRACES / "memory_timeline" / "memory_timeline.raw.gz"))
 
     assert len(timeline.get_memory_timeline()) > 0
@@ -159,14 +159,14 @@ def test_the_memory_timeline_answers_on_a_real_recording() -> None:
 
 
 def test_the_small_set_is_small() -> None:
-    """The limit is for all of its files, with the results of other tools."""
+    """All files of the small set together have at most MOST_BYTES."""
     sizes = [path.lstat().st_size for path in IN_THE_REPOSITORY.rglob("*") if path.is_symlink() or path.is_file()]
 
     assert sum(sizes) <= MOST_BYTES
 
 
 def test_a_recording_that_only_the_large_set_has_skips_the_test() -> None:
-    """This holds for a name and a pattern; the reason says where the recording is searched."""
+    """A path or pattern of a missing recording skips the test with the variables that name the large set."""
     for ask in (lambda: SMALL / "no_such_job", lambda: next(SMALL.glob("no_such_job/*/rank0*"))):
         with pytest.raises(
             pytest.skip.Exception, match=r"^traces/no_such_job.* HOLOTRACE_REAL_TRACES and HOLOTRACE_GOLDENS"
@@ -175,14 +175,14 @@ def test_a_recording_that_only_the_large_set_has_skips_the_test() -> None:
 
 
 def test_a_file_that_a_recording_lacks_is_an_error() -> None:
-    """A recording in the small set is complete, so a missing file is not skipped silently."""
+    """A missing file of an existing recording does not skip the test, because recordings are complete."""
     assert not (SMALL / "dlrm_8rank" / "rank9.json.gz").exists()
     assert list(SMALL.glob("dlrm_8rank/rank9.*")) == []
 
 
 @pytest.mark.parametrize("kind", VARIABLES)
 def test_the_large_set_comes_first(kind, tmp_path, monkeypatch) -> None:
-    """It is the folder in the variable, else the set beside the repository, else the small set."""
+    """The folder in the variable is used, else the set beside the repository, else the small set."""
     monkeypatch.setenv(VARIABLES[kind], str(tmp_path))
     assert folder_of(kind) == tmp_path
     monkeypatch.setenv(VARIABLES[kind], str(tmp_path / "missing"))

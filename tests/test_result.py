@@ -1,4 +1,4 @@
-"""What every result can do: answer in a sentence, draw itself, become plain Python, show itself in a notebook."""
+"""Every result answers in a sentence, draws a figure, becomes plain Python, and has a notebook view."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ ANSWERS = {
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_the_answer_of_a_small_job(name: str) -> None:
-    """Every number follows from the times in `small_job`."""
+    """`answer` is one sentence with the numbers of `small_job`."""
     assert getattr(holotrace, name)(small_job()).answer == ANSWERS[name]
 
 
 def test_the_answer_of_a_comparison() -> None:
-    """The multiplication of rank 1 takes 200 µs longer in each of two steps."""
+    """Rank 1, whose gemm takes 200 µs longer in each of two steps, differs by 400 µs from rank 0."""
     job = small_job()
     control, test = job.select([0]), job.select([1])
 
@@ -60,7 +60,7 @@ def test_the_answer_of_a_comparison() -> None:
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 @pytest.mark.parametrize("folder", REAL, ids=lambda path: path.name)
 def test_every_result_of_a_real_recording_shows_itself(entry: Analysis, folder: Path) -> None:
-    """A sentence in one line, JSON of all rows, and HTML with both."""
+    """Every result of a real recording has a one-line answer, JSON with all its fields, and HTML."""
     try:
         result = entry.compute(holotrace.open_trace(folder))
     except MissingDataError:
@@ -76,7 +76,7 @@ def test_every_result_of_a_real_recording_shows_itself(entry: Analysis, folder: 
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_names_from_a_trace_are_text_in_a_notebook(entry: Analysis) -> None:
-    """Names are escaped wherever they appear."""
+    """The HTML of a result escapes `<img` and `<script` in names."""
     html = entry.compute(hostile_job().build())._repr_html_()
 
     assert "<img" not in html
@@ -84,13 +84,13 @@ def test_names_from_a_trace_are_text_in_a_notebook(entry: Analysis) -> None:
 
 
 def test_hostile_names_appear_in_some_result() -> None:
-    """Otherwise, the test above would check nothing."""
+    """The result of `kernels` contains a hostile name, escaped."""
     assert HOSTILE.split()[0].replace("<", "&lt;") in holotrace.kernels(hostile_job().build())._repr_html_()
 
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_every_result_draws_itself(entry: Analysis) -> None:
-    """`plot()` equals the function in `holotrace.figures`, with the same options."""
+    """`result.plot()` draws the same figure as `holotrace.figures.plot_<name>`, and takes a theme."""
     result = entry.compute(small_job() if entry.name != "cupti_counters" else hostile_job().build())
     draw = getattr(holotrace.figures, f"plot_{entry.name}")
 
@@ -100,7 +100,7 @@ def test_every_result_draws_itself(entry: Analysis) -> None:
 
 
 def test_many_rows_and_caveats_are_cut_in_a_notebook() -> None:
-    """The notebook shows how many are missing."""
+    """A notebook says that 2 of 12 rows are not shown, and how many findings are missing."""
     builder = TraceBuilder()
     for rank in range(12):
         builder.rank(rank).kernel("gemm", start_us=0, duration_us=rank + 1)

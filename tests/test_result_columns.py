@@ -1,4 +1,4 @@
-"""Every column of every result is declared, with its type, and every declared column is used."""
+"""Every column of a result is declared with its type, and every declared column is used."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SMALL_TRACES = ("ddp_gloo_4rank", "triton", "cupti", "amd_mi250", "mtia_inferenc
 
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> list[holotrace.Trace]:
-    """A made-up job, and small recordings of several devices and profilers."""
+    """Open a made-up job, and small recordings of several devices and profilers."""
     folder = tmp_path_factory.mktemp("job")
     write_job(folder, ranks=3, steps=2, layers=2)
     recorded = Path(__file__).parent / "reference" / "traces"
@@ -48,12 +48,12 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[holotrace.Trace]:
 
 @pytest.fixture(scope="module")
 def tables(traces: list[holotrace.Trace]) -> list[tuple[str, pl.DataFrame]]:
-    """Every table of every result, with its name."""
+    """Return every table of every result, with its name."""
     return [table for result, _ in results(traces) for table in tables_of(result)]
 
 
 def results(traces: list[holotrace.Trace]) -> Iterator[tuple[Any, tuple[View, ...]]]:
-    """Run every analysis on every trace; each result comes with its printed tables."""
+    """Run every analysis on every trace, and yield each result with its views."""
     for trace in traces:
         for analysis in ANALYSES:
             with suppress(MissingDataError):
@@ -71,7 +71,7 @@ def tables_of(result: Any) -> list[tuple[str, pl.DataFrame]]:
 
 
 def test_every_column_of_a_result_is_declared_with_its_type(tables: list[tuple[str, pl.DataFrame]]) -> None:
-    """A name has the same type in all analyses."""
+    """Each column of each result is declared, with the type that it has."""
     wrong = {
         (where, name, dtype)
         for where, table in tables
@@ -82,24 +82,24 @@ def test_every_column_of_a_result_is_declared_with_its_type(tables: list[tuple[s
 
 
 def test_every_declared_column_is_used(traces: list[holotrace.Trace]) -> None:
-    """It is in a result, in a printed table, or in the output of `critical-path` with a change."""
+    """Each declared column is in a result, in a printed table, or in the predictions of `critical-path`."""
     used = set(Predictions([]).table.columns)
     for result, views in results(traces):
         used |= {name for _, table in tables_of(result) for name in table.columns}
         used |= {name for view in views for name in view.table(result).columns}
-    shares = {name for name in COLUMNS if name.endswith("_path_fraction")}  # only classes that occur have a column
+    shares = {name for name in COLUMNS if name.endswith("_path_fraction")}  # only classes on the path have a column
     assert set(COLUMNS) - used - shares == set()
     assert used - set(COLUMNS) == set()
 
 
 def test_each_name_is_declared_once() -> None:
-    """A second declaration would hide the first."""
+    """No two groups declare the same column."""
     names = [column.name for columns in GROUPS.values() for column in columns]
     assert sorted(names) == sorted(COLUMNS)
 
 
 def test_names_include_their_units() -> None:
-    """A CSV file has only the names."""
+    """Names of columns end in their unit, because a CSV file has no other place for units."""
     endings = {"ns": ("_ns", "_ns_per_step"), "0..1": ("fraction",), "bytes": ("bytes",), "bytes/s": ("bytes_per_s",)}
     endings["ns since the Unix epoch"] = ("_ns",)
     wrong = [column for column in COLUMNS.values() if not column.name.endswith(endings.get(column.unit, ("",)))]
@@ -107,7 +107,7 @@ def test_names_include_their_units() -> None:
 
 
 def test_sql_views_use_the_same_names() -> None:
-    """A column of a view that is also a column of a result has its type and its unit."""
+    """A column of an SQL view that is also in a result has the same type and unit."""
     wrong = [
         (view.name, column.name)
         for view in SQL_VIEWS.values()
@@ -119,7 +119,7 @@ def test_sql_views_use_the_same_names() -> None:
 
 
 def test_undeclared_columns_get_heading_and_unit_from_their_names() -> None:
-    """Queries can name columns freely."""
+    """A column that a query names, such as `gap_ns`, gets heading and unit from its name."""
     assert [(heading_of(name), unit_of(name)) for name in ("gap_ns", "busy_fraction", "n")] == [
         ("gap ns", "ns"),
         ("busy fraction", "0..1"),

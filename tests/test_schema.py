@@ -7,13 +7,13 @@ from holotrace.schema import TABLES
 
 
 def test_the_reader_writes_the_declared_columns() -> None:
-    """Tables, columns, their types and their order are the same in Rust and in Python."""
+    """The reader in Rust has the same tables, columns, types and order as the declaration in Python."""
     declared = {name: [(column.name, column.type) for column in columns] for name, columns in TABLES.items()}
     assert _native.schema() == declared
 
 
 def test_every_column_says_what_it_means() -> None:
-    """Each column has a description."""
+    """Every column of every table has a description."""
     assert all(column.meaning for columns in TABLES.values() for column in columns)
 
 

@@ -1,4 +1,4 @@
-"""Results as printed tables."""
+"""Tables of results are printed with units, headings and a limited number of rows."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from holotrace.units import percent_text
     ],
 )
 def test_a_cell_is_printed_with_the_unit_of_its_column(column: str, value: float | str | None, printed: Cell) -> None:
-    """`_ns` becomes a duration, `fraction` a percentage, null a dash; names are shortened and cannot control a terminal."""
+    """Durations, fractions and bytes get units, null is a dash, and names are shortened and made printable."""
     assert cell(column, value) == printed
 
 
 def test_a_column_without_a_heading_uses_its_name() -> None:
-    """Underscores become spaces."""
+    """`overlap_fraction` has the heading `hidden share`; the undeclared `some_thing` becomes `some thing`."""
     assert (heading("overlap_fraction"), heading("some_thing")) == ("hidden share", "some thing")
 
 
 def test_a_long_table_keeps_the_rows_with_the_largest_values_in_order() -> None:
-    """Of four rows, the two with the largest value stay, and the table counts the others."""
+    """Of four rows, the two with the largest values stay in order, and two count as left out."""
     frame = pl.DataFrame({"rank": [0, 1, 2, 3], "idle_ns": [5, None, 9, 7]})
     table = print_frame("Idle", frame, 2, telling="idle_ns")
     assert [row[0].text for row in table.rows] == ["2", "3"]
@@ -46,13 +46,13 @@ def test_a_long_table_keeps_the_rows_with_the_largest_values_in_order() -> None:
 
 
 def test_a_short_table_is_complete() -> None:
-    """It has all rows, and nothing is counted as left out."""
+    """A table of one row with a limit of one is complete, and nothing counts as left out."""
     table = print_frame("Idle", pl.DataFrame({"rank": [0]}), 1, telling="rank")
     assert (len(table.rows), table.left_out, table.chosen_by) == (1, 0, "")
 
 
 def test_kernels_that_look_alike_have_different_names_in_a_table() -> None:
-    """Their short names would be the same; the full names stay available."""
+    """Two kernels with long similar names get distinct short names, and cells keep the full names."""
     names = [f"void at::f<{'x' * 200}, {number}>(int)" for number in range(2)]
 
     printed = print_frame("", pl.DataFrame({"name": names, "total_ns": [2, 1]}), 9, telling="total_ns")

@@ -1,4 +1,4 @@
-"""The 59 small inputs, each for one rule of the TensorBoard plugin: holotrace reads all of them."""
+"""Holotrace reads all 59 small inputs, each of which tests one rule of the TensorBoard plugin."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tb_goldens import EDGE, LOST
 CASES = sorted((*EDGE, *LOST))
 
 REPAIRED = {"kernel_without_dur": "missing_duration", "unquoted_NA_json": "bare_literal"}
-"""Files with a finding in their health, and its kind."""
+"""{file: kind of the finding in its health}."""
 
 NOT_OPERATORS = (
     "[pl]",
@@ -40,19 +40,19 @@ each_case = pytest.mark.parametrize("name", slow_except(CASES, CASES[::4]))
 
 @cache
 def opened(goldens: Path, name: str) -> Trace:
-    """Open a case once."""
+    """Open a case, and keep it open."""
     return holotrace.open_trace(str(goldens / "tb_edge" / name / "input.pt.trace.json"), cache=False)
 
 
 @cache
 def plugins_index(goldens: Path) -> dict[str, Any]:
-    """Return an overview of the plugin's answers."""
+    """Return the plugin's answers on all cases."""
     index: dict[str, Any] = json.loads(gzip.decompress((goldens / "tb_edge" / "_index.json.gz").read_bytes()))
     return index
 
 
 def recorded(goldens: Path, name: str, category: str) -> Counter[tuple[str, int]]:
-    """Return name and duration in ns of the complete events of a category, read with Python's json module."""
+    """Return the durations in ns of a category's complete events, by name and position, read with Python's json."""
     text = (goldens / "tb_edge" / name / "input.pt.trace.json").read_text(encoding="utf-8")
     document = json.loads(text.replace("N/A", '"N/A"'))
     events = document if isinstance(document, list) else document["traceEvents"]
@@ -67,15 +67,15 @@ def by_name(events: Counter[tuple[str, int]]) -> dict[str, tuple[int, int]]:
     return {name: (len(all_ns), sum(all_ns)) for name, all_ns in durations.items()}
 
 
-def test_these_are_all_cases(goldens: Path) -> None:
-    """A new case must be added to the list."""
+def test_all_cases_are_listed(goldens: Path) -> None:
+    """EDGE and LOST contain all inputs, and LOST those that the plugin cannot read."""
     assert sorted(path.name for path in (goldens / "tb_edge").iterdir() if path.is_dir()) == CASES
     assert [name for name in CASES if not plugins_index(goldens)[name]["head"]["ok"]] == list(LOST)
 
 
 @each_case
 def test_no_event_of_a_file_is_lost(name: str, goldens: Path) -> None:
-    """The plugin could not read 10 of these files."""
+    """The health of a file counts all its events, and has a finding only for the repaired files."""
     (rank_trace,) = opened(goldens, name).ranks.values()
     text = (goldens / "tb_edge" / name / "input.pt.trace.json").read_text(encoding="utf-8")
     health = rank_trace.health
@@ -85,7 +85,7 @@ def test_no_event_of_a_file_is_lost(name: str, goldens: Path) -> None:
 
 @each_case
 def test_operators_and_kernels_are_those_of_the_file(name: str, goldens: Path) -> None:
-    """Every operator and kernel counts once, despite faults in other events."""
+    """`operators` and `kernels` count every operator and kernel of the file once, despite faults in other events."""
     trace = opened(goldens, name)
     operators = {
         row["operator"]: (row["call_count"], row["host_total_ns"])
@@ -105,7 +105,7 @@ def test_operators_and_kernels_are_those_of_the_file(name: str, goldens: Path) -
 @each_case
 @pytest.mark.parametrize("compat", [None, "torch_tb_profiler"])
 def test_every_view_answers_or_names_the_missing_input(name: str, compat: Compat | None, goldens: Path) -> None:
-    """The only error is MissingDataError."""
+    """Every analysis returns a result or raises MissingDataError, with and without `compat`."""
     trace = opened(goldens, name)
     for analysis in ANALYSES:
         if compat and "compat" not in inspect.signature(analysis.compute).parameters:
@@ -119,7 +119,7 @@ def test_every_view_answers_or_names_the_missing_input(name: str, compat: Compat
 
 @each_case
 def test_compat_has_the_plugins_operators(name: str, goldens: Path) -> None:
-    """If the plugin answered: calls, host and device times of each operator, in whole µs."""
+    """With `compat`, each operator has the plugin's calls, host and device times, if the plugin read the file."""
     answer = plugins_index(goldens)[name]["head"]
     table = holotrace.operators(opened(goldens, name), compat="torch_tb_profiler").per_operator
     if not answer["ok"]:

@@ -35,7 +35,7 @@ def annotated(value: object) -> Iterator[object]:
 
 
 def unwrapped(member: object) -> object:
-    """Return the function of a property, a class method or a static method; a class inside a class is not public."""
+    """Return the function of a property or method, or None for a class inside a class."""
     for attribute in ("fget", "func", "__func__"):
         member = getattr(member, attribute, member)
     return None if inspect.isclass(member) else member
@@ -43,7 +43,7 @@ def unwrapped(member: object) -> object:
 
 @pytest.mark.parametrize("module", public_modules(), ids=lambda module: module.__name__)
 def test_type_hints_of_public_names_resolve(module: ModuleType, monkeypatch) -> None:
-    """No annotation uses a name that only type checkers import, except a type of fsspec, which is an extra."""
+    """Public annotations use no name that only type checkers import, except a type of the extra fsspec."""
     monkeypatch.setattr("holotrace.locations.remote_path.AbstractFileSystem", object, raising=False)
     for name in module.__all__:
         for function_or_class in annotated(getattr(module, name)):

@@ -1,4 +1,4 @@
-"""Rules that a sound trace follows."""
+"""`validate` reports violations of the rules that a sound trace follows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sound() -> TraceBuilder:
 
 
 def test_a_sound_job_has_no_violations(tmp_path) -> None:
-    """This holds for a small job and for a synthetic training job."""
+    """A small job and a simulated training job have no violations."""
     assert broken(sound()) == []
     write_job(tmp_path, ranks=2, steps=2, layers=2)
     assert validate(open_trace(tmp_path, cache=False)) == ()
@@ -50,12 +50,12 @@ def test_a_sound_job_has_no_violations(tmp_path) -> None:
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
 def test_each_rule_finds_only_its_own_violation(builder, expected) -> None:
-    """The added event breaks one rule."""
+    """Adding one bad event to a sound job gives exactly one violation."""
     assert broken(builder) == [expected]
 
 
 def test_a_violation_names_events_and_says_what_is_wrong() -> None:
-    """It names the first three in file order, and counts all."""
+    """A violation counts five events, names the first three, and says what is wrong."""
     builder = TraceBuilder()
     for number in range(5):
         builder.kernel(
@@ -74,7 +74,7 @@ def test_a_violation_names_events_and_says_what_is_wrong() -> None:
 
 
 def test_a_truncated_file_is_an_error(tmp_path) -> None:
-    """Half of a file is missing."""
+    """A file cut in half violates `truncated_json` with severity `error`."""
     content = sound().json()
     (tmp_path / "rank0.json").write_bytes(content[: len(content) // 2])
     rules = [(violation.rule, violation.severity) for violation in validate(open_trace(tmp_path, cache=False))]
@@ -82,7 +82,7 @@ def test_a_truncated_file_is_an_error(tmp_path) -> None:
 
 
 def test_an_unreadable_file_breaks_the_rule_readable(tmp_path) -> None:
-    """The other ranks are still checked."""
+    """A deleted file of rank 0 violates only `readable`, and rank 1 is still checked."""
     sound().rank(1).operator("aten::mm", start_us=0, duration_us=1).write(tmp_path)
     trace = open_trace(tmp_path, cache=False)
     (tmp_path / trace.ranks[0].source).unlink()
@@ -90,13 +90,13 @@ def test_an_unreadable_file_breaks_the_rule_readable(tmp_path) -> None:
 
 
 def run(folder, *options: str) -> tuple[int, str]:
-    """Run `holotrace check --strict`; return the exit code and what it prints."""
+    """Run `holotrace check --strict`, and return the exit code and the output."""
     result = CliRunner().invoke(app, ["check", str(folder), "--strict", "--no-cache", *options])
     return result.exit_code, result.stdout
 
 
 def test_only_errors_change_the_exit_code(tmp_path) -> None:
-    """0 for a sound job and for warnings, 1 for an error."""
+    """`check --strict` exits with 0 for a sound job or a warning, and with 1 for an error."""
     for name, builder, code in (
         ("sound", sound(), 0),
         ("warning", sound().kernel("ncclDevKernel", start_us=60, duration_us=1), 0),
@@ -107,7 +107,7 @@ def test_only_errors_change_the_exit_code(tmp_path) -> None:
 
 
 def test_the_command_prints_rules_and_examples(tmp_path) -> None:
-    """As lines and as JSON."""
+    """`check --strict` prints the violated rules as lines or as JSON."""
     sound().write(tmp_path / "sound")
     sound().step(1, 300, 10).write(tmp_path / "error")
     assert "strict: no rule is broken" in run(tmp_path / "sound")[1]
@@ -119,6 +119,6 @@ def test_the_command_prints_rules_and_examples(tmp_path) -> None:
 
 
 def test_every_rule_is_documented(request) -> None:
-    """The table of the command lists them."""
+    """The page of the commands lists every rule with its severity."""
     text = (request.config.rootpath / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     assert [rule.name for rule in RULES if f"| `{rule.name}` | {rule.severity} |" not in text] == []

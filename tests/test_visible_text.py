@@ -1,4 +1,4 @@
-"""Text that must not control a terminal or run in a spreadsheet."""
+"""Text from a trace cannot control a terminal or run in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from hostile import ACTING, FORMULAS, steering
     ],
 )
 def test_control_characters_are_escaped(text, shown) -> None:
-    """Letters, spaces and all other visible characters stay; escaping twice changes nothing."""
+    """Control characters become visible escapes, other characters stay, and escaping twice changes nothing."""
     assert (visible(text), visible(visible(text))) == (shown, shown)
 
 
 def test_escaped_json_has_the_same_meaning() -> None:
-    """JSON text gets JSON escapes, also for characters beyond 16 bits."""
+    """Escaped JSON has no control characters and parses to the same value."""
     value = {"name": f"{ACTING}\U000e0041", "list": [1, None]}
     text = visible_json(json.dumps(value, ensure_ascii=False, indent=1))
     assert steering(text) == set()
@@ -36,11 +36,11 @@ def test_escaped_json_has_the_same_meaning() -> None:
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_a_formula_gets_an_apostrophe(text) -> None:
-    """Spreadsheets then show it as text."""
+    """A cell that begins like a formula gets an apostrophe, so spreadsheets show it as text."""
     assert inert_cell(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("text", ["", "gemm", "-1", "+1.5e-3", "a=b", "'=1"])
 def test_other_text_is_unchanged(text) -> None:
-    """This includes numbers written as text."""
+    """Names and numbers that are not formulas stay unchanged."""
     assert inert_cell(text) == text

@@ -1,4 +1,4 @@
-"""Request pages and callbacks as a browser does."""
+"""A client that requests pages and callbacks as a browser does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEADLINE_S = 60
 
 
 class WebClient:
-    """Requests the pages of some paths."""
+    """Requests the pages of runs in some paths."""
 
     def __init__(self, *paths: str | Path, cache: bool = False) -> None:
         self.session = Session(map(str, paths), cache=cache)
@@ -26,12 +26,12 @@ class WebClient:
         return self.http.get(path, buffered=True)
 
     def page(self, query: str) -> dict[str, Any]:
-        """Return navigation, selectors and page for an address."""
+        """Return the navigation, the selectors and the page at an address."""
         answer = self._ask("page.children", None, {"url.search": query})
         return {name: answer[name]["children"] for name in ("nav", "selectors", "page")}
 
     def part(self, query: str, name: str, scheme: str = "light") -> Any:
-        """Wait for a part of a page."""
+        """Wait for a part of a page, and return its content."""
         begin = time.monotonic()
         while time.monotonic() - begin < DEADLINE_S:
             states = {"url.search": query, "theme.forceColorScheme": scheme}
@@ -98,7 +98,7 @@ def _value(known: dict[str, str], wild: dict[str, str] | None, values: dict[str,
 
 
 def _filled(name: str, wild: dict[str, str] | None) -> Any:
-    """Replace MATCH by values."""
+    """Replace `MATCH` in the id of a component by values."""
     if not name.startswith("{"):
         return name
     return {key: (wild or {})[key] if value == ["MATCH"] else value for key, value in json.loads(name).items()}

@@ -1,4 +1,4 @@
-"""A web server in the test process that supports byte ranges, and can misbehave."""
+"""A web server in the test process that supports byte ranges, and can cut responses or refuse requests."""
 
 from __future__ import annotations
 

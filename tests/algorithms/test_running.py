@@ -27,7 +27,7 @@ def integral(rows: list[tuple[int, int, float]], moment: int, most: float) -> fl
 @given(weighted, st.sampled_from([1.0, math.inf]))
 def test_the_integral_counts_the_intervals_of_each_nanosecond(rows: list[tuple[int, int, float]], most: float) -> None:
     """In each nanosecond, the weights of overlapping intervals add up, but only to the limit."""
-    starts, lengths = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))
+    starts, lengths = (np.array([row[column] for row in rows], np.int64) for column in (0, 1))
     weights = np.array([row[2] for row in rows], np.float64)
     moments = np.arange(-20, 32)
 
@@ -39,8 +39,8 @@ def test_the_integral_counts_the_intervals_of_each_nanosecond(rows: list[tuple[i
 @given(weighted, weighted)
 def test_nothing_counts_outside(rows: list[tuple[int, int, float]], others: list[tuple[int, int, float]]) -> None:
     """A nanosecond inside one of the `outside` intervals adds nothing to the integral."""
-    starts, lengths = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))
-    outside, their_lengths = (np.array([row[place] for row in others], np.int64) for place in (0, 1))
+    starts, lengths = (np.array([row[column] for row in rows], np.int64) for column in (0, 1))
+    outside, their_lengths = (np.array([row[column] for row in others], np.int64) for column in (0, 1))
     weights = np.array([row[2] for row in rows], np.float64)
     moments = np.arange(-20, 32)
 

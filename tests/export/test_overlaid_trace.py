@@ -21,8 +21,8 @@ def source(tmp_path) -> Path:
     builder = TraceBuilder().operator("other", start_us=0, duration_us=10, args={"Sequence number": 5})
     for begin, kernels in ((100, "abc"), (200, "ccc"), (300, "abc")):
         builder.operator("op", start_us=begin, duration_us=10, args={"External id": begin})
-        for place, kernel in enumerate(kernels):
-            builder.kernel(kernel, start_us=begin + 20 + 3 * place, duration_us=2, launch_us=begin + place)
+        for index, kernel in enumerate(kernels):
+            builder.kernel(kernel, start_us=begin + 20 + 3 * index, duration_us=2, launch_us=begin + index)
     return builder.write(tmp_path / "job")[0]
 
 
@@ -45,8 +45,8 @@ def test_calls_launches_and_kernels_are_marked(source, tmp_path) -> None:
 def test_long_sequences_are_marked_with_their_beginning(tmp_path) -> None:
     """Labels are shortened, because a label with thousands of kernels in every event would fill the disk."""
     builder = TraceBuilder().operator("op", start_us=0, duration_us=10)
-    for place in range(3):
-        builder.kernel("k" * 600, start_us=20 + place, duration_us=1, launch_us=place)
+    for index in range(3):
+        builder.kernel("k" * 600, start_us=20 + index, duration_us=1, launch_us=index)
     (source,) = builder.write(tmp_path / "job")
 
     (label,) = copied(source, tmp_path / "copy.json")[0]["args"][MARK]

@@ -24,7 +24,7 @@ CALLBACK = "/_dash-update-component"
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory) -> Iterator[str]:
+def server(tmp_path_factory) -> Iterator[str]:
     """Serve a folder beside a secret file; return host and port."""
     folder = tmp_path_factory.mktemp("served")
     (folder / "secret.txt").write_text(HIDDEN)
@@ -36,10 +36,10 @@ def place(tmp_path_factory) -> Iterator[str]:
 
 
 def ask(
-    place: str, path: str, method: str = "GET", body: str | bytes | None = None, **headers: str
+    server: str, path: str, method: str = "GET", body: str | bytes | None = None, **headers: str
 ) -> tuple[int, dict[str, str], str]:
     """Send a request without normalising its path; return status, headers and text."""
-    connection = http.client.HTTPConnection(place, timeout=60)
+    connection = http.client.HTTPConnection(server, timeout=60)
     connection.request(method, path, body, {"Content-Type": "application/json", **headers})
     answer = connection.getresponse()
     text = answer.read().decode(errors="replace")
@@ -50,18 +50,18 @@ def ask(
 @pytest.mark.parametrize(
     "path", ["/", "/_dash-layout", f"/{assets_path()}/shell/start.js", "/download/csv/health.files?view=health"]
 )
-def test_a_wrong_host_name_gets_nothing(place, path) -> None:
+def test_a_wrong_host_name_gets_nothing(server, path) -> None:
     """Requests with a foreign Host header, as in DNS rebinding, get 403 and no page, data or script."""
-    status, _, text = ask(place, path, Host="evil.example")
+    status, _, text = ask(server, path, Host="evil.example")
     assert status == 403
     assert "holotrace_token" not in text
     assert len(text) < 200
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://[", "://", "é"])
-def test_another_site_computes_nothing(place, origin, caplog) -> None:
+def test_another_site_computes_nothing(server, origin, caplog) -> None:
     """POST requests from a foreign or malformed Origin get 403 and log nothing."""
-    assert ask(place, CALLBACK, "POST", "{}", Origin=origin)[0] == 403
+    assert ask(server, CALLBACK, "POST", "{}", Origin=origin)[0] == 403
     assert not caplog.records
 
 
@@ -84,9 +84,9 @@ def test_another_site_computes_nothing(place, origin, caplog) -> None:
         "/?view=..%2f..%2fsecret.txt&run=..%2fsecret.txt",
     ],
 )
-def test_no_path_leads_out_of_the_folder(place, path) -> None:
+def test_no_path_leads_out_of_the_folder(server, path) -> None:
     """Addresses with `..` in any encoding return a page or an error, never a file outside of the folder."""
-    status, headers, text = ask(place, path)
+    status, headers, text = ask(server, path)
     assert status in {200, 400, 404}
     assert HIDDEN not in text
     assert "root:" not in text
@@ -107,18 +107,18 @@ def test_no_path_leads_out_of_the_folder(place, path) -> None:
         "\ud800",
     ],
 )
-def test_an_invalid_callback_reveals_nothing(place, body, caplog) -> None:
+def test_an_invalid_callback_reveals_nothing(server, body, caplog) -> None:
     """An invalid callback request gets a 4xx answer without a traceback, logs nothing, and the server keeps running."""
-    status, _, text = ask(place, CALLBACK, "POST", body.encode(errors="surrogatepass"))
+    status, _, text = ask(server, CALLBACK, "POST", body.encode(errors="surrogatepass"))
     assert 400 <= status < 500
     assert not caplog.records
     assert "Traceback" not in text
     assert "site-packages" not in text
-    assert ask(place, "/")[0] == 200
+    assert ask(server, "/")[0] == 200
 
 
-def test_a_link_out_of_the_folder_is_left_out(place) -> None:
+def test_a_link_out_of_the_folder_is_left_out(server) -> None:
     """The health page lists a link out of the folder, whose target is not read."""
-    _, _, page = ask(place, "/download/csv/health.skipped?view=health")
+    _, _, page = ask(server, "/download/csv/health.skipped?view=health")
     assert "link.json" in page
     assert HIDDEN not in page

@@ -49,7 +49,7 @@ def put_link(path: Path, target: Path) -> None:
 
 
 @pytest.fixture
-def place(tmp_path) -> Path:
+def folder(tmp_path) -> Path:
     """Return a folder that contains a folder to serve, a secret, and a private trace."""
     (tmp_path / "secret.txt").write_text(HIDDEN)
     write(tmp_path / "private", kernel="private_kernel")
@@ -58,17 +58,17 @@ def place(tmp_path) -> Path:
 
 
 @pytest.mark.parametrize("root", ["served", ".", "./served/", "served/../served"])
-def test_the_served_folder_may_be_relative(place, monkeypatch, root) -> None:
+def test_the_served_folder_may_be_relative(folder, monkeypatch, root) -> None:
     """A served folder may be relative to the current folder."""
-    monkeypatch.chdir(place / "served" if root == "." else place)
-    [trace] = (place / "served").iterdir()
+    monkeypatch.chdir(folder / "served" if root == "." else folder)
+    [trace] = (folder / "served").iterdir()
 
     assert Served(root).file() == (200, trace.read_bytes())
 
 
-def test_a_served_file_may_be_relative(place, monkeypatch) -> None:
+def test_a_served_file_may_be_relative(folder, monkeypatch) -> None:
     """A single file, as in `holotrace serve trace.json`, may be relative to the current folder."""
-    [trace] = (place / "served").iterdir()
+    [trace] = (folder / "served").iterdir()
     monkeypatch.chdir(trace.parent)
 
     assert Served(trace.name).file() == (200, trace.read_bytes())
@@ -76,18 +76,18 @@ def test_a_served_file_may_be_relative(place, monkeypatch) -> None:
 
 @pytest.mark.parametrize("is_named", [False, True], ids=["in a folder", "named"])
 @pytest.mark.parametrize("target", ["secret.txt", "private", "served/secret.txt", "pipe", "nowhere"])
-def test_a_replacement_of_a_file_is_not_served(place, target, is_named) -> None:
+def test_a_replacement_of_a_file_is_not_served(folder, target, is_named) -> None:
     """A file replaced by a link or a pipe gets 404, and the error does not name the link's target."""
-    [trace] = (place / "served").iterdir()
-    [private] = (place / "private").iterdir()
-    (place / "served" / "secret.txt").write_text(HIDDEN)
-    served = Served(trace if is_named else place / "served")
+    [trace] = (folder / "served").iterdir()
+    [private] = (folder / "private").iterdir()
+    (folder / "served" / "secret.txt").write_text(HIDDEN)
+    served = Served(trace if is_named else folder / "served")
     served.session.whole(served.run)
     if target == "pipe":
         trace.unlink()
         os.mkfifo(trace)
     else:
-        put_link(trace, private if target == "private" else place / target)
+        put_link(trace, private if target == "private" else folder / target)
 
     status, content = served.file()
 
@@ -98,18 +98,18 @@ def test_a_replacement_of_a_file_is_not_served(place, target, is_named) -> None:
 
 
 @pytest.mark.parametrize("walks", [True, False])
-def test_a_race_with_a_link_never_wins(place, monkeypatch, walks) -> None:
+def test_a_race_with_a_link_never_wins(folder, monkeypatch, walks) -> None:
     """A file that keeps turning into a link and back returns its own content or 404."""
     monkeypatch.setattr(bound_files, "_WALKS", walks and bound_files._WALKS)
-    [trace] = (place / "served").iterdir()
-    [private] = (place / "private").iterdir()
+    [trace] = (folder / "served").iterdir()
+    [private] = (folder / "private").iterdir()
     content = trace.read_bytes()
-    served = Served(place / "served")
+    served = Served(folder / "served")
     served.session.whole(served.run)
     is_done = threading.Event()
 
     def swap() -> None:
-        beside = place / "beside"
+        beside = folder / "beside"
         while not is_done.is_set():
             put_link(trace, private)
             beside.write_bytes(content)
@@ -125,11 +125,11 @@ def test_a_race_with_a_link_never_wins(place, monkeypatch, walks) -> None:
     assert {status for status, _ in answers} <= {200, 404}
 
 
-def test_a_replacement_by_a_link_is_not_read(place) -> None:
+def test_a_replacement_by_a_link_is_not_read(folder) -> None:
     """Reading a file that was replaced by a link after its run was opened is an error."""
-    [trace] = (place / "served").iterdir()
-    [private] = (place / "private").iterdir()
-    served = Served(place / "served")
+    [trace] = (folder / "served").iterdir()
+    [private] = (folder / "private").iterdir()
+    served = Served(folder / "served")
     rank = served.session.whole(served.run).ranks[0]
     put_link(trace, private)
 
@@ -138,24 +138,24 @@ def test_a_replacement_by_a_link_is_not_read(place) -> None:
     assert str(trace) in str(refusal.value)
 
 
-def test_a_folder_on_the_path_must_not_become_a_link(place) -> None:
+def test_a_folder_on_the_path_must_not_become_a_link(folder) -> None:
     """Reading a file whose folder was replaced by a link is an error."""
-    run = place / "served" / "run"
+    run = folder / "served" / "run"
     write(run)
-    served = Served(place / "served")
+    served = Served(folder / "served")
     below = next(run.id for run in served.session.runs if run.name == "run")
     rank = served.session.whole(below).ranks[0]
-    run.rename(place / "gone")
-    run.symlink_to(place / "private")
+    run.rename(folder / "gone")
+    run.symlink_to(folder / "private")
 
     with pytest.raises(UnreadableTraceError, match=r"was replaced since it was opened"):
         rank.table("events")
 
 
-def test_errors_name_the_path_as_given(place) -> None:
+def test_errors_name_the_path_as_given(folder) -> None:
     """The error for a damaged file names its path, not the file descriptor."""
-    [trace] = (place / "served").iterdir()
-    served = Served(place / "served")
+    [trace] = (folder / "served").iterdir()
+    served = Served(folder / "served")
     rank = served.session.whole(served.run).ranks[0]
     trace.write_bytes(b"{")
 
@@ -165,22 +165,22 @@ def test_errors_name_the_path_as_given(place) -> None:
     assert str(trace) in str(error.value)
 
 
-def test_links_within_the_folder_are_followed(place) -> None:
+def test_links_within_the_folder_are_followed(folder) -> None:
     """A run may consist of links to files elsewhere in the same served folder."""
-    [trace] = (place / "served").iterdir()
-    (place / "served" / "linked").mkdir()
-    (place / "served" / "linked" / "rank0.json").symlink_to(trace)
-    session = Session([place / "served"], cache=False)
+    [trace] = (folder / "served").iterdir()
+    (folder / "served" / "linked").mkdir()
+    (folder / "served" / "linked" / "rank0.json").symlink_to(trace)
+    session = Session([folder / "served"], cache=False)
     run = next(info.id for info in session.runs if info.name == "linked")
 
     assert len(session.trace(Scope(run)).ranks[0].table("events")) > 0
 
 
-def test_a_served_link_may_lead_elsewhere_later(place) -> None:
+def test_a_served_link_may_lead_elsewhere_later(folder) -> None:
     """Serving a link serves its current target, also after the link changes."""
-    latest = place / "latest.json"
-    [trace] = (place / "served").iterdir()
-    [private] = (place / "private").iterdir()
+    latest = folder / "latest.json"
+    [trace] = (folder / "served").iterdir()
+    [private] = (folder / "private").iterdir()
     latest.symlink_to(trace)
     served = Served(latest)
     assert served.file() == (200, trace.read_bytes())

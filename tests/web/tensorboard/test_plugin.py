@@ -136,12 +136,12 @@ def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser, name, real_tra
             seen.keep(f"tensorboard-{name}-{page}")
 
 
-@pytest.mark.parametrize("place", ["path_prefix", pytest.param("proxy", marks=pytest.mark.slow)])
-def test_the_tab_works_below_a_prefix(small_folder, browser, place) -> None:
+@pytest.mark.parametrize("prefix", ["path_prefix", pytest.param("proxy", marks=pytest.mark.slow)])
+def test_the_tab_works_below_a_prefix(small_folder, browser, prefix) -> None:
     """The tab works with --path_prefix and behind a proxy that strips a prefix, and an address can name its page."""
-    options = ["--path_prefix", "/inner"] if place == "path_prefix" else []
+    options = ["--path_prefix", "/inner"] if prefix == "path_prefix" else []
     with started(small_folder, *options) as url, proxied(url) as outside:
-        address = outside if place == "proxy" else url
+        address = outside if prefix == "proxy" else url
         with visit(browser, f"{address}?p.holotrace.view=idle_time#holotrace") as seen:
             seen.expect(tab(seen), title="Idle time", figures=1, tables=2)
             assert not seen.troubles

@@ -138,7 +138,7 @@ def test_search_ignores_case() -> None:
     everywhere, on_stream = search(index, [0, 1, 2], "MM"), search(index, [2], "mm")
 
     assert everywhere["count"] == 3
-    assert [place[:4] for place in everywhere["found"]] == [
+    assert [event[:4] for event in everywhere["found"]] == [
         [0, 0, 0, 100_000],
         [2, 0, 50_000, 200_000],
         [1, 0, 300_000, 50_000],
