@@ -20,7 +20,7 @@ ANALYSIS_COMMANDS = [analysis.command for analysis in ANALYSES]
 
 @pytest.fixture
 def job(tmp_path) -> str:
-    """A folder with the small GPU job."""
+    """Write the small GPU job to a folder."""
     gpu_job().write(tmp_path / "job")
     return str(tmp_path / "job")
 

@@ -20,7 +20,7 @@ def cache(tmp_path, monkeypatch) -> None:
 
 @pytest.fixture
 def job(tmp_path) -> Path:
-    """A folder with the small GPU job."""
+    """Write the small GPU job to a folder."""
     gpu_job().write(tmp_path / "job")
     return tmp_path / "job"
 

@@ -26,7 +26,7 @@ def cache(tmp_path, monkeypatch) -> None:
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Path:
-    """A folder with the small GPU job."""
+    """Write the small GPU job to a folder."""
     folder = tmp_path_factory.mktemp("traces") / "job"
     gpu_job().write(folder)
     return folder

@@ -16,7 +16,7 @@ pub const SEVERAL_ROWS: i64 = -2;
 ///
 /// # Errors
 ///
-/// [`AlgorithmError::TooManyRows`] for `offered`.
+/// [`AlgorithmError::TooManyRows`] if `offered` has too many rows.
 pub fn only_matches<K: Copy + Ord>(offered: &[K], wanted: &[K]) -> Result<Vec<i64>, AlgorithmError> {
     check_row_count(offered.len())?;
     let mut index = Index::new(offered);

@@ -3,7 +3,7 @@
 use crate::error::{check_lengths, check_row_count, AlgorithmError};
 use crate::NO_ROW;
 
-/// Ends the list of groups that share a name.
+/// Marks the end of a list of groups that share a name.
 const NO_GROUP: u32 = u32::MAX;
 
 /// Counts and sums of each group, in the order in which the groups first appear.

@@ -13,12 +13,12 @@ fn diamond() -> Result<Edges<'static>, AlgorithmError> {
 }
 
 #[test]
-fn the_longest_path_decides_when_a_node_is_reached() {
+fn the_longest_path_determines_the_time_of_a_node() {
     assert_eq!(diamond().unwrap().earliest(&[1, 5, 1, 2]).unwrap(), [0, 1, 5, 7]);
 }
 
 #[test]
-fn negative_weights_lead_back_in_time() {
+fn negative_weights_give_negative_times() {
     assert_eq!(diamond().unwrap().earliest(&[-3, -5, 0, 0]).unwrap(), [0, -3, -5, -3]);
 }
 

@@ -40,7 +40,7 @@ fn columns_of_different_lengths_and_missing_marks_are_errors() {
 
 proptest! {
     #[test]
-    fn sums_equal_those_of_each_group_alone(rows in prop::collection::vec((0_u8..3, 0_u32..4, -9_i64..99, -1_i64..3), 0..30)) {
+    fn sums_equal_sums_of_each_group_alone(rows in prop::collection::vec((0_u8..3, 0_u32..4, -9_i64..99, -1_i64..3), 0..30)) {
         let kind: Vec<u8> = rows.iter().map(|row| row.0).collect();
         let name: Vec<u32> = rows.iter().map(|row| row.1).collect();
         let value: Vec<i64> = rows.iter().map(|row| row.2).collect();

@@ -37,7 +37,7 @@ fn wanted_keys_may_be_far_from_the_offered_ones() {
 
 proptest! {
     #[test]
-    fn matches_are_those_of_the_scan(offered in prop::collection::vec(-9_i64..9, 0..20), spread in 1_i64..1_000) {
+    fn matches_equal_a_scan(offered in prop::collection::vec(-9_i64..9, 0..20), spread in 1_i64..1_000) {
         let offered: Vec<i64> = offered.iter().map(|key| key * spread).collect();
         let wanted: Vec<i64> = (-10..10).map(|key| key * spread).collect();
         let expected: Vec<i64> = wanted.iter().map(|&key| scan(&offered, key)).collect();
@@ -45,7 +45,7 @@ proptest! {
     }
 
     #[test]
-    fn matches_among_rising_keys_are_those_of_the_scan(offered in prop::collection::btree_set(0_i64..60, 0..20)) {
+    fn matches_among_rising_keys_equal_a_scan(offered in prop::collection::btree_set(0_i64..60, 0..20)) {
         let offered: Vec<i64> = offered.into_iter().collect();
         let wanted: Vec<i64> = (0..62).chain((0..62).rev()).chain([i64::MAX, 7, 40, 3]).collect();
         let expected: Vec<i64> = wanted.iter().map(|&key| scan(&offered, key)).collect();

@@ -116,7 +116,7 @@ fn args_of_flows_are_kept() {
     assert_eq!(read.findings(), []);
 }
 
-/// The last of two equal keys counts, even if the args were already read as the first one required.
+/// The last of two equal keys counts, even if the args were already read according to the first one.
 #[test]
 fn repeated_keys() {
     let flow = r#"{"ph":"X","args":{"stream":7,"x":1},"ph":"s","id":3,"pid":1,"tid":1,"ts":1,"cat":"kernel","args":{"y":2}}"#;

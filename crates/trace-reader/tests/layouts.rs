@@ -87,7 +87,7 @@ fn member() -> impl Strategy<Value = Member> {
     (select(KEYS.to_vec()), select(COLONS.to_vec()), select(COMMAS.to_vec()))
 }
 
-/// The layout of an event: everything but its values.
+/// The layout of an event: all of its text except the values.
 type Layout = (Vec<Member>, &'static str);
 
 fn layout() -> impl Strategy<Value = Layout> {
@@ -162,7 +162,7 @@ fn event((members, end): &Layout, numbers: &[usize]) -> String {
     text + end
 }
 
-/// Events of a few layouts in any order, between two valid ones.
+/// Events of a few layouts in any order, between two valid events.
 fn events() -> impl Strategy<Value = String> {
     let changes = (any::<Index>(), change(), any::<Index>());
     let of_events = vec((changes, vec(0..1000_usize, 11)), 0..30);

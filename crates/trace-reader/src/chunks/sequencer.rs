@@ -48,7 +48,7 @@ struct Carried {
     worth_trying_at: usize,
 }
 
-/// Takes chunks in order.
+/// Receives the chunks of a file in order, and passes their rows to a sink.
 pub(crate) struct Sequencer<'a> {
     sink: &'a mut dyn Sink,
     /// The header of the first document.

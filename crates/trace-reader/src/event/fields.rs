@@ -18,7 +18,7 @@ pub(super) struct Fields<'a> {
     pub(super) id: Option<Raw<'a>>,
     /// The position of the args, if they come before the fields that determine how to read them.
     pub(super) args_later: Option<usize>,
-    /// Whether args were read.
+    /// Whether the args were already read.
     pub(super) has_read_args: bool,
 }
 

@@ -12,13 +12,13 @@ const FARTHEST_NS: i64 = 1 << 62;
 /// bits.
 const LONGEST_NS: i64 = 1 << 52;
 
-/// Whether a duration can be kept.
+/// Whether a duration is within the limit for durations.
 #[inline]
 pub(crate) fn is_possible_duration(ns: i64) -> bool {
     ns <= LONGEST_NS
 }
 
-/// Whether a time can be kept.
+/// Whether a time is within the range of times that the tables store.
 #[inline]
 pub(crate) fn is_in_range(ns: i64) -> bool {
     (-FARTHEST_NS..=FARTHEST_NS - 1).contains(&ns)

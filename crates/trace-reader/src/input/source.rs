@@ -102,7 +102,7 @@ impl Source {
         result
     }
 
-    /// Fill `buffer`, except at the end; returns the number of bytes.
+    /// Fill `buffer`, only partly at the end of the file; returns the number of bytes.
     pub(crate) fn fill(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         let result = loop {

@@ -54,7 +54,7 @@ def test_a_loaded_trace_is_without_the_last_step(folder, caplog) -> None:
 
 
 def test_a_parsed_trace_is_whole_until_it_is_filtered(folder) -> None:
-    """Traces parsed by `max_ranks` or by rank keep all steps until `align_and_filter_trace`."""
+    """After `parse_traces` or `parse_single_rank`, a trace has all steps until `align_and_filter_trace`."""
     trace = Trace(trace_dir=folder)
     trace.parse_traces(max_ranks=1, use_multiprocessing=False)
     assert (trace.get_ranks(), steps_of(trace, 0)) == ([0], [1, 2])
@@ -130,7 +130,7 @@ def test_times_of_a_file_as_unix_times() -> None:
         trace_event_timestamp_to_unixtime_ns(1.5, {})
 
 
-def test_times_are_those_of_the_file_until_they_are_aligned(folder) -> None:
+def test_times_keep_the_clock_of_the_file_until_alignment(folder) -> None:
     """After parsing, `ts` keeps the file's clock; after alignment it counts from `min_ts`."""
     trace = Trace(trace_dir=folder)
     trace.parse_traces()

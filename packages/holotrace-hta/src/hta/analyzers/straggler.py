@@ -1,7 +1,7 @@
 """HTA's method for finding stragglers: compares start times of communication kernels across host clocks.
 
-`TraceAnalysis.get_potential_stragglers` compares waiting times instead, which needs no common clock. Pass
-`find_stragglers_with_late_start_comm_kernels` to it to reproduce HTA's numbers. Unlike HTA, it recognizes kernels of
+`TraceAnalysis.get_potential_stragglers` compares waiting times instead, which needs no common clock. To reproduce HTA's
+numbers, pass it `find_stragglers_with_late_start_comm_kernels`. Unlike HTA's, this function recognizes kernels of
 NCCL 2.20 and later and of RCCL, includes step 0 and stream 0, and accepts fewer ranks than `n_stragglers`.
 """
 

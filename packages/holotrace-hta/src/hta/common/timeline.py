@@ -62,7 +62,7 @@ class PlotFormat(Enum):
 
 @dataclass
 class TimelinePlotSetting:
-    """How a timeline looks.
+    """The appearance of a timeline.
 
     auto_detect                    detect event_type, multi_ranks and multi_traces from the events
     event_type                     the events to show

@@ -130,7 +130,7 @@ class ParserConfig:
 
     @property
     def args(self) -> list[AttributeSpec]:
-        """All columns, selected or not."""
+        """All columns of the configuration, selected or not."""
         return list(self.arg_map.values())
 
     def clone(self) -> ParserConfig:
@@ -251,7 +251,7 @@ class ParserConfig:
 
     @staticmethod
     def transform_arg_name(arg: str) -> str:
-        """Return the column name for an arg without one in HTA: lower case, words joined by `_`, no brackets."""
+        """Return the column name of an arg that HTA does not list: lower case, words joined by `_`, no brackets."""
         name = _SEPARATORS.sub("_", _IN_BRACKETS.sub("", arg).lower()).strip("_")
         return "arg_name" if name == "name" else name
 
@@ -259,7 +259,7 @@ class ParserConfig:
     def make_attribute_spec(
         cls, raw_name: str, value: object, min_supported_version: YamlVersion = v1_0_0
     ) -> AttributeSpec:
-        """Return a column for an arg without one in HTA; infers its type from a value."""
+        """Return a column for an arg that HTA does not list; infers the type of the column from a value."""
         types = ((int, ValueType.Int), (float, ValueType.Float), (str, ValueType.String))
         value_type = next((kind for python, kind in types if isinstance(value, python)), ValueType.Object)
         return AttributeSpec(

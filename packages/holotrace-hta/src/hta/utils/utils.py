@@ -75,7 +75,7 @@ def get_kernel_type(name: str) -> str:
 
 
 def get_memory_kernel_type(name: str) -> str:
-    """Return the kind of a copy without memory types: `Memcpy HtoD`, `Memset`; `Memcpy Unknown` for other names."""
+    """Return a copy's name without source and destination: `Memcpy HtoD`, `Memset`; `Memcpy Unknown` for other names."""
     match = _COPIES.match(name)
     return match[0] if match else _UNKNOWN_COPY
 

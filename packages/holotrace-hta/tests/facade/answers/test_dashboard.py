@@ -25,7 +25,7 @@ def shown(monkeypatch) -> list[object]:
     return given
 
 
-def test_a_cell_that_ends_with_it_shows_the_verdict_and_every_figure(shown, tmp_path) -> None:
+def test_a_dashboard_at_the_end_of_a_cell_shows_the_verdict_and_every_figure(shown, tmp_path) -> None:
     """A dashboard shows the verdict, then a figure for each analysis that succeeded, in plotly's default renderer."""
     gpu_job().write(tmp_path)
     dashboard = TraceAnalysis(trace_dir=str(tmp_path)).dashboard()

@@ -26,7 +26,7 @@ def analyzer(tmp_path) -> TraceAnalysis:
     return TraceAnalysis(trace_dir=str(tmp_path / "job"))
 
 
-def test_signatures_are_those_of_hta() -> None:
+def test_signatures_equal_htas() -> None:
     """The three methods have HTA's parameters and defaults."""
 
     def parameters(method):

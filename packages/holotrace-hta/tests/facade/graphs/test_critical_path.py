@@ -219,7 +219,7 @@ def test_a_copy_for_another_rank_or_over_a_file_is_refused(analyzer, graph, tmp_
         analyzer.overlay_critical_path_analysis(0, graph, str(tmp_path / "file"))
 
 
-def test_a_saved_graph_comes_back_as_it_was(graph, analyzer, tmp_path) -> None:
+def test_a_saved_graph_is_restored_unchanged(graph, analyzer, tmp_path) -> None:
     """A saved graph keeps nodes, edges and breakdown; `overwrite=False` refuses to replace the file."""
     path = graph.save(str(tmp_path / "new" / "saved"), overwrite=False)
     restored = restore_cpgraph(path, analyzer.t, 0)

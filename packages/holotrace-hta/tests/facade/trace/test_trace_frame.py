@@ -96,7 +96,7 @@ def test_args_become_columns_with_htas_defaults() -> None:
     assert (collective["collective_name"], collective["input_dims"], collective["bytes"]) == ("allreduce", "-1", -1)
 
 
-def test_numbers_of_names_are_those_of_the_job() -> None:
+def test_a_name_has_the_same_symbol_id_on_all_ranks() -> None:
     """The same name has the same symbol id on every rank."""
     builder = TraceBuilder().operator("b", start_us=0, duration_us=1)
     builder.rank(1).operator("a", start_us=0, duration_us=1).operator("b", start_us=5, duration_us=1)

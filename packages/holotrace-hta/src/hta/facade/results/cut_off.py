@@ -7,12 +7,12 @@ import polars as pl
 
 
 def kept_count(durations: pl.Series, duration_ratio: float, largest_count: int) -> int:
-    """Return how many of the longest durations cover that share of their sum, at most `largest_count`.
+    """Return how many of the longest durations cover the share `duration_ratio` of their sum, at most `largest_count`.
 
     Args:
         durations: sorted from long to short.
         duration_ratio: 0 to 1.
-        largest_count: the upper limit.
+        largest_count: the maximum to return.
     """
     covered = np.cumsum(durations.to_numpy())
     return min(largest_count, int(np.searchsorted(covered, duration_ratio * covered[-1])) + 1)
