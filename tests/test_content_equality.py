@@ -59,7 +59,7 @@ class _Tables(EqualByContent):
         (_Tables(pl.DataFrame({"a": [1.0, None, float("nan")]}), (1,)), False),
     ],
 )
-def test_missing_equals_missing_and_types_count(other, is_equal) -> None:
+def test_nulls_are_equal_and_types_matter(other, is_equal) -> None:
     """Tables with the same nulls and NaNs are equal; other values, names or types make them unequal."""
     one = _Tables(pl.DataFrame({"a": [1.0, None, float("nan")]}))
     assert (one == other) is is_equal

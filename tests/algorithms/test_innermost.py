@@ -32,7 +32,7 @@ def test_the_inner_of_two_nested_intervals_wins_while_it_lasts() -> None:
     assert owners.lengths(2).tolist() == [8, 2]
 
 
-def test_no_interval_covers_nothing() -> None:
+def test_without_intervals_no_time_has_an_owner() -> None:
     """Without intervals, no time has an owner."""
     owners = innermost(*arrays([]))
     assert owners.at(np.array([1, 2])).tolist() == [NO_OWNER, NO_OWNER]

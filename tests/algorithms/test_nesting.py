@@ -72,7 +72,7 @@ def test_columns_have_equal_lengths_and_parents_exist():
 
 
 @given(INTERVALS)
-def test_in_order_each_interval_follows_all_around_it(intervals):
+def test_nesting_order_puts_outer_intervals_first(intervals):
     """`nesting_order` sorts by group, start, descending length and row."""
     group, start, length = np.array(intervals, np.int64).reshape(-1, 3).T
     order = nesting_order(group, start, start + length).tolist()

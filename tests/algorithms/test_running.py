@@ -37,7 +37,9 @@ def test_the_integral_counts_the_intervals_of_each_nanosecond(rows: list[tuple[i
 
 
 @given(weighted, weighted)
-def test_nothing_counts_outside(rows: list[tuple[int, int, float]], others: list[tuple[int, int, float]]) -> None:
+def test_excluded_intervals_do_not_count(
+    rows: list[tuple[int, int, float]], others: list[tuple[int, int, float]]
+) -> None:
     """A nanosecond inside one of the `outside` intervals adds nothing to the integral."""
     starts, lengths = (np.array([row[column] for row in rows], np.int64) for column in (0, 1))
     outside, their_lengths = (np.array([row[column] for row in others], np.int64) for column in (0, 1))

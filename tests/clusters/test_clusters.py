@@ -173,7 +173,7 @@ def answers(
     runner = options.pop("runner", ())
     run(*runner, "clusters.answers", engine, folder / "job", out, *([mark] if is_killed else []), **options)
     if is_killed:
-        mark.unlink()  # fails if no worker was killed
+        mark.unlink()  # raises FileNotFoundError if no worker was killed
     return {path.name: path.read_bytes() for path in out.iterdir()}
 
 

@@ -121,7 +121,7 @@ def test_the_same_kernels_have_the_same_short_names_in_any_order() -> None:
 
 
 @given(st.lists(st.text(alphabet="ab<>(), :_\x00é", max_size=120), max_size=12))
-def test_no_two_names_share_a_short_one(names: list[str]) -> None:
+def test_short_names_are_unique(names: list[str]) -> None:
     """Any set of names gets distinct short names of at most 20 characters."""
     short = short_names(names, 20)
     assert short.keys() == set(names)

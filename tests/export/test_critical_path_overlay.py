@@ -125,7 +125,7 @@ def test_nothing_is_overwritten_unless_requested(source, tmp_path) -> None:
     assert copied(source, tmp_path / "copy.json", overwrite=True)
 
 
-def test_names_of_copies() -> None:
+def test_copies_have_names_of_hta() -> None:
     """Copies get HTA's names, with a number from the second copy on; a copy of a zstd file is a gzip file."""
     assert overlaid_path_name("a/rank0.json.gz") == "overlaid_critical_path_rank0.json.gz"
     assert overlaid_path_name("rank0.json.zst", 2) == "overlaid_critical_path_2_rank0.json.gz"

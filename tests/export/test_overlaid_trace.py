@@ -88,7 +88,7 @@ def test_a_copy_is_skipped_when_the_folder_is_opened(source) -> None:
     assert [Path(skipped.path).name for skipped in trace.skipped] == [target.name]
 
 
-def test_names_of_copies_are_free(tmp_path) -> None:
+def test_copies_get_unused_names(tmp_path) -> None:
     """The second copy's name has a number; a copy of a zstd file is a gzip file."""
     assert free_overlaid_path("a/rank0.json.gz", tmp_path) == tmp_path / "overlaid_rank0.json.gz"
     (tmp_path / "overlaid_rank0.json.gz").touch()

@@ -108,7 +108,7 @@ def test_paths_stay_as_given(write_trace: WriteTrace, tmp_path: Path, monkeypatc
     assert trace.ranks[0].source == "run/a.json"
     monkeypatch.chdir("/")
     assert trace.ranks[0].table("events").height == 1
-    assert pickle.loads(pickle.dumps(trace)).ranks[0].table("events").height == 1  # noqa: S301 -- our own
+    assert pickle.loads(pickle.dumps(trace)).ranks[0].table("events").height == 1  # noqa: S301 -- the test pickled it
 
 
 def test_home_is_expanded(write_trace: WriteTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

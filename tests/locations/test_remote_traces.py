@@ -267,7 +267,7 @@ def test_the_cache_identifies_a_file_by_its_version(web) -> None:
     assert counts(holotrace.open_trace({0: address})) == {0: 3}
     web.requests.clear()
     assert counts(holotrace.open_trace({0: address})) == {0: 3}
-    assert sum(method == "GET" for method, _, _ in web.requests) == 1  # `peek` reads its beginning
+    assert sum(method == "GET" for method, _, _ in web.requests) == 1  # `peek` reads the beginning of the file
     web.files["/rank0.json"], web.etag = trace_json(0).replace(b'"k"', b'"j"'), "v2"
     assert holotrace.open_trace({0: address}).ranks[0].strings.is_in(["j"]).any()
     web.files["/rank0.json"], web.etag = trace_json(0).replace(b'"k"', b'"m"'), ""

@@ -117,7 +117,7 @@ def test_a_capability_is_two_numbers() -> None:
 
 
 def communicating(us: int, ranks: int = 1) -> TraceBuilder:
-    """Return ranks with 60 µs of computation in 100, then `us` of communication, on rank 1 only 2 µs."""
+    """Return steps of 100 µs with 60 µs of computation, then `us` of communication, or 2 µs on rank 1."""
     builder = TraceBuilder()
     for rank in range(ranks):
         builder.rank(rank).step(1, 0, 100).operator("aten::relu", start_us=0, duration_us=9)
@@ -322,7 +322,7 @@ def test_a_device_that_is_nearly_full() -> None:
     assert rules(filling(900)) == []
 
 
-def test_host_memory_is_not_compared_with_a_devices() -> None:
+def test_host_memory_is_not_compared_with_device_memory() -> None:
     """5000 bytes on the host give no advice on GPU memory, except with `compat`, like the plugin."""
     assert rules(filling(5000, kind=0)) == []
     assert rules(filling(5000, kind=0), compat="torch_tb_profiler") == ["memory_limit"]

@@ -18,10 +18,10 @@ from remote.stores import Store
 pytestmark = pytest.mark.stores
 
 _SERVER_OF = {"s3": "s3", "gcs": "gcs", "azure": "azure", "webhdfs": "hdfs"}
-"""The stores behind a proxy; HDFS has none, because its client gets the bytes' address from the NameNode."""
+"""The stores with a proxy; HDFS has none, because the NameNode sends clients directly to the DataNode."""
 
 _SOME = 2_000_000
-"""Bytes before the fault: more than `peek` reads, less than the pieces after that."""
+"""Bytes before the fault: more than `peek` reads, but less than the rest of the file."""
 
 
 @pytest.fixture(

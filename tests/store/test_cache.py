@@ -557,8 +557,8 @@ def test_a_broken_trace_leaves_nothing_behind(cache_folder: Path, tmp_path: Path
 
 
 _start: dict[str, threading.Barrier] = {}
-"""The barrier of a racing process. The pool passes it at the start, because passing it later needs a socket, whose
-path may be too long in a temporary folder."""
+"""The barrier of a racing process. The pool passes the barrier at the start, because passing it later needs a socket,
+whose path may be too long in a temporary folder."""
 
 
 def _wait_at(barrier: threading.Barrier) -> None:

@@ -137,6 +137,6 @@ def test_the_plan_of_an_analysis_takes_its_options(entry: Analysis) -> None:
     ]
 
 
-def test_the_example_of_the_docstring_is_true() -> None:
+def test_the_docstring_example_works() -> None:
     """The example in the docstring of `holotrace.store.plan` is correct."""
     assert doctest.testmod(module).failed == 0

@@ -64,7 +64,7 @@ def test_nothing_is_opened_before_it_is_needed(open_file: OpenFile, tmp_path: Pa
     assert open_file(tmp_path / "missing.json").path == str(tmp_path / "missing.json")
 
 
-def test_a_pickle_is_an_address(
+def test_a_pickle_contains_no_data(
     write_trace: WriteTrace, open_file: OpenFile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A pickled TraceFile has less than 1,000 bytes, and finds its file and cache option from another folder."""

@@ -168,7 +168,7 @@ def test_all_three_reasons_to_wait_occur(truth):
     assert all(min(rank.idle_by_stream_ns["7"].values()) > 0 for rank in truth.ranks)
 
 
-def test_steps_are_where_the_truth_says(trace, truth):
+def test_steps_equal_the_truth(trace, truth):
     """Each step has the number, start and end of the truth, on the host's clock."""
     for rank in truth.ranks:
         recorded = steps(trace.ranks[rank.rank]).select("step", "start_ns", "end_ns")

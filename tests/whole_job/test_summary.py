@@ -74,9 +74,9 @@ def test_the_verdict_says_that_ranks_do_not_communicate() -> None:
 def test_a_late_rank_is_named(tmp_path) -> None:
     """The verdict names the simulated straggler and how long the other ranks wait for it."""
     truth = write_job(tmp_path, ranks=4, steps=2, layers=2, straggler_rank=2)
-    found = summary(holotrace.open_trace(tmp_path, cache=False))
-    assert f"rank {truth.straggler_rank} is late: the others together wait 11.4 ms for it" in found.verdict
-    assert found.advice.recommendations["rule"][0] == "late_rank"
+    job_summary = summary(holotrace.open_trace(tmp_path, cache=False))
+    assert f"rank {truth.straggler_rank} is late: the others together wait 11.4 ms for it" in job_summary.verdict
+    assert job_summary.advice.recommendations["rule"][0] == "late_rank"
 
 
 def test_a_late_rank_whose_collectives_cannot_be_compared_is_named_by_its_sums() -> None:
@@ -113,23 +113,23 @@ def test_no_rank_is_blamed_in_an_even_job(tmp_path) -> None:
 
 def test_every_analysis_is_in_the_summary() -> None:
     """The summary of a GPU job has the result of every analysis and no CPU side."""
-    found = summary(gpu_job().build())
-    assert list(found.results) == [analysis.name for analysis in ANALYSES]
-    assert not found.missing
-    assert found.cpu_side.is_empty()
+    job_summary = summary(gpu_job().build())
+    assert list(job_summary.results) == [analysis.name for analysis in ANALYSES]
+    assert not job_summary.missing
+    assert job_summary.cpu_side.is_empty()
 
 
 def test_a_job_without_gpu_work_has_a_cpu_side() -> None:
     """Without GPU work, the verdict names the profiler option and counts the events and steps on the CPU."""
-    found = summary(cpu_job().build())
-    assert found.verdict == (
+    job_summary = summary(cpu_job().build())
+    assert job_summary.verdict == (
         "No GPU work was recorded on any of the 2 ranks: this job ran on the CPU, or was recorded without "
         "ProfilerActivity.CUDA; the CPU side holds 4 events and 2 steps of 20 µs on average; those of rank 1 are the "
         "longest (30 µs)."
     )
-    assert found.cpu_side.rows() == [(0, 2, 1, 1, 10_000.0), (1, 2, 1, 1, 30_000.0)]
-    assert {"temporal_breakdown", "kernel_breakdown", "communication_overlap", "idle_time"} <= set(found.missing)
-    assert found.results["user_annotations"].per_annotation["side"].unique().to_list() == ["cpu"]
+    assert job_summary.cpu_side.rows() == [(0, 2, 1, 1, 10_000.0), (1, 2, 1, 1, 30_000.0)]
+    assert {"temporal_breakdown", "kernel_breakdown", "communication_overlap", "idle_time"} <= set(job_summary.missing)
+    assert job_summary.results["user_annotations"].per_annotation["side"].unique().to_list() == ["cpu"]
 
 
 def test_a_job_without_steps_or_events_gets_a_verdict() -> None:
@@ -154,12 +154,12 @@ def test_work_of_zero_length_has_a_verdict() -> None:
 
 
 def test_partly_read_files_are_counted(tmp_path) -> None:
-    """The doubts say that one of two files lost an event, and name its rank and the bytes."""
+    """The summary's doubts say that one of two files lost an event, with the rank and the bytes."""
     first, _ = gpu_job().write(tmp_path)
     content = first.read_bytes()
     first.write_bytes(content.replace(b'"ts"', b'"no"', 1))
-    found = summary(holotrace.open_trace(tmp_path, cache=False))
-    [doubt] = found.doubts
+    job_summary = summary(holotrace.open_trace(tmp_path, cache=False))
+    [doubt] = job_summary.doubts
     assert re.fullmatch(
         r"1 of 2 files could be read only in part \(rank 0\): 1 event in \d+ bytes lost; holotrace check says why\.",
         doubt,
@@ -167,24 +167,26 @@ def test_partly_read_files_are_counted(tmp_path) -> None:
 
 
 def test_a_truncated_file_is_the_first_doubt(tmp_path) -> None:
-    """The doubts name the rank and position of a truncated file, which is not also counted as read in part."""
+    """The summary's doubts name the rank and position of a truncated file, and count no file as read in part."""
     first, _ = gpu_job().write(tmp_path)
     content = first.read_bytes()
     first.write_bytes(content[: len(content) * 2 // 3])
-    found = summary(holotrace.open_trace(tmp_path, cache=False))
+    job_summary = summary(holotrace.open_trace(tmp_path, cache=False))
     assert re.fullmatch(
-        r"Rank 0's file is cut off after \d+ events, at byte \d+ of its text \(.*\); .*", found.doubts[0]
+        r"Rank 0's file is cut off after \d+ events, at byte \d+ of its text \(.*\); .*", job_summary.doubts[0]
     )
-    assert not [finding for finding in found.findings if "in part" in finding]
+    assert not [finding for finding in job_summary.findings if "in part" in finding]
 
 
 def test_traces_of_two_jobs_are_a_doubt() -> None:
     """For world sizes 2 and 64, verdict and doubts say that the traces do not look like one job."""
     builder = gpu_job()
     builder.rank(1).header(distributedInfo={"rank": 1, "world_size": 64})
-    found = summary(builder.build())
-    assert found.verdict.startswith("Taken together, though they do not look like one job: the GPUs are ")
-    assert found.doubts == ("These 2 traces do not look like one job: the world sizes are 2 (rank 0), 64 (rank 1).",)
+    job_summary = summary(builder.build())
+    assert job_summary.verdict.startswith("Taken together, though they do not look like one job: the GPUs are ")
+    assert job_summary.doubts == (
+        "These 2 traces do not look like one job: the world sizes are 2 (rank 0), 64 (rank 1).",
+    )
 
 
 @pytest.mark.parametrize(("cut", "files"), [((0,), "the files of rank 0 are"), ((0, 1), "the files of ranks 0-1 are")])
@@ -194,7 +196,7 @@ def test_a_truncated_file_may_have_lost_its_gpu_work(tmp_path, cut, files) -> No
     for path in (paths[rank] for rank in cut):
         content = path.read_bytes()
         path.write_bytes(content[: content.rindex(b'"ph"') + 10])
-    found = summary(holotrace.open_trace(tmp_path, cache=False))
-    assert found.verdict.startswith(
+    job_summary = summary(holotrace.open_trace(tmp_path, cache=False))
+    assert job_summary.verdict.startswith(
         f"No GPU work could be read on any of the 2 ranks: {files} cut off, and GPU work may have followed; "
     )

@@ -59,7 +59,7 @@ def test_a_wrong_host_name_gets_nothing(server, path) -> None:
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://[", "://", "é"])
-def test_another_site_computes_nothing(server, origin, caplog) -> None:
+def test_requests_of_other_sites_are_refused(server, origin, caplog) -> None:
     """POST requests from a foreign or malformed Origin get 403 and log nothing."""
     assert ask(server, CALLBACK, "POST", "{}", Origin=origin)[0] == 403
     assert not caplog.records

@@ -6,7 +6,7 @@ from holotrace.web.session.reading import Reading
 
 
 def test_progress_is_a_percentage_of_the_file() -> None:
-    """The text has at most 100 %, and is empty before a file starts and after it is read."""
+    """The progress text says at most 100 %, and is empty before a file starts and after it is read."""
     reading = Reading()
     reading.advance(5)
     assert reading.text() == ""

@@ -261,7 +261,7 @@ def test_an_invalid_address_gets_an_explanation(client, query) -> None:
     assert texts(client.part(query, "choices")) is not None
 
 
-def test_an_error_of_a_part_stays_in_its_place(client, gpu, monkeypatch, caplog) -> None:
+def test_an_error_in_a_part_leaves_the_rest_of_the_page(client, gpu, monkeypatch, caplog) -> None:
     """If a part of a page fails, the browser gets a note, and only the log contains the error."""
 
     def broken(*_: object, **__: object) -> None:
@@ -275,7 +275,7 @@ def test_an_error_of_a_part_stays_in_its_place(client, gpu, monkeypatch, caplog)
     assert "a secret path" in caplog.text
 
 
-def test_a_request_is_small(client) -> None:
+def test_large_requests_are_refused(client) -> None:
     """A request body above MOST_REQUEST_BYTES gets 413."""
     answer = client.http.post(
         "/_dash-update-component", data=b"x" * (MOST_REQUEST_BYTES + 1), content_type="application/json"

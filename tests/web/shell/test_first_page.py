@@ -30,7 +30,7 @@ BEFORE_THE_FIGURE = {
     *("polyfill", "bundle"),
     *("address", "callbacks", "keys", "later", "scheme", "start", "table_rows"),
 }
-"""The scripts that load before the figure, by the beginnings of their names; more would delay it."""
+"""The scripts that load before the figure, by the beginnings of their names; more scripts would delay the figure."""
 
 
 @pytest.fixture

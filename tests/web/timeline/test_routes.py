@@ -185,7 +185,7 @@ def test_the_critical_path(asking) -> None:
 
 
 def test_findings(asking) -> None:
-    """Two ranks with the same times have no idle or waiting findings; advice is within the recording."""
+    """Two ranks with the same times have no idle or waiting findings; findings of advice are within the recording."""
     assert asking.json("findings", kind="idle") == []
     assert asking.json("findings", kind="waiting", among="0-1") == []
     assert all(0 <= finding["start"] <= 350_000 for finding in asking.json("findings", kind="advice"))
