@@ -109,3 +109,33 @@ def test_many_rows_and_caveats_are_cut_in_a_notebook() -> None:
 
     assert "2 rows are not shown" in html
     assert f"… and {len(result.findings) - 5} more" in html
+
+
+def test_a_summary_and_its_advice_show_themselves_in_a_notebook() -> None:
+    """A sentence, the recommendations and the caveats; names from the trace are text."""
+    whole = holotrace.summary(small_job())
+
+    assert whole._repr_html_().startswith("<p><b>The GPUs are idle 21 % of the time")
+    assert whole.advice.answer.startswith("Rank 1 is late: the other ranks together wait 400 µs for it")
+    for shown in (whole, whole.advice):
+        assert shown._repr_html_().count("<tr>") == 1 + len(whole.advice.recommendations)
+    assert "cannot check memory_limit" in whole.advice._repr_html_()
+    assert HOSTILE not in holotrace.summary(hostile_job().build())._repr_html_()
+
+
+def test_a_summary_and_its_advice_become_plain_python() -> None:
+    """`to_dict` returns what `--json` prints; for advice, without the ranks."""
+    whole = holotrace.summary(small_job())
+
+    content = json.loads(json.dumps(whole.to_dict()))
+    assert list(content["analyses"]) == list(whole.results)
+    assert (content["ranks"], content["verdict"]) == ([0, 1], whole.verdict)
+    assert content["advice"]["recommendations"] == whole.advice.recommendations.to_dicts()
+    assert list(whole.advice.to_dict()) == ["recommendations", "evidence", "events", "findings"]
+
+
+def test_without_a_recommendation_the_advice_says_so() -> None:
+    """Rules that could not be checked are mentioned."""
+    assert holotrace.advice(TraceBuilder().kernel("gemm", start_us=0, duration_us=9).build()).answer == (
+        "None of the rules that could be checked applies."
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from holotrace.visible_text import html_table, html_text
 if TYPE_CHECKING:
     from holotrace.tables import PrintedTable
 
-_MOST_ROWS = 10
+MOST_ROWS = 10
 _MOST_FINDINGS = 5
 """Most rows and findings that a notebook shows; the tables and `findings` hold all."""
 
@@ -53,18 +54,13 @@ class Result(EqualByContent):
     def to_dict(self) -> dict[str, Any]:
         """Return all tables as lists of rows, and the other fields unchanged; times are in ns, shares 0 to 1."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
-        return {name: value.to_dicts() if isinstance(value, pl.DataFrame) else value for name, value in fields.items()}
+        return {**fields, **tables_of(self)}
 
     def _repr_html_(self) -> str:
         """Show the answer, the main table and the caveats in a notebook."""
         from holotrace.tables import print_view  # noqa: PLC0415 -- a notebook shows few results; scripts show none
 
-        view = self._beside("tables").VIEWS[0]
-        caveats = "".join(f"<li>{html_text(finding)}</li>" for finding in self.findings[:_MOST_FINDINGS])
-        more = len(self.findings) - _MOST_FINDINGS
-        rest = f"<li>… and {more:,} more in <code>.findings</code></li>" if more > 0 else ""
-        table = _table_html(print_view(view, self, _MOST_ROWS))
-        return f"<p><b>{html_text(self.answer)}</b></p>{table}<ul>{caveats}{rest}</ul>"
+        return html_of(self.answer, print_view(self._beside("tables").VIEWS[0], self, MOST_ROWS), self.findings)
 
     def _main_table(self) -> pl.DataFrame:
         return next(value for value in vars(self).values() if isinstance(value, pl.DataFrame))
@@ -72,6 +68,19 @@ class Result(EqualByContent):
     def _beside(self, part: str) -> ModuleType:
         """Import a module of the folder that this result belongs to."""
         return import_module(f"{type(self).__module__.rpartition('.')[0]}.{part}")
+
+
+def tables_of(result: object) -> dict[str, list[dict[str, Any]]]:
+    """Return the tables of a result by name, as lists of rows."""
+    return {name: value.to_dicts() for name, value in vars(result).items() if isinstance(value, pl.DataFrame)}
+
+
+def html_of(sentence: str, table: PrintedTable, findings: Sequence[str]) -> str:
+    """Return what a notebook shows: the answer, the main table and the first findings."""
+    caveats = "".join(f"<li>{html_text(finding)}</li>" for finding in findings[:_MOST_FINDINGS])
+    more = len(findings) - _MOST_FINDINGS
+    rest = f"<li>… and {more:,} more in <code>.findings</code></li>" if more > 0 else ""
+    return f"<p><b>{html_text(sentence)}</b></p>{_table_html(table)}<ul>{caveats}{rest}</ul>"
 
 
 def _table_html(table: PrintedTable) -> str:

@@ -47,7 +47,9 @@ def test_the_command_prints_advice_numbers_and_events(slow_loading: Path) -> Non
 
 def test_the_command_takes_other_thresholds(slow_loading: Path) -> None:
     """With `--threshold loading=0.5`, a wait of 30 % gives no advice."""
-    assert "No rule applies." in run("advice", str(slow_loading), "--threshold", "loading=0.5")
+    assert "None of the rules that could be checked applies." in run(
+        "advice", str(slow_loading), "--threshold", "loading=0.5"
+    )
     content = json.loads(run("advice", str(slow_loading), "--threshold", "loading=0.5", "--json"))
     assert list(content) == ["ranks", "recommendations", "evidence", "events", "findings"]
     assert content["recommendations"] == []

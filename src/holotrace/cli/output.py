@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import polars as pl
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
@@ -20,7 +19,6 @@ from rich.table import Table
 from rich.text import Text
 
 from holotrace.cli.stdout import UNLIMITED, print_text, writing_to_stdout
-from holotrace.question import Result
 from holotrace.tables import Cell, PrintedTable
 from holotrace.visible_text import bounded, visible, visible_json
 
@@ -72,11 +70,6 @@ def print_json(value: dict[str, Any]) -> None:
 def print_json_text(text: str) -> None:
     """Print a text that is already JSON."""
     print_text(visible_json(text))
-
-
-def tables_of(result: Result) -> dict[str, list[dict[str, Any]]]:
-    """Return the tables of a result by name, as lists of rows."""
-    return {name: value.to_dicts() for name, value in vars(result).items() if isinstance(value, pl.DataFrame)}
 
 
 def _print_fitting(to: Console, table: PrintedTable) -> int:

@@ -10,9 +10,10 @@ from holotrace.cli.figure_files import expect_a_figure_file, write_figure
 from holotrace.cli.job import JobOptions, SidesOptions, opened_job
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import AsJson, Figure, Force
-from holotrace.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
+from holotrace.cli.output import console, print_findings, print_json, print_line, print_table
 from holotrace.figures import figure_of
 from holotrace.question import Analysis, Result
+from holotrace.result import tables_of
 from holotrace.tables import print_view
 
 if TYPE_CHECKING:

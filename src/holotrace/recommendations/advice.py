@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -15,8 +15,12 @@ from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.recommendations.facts import EVENTS, HostFacts, RankFacts, analysis_plans, facts, host_plan
 from holotrace.recommendations.rules import OUR_RULES, RankCase, Rule, RuleSet, Thresholds
 from holotrace.recommendations.tensorboard_plugin import PLUGIN_RULES
+from holotrace.result import MOST_ROWS, html_of, tables_of
 from holotrace.store.plan import Answer, run_together, with_findings
 from holotrace.store.trace import Trace
+
+if TYPE_CHECKING:
+    from holotrace.tables import PrintedTable
 
 _RULES: dict[Compat | None, RuleSet] = {None: OUR_RULES, "torch_tb_profiler": PLUGIN_RULES}
 _RECOMMENDATIONS = {
@@ -78,6 +82,28 @@ class Advice(EqualByContent):
     evidence: pl.DataFrame
     events: pl.DataFrame
     findings: tuple[str, ...] = ()
+
+    @property
+    def answer(self) -> str:
+        """The first recommendation, or that no rule applies."""
+        if len(self.recommendations):
+            first = str(self.recommendations["advice"][0])
+            return f"{first[0].upper()}{first[1:]}."
+        return "None of the rules that could be checked applies." if self.findings else "No rule applies."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tables as lists of rows, and the findings; times are in ns, shares 0 to 1."""
+        return {**tables_of(self), "findings": self.findings}
+
+    def shown(self) -> PrintedTable:
+        """Return the table of recommendations for people."""
+        from holotrace.tables import print_frame  # noqa: PLC0415 -- a notebook shows few results; scripts show none
+
+        return print_frame("What to try first", self.recommendations, MOST_ROWS, telling="worth_fraction")
+
+    def _repr_html_(self) -> str:
+        """Show the first recommendation, the table of all, and the caveats in a notebook."""
+        return html_of(self.answer, self.shown(), self.findings)
 
 
 def advice(

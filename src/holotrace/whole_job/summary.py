@@ -19,6 +19,7 @@ from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.question import Analysis, Result
 from holotrace.recommendations.advice import Advice, advice_on
 from holotrace.recommendations.facts import host_plan
+from holotrace.result import html_of, tables_of
 from holotrace.schema import EventKind
 from holotrace.store.health import loss_text
 from holotrace.store.plan import Plan, run_together
@@ -89,6 +90,24 @@ class Summary(EqualByContent):
     doubts: tuple[str, ...] = ()
     ranks: tuple[int, ...] = ()
     skipped: tuple[SkippedFile, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python: tables as lists of rows, times in ns, shares 0 to 1."""
+        return {
+            "doubts": self.doubts,
+            "verdict": self.verdict,
+            "ranks": self.ranks,
+            "analyses": {name: tables_of(result) for name, result in self.results.items()},
+            "missing": self.missing,
+            **tables_of(self),
+            "advice": tables_of(self.advice),
+            "findings": self.findings,
+            "skipped_files": [{"path": file.path, "reason": file.reason} for file in self.skipped],
+        }
+
+    def _repr_html_(self) -> str:
+        """Show the verdict, what to try first, and the caveats in a notebook."""
+        return html_of(self.verdict, self.advice.shown(), (*self.doubts, *self.findings))
 
 
 def summary(trace: Trace, *, executor: Executor = IN_PROCESS) -> Summary:

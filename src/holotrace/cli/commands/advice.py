@@ -10,7 +10,7 @@ from rich.console import Console
 from holotrace.cli.job import JobOptions, opened_job
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import AsJson, CompatMode
-from holotrace.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
+from holotrace.cli.output import console, print_findings, print_json, print_line, print_table
 from holotrace.errors import InvalidOptionError
 from holotrace.recommendations.advice import Advice, advice_answer
 from holotrace.recommendations.rules import Thresholds
@@ -44,7 +44,7 @@ def advice(
         answer = advice_answer(trace, thresholds=limits, compat=compat, executor=executor)
     recommended = answer.result
     if as_json:
-        print_json({"ranks": list(answer.trace.ranks), **tables_of(recommended), "findings": recommended.findings})
+        print_json({"ranks": list(answer.trace.ranks), **recommended.to_dict()})
     else:
         _print(recommended)
 
@@ -62,7 +62,7 @@ def _print(recommended: Advice) -> None:
     print_line(to, "What should you try first?", "bold cyan")
     print_findings(to, recommended.findings)
     if recommended.recommendations.is_empty():
-        print_line(to, "No rule applies.")
+        print_line(to, recommended.answer)
     print_recommendations(to, recommended)
     for caption, table, telling in (
         ("The numbers behind the advice", recommended.evidence, "value_fraction"),

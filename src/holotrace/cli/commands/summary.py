@@ -8,7 +8,7 @@ from holotrace.cli.commands.advice import print_recommendations
 from holotrace.cli.job import JobOptions, opened_job
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import AsJson
-from holotrace.cli.output import console, print_findings, print_json, print_line, print_table, tables_of
+from holotrace.cli.output import console, print_findings, print_json, print_line, print_table
 from holotrace.tables import print_frame, print_view
 from holotrace.whole_job.summary import Summary, shown_analyses
 from holotrace.whole_job.summary import summary as summarize
@@ -30,25 +30,9 @@ def summary(
     with opened_job(job) as (trace, executor):
         whole = summarize(trace, executor=executor)
     if as_json:
-        _print_json(whole)
+        print_json(whole.to_dict())
     else:
         _print_text(whole)
-
-
-def _print_json(whole: Summary) -> None:
-    print_json(
-        {
-            "doubts": whole.doubts,
-            "verdict": whole.verdict,
-            "ranks": whole.ranks,
-            "analyses": {name: tables_of(result) for name, result in whole.results.items()},
-            "missing": whole.missing,
-            "cpu_side": whole.cpu_side.to_dicts(),
-            "advice": tables_of(whole.advice),
-            "findings": whole.findings,
-            "skipped_files": [{"path": file.path, "reason": file.reason} for file in whole.skipped],
-        }
-    )
 
 
 def _print_text(whole: Summary) -> None:

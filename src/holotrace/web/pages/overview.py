@@ -75,12 +75,9 @@ def _advice(session: Session, selection: Selection) -> Component:
     items = html.Ol([_recommendation(row, selection) for row in recommendations], className="holotrace-findings")
     events = _events(session, selection)
     behind = [table_box(_EVENT_TABLE, events, selection)] if len(events.frame) else []
-    nothing = dmc.Text(
-        "No rule applies." if not advice.findings else "None of the rules that could be checked applies."
-    )
     return _card(
         dmc.Text("What to try first", fw=600),
-        items if recommendations else nothing,
+        items if recommendations else dmc.Text(advice.answer),
         *findings(advice.findings),
         *behind,
     )
