@@ -146,7 +146,9 @@ class MissingDataError(HolotraceError, LookupError):
             f"{analysis}: rank {rank} has no GPU kernels to measure ({source}: {cpu_events:,} CPU events, 0 GPU "
             f"events). Record with ProfilerActivity.CUDA, or leave the rank out with ranks=[...]."
         )
-        error._finding = f"rank {rank} has no GPU kernels and is left out ({source}: {cpu_events:,} CPU events)"
+        error._finding = (
+            f"rank {rank} has no GPU kernels ({source}: {cpu_events:,} CPU events), so the result leaves it out"
+        )
         return error
 
     @classmethod

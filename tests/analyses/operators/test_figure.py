@@ -68,7 +68,7 @@ def test_a_figure_without_data_says_so(side) -> None:
     nothing = TraceBuilder().kernel("k", start_us=0, duration_us=5).build()
     host = TraceBuilder().operator("op", start_us=0, duration_us=5).build()
 
-    assert plot_operators(operators(nothing), side=side).layout.annotations[0].text == "There are no operators."
+    assert plot_operators(operators(nothing), side=side).layout.annotations[0].text == "No operators were recorded."
     assert "No calls of modules" in plot_modules(modules(nothing), side=side).layout.annotations[0].text
     if side == "device":
         assert "Nothing ran on a device" in plot_operators(operators(host), side=side).layout.annotations[0].text

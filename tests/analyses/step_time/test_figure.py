@@ -48,4 +48,4 @@ def test_a_figure_without_steps_says_so() -> None:
     """A result without steps gives a figure with a message."""
     result = step_time(stepping_job().build())
     (note,) = plot_step_time(StepTime(result.per_step.clear(), result.mean.clear())).layout.annotations
-    assert note.text == "There is no step."
+    assert note.text == "No step was recorded."

@@ -191,7 +191,7 @@ def test_one_rank_has_nobody_to_wait_for() -> None:
 def test_a_job_without_collectives_says_so() -> None:
     """Two ranks that only compute give the finding that no rank has collectives."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).rank(1).kernel("gemm", start_us=0, duration_us=1)
-    assert stragglers(builder.build()).findings == ("no rank has collectives, so no rank waits in one",)
+    assert stragglers(builder.build()).findings == ("no rank has collectives, so no rank waits for another",)
 
 
 def stepping(annotation: str | None = None) -> TraceBuilder:

@@ -24,4 +24,4 @@ def test_the_host_is_shown_where_there_is_no_gpu_side() -> None:
     """Without GPU annotations, the host side is the default; `side="gpu"` shows a message."""
     result = user_annotations(TraceBuilder().annotation("load", start_us=0, duration_us=5).build())
     assert list(plot_user_annotations(result).data[0].x) == [5]
-    assert plot_user_annotations(result, side="gpu").layout.annotations[0].text == "There are no user annotations."
+    assert plot_user_annotations(result, side="gpu").layout.annotations[0].text == "No user annotations were recorded."

@@ -131,4 +131,6 @@ def test_a_rank_without_device_work_is_an_error_with_a_finding() -> None:
     assert isinstance(error, MissingDataError)
     assert str(error).startswith("idle_time: rank 3 has no GPU kernels to measure (")
     assert "1 CPU events, 0 GPU events" in str(error)
-    assert error.finding == f"rank 3 has no GPU kernels and is left out ({rank_trace.source}: 1 CPU events)"
+    assert (
+        error.finding == f"rank 3 has no GPU kernels ({rank_trace.source}: 1 CPU events), so the result leaves it out"
+    )

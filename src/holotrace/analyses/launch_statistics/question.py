@@ -20,7 +20,7 @@ QUESTION = Analysis(
     options=(
         Option(
             "runtime_cutoff_ns",
-            "Longer calls count as slow (µs).",
+            "Count calls that take longer than this as slow (µs).",
             kind=float,
             default=50,
             flag="--runtime-cutoff-us",
@@ -29,7 +29,7 @@ QUESTION = Analysis(
         ),
         Option(
             "delay_cutoff_ns",
-            "Work that starts later than this after its call counts as late (µs).",
+            "Count work that starts later than this after its call as late (µs).",
             kind=float,
             default=100,
             flag="--delay-cutoff-us",

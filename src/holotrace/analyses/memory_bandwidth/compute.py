@@ -18,13 +18,13 @@ from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 SHORTEST_COPY_NS = 1_000
-"""Duration that a copy of 0 ns counts as: clocks with microsecond resolution show nothing shorter."""
+"""A copy of 0 ns counts as this long, because clocks with microsecond resolution show no shorter durations."""
 
 _LINK = ("device", "name")
 _BYTES_OF_A_GB = 1_000_000_000
 _NS_OF_A_SECOND = 1_000_000_000
 _MOST_GB_PER_S = 10_000_000
-"""No link is nearly as fast: higher bandwidths are recording errors, and their sums would overflow 64 bits."""
+"""Higher bandwidths are recording errors, since no link is nearly as fast; their sums would overflow 64 bits."""
 
 _DIRECTION = re.compile(r"^(?:hip)?Memcpy (\w+)|^Copy(Host|Device|Peer)To(Host|Device|Peer)", re.IGNORECASE)
 _FILL = re.compile(r"^(hip)?Memset|^FillBuffer", re.IGNORECASE)
@@ -40,12 +40,12 @@ class MemoryBandwidth(Result):
         device        int32
         name          str     `Memcpy HtoD`, `Memcpy DtoD`, `Memset`, …; `Memcpy Unknown` without a direction
         time_ns       int64
-        event_index   uint32  of the copy
+        event_index   uint32  event_index of the copy
         active_count  int64   copies running from this change on
-        bytes_per_s   int64   their summed bandwidth
+        bytes_per_s   int64   summed bandwidth of these copies
 
     time_weighted    one row per device and kind, sorted by rank, device, name; each bandwidth is weighted by how
-               long it lasts, without the time in which nothing is copied:
+               long it lasts, and time without copies does not count:
 
         rank, device, name                                       as above
         copy_count                                               int64
@@ -55,7 +55,7 @@ class MemoryBandwidth(Result):
         min_bytes_per_s, max_bytes_per_s                         int64
         p25_bytes_per_s, median_bytes_per_s, p75_bytes_per_s     float64
 
-    change_weighted  the same over the bandwidths above 0 after each change, unweighted, as in HTA:
+    change_weighted  the same statistics over the bandwidths above 0 after each change, unweighted, as in HTA:
 
         rank, device, name                                       as above
         change_count, min_bytes_per_s, max_bytes_per_s           int64
@@ -81,9 +81,9 @@ class _Partial(NamedTuple):
 def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryBandwidth:
     """Sum the bandwidth of the copies and memsets that run at once, for each device and kind of copy.
 
-    A copy's bandwidth is the recorded one, rounded to whole bytes per second so that sums are exact. Without a recorded
-    one it is size / duration, and 0 if the size is unknown too. A copy of 0 ns counts as one of 1 µs. At the same
-    moment, ends come before starts: copies that touch do not overlap.
+    A copy has its recorded bandwidth, rounded to whole bytes per second so that sums are exact; if none is recorded, it
+    has size / duration, or 0 if its size is also unknown. A copy of 0 ns counts as one of 1 µs. At the same time, ends
+    come before starts: copies that touch do not overlap.
 
     Raises:
         MissingDataError: no rank has device work.
@@ -148,7 +148,7 @@ def _bytes_per_second() -> pl.Expr:
 
 
 def _series(rank: int, copies: pl.DataFrame) -> pl.DataFrame:
-    """Return what runs after each change. All copies end, so cumulative sums may cross devices and kinds."""
+    """Return the bandwidth after each change. As all copies end, cumulative sums may cross devices and kinds."""
     begun, ended = (
         copies.select(
             "event_index",

@@ -1,4 +1,4 @@
-"""The figure of the copies: how much each device moved, in which direction, and how fast."""
+"""The figure of the copies: how much each device copied, in which direction, and how fast."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def plot_memory_bandwidth(result: MemoryBandwidth, *, theme: Theme = "light") ->
 
 
 def _part(devices: pl.DataFrame, moved: pl.DataFrame, kind: str, size: int) -> Part:
-    """Return the bars of one kind of copy, with zeros for devices that have none."""
+    """Return the bars of one kind of copy, with zeros for devices without such copies."""
     on_devices = devices.select("rank", "device").join(moved, on=["rank", "device"], how="left", maintain_order="left")
     rows = on_devices.iter_rows(named=True)
     values = [(count or 0) / size for count in on_devices.get_column("bytes")]

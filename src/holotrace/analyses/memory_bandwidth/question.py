@@ -12,6 +12,6 @@ QUESTION = Analysis(
     definitions=(
         ("HtoD, DtoH, DtoD, PtoP", "from host to device, from device to host, within a device, and between devices"),
         ("copying for", "time in which at least one copy of the kind runs"),
-        ("bandwidth", "of all copies that run at the same time together, while any runs"),
+        ("bandwidth", "summed over the copies that run at the same time; time without copies does not count"),
     ),
 )

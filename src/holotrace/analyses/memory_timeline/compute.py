@@ -74,23 +74,23 @@ class MemoryTimeline(Result):
         peak_reserved_bytes  int64  most that the allocator reserved; null if not recorded
         capacity_bytes       int64  all memory of the device; null if not recorded
 
-    at_peak     what was alive at the peak, by the operator that allocated it, the largest first:
+    at_peak     memory alive at the peak, by the operator that allocated it, the largest first:
 
         rank, device_type, device   as above
         operator      str      innermost operator around the allocation, `(outside operators)`, or
                                `(before the recording)` for older memory
-        top_operator  str      outermost operator around it; null if there is none
+        top_operator  str      outermost operator around the allocation; null if there is none
         block_count   int64    null for memory from before the recording
         bytes         int64
-        fraction      float64  0..1 of peak_bytes; null if that is 0
+        fraction      float64  0..1 of peak_bytes; null if the peak is 0
 
     series      one row per event, sorted by rank, device_type, device, time:
 
         rank, device_type, device   as above
         time_ns          int64  ns since the Unix epoch
-        change_bytes     int64  negative if memory was freed
-        allocated_bytes  int64  after the event
-        reserved_bytes   int64  after the event; null if not recorded
+        change_bytes     int64  bytes allocated; negative if memory was freed
+        allocated_bytes  int64  bytes in use after the event
+        reserved_bytes   int64  bytes reserved after the event; null if not recorded
 
     findings    ranks without memory events, and what the events lack
     """
@@ -111,13 +111,13 @@ class _Partial(NamedTuple):
 def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryTimeline:
     """Follow the allocated memory of each device, and list the operators whose memory was alive at the peak.
 
-    The total after each event is the recorded one. Files from before 2022 have none: there it is the sum of all changes,
-    plus the least first value that keeps it from becoming negative. A block is alive from its allocation until its
-    address is freed.
+    Events record the total after each event. In files from before 2022, which lack it, the total is the sum of all
+    changes, plus the least first value that keeps it from becoming negative. A block is alive from its allocation until
+    its address is freed.
 
     Args:
         trace: the job. All tables are empty unless it was recorded with `profile_memory=True`.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Source: docs/reference/analyses/memory_timeline.md derives it and compares other tools.
 
@@ -197,7 +197,7 @@ def _device_row(device: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_capacity(rank_trace: RankTrace, per_device: pl.DataFrame) -> pl.DataFrame:
-    """Add the memory of each device; files do not record the host's."""
+    """Add the memory size of each device; files do not record that of the host."""
     numbers = per_device.filter(~_IS_HOST)["device"].unique().to_list()
     capacity = described_devices(rank_trace, numbers).select("device", pl.col("memory_bytes").alias("capacity_bytes"))
     joined = per_device.join(capacity, on="device", how="left", maintain_order="left")
@@ -220,7 +220,7 @@ def _peak(device: pl.DataFrame) -> int:
 
 
 def _by_operator(device: pl.DataFrame, alive: pl.DataFrame) -> pl.DataFrame:
-    """Sum the memory alive at a device's peak by operator; the rest was there before the recording."""
+    """Sum the memory alive at a device's peak by operator; the rest was allocated before the recording."""
     peak_bytes = int(device["allocated_bytes"][_peak(device)])
     totals = alive.group_by(pl.col("operator").fill_null(OUTSIDE_OPERATORS), "top_operator").agg(
         pl.len().cast(pl.Int64).alias("block_count"), pl.col("change_bytes").sum().alias("bytes")
@@ -237,8 +237,8 @@ def _findings(rank: int, events: pl.DataFrame) -> tuple[str, ...]:
     sentences = []
     if events["total_allocated"].null_count():
         sentences.append(
-            f"the memory events of rank {rank} have no totals: allocated memory counts from the first event"
+            f"the memory events of rank {rank} have no totals, so allocated memory counts from the first event"
         )
     if events["address"].null_count() == len(events):
-        sentences.append(f"the memory events of rank {rank} have no addresses: what was alive at the peak is unknown")
+        sentences.append(f"the memory events of rank {rank} have no addresses: the memory alive at the peak is unknown")
     return tuple(sentences)

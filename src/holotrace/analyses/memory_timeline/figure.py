@@ -24,20 +24,20 @@ from holotrace.drawing.theme import (
 from holotrace.units import size_text
 
 MOST_POINTS = 2_000
-"""Points of a line; of more events, the line keeps the highest of each stretch, so that no peak is lost."""
+"""Most points of a line; for more events, it shows the highest point of each stretch, so that it keeps all peaks."""
 
 MOST_LINES = 16
 _COLORS = (COMPUTATION, COMMUNICATION, MEMORY, OTHER, KERNEL_WAIT)
 _GIB = 1 << 30
 _HEADING = Heading(
     QUESTION.question,
-    "After each memory event; dotted: memory that the allocator reserved, handed out or not",
+    "Allocated memory after each memory event; dotted: memory that the allocator reserved, in use or not",
 )
 _KEYS = ("rank", "device_type", "device")
 
 
 def plot_memory_timeline(result: MemoryTimeline, *, theme: Theme = "light") -> go.Figure:
-    """Draw a line for each device, or for those with the highest peaks if there are many."""
+    """Draw a line for each device; of many devices, only those with the highest peaks."""
     if result.series.is_empty():
         return empty_figure(_HEADING.question, "No memory events were recorded.", theme)
     shown = result.per_device.sort("peak_bytes", descending=True, maintain_order=True).head(MOST_LINES).sort(_KEYS)
@@ -56,7 +56,7 @@ def _of_device(series: pl.DataFrame, row: dict[str, Any], origin: Any) -> pl.Dat
 
 
 def _lines(row: dict[str, Any], series: pl.DataFrame, color: str) -> list[go.Scatter]:
-    """Draw the allocated and, if known, the reserved memory; both share one entry of the legend."""
+    """Draw the allocated and, if known, the reserved memory; both lines share one entry of the legend."""
     name = f"rank {row['rank']} · {row['device_type']}" + (f" {row['device']}" if row["device"] >= 0 else "")
     lines = [_line(name, series, "allocated_bytes", {"width": 1.5, "color": color})]
     if series["reserved_bytes"].max():
@@ -80,7 +80,7 @@ def _line(name: str, series: pl.DataFrame, column: str, style: dict[str, Any]) -
 
 
 def _highest(series: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Keep the highest of each stretch of events."""
+    """Keep the highest value of each stretch of events."""
     known = series.select("time_ms", column).drop_nulls()
     if len(known) <= MOST_POINTS:
         return known

@@ -10,9 +10,9 @@ QUESTION = Analysis(
     question="How much memory was allocated, and what held it at the peak?",
     section="Devices",
     definitions=(
-        ("allocated", "memory that PyTorch's allocator had handed out, after each memory event of the profiler"),
-        ("reserved", "memory that the allocator held on the device, handed out or not"),
-        ("before the recording", "allocated before the recording began, and not freed before the peak"),
+        ("allocated", "memory that PyTorch's allocator has handed out, after each memory event of the profiler"),
+        ("reserved", "memory that the allocator holds on the device, handed out or not"),
+        ("before the recording", "memory allocated before the recording began, and not freed before the peak"),
         ("operator", "the innermost operator around the allocation; top operator: the outermost"),
     ),
 )

@@ -31,22 +31,22 @@ class Modules(Result):
                      order of their first calls:
 
         rank                      int32
-        path                      str    names from the outermost to this one, joined by ` > `
+        path                      str    names from the outermost module to this one, joined by ` > `
         module                    str    class and instance, for example `Linear_3`
         module_id                 int64  instance of the class; null if not recorded
         depth                     int32  number of enclosing modules
         call_count                int64
         operator_call_count       int64  operators called directly by the module, not inside another operator or module
         host_total_ns             int64  summed over the calls
-        host_self_ns              int64  outside operators, annotations, runtime calls and inner modules: Python code
+        host_self_ns              int64  time outside operators, annotations, runtime calls and inner modules: Python
         device_total_ns           int64  kernels, copies and memsets launched inside; parallel ones all count
-        device_self_ns            int64  of these, not launched inside an inner module
+        device_self_ns            int64  part of device_total_ns not launched inside an inner module
         backward_host_total_ns    int64  backward pass of the operators called inside, on autograd's threads
-        backward_host_self_ns     int64  of these, not called inside an inner module
+        backward_host_self_ns     int64  part of backward_host_total_ns not called inside an inner module
         backward_device_total_ns  int64  device work launched in that backward pass
         backward_device_self_ns   int64
 
-    lightning_hooks  the same for PyTorch Lightning's hooks, for example `run_training_batch`
+    lightning_hooks  the same columns for PyTorch Lightning's hooks, for example `run_training_batch`
 
     findings         what was not recorded
 
@@ -75,7 +75,7 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
         trace: the job.
         compat: "torch_tb_profiler" lists modules like the TensorBoard plugin's last source: by Python parent, one row
             per call within the parent, each with the totals of all calls, without backward times.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Source: docs/reference/analyses/modules.md derives it and compares other tools.
 
@@ -104,7 +104,7 @@ def _combine(partials: dict[int, _Partial]) -> Modules:
 
 
 def summed_modules(table: pl.DataFrame) -> pl.DataFrame:
-    """Return `per_module` or `lightning_hooks` summed over the ranks, in the order of the first rank that has each."""
+    """Return `per_module` or `lightning_hooks` summed over the ranks; each path has the order of its first rank."""
     keys = ["path", "module", "module_id", "depth"]
     return table.group_by(keys, maintain_order=True).agg(pl.col("call_count").sum(), *map(sum_or_null, SUMMED_TIMES))
 
@@ -132,7 +132,7 @@ def _findings(rank_trace: RankTrace, per_module: pl.DataFrame) -> tuple[str, ...
         ),
         (
             backward_passes(rank_trace).is_empty(),
-            "no backward operator is linked with a forward one, so modules have forward times only",
+            "no backward operator is linked with a forward operator, so modules have forward times only",
         ),
     )
     return tuple(sentence for is_so, sentence in sentences if is_so)

@@ -20,7 +20,7 @@ SHOWN_DEPTH = 6
 _EVERYTHING = "all modules"
 
 OUTLINE = "rgba(255, 255, 255, 0.6)"
-"""Visible between boxes on light and dark pages."""
+"""Colour of the lines between boxes, visible on light and dark pages."""
 
 _ROW_HEIGHT = 58
 _MARGIN_HEIGHT = 150
@@ -56,7 +56,7 @@ def plot_modules(
 
 
 def _with_sizes(table: pl.DataFrame, side: str) -> pl.DataFrame:
-    """Add the size of each box, with the boxes inside, and the share of its self time."""
+    """Add the size of each box, including the boxes inside it, and the fraction of its self time."""
     size = pl.col(f"{side}_total_ns") + pl.col(f"backward_{side}_total_ns").fill_null(0)
     sized = table.with_columns(size.fill_null(0).alias("size_ns"))
     around = pl.col("path").str.split(PATH_SEPARATOR).list.head(pl.col("depth")).list.join(PATH_SEPARATOR)
@@ -67,7 +67,7 @@ def _with_sizes(table: pl.DataFrame, side: str) -> pl.DataFrame:
 
 
 def _below_one(shown: pl.DataFrame) -> pl.DataFrame:
-    """Put a box around several outermost modules; plotly's own would be dark and empty."""
+    """Put a box around several outermost modules; plotly's own outer box would be dark and empty."""
     outermost = shown.filter(pl.col("depth") == 0)
     if len(outermost) < 2:  # noqa: PLR2004 -- one needs none
         return shown

@@ -13,9 +13,9 @@ QUESTION = Analysis(
     definitions=(
         ("module", "one dot for each enclosing module; repeated calls at the same position in the model share a row"),
         ("operators", "calls directly in the module: not inside another operator or module"),
-        ("device, itself", "work launched in the module itself; with inner: also in the modules inside it"),
-        ("host, itself", "time outside inner operators, annotations, modules and runtime calls: Python"),
-        ("backward", "what autograd ran for the operators of the module's forward calls, by the profiler's links"),
+        ("device, itself", "work that the module itself launched; with inner: also work of the modules inside it"),
+        ("host, itself", "time in the module outside operators, annotations, inner modules and runtime calls: Python"),
+        ("backward", "the backward operators that the profiler links with the operators of the module's forward calls"),
     ),
     options=(COMPAT,),
 )

@@ -44,13 +44,13 @@ class OperatorKernels(Result):
     per_forward   the device time that a forward operator causes, sorted by rank, the longest first, then by name:
 
         rank                   int32
-        operator               str      forward operator; other operators count as their own
-        module                 str      innermost nn.Module around it, for example `Linear_3`; null if unknown
-        forward_kernel_count   int64    launched by the operator itself
+        operator               str      forward operator; an operator without one counts as its own
+        module                 str      innermost nn.Module around the operator, for example `Linear_3`; null if unknown
+        forward_kernel_count   int64    kernels launched by the operator itself
         forward_kernel_ns      int64
-        backward_kernel_count  int64    launched by its backward operator
+        backward_kernel_count  int64    kernels launched by its backward operator
         backward_kernel_ns     int64
-        kernel_ns              int64    both together
+        kernel_ns              int64    forward_kernel_ns + backward_kernel_ns
 
     findings      ranks without device work, and kernels without a known operator
     """
@@ -67,15 +67,15 @@ class _Partial(NamedTuple):
 
 
 def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Executor = IN_PROCESS) -> OperatorKernels:
-    """Assign every kernel to the operator that launched it, and backward kernels to their forward operator too.
+    """Assign every kernel to the operator that launched it, and backward kernels also to their forward operator.
 
     The operator is the innermost one around the launch, on the same thread; see `holotrace.enrich.host.operators`. A backward
-    operator is one that the profiler links with a forward operator, or anything inside one.
+    operator is one that the profiler links with a forward operator, or one inside such an operator.
 
     Args:
         trace: the job.
         include_memory: count copies and memsets as well as kernels.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Raises:
         MissingDataError: no rank has device work.
@@ -118,7 +118,7 @@ def _one_rank(rank_trace: RankTrace, *, include_memory: bool) -> _Partial:
 
 
 def _owned(rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-    """Return the kernels with a known operator in the order of their launches; `row` is the operator's."""
+    """Return the kernels with a known operator in the order of their launches; `row` is the row of the operator."""
     stacks = call_stacks(rank_trace)
     operator_index = of_work(launching_operator(rank_trace), kernels)["operator_index"]
     launch_start_ns = of_work(launches(rank_trace), kernels)["launch_start_ns"]
@@ -183,7 +183,7 @@ def _kernels(direction: str, chosen: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
 def _forward_rows(
     rank_trace: RankTrace, stacks: pl.DataFrame, operators: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """Return the row of each operator's forward operator, and whether the operator is a backward one."""
+    """Return the row of each operator's forward operator, and whether the operator is a backward operator."""
     links = forward_of(rank_trace)
     forward_of_row = np.full(stacks.height, NO_PARENT, np.int64)
     forward = rows_of_events(stacks, links["forward_index"])

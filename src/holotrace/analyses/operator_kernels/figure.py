@@ -1,4 +1,4 @@
-"""The figure of the operators: the device time that each causes, forward and backward."""
+"""The figure of the operators: the device time that each operator causes, forward and backward."""
 
 from __future__ import annotations
 

@@ -51,19 +51,19 @@ _SUMMED = ("increase_bytes", "allocation_count", "allocated_bytes")
 class OperatorMemory(Result):
     """The memory that operators allocate and free.
 
-    per_operator  one row per rank, device and operator that allocates or frees there, directly or in
+    per_operator  one row per rank, device and operator that allocates or frees memory of the device, directly or in
                   operators inside; sorted by rank, device_type, device, the largest self_increase_bytes first:
 
         rank                    int32
         device_type             str    as PyTorch calls it: cpu, cuda (also for HIP), xpu …
         device                  int32  -1 for the CPU
         operator                str
-        call_count              int64  all calls on the rank, with or without allocations
+        call_count              int64  calls on the rank, with or without allocations
         total_increase_bytes    int64  allocated minus freed, including operators inside; nested calls count once
         self_increase_bytes     int64  allocated minus freed, without operators inside
         total_allocation_count  int64
         self_allocation_count   int64
-        total_allocated_bytes   int64  allocated only; frees do not count
+        total_allocated_bytes   int64  allocated bytes; frees do not count
         self_allocated_bytes    int64
         self_unreleased_bytes   int64  part of self_allocated_bytes not freed by the end of the recording or
                                        window; null on devices whose events have no addresses
@@ -73,11 +73,11 @@ class OperatorMemory(Result):
         rank, device_type, device   as above
         operator      str    innermost operator around the allocation, `(outside operators)`, or
                              `(before the recording)` if only the release was recorded
-        caller        str    the operator around that operator; null if there is none
+        caller        str    operator around the allocating operator; null if there is none
         block_bytes   int64
         allocated_ns  int64  ns since the Unix epoch; null if unknown
         released_ns   int64  null if not released by the end of the recording
-        lifetime_ns   int64  null if either is null
+        lifetime_ns   int64  released_ns - allocated_ns; null if either is null
 
     findings      ranks without memory events, and what the events lack
     """
@@ -101,7 +101,7 @@ def operator_memory(
     compat: Compat | None = None,
     executor: Executor = IN_PROCESS,
 ) -> OperatorMemory:
-    """Sum what each operator allocates and frees on each device, and follow every block from allocation to release.
+    """Sum the memory that each operator allocates and frees on each device, and follow every block until its release.
 
     An allocation or free belongs to the innermost operator around it on its thread. A free counts where it happens,
     so an operator that frees what others allocated decreases the memory. A block is released by the next free of its
@@ -114,7 +114,7 @@ def operator_memory(
         end_ns: count only events up to this time, inclusive.
         compat: "torch_tb_profiler" attributes and pairs like the TensorBoard plugin's last source: by address alone,
             within the window, for CPU and CUDA devices only.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Source: docs/reference/analyses/operator_memory.md derives it and compares other tools.
 
@@ -181,7 +181,7 @@ def _typed(rank_trace: RankTrace, table: pl.DataFrame, schema: dict[str, type[pl
 
 
 def _owned_events(rank_trace: RankTrace, nodes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Return the memory events with the nodes of their operator and its caller; -1 for none."""
+    """Return the memory events with the nodes of their operator and of its caller, or -1 if there is none."""
     innermost = attribution.nodes_of_memory_events(rank_trace)
     parent = np.append(nodes["parent"].to_numpy(), NO_PARENT)
     is_counted = np.append(nodes["is_counted"].to_numpy(), False)
@@ -205,7 +205,7 @@ def _named_blocks(rank_trace: RankTrace, nodes: pl.DataFrame, blocks: pl.DataFra
 
 
 def _texts(rank_trace: RankTrace, nodes: pl.DataFrame, rows: pl.Series) -> pl.Series:
-    """Return the names of these nodes; null for null and for -1."""
+    """Return the names of the nodes in these rows; null for the row null or -1."""
     numbers = rows.fill_null(NO_PARENT)
     distinct = numbers.unique().sort()
     known = distinct.filter(distinct != NO_PARENT)
@@ -242,7 +242,7 @@ def _per_operator(
 
 
 def _around(nodes: pl.DataFrame, changes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Return each operator's changes once per name of the operators around it."""
+    """Return each change once for every name among its operator and the operators around it."""
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(changes.height), changes["operator"].to_numpy()
     change_rows, operators = [rows[:0]], [at[:0]]
@@ -259,7 +259,7 @@ def _around(nodes: pl.DataFrame, changes: pl.DataFrame, attribution: Attribution
 
 
 def _unreleased(nodes: pl.DataFrame, blocks: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-    """Return by device and name the bytes of blocks allocated in the window and not released in it."""
+    """Return, by device and name, the bytes of blocks allocated and not released in the window."""
     stays = blocks.filter(window.holds("allocated_ns") & ~window.holds("released_ns").fill_null(value=False))
     names = gathered(nodes["name"], stays["operator"].fill_null(NO_PARENT).to_numpy()).alias("name")
     return (
@@ -280,7 +280,7 @@ def _findings(events: pl.DataFrame) -> tuple[str, ...]:
     sentences = (
         (
             events.height > 0 and events["address"].is_null().all(),
-            "the memory events have no addresses: lifetimes of blocks are unknown",
+            "the memory events have no addresses, so lifetimes of blocks are unknown",
         ),
         (outside.height > 0, f"{of_all} ({size}) happened outside operators"),
     )

@@ -1,4 +1,4 @@
-"""The figure of the memory of operators: what each allocates itself, and how much is freed."""
+"""The figure of the memory of operators: how much each operator allocates itself, and how much of this is freed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plot_operator_memory(
 ) -> go.Figure:
     """Draw a bar for each of the `top` operators by the memory they allocate themselves on one type of device.
 
-    By default that on which most was allocated.
+    By default, this is the type on which most memory was allocated.
     """
     allocating = summed_operator_memory(result.per_operator).filter(pl.col("self_allocated_bytes") > 0)
     if allocating.is_empty():
@@ -71,5 +71,5 @@ def _hover(row: dict[str, Any]) -> str:
         f"<br>itself: {size_text(row['self_allocated_bytes'])}"
         + ("" if stays is None else f", {size_text(stays)} of it not released")
         + f"<br>with operators inside it: {size_text(row['total_allocated_bytes'])}"
-        f"<br>allocated less freed by itself: {size_text(row['self_increase_bytes'])}"
+        f"<br>allocated minus freed by itself: {size_text(row['self_increase_bytes'])}"
     )

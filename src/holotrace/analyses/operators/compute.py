@@ -52,32 +52,32 @@ class Operators(Result):
         operator                    str
         call_count                  int64
         host_total_ns               int64    summed over the calls; nested calls all count
-        host_self_ns                int64    outside inner operators, runtime calls and driver calls
+        host_self_ns                int64    time outside inner operators, runtime calls and driver calls
         device_total_ns             int64    kernels, copies and memsets launched inside; parallel ones all count
-        device_self_ns              int64    of these, not launched inside an inner operator
-        device_total_busy_ns        int64    time in which at least one of these runs on a device
+        device_self_ns              int64    part of device_total_ns not launched inside an inner operator
+        device_total_busy_ns        int64    time in which at least one piece of this work runs on a device
         device_self_busy_ns         int64
-        is_tensor_core_eligible     bool     judged by name: tensor or matrix cores could do some of its work
-        tensor_core_total_ns        int64    part of device_total_ns in kernels that use them
+        is_tensor_core_eligible     bool     whether, by its name, tensor or matrix cores could do some of its work
+        tensor_core_total_ns        int64    part of device_total_ns in kernels that use tensor or matrix cores
         tensor_core_self_ns         int64
         tensor_core_total_fraction  float64  0..1 of device_total_ns, a lower bound; null if that is 0 or all is unknown
         tensor_core_self_fraction   float64  0..1 of device_self_ns, as above
         tensor_core_unknown_total_ns, tensor_core_unknown_self_ns
-                                    int64    part in kernels whose name does not say
+                                    int64    part in kernels whose name does not show which cores they use
         tensor_core_unknown_total_fraction, tensor_core_unknown_self_fraction
                                     float64  0..1 of device_total_ns and device_self_ns
-        has_call_stack              bool     at least one call has a recorded call stack
+        has_call_stack              bool     whether at least one call has a recorded call stack
 
-    per_input_shape  the same per operator and input shapes, with
+    per_input_shape  the same columns per operator and input shapes, and
 
         input_shape                 str      JSON, `[[32, 64], []]`; null if not recorded
 
-    per_call_stack  the same per operator, input shapes and recorded call stack, without the two busy times, with
+    per_call_stack  the same columns per operator, input shapes and call stack, without the two busy times, and
 
         input_shape                 str
         call_stack                  str      frames joined by `;`, the innermost first
 
-    findings  what was not recorded, and device work without an operator
+    findings  missing recordings, and device work without an operator
 
     Device columns are null on ranks without device work.
     """
@@ -104,7 +104,7 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
     Args:
         trace: the job.
         compat: "torch_tb_profiler" attributes like the TensorBoard plugin's last source.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Source: docs/reference/analyses/operators.md derives it and compares other tools.
 
@@ -159,7 +159,7 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
 
 
 def _described(rank_trace: RankTrace, nodes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Return the counted operators with shapes and call stack."""
+    """Return the counted operators with their input shapes and call stacks."""
     stacks = attribution.operator_stacks(rank_trace).stack_of
     shapes = rank_trace.table("operator_inputs", ["event_index", "input_dims"])
     return (
@@ -172,7 +172,7 @@ def _described(rank_trace: RankTrace, nodes: pl.DataFrame, attribution: Attribut
 
 
 def _owned_work(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame:
-    """Return when each piece of device work ran, on which device, and the node that owns it."""
+    """Return the start, the end, the device and the owning node of each piece of device work."""
     owners = attribution.device_owner(rank_trace)
     return owners.join(device_rows(rank_trace), on="event_index", maintain_order="left").select(
         "node", "device", "start_ns", "end_ns"
@@ -180,7 +180,7 @@ def _owned_work(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame
 
 
 def _operators_around(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Rows, _Rows]:
-    """Pair each row of `work` with the counted operator that owns it and with each one around that; in the order of `work`."""
+    """Pair each row of `work` with its counted operator and with every operator around that, in the order of `work`."""
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(work.height), itself_or_above(parent, is_counted, work["node"].to_numpy())
     all_rows, all_nodes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -212,7 +212,7 @@ def _sums_and_busy(  # noqa: PLR0913 -- what belongs together, in columns
     around: _Rows,
     is_eligible: pl.Expr,
 ) -> pl.DataFrame:
-    """Return `_sums` and, per row, the time in which at least one piece of its work ran: in total and by itself."""
+    """Return `_sums` and, for each row, the time in which its work, with and without inner operators, ran."""
     sums = _sums(described, keys, is_eligible)
     groups = described.select(keys).join(
         sums.select(keys).with_row_index("group"), on=keys, how="left", nulls_equal=True, maintain_order="left"
@@ -239,7 +239,7 @@ def _covered(groups: _Rows, rows: _Rows, work: pl.DataFrame, group_count: int) -
 def _shown(
     rank_trace: RankTrace, table: pl.DataFrame, *, has_device_work: bool, attribution: Attribution
 ) -> pl.DataFrame:
-    """Replace ids by texts, and device columns by nulls if no device was recorded."""
+    """Replace ids by texts; if no device was recorded, replace device columns by nulls."""
     named = table.with_columns(
         pl.lit(rank_trace.rank, pl.Int32).alias("rank"), rank_trace.texts(table["name"]).alias("operator")
     )
@@ -255,7 +255,7 @@ def _shown(
 
 
 def _shape_texts(rank_trace: RankTrace, ids: pl.Series) -> pl.Series:
-    """Return the shapes as JSON, with the same text for equal shapes whatever the file's spaces."""
+    """Return the shapes as JSON; equal shapes have equal texts, even if the file spaces them differently."""
     distinct = ids.unique().drop_nulls()
     texts = [one_spacing(text) for text in rank_trace.texts(distinct)]
     return ids.replace_strict(distinct, pl.Series(texts, dtype=pl.String), default=None).alias("input_shape")
@@ -265,7 +265,7 @@ def one_spacing(text: str) -> str:
     """Write JSON on one line; text that is not JSON stays as it is."""
     try:
         return json.dumps(json.loads(text))
-    except (ValueError, RecursionError):  # a damaged file: its text says more than an error
+    except (ValueError, RecursionError):  # the file is damaged, and its text is more useful than an error
         return text
 
 
@@ -306,5 +306,5 @@ def _findings(described: pl.DataFrame, work: pl.DataFrame, owned: _Rows) -> tupl
 
 
 def _sum_or_null(name: str) -> pl.Expr:
-    """Sum the known values; null if there are none."""
+    """Return the sum of the known values; null if no value is known."""
     return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name)

@@ -1,4 +1,4 @@
-"""The figure of the operators: self time of each, on tensor cores and elsewhere, and time of the operators inside it."""
+"""The figure of the operators: their self time, on tensor cores and elsewhere, and the time of operators inside."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def plot_operators(
     """Draw a bar for each of the `top` operators by self time on one side, by default on devices if known."""
     table = summed_operators(result.per_operator)
     if table.is_empty():
-        return empty_figure(_QUESTION, "There are no operators.", theme)
+        return empty_figure(_QUESTION, "No operators were recorded.", theme)
     chosen = side or ("host" if table["device_self_ns"].null_count() == len(table) else "device")
     shown = _with_parts(table, chosen).head(top)
     if shown.is_empty():
@@ -75,7 +75,7 @@ def _hover(row: dict[str, Any], side: str) -> str:
     return (
         f"<b>{hover_text(row['operator'])}</b><br>{row['call_count']:,} calls"
         f"<br>itself: {exact_duration(row[f'{side}_self_ns'])}{on_cores}"
-        f"<br>with what is inside: {exact_duration(row[f'{side}_total_ns'])}"
+        f"<br>with inner operators: {exact_duration(row[f'{side}_total_ns'])}"
     )
 
 

@@ -44,29 +44,29 @@ class QueueLength(Result):
         device        int32
         stream        int64
         time_ns       int64
-        event_index   uint32   of the call that launches the work, or of the work as it begins
-        work_index    uint32   of the work
-        queue_length  int64    from this change on; 0 or more
+        event_index   uint32   event_index of the launch call, or of the work when it begins
+        work_index    uint32   event_index of the work
+        queue_length  int64    length from this change on; 0 or more
 
     time_weighted    one row per stream with work, sorted by rank, device, stream; each length is weighted by how long it lasts:
 
         rank, device, stream                       as above
         work_count                                 int64    kernels, copies and memsets of the stream
-        unknown_launch_count                       int64    of these, without a recorded launch; they are not queued
-        early_start_count                          int64    begin before their launch, by the clocks: they wait 0 ns
+        unknown_launch_count                       int64    work without a recorded launch, which is never queued
+        early_start_count                          int64    work that, by the clocks, begins before its launch
         window_ns                                  int64    from the first change to the last
         waiting_fraction                           float64  0..1 of the window in which work waits
         mean_length, std_length                    float64
         p25_length, median_length, p75_length      float64
         max_length                                 int64
-        full_ns                                    int64    time in which `full_length` or more wait
+        full_ns                                    int64    time in which at least `full_length` launches wait
         full_fraction                              float64  0..1 of the window
 
-    change_weighted  the same over the lengths after each change, unweighted, as in HTA:
+    change_weighted  the same statistics over the lengths after each change, unweighted, as in HTA:
 
         rank, device, stream                       as above
         change_count, min_length, max_length       int64
-        mean_length, std_length                    float64  std_length of a sample, 0 for one change
+        mean_length, std_length                    float64  std_length is that of a sample, 0 for one change
         p25_length, median_length, p75_length      float64  interpolated linearly between two lengths
 
     findings   one sentence per rank without device work
@@ -87,7 +87,7 @@ class _Partial(NamedTuple):
 
 
 def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor = IN_PROCESS) -> QueueLength:
-    """Count the work in the queue of each stream: launched by the host and not yet begun.
+    """Count the work in the queue of each stream, which the host has launched and the device has not begun.
 
     A piece of work enters the queue of its stream when the call that launches it begins, and leaves it when the work
     begins. Every runtime and driver call counts, and so does every kernel of a graph launch. Work that seems to begin
@@ -98,7 +98,7 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
         trace: the job.
         full_length: the queue counts as full from this length on; after 1,024 waiting launches, CUDA blocks the host at
             the next one.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Raises:
         InvalidOptionError: `full_length` is less than 1.
@@ -138,16 +138,16 @@ def _one_rank(rank_trace: RankTrace, *, full_length: int) -> _Partial:
 
 
 def _launched(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the device work with its launch; null if unknown."""
+    """Return the device work with its launch, which is null if unknown."""
     return launched_work(rank_trace).select("event_index", "start_ns", *_STREAM, "launch_index", "launch_start_ns")
 
 
 def _series(rank: int, launched: pl.DataFrame) -> pl.DataFrame:
-    """Return the length of each queue after each change. All queues end empty, so cumulative sums may cross streams."""
+    """Return the length of each queue after each change. As all queues end empty, cumulative sums may cross streams."""
     starts, calls = launched["start_ns"].to_numpy(), launched["launch_start_ns"].to_numpy()
     count, indexes = len(launched), launched["event_index"].to_numpy()
     times = np.concatenate([calls, np.maximum(starts, calls)])
-    # Work that leaves makes room before other work enters; work that does not wait at all has to enter first.
+    # Work leaves the queue before other work enters, but work that does not wait must enter before it leaves.
     keys = 3 * (times - times.min(initial=0))
     keys[:count] += 1
     keys[count:] += np.where(starts > calls, 0, 2)
@@ -195,7 +195,7 @@ def _time_weighted(rank: int, launched: pl.DataFrame, series: pl.DataFrame, full
 
 
 def _lasting(series: pl.DataFrame) -> pl.DataFrame:
-    """Add how long each length lasts, until the next change of its stream; the last one, always 0, lasts no time."""
+    """Add how long each length lasts, until the next change of its stream; the last length, always 0, lasts 0 ns."""
     is_last = pl.any_horizontal(pl.col(key).ne_missing(pl.col(key).shift(-1)) for key in _STREAM)
     lasts = pl.when(is_last).then(0).otherwise(pl.col("time_ns").shift(-1) - pl.col("time_ns"))
     return series.select(*_STREAM, "queue_length", lasts.alias("lasts_ns"))

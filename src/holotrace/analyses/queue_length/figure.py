@@ -1,4 +1,4 @@
-"""The figure of the queues: how long each was empty, waiting and full."""
+"""The figure of the queues: how long each queue was empty, had waiting work, and was full."""
 
 from __future__ import annotations
 

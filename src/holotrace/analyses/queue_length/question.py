@@ -11,7 +11,7 @@ QUESTION = Analysis(
     question="Does the host keep the GPUs supplied?",
     section="Host",
     definitions=(
-        ("waits", "the host has started the launching call, and the device has not started the work"),
+        ("waits", "work waits from the start of its launch call on the host until it starts on the device"),
         ("length", "how many pieces of work wait for one stream; statistics are weighted by time"),
         ("work waits", "share of the time with waiting work, from the first launch to the last start"),
         ("full", "at least 1,024 launches wait, CUDA's limit; the next one blocks the host"),

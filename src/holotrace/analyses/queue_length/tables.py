@@ -15,4 +15,4 @@ def queues_per_stream(result: QueueLength) -> pl.DataFrame:
     return one_device_hidden(rounded.select("rank", "device", "stream", *columns, "unknown_launch_count"))
 
 
-VIEWS = (View("Each stream: launched work that has not begun", queues_per_stream, "max_length", is_detail=True),)
+VIEWS = (View("Launched work of each stream that has not begun", queues_per_stream, "max_length", is_detail=True),)

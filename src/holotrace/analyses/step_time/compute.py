@@ -21,7 +21,7 @@ from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 CATEGORIES = (*ROLES, "other")
-"""By priority: a moment that fits several categories counts for the first."""
+"""Categories by priority: time that fits several categories counts for the first one."""
 
 _TIMES = tuple(f"{category}_part_ns" for category in CATEGORIES)
 
@@ -44,9 +44,9 @@ class StepTime(Result):
     per_step  one row per rank and step, sorted by rank and start:
 
         rank                   int32
-        step                   int64  the N of ProfilerStep#N, or the number of the annotation that replaces it
-        start_ns, end_ns       int64  ns since the Unix epoch; including the device work of the step
-        duration_ns            int64  end - start; the eight times below add up to it
+        step                   int64  N of ProfilerStep#N, or the number of the annotation that replaces the step
+        start_ns, end_ns       int64  ns since the Unix epoch; end_ns includes the device work of the step
+        duration_ns            int64  end_ns - start_ns; the eight times below add up to duration_ns
         kernel_part_ns         int64  a kernel computes
         memcpy_part_ns         int64  a copy runs, and no kernel computes
         memset_part_ns         int64  a memset runs, and none of the above
@@ -54,14 +54,14 @@ class StepTime(Result):
         runtime_part_ns        int64  the host is in the runtime or the driver, and none of the above
         dataloader_part_ns     int64  the host waits for its data loader, and none of the above
         cpu_part_ns            int64  an operator runs on the host, and none of the above
-        other_part_ns          int64  the rest
+        other_part_ns          int64  the rest of the step
 
     mean      the mean step of each rank, eight rows per rank, in the order above:
 
         rank         int32
         category     str      kernel, memcpy, memset, communication, runtime, dataloader, cpu or other
         mean_ns      float64  per step
-        fraction     float64  0..1 of the mean step; null if that is 0
+        fraction     float64  0..1 of the mean step; null if the mean step is 0
 
     findings  what replaces missing steps, which steps are ignored, and what was not recorded
     """
@@ -84,20 +84,20 @@ def step_time(
     compat: Compat | None = None,
     executor: Executor = IN_PROCESS,
 ) -> StepTime:
-    """Divide each step into eight categories; each moment counts for the first that fits, so they add up to the step.
+    """Divide each step into eight categories, which add up to the step: time counts for the first category that fits.
 
     A step begins on the host and lasts until the last device work it launched ends; the next step begins then. Steps at
     the end of the recording whose device work was not recorded are ignored.
 
     Args:
         trace: the job.
-        annotation: name of host annotations (or operators) to take instead of the steps, numbered from 0.
+        annotation: name of host annotations (or operators) that replace the steps, numbered from 0.
         compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, which has no `annotation`.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Raises:
-        InvalidOptionError: there is no such annotation (the message lists those there are), or `compat` is given too.
-        MissingDataError: no rank has anything that could be a step.
+        InvalidOptionError: there is no such annotation (the message lists all annotations), or `compat` is set as well.
+        MissingDataError: no rank has steps or operators.
 
     Source: docs/reference/analyses/step_time.md derives it and compares other tools.
 

@@ -1,4 +1,4 @@
-"""The figure of the step time: where the time of each step went, or of the mean step of each rank."""
+"""The figure of the step time: where the time of each step, or of each rank's mean step, went."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from holotrace.drawing.theme import (
 from holotrace.errors import UnknownRankError
 
 _QUESTION = QUESTION.question
-_EXPLANATION = "At any time, the first of these that runs counts, from left to right"
+_EXPLANATION = "If several of these run at the same time, the first one counts, from left to right"
 _COLORS = dict(
     zip(
         CATEGORIES,
@@ -54,7 +54,7 @@ def plot_step_time(result: StepTime, *, rank: int | None = None, theme: Theme = 
     if rank is not None and rank not in ranks:
         raise UnknownRankError.from_available(rank, ranks)
     if not ranks:
-        return empty_figure(_QUESTION, "There is no step.", theme)
+        return empty_figure(_QUESTION, "No step was recorded.", theme)
     if rank is None and len(ranks) > 1:
         table = result.mean.pivot("category", index="rank", values="mean_ns", maintain_order=True)
         renamed = table.rename({category: f"{category}_part_ns" for category in CATEGORIES})

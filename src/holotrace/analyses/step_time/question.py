@@ -12,11 +12,11 @@ QUESTION = Analysis(
     section="Host",
     definitions=(
         ("step", "from the start of ProfilerStep#N to the end of the last device work that it launched"),
-        ("kernel, copy, memset", "a device runs one of these; if several run, the first in this order counts"),
-        ("communication", "a collective runs, and none of the above: exposed communication"),
-        ("runtime", "the host is in the CUDA or HIP runtime or driver, and none of the above"),
-        ("data loader", "the host waits for the next batch, and none of the above"),
-        ("operators", "an operator runs on the host, and none of the above"),
+        ("kernel, copy, memset", "time in which a device runs it; if several run, the first in this order counts"),
+        ("communication", "time in which a collective runs, and none of the above: exposed communication"),
+        ("runtime", "time in which the host is in the CUDA or HIP runtime or driver, and none of the above"),
+        ("data loader", "time in which the host waits for the next batch, and none of the above"),
+        ("operators", "time in which an operator runs on the host, and none of the above"),
     ),
     options=(ANNOTATION, COMPAT),
 )

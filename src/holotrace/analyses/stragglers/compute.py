@@ -21,14 +21,14 @@ from holotrace.units import duration_text, percent_text
 
 LEAST_WAIT = 0.5
 MOST_CAUSED = 0.5
-"""A straggler waits at most `LEAST_WAIT` times as long per collective as the median rank, and causes more than the share
-`MOST_CAUSED` of all waiting in its collectives."""
+"""A straggler waits at most `LEAST_WAIT` times as long per collective as the median rank, and causes more than the
+fraction `MOST_CAUSED` of all waiting in its collectives."""
 
 MOST_EXPLAINED = 0.5
-"""A straggler is the cause of the waiting if its own waiting explains less than this part of its skew."""
+"""A straggler is the cause of the waiting if its own waiting explains less than this fraction of its skew."""
 
 LEAST_SHARE = 0.01
-"""A straggler matters if the other ranks wait for it for at least this part of their time."""
+"""A straggler matters if the other ranks wait for it for at least this fraction of their time."""
 
 _MOST_NAMED = 8
 _PER_RANK = {
@@ -59,7 +59,7 @@ _PER_STEP = {
 class Stragglers(Result):
     """Which rank waits for which in collectives, computed from durations alone, so host clocks do not matter.
 
-    All ranks leave a collective at about the same moment, so the rank with the shortest duration came last:
+    All ranks leave a collective at about the same time, so the rank with the shortest duration came last:
 
         wait of a rank      its duration - the shortest duration over the ranks
         skew of a rank  the longest duration over the ranks - its duration
@@ -68,17 +68,17 @@ class Stragglers(Result):
 
         rank              int32
         collective_count  int64    collectives compared
-        wait_ns           int64    time spent waiting for others in them
-        mean_wait_ns      float64  per collective
-        mean_skew_ns      float64  how much later than the first rank it arrives
-        last_count        int64    collectives in which it alone came last
+        wait_ns           int64    time that the rank waits for others in these collectives
+        mean_wait_ns      float64  mean wait per collective
+        mean_skew_ns      float64  mean time by which the rank arrives later than the first rank
+        last_count        int64    collectives in which the rank alone came last
         last_fraction     float64  0..1 of the collectives compared
-        caused_wait_ns    int64    time that the others waited in those
+        caused_wait_ns    int64    time that the others waited in collectives in which the rank came last
         caused_fraction   float64  0..1 of all waiting in its collectives; null if no rank waits
-        is_straggler      bool     it waits at most half as long as the median rank, and causes most waiting
-        uncompared_ns     int64    its time in sends, receives and collectives that no other rank has
-        is_cause          bool     it is a straggler, and `wait_ns` and `uncompared_ns` together explain less than half
-                                   of its skew; else it may only pass on the delay of a rank it waited for
+        is_straggler      bool     whether it waits at most half as long as the median rank, and causes most waiting
+        uncompared_ns     int64    time of the rank in sends, receives and collectives that no other rank has
+        is_cause          bool     whether it is a straggler, and `wait_ns + uncompared_ns` explains less than half of
+                                   its skew; else it may only pass on the delay of a rank it waited for
 
     per_step  the same per step, sorted by step and rank; `step` is null for collectives outside all steps:
 
@@ -94,8 +94,8 @@ class Stragglers(Result):
     def candidates(self, count: int) -> list[int]:
         """Return at most `count` ranks that came last at least once, the worst one first.
 
-        The worst has the most waiting caused minus own waiting: a rank that is late only because it waited in another
-        group comes after the rank it waited for.
+        Ranks are sorted by the waiting they cause minus their own waiting, so a rank that is late only because it
+        waited in another group comes after the rank it waited for.
         """
         late = self.per_rank.filter(pl.col("last_count") > 0)
         net = pl.col("caused_wait_ns") - pl.col("wait_ns")
@@ -115,21 +115,21 @@ def stragglers(
     annotation: str | None = None,
     executor: Executor = IN_PROCESS,
 ) -> Stragglers:
-    """Compare how long each rank spends in each collective: the rank that waits least is late.
+    """Compare the time that each rank spends in each collective: the rank that waits least is late.
 
     Collectives are matched across ranks by group and sequence number, else by communication id, else by kind, type, size
-    and order in the step; the last only if all ranks have equally many of that kind. Kernels of any library and stream
-    count; in jobs without them, the host annotations of gloo, MPI and UCC do. Sends and receives between two ranks are
-    ignored.
+    and order in the step if all ranks have equally many of that kind. Kernels of any library and stream count; in jobs
+    without communication kernels, the host annotations of gloo, MPI and UCC count. Sends and receives between two ranks
+    are ignored.
 
     Args:
         trace: the job.
         steps: count only collectives of these steps.
         annotation: name of host annotations to count as steps, numbered from 0.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Raises:
-        InvalidOptionError: there is no such step or annotation; the message lists those there are.
+        InvalidOptionError: there is no such step or annotation; the message lists all that exist.
 
     Source: docs/reference/analyses/stragglers.md derives it and compares other tools.
 
@@ -184,7 +184,7 @@ def _require_steps(steps: Sequence[int] | None, partials: dict[int, _Partial]) -
 
 
 def _compared(matched: pl.DataFrame) -> pl.DataFrame:
-    """Return each rank's collectives that another rank also has, with `wait_ns` and so on."""
+    """Return each rank's collectives that another rank also has, with its wait and skew in each."""
     duration = pl.col("end_ns") - pl.col("start_ns")
     per_operation = matched.group_by(OPERATION).agg(
         duration.min().alias("shortest"),
@@ -260,9 +260,9 @@ def _late_sentence(row: dict[str, Any]) -> str:
 
 
 def late_ranks(per_rank: pl.DataFrame, recorded_ns: float) -> list[dict[str, Any]]:
-    """Return the rows of `Stragglers.per_rank` of the stragglers that matter in a job of this length, the worst first.
+    """Return the rows of `Stragglers.per_rank` for stragglers that matter in a job of this length, the worst first.
 
-    Stragglers that are the cause come before those that may not be.
+    Stragglers that are the cause of the waiting come before those that may not be.
     """
     others = max(1, len(per_rank) - 1)
     matters = pl.col("caused_wait_ns") / others >= LEAST_SHARE * recorded_ns
@@ -289,7 +289,7 @@ def _nothing_compared(partials: dict[int, _Partial], collectives: pl.DataFrame) 
         return f"only rank {next(iter(partials))} was recorded: open all ranks of the job to compare their waiting"
     communicating = collectives["rank"].n_unique()
     if not communicating:
-        return "no rank has collectives, so no rank waits in one"
+        return "no rank has collectives, so no rank waits for another"
     return f"no collective was recorded on more than one rank ({communicating} of {len(partials)} ranks have some)"
 
 

@@ -15,7 +15,7 @@ from holotrace.units import percent_text
 
 _HEADING = Heading(
     QUESTION.question,
-    "How much later each rank arrives at a collective than the first, on average, judged by its time inside",
+    "Mean time by which each rank arrives at a collective after the first rank, judged by its time inside",
 )
 
 

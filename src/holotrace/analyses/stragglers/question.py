@@ -11,17 +11,17 @@ QUESTION = Analysis(
     question="Which rank do the others wait for?",
     section="Distributed",
     definitions=(
-        ("waits", "its time in a collective minus the shortest time of any rank in it, since all leave together"),
+        ("waits", "the rank's time in a collective minus the shortest time of any rank, since all leave together"),
         (
             "mean skew",
-            "the longest time of any rank in a collective minus its own, which is how much later it arrived",
+            "how much later the rank arrives than the first: the longest time of a rank in a collective minus its own",
         ),
-        ("came last", "collectives in which it alone spent the shortest time"),
-        ("others wait for it", "what all ranks waited in the collectives in which it came last"),
-        ("late", "it waits at most half as long as the median rank, and most of the waiting around it is for it"),
+        ("came last", "collectives in which the rank alone spent the shortest time"),
+        ("others wait for it", "time that all ranks waited in the collectives in which this rank came last"),
+        ("late", "the rank waits at most half as long as the median rank, and causes most waiting in its collectives"),
         (
             "last",
-            "the same, but its own waiting explains at least half of its skew: perhaps another rank is the cause",
+            "late, but its own waiting explains at least half of its skew: perhaps another rank is the cause",
         ),
     ),
     options=(

@@ -41,8 +41,8 @@ class TemporalBreakdown(Result):
         device                    int32
         window_ns                 int64    from the start of the first work to the end of the last
         computation_ns            int64    at least one computation kernel runs
-        non_computation_ns        int64    work runs, but no computation
-        idle_ns                   int64    nothing runs; the three add up to window_ns
+        non_computation_ns        int64    work runs, but no computation kernel
+        idle_ns                   int64    no work runs; these three times add up to window_ns
         computation_fraction      float64  0..1 of the window; null if window_ns is 0
         non_computation_fraction  float64  0..1 of the window
         idle_fraction             float64  0..1 of the window

@@ -14,8 +14,8 @@ QUESTION = Analysis(
             "from first to last work",
             "from the start of the device's first kernel, copy or memset to the end of its last",
         ),
-        ("computing", "at least one computation kernel runs, whatever runs at the same time"),
-        ("other work only", "communication or copies run, but no computation"),
-        ("idle", "nothing runs on any stream of the device"),
+        ("computing", "time in which at least one computation kernel runs, whatever runs at the same time"),
+        ("other work only", "time in which communication or copies run, but no computation"),
+        ("idle", "time in which no stream of the device runs work"),
     ),
 )

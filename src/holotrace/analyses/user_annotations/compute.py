@@ -1,4 +1,4 @@
-"""How long do the annotated parts of the program take, and what do they run?"""
+"""How long do the annotated parts of the program take, and which kernels do they run?"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from holotrace.store.trace import RankTrace, Trace
 Side: TypeAlias = Literal["cpu", "gpu"]
 
 STEPS = "ProfilerStep"
-"""Name of `ProfilerStep#1`, `ProfilerStep#2` … when merged."""
+"""Common name of `ProfilerStep#1`, `ProfilerStep#2` … after merging."""
 
 _STEP_NUMBER = r"^ProfilerStep\s*#\s*\d+$"
 _MOST_LISTED = 20
@@ -82,19 +82,19 @@ class UserAnnotations(Result):
         rank             int32
         side             str      `gpu`: projected onto the streams; `cpu`: on the host
         name             str
-        call_count       int64    ranges of that name; on the gpu one per stream
-        total_ns         int64    their summed durations; nested annotations all count
-        self_ns          int64    part without a shorter annotation on the same stream or thread
+        call_count       int64    ranges of that name; on the gpu, one per stream
+        total_ns         int64    summed durations of these ranges; nested annotations all count
+        self_ns          int64    part of total_ns without a shorter annotation on the same stream or thread
         kernel_count     int64    pieces of device work with this innermost annotation; null on the cpu
-        kernel_ns        int64    their summed durations; null on the cpu
-        mean_ns, std_ns  float64  of the durations; std_ns of a sample, 0 for one range
+        kernel_ns        int64    summed durations of this work; null on the cpu
+        mean_ns, std_ns  float64  mean and standard deviation of the durations; std_ns of a sample, 0 for one range
         min_ns, max_ns   int64
 
-    per_kernel  what runs under each annotation, the longest first within a rank and annotation:
+    per_kernel  device work under each annotation, the longest first within a rank and annotation:
 
         rank        int32
-        annotation  str    innermost annotation; null for work without any
-        name        str    of the kernel, copy or memset
+        annotation  str    innermost annotation; null for work without an annotation
+        name        str    name of the kernel, copy or memset
         call_count  int64
         total_ns    int64
 
@@ -122,15 +122,15 @@ def user_annotations(
 ) -> UserAnnotations:
     """Add up the time of user annotations, such as `record_function("forward")`, and of the kernels under them.
 
-    On the GPU an annotation spans, on each stream, the first to the last work launched inside it; if the profiler did
-    not record that, it is derived from the launches. Work belongs to the innermost annotation: the shortest one on its
-    device and stream in which it begins; see `holotrace.enrich.host.annotations`.
+    On the GPU an annotation spans, on each stream, the first to the last work launched inside it. If the profiler did
+    not record these spans, they are derived from the launches. Work belongs to the innermost annotation: the shortest
+    one on its device and stream in which it begins; see `holotrace.enrich.host.annotations`.
 
     Args:
         trace: the job.
         allow: regular expressions; return only annotations whose name matches one of these anywhere.
         merge_steps: count `ProfilerStep#1`, `ProfilerStep#2` … together as `ProfilerStep`.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Raises:
         InvalidOptionError: an expression is not valid, or no name matches; the message lists the names.
@@ -156,7 +156,7 @@ def plan(*, allow: Sequence[str] | None = None, merge_steps: bool = False) -> Pl
 def annotation_durations(trace: Trace, side: Side, *, executor: Executor = IN_PROCESS) -> dict[int, pl.DataFrame]:
     """Return the durations of each rank's annotations: the rows of `UserAnnotations.per_annotation` of one side.
 
-    Leaves out rank and side, and self times and kernels, which take longest to compute.
+    The tables lack rank and side, and also self times and kernels, which take longest to compute.
     """
     return trace.map(partial(_durations_of_rank, side=side), executor)
 
@@ -240,7 +240,7 @@ def _named(rank_trace: RankTrace, ids: pl.Series, *, merge_steps: bool) -> pl.Se
 
 
 def _filled(side: pl.DataFrame, rank: int) -> pl.DataFrame:
-    """Count 0 for GPU annotations without work of their own, and order and cast the columns."""
+    """Fill in 0 for GPU annotations without work of their own, and order and cast the columns."""
     has_work = pl.col("side") == "gpu"
     counted = side.with_columns(
         pl.when(has_work).then(pl.col(name).fill_null(0)).alias(name) for name in ("kernel_count", "kernel_ns")

@@ -1,4 +1,4 @@
-"""The figure of the user annotations: self time of each, and time of those inside it."""
+"""The figure of the user annotations: the self time of each annotation, and the time of those inside it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plot_user_annotations(
     chosen = side or ("gpu" if (sides == "gpu").any() else "cpu")
     table = _over_ranks(result.per_annotation.filter(pl.col("side") == chosen)).head(top)
     if table.is_empty():
-        return empty_figure(_QUESTION, "There are no user annotations.", theme)
+        return empty_figure(_QUESTION, "No user annotations were recorded.", theme)
     size, unit = largest_unit(table.get_column("total_ns").to_list())
     parts = [
         _part(table, "the part itself", "self_ns", size, COMPUTATION),

@@ -13,8 +13,8 @@ QUESTION = Analysis(
     definitions=(
         ("annotation", "a part of the program inside torch.profiler.record_function, or a step"),
         ("on the GPUs", "on each stream, from the start of the first to the end of the last work launched inside"),
-        ("self", "the part of the time without a shorter annotation on that stream or thread"),
-        ("kernel time", "of the kernels, copies and memsets whose innermost annotation it is"),
+        ("self", "the part of the annotation's time without a shorter annotation on the same stream or thread"),
+        ("kernel time", "time of the kernels, copies and memsets whose innermost annotation this is"),
     ),
     options=(
         Option(
