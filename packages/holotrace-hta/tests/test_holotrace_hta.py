@@ -62,7 +62,7 @@ def test_files_removed_by_an_uninstallation_are_reported(environment) -> None:
     """`import hta` warns if uninstalling Meta's package removed files of holotrace-hta."""
     (environment / "hta" / "trace_analysis.py").unlink()
     warning = said(environment)
-    assert "1 files of holotrace-hta are missing, such as hta/trace_analysis.py" in warning
+    assert "another package has removed files of holotrace-hta: hta/trace_analysis.py." in warning
     assert "pip install --force-reinstall --no-deps holotrace-hta" in warning
 
 

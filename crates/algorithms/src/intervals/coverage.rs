@@ -1,4 +1,4 @@
-//! How much time intervals cover.
+//! The time that intervals cover.
 
 use super::Intervals;
 use crate::error::AlgorithmError;

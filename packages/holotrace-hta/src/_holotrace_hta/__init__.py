@@ -53,7 +53,7 @@ def _problem() -> str:
         )
     if missing:
         return (
-            f"{len(missing)} files of {OURS} are missing, such as {missing[0]}: another package has removed them. "
+            f"another package has removed files of {OURS}: {missing[0]}{' and others' if missing[1:] else ''}. "
             f"Run `pip install --force-reinstall --no-deps {OURS}`"
         )
     return ""

@@ -1,1 +1,1 @@
-"""HTA's units, statistics and reasons in results, and how figures are shown."""
+"""Units, statistics and reasons of results, as in HTA, and the display of figures."""
