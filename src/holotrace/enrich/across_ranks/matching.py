@@ -9,8 +9,10 @@ import polars as pl
 
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.across_ranks.calls import OfRank
+from holotrace.enrich.across_ranks.inferred_groups import candidate_groups, inferred_groups, whole_job
 from holotrace.enrich.across_ranks.numbered import by_number
-from holotrace.enrich.across_ranks.rows import rows_of
+from holotrace.enrich.across_ranks.rows import rows_of, without
+from holotrace.enrich.across_ranks.signatures import by_signature
 
 _ADDED = ("in_bytes", "out_bytes", "sent_bytes", "kernel_count")
 _GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -18,6 +20,7 @@ _GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
     "ranks": pl.List(pl.Int32),
     "size": pl.Int64,
     "description": pl.String,
+    "is_inferred": pl.Boolean,
 }
 
 
@@ -65,10 +68,13 @@ def match(of_ranks: Mapping[int, OfRank]) -> Matching:
     Args:
         of_ranks: what each rank sent, by rank.
     """
-    rows = rows_of(of_ranks)
-    matches = by_number(rows)
+    recorded = rows_of(of_ranks)
+    numbered = by_number(recorded)
+    inferred = inferred_groups(without(recorded, numbered), candidate_groups(of_ranks))
+    rows = recorded.update(inferred.groups, on="row")
+    matches = pl.concat([numbered, by_signature(rows, numbered)])
     calls = _one_per_rank(rows.join(matches, on="row", how="left", maintain_order="left"))
-    groups = _groups(of_ranks, rows)
+    groups = _groups(of_ranks, rows, inferred.groups["group"])
     alone = groups.filter(pl.col("size") == 1)["group"]
     return Matching(
         calls, groups, _coverage(calls.filter(~pl.col("group").is_in(alone.implode()).fill_null(value=False))), ()
@@ -82,7 +88,7 @@ def _one_per_rank(rows: pl.DataFrame) -> pl.DataFrame:
     coalesced, single = counted.filter(is_coalesced), counted.filter(~is_coalesced)
     merged = coalesced.group_by("rank", "instance", maintain_order=True).agg(
         pl.col("end_ns").max(),
-        pl.col(_ADDED).sum(),
+        pl.when(pl.col(_ADDED).is_not_null().all()).then(pl.col(_ADDED).sum()),
         pl.exclude("end_ns", *_ADDED).sort_by("start_ns").first(),
     )
     together = pl.concat([single, merged.select(single.columns)])
@@ -92,16 +98,24 @@ def _one_per_rank(rows: pl.DataFrame) -> pl.DataFrame:
     return numbered.sort("rank", "start_ns", "row").drop("row", "host", "group_peer", "number")
 
 
-def _groups(of_ranks: Mapping[int, OfRank], rows: pl.DataFrame) -> pl.DataFrame:
+def _groups(of_ranks: Mapping[int, OfRank], rows: pl.DataFrame, inferred: pl.Series) -> pl.DataFrame:
+    used = set(inferred.unique())
+    job = whole_job(of_ranks)
     known = {group.number: group for of_rank in of_ranks.values() for group in of_rank.facts.groups}
+    with_job = known | {job.number: job} if job.number in used else known
     listed = [
-        (number, None if group.ranks is None else list(group.ranks), group.size, group.description or None)
-        for number, group in known.items()
+        (
+            number,
+            None if group.ranks is None else list(group.ranks),
+            group.size,
+            group.description or None,
+            number in used,
+        )
+        for number, group in with_job.items()
     ]
     users = rows.drop_nulls("group").group_by("group").agg(pl.col("rank").unique().sort().alias("users"))
     groups = pl.DataFrame(listed, _GROUP, orient="row").join(users, on="group", how="left", maintain_order="left")
-    is_inferred = pl.lit(value=False).alias("is_inferred")
-    return groups.select("group", pl.coalesce("ranks", "users"), "size", "description", is_inferred)
+    return groups.select("group", pl.coalesce("ranks", "users"), "size", "description", "is_inferred")
 
 
 def _coverage(calls: pl.DataFrame) -> pl.DataFrame:

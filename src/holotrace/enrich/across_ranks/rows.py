@@ -51,6 +51,16 @@ def instances(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     return shared(numbered.select("row", "rank", "instance")).select("row", "instance")
 
 
+def of_most(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Return the rows of those ranks that have the most common number of calls with the same keys, if several have it."""
+    counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
+    modes = counted.group_by(*keys, "count").agg(pl.col("rank").n_unique().alias("ranks"))
+    ordered = modes.filter(pl.col("ranks") > 1).sort("ranks", "count", descending=True)
+    mode = ordered.group_by(keys, maintain_order=True).first()
+    common = counted.join(mode, on=[*keys, "count"], how="semi", nulls_equal=True, maintain_order="left")
+    return common.drop("count")
+
+
 def shared(matches: pl.DataFrame) -> pl.DataFrame:
     """Return the matches of operations in which several ranks take part; `matches` has instance and rank."""
     return matches.filter(pl.col("rank").n_unique().over("instance") > 1)

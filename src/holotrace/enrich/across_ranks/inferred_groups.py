@@ -1,0 +1,138 @@
+"""The process groups of calls whose trace does not name them, from their order and times.
+
+gloo and old versions of NCCL record no groups. All calls of a rank that look alike (family, element type and size) are taken
+to belong to one group: the largest one whose ranks could have made them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.calls import OfRank
+from holotrace.enrich.across_ranks.groups import ProcessGroup, process_group
+from holotrace.enrich.across_ranks.rough_clocks import corrected, operations, rough_offsets
+from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT, of_most
+
+_LIKE = ("family", "content")
+_EVEN_SHARE = 0.5
+"""At least this share of the calls must be on ranks that have equally many in a step."""
+
+_POSSIBLE_SHARE = 0.75
+"""At least this share of these operations must be possible: no rank leaves before another enters."""
+
+_POSSIBLE_SHARE_OF_ONLY = 0.5
+"""The same if the job has no other group to which the calls could belong."""
+
+_MEMBER_SHARE = 0.75
+"""At least this share of the ranks must have made such calls."""
+
+
+class Inferred(NamedTuple):
+    """What was inferred.
+
+    groups        row uint32 and group uint64, of the calls whose group was inferred
+    is_ambiguous  row uint32, of calls that several groups of equal size fit
+    """
+
+    groups: pl.DataFrame
+    ambiguous: pl.DataFrame
+
+
+def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
+    """Infer the groups of the collectives that have none.
+
+    Args:
+        rows: unmatched rows of `rows_of`.
+        candidates: see `candidate_groups`.
+    """
+    rest = rows.filter(~IS_POINT_TO_POINT & pl.col("group").is_null()).drop("group")
+    groups, ambiguous = [rows.select("row", "group").clear()], [rows.select("row").clear()]
+    is_only = pl.col("rank").is_in(_only(candidates).implode())
+    for size in candidates["present"].unique().sort(descending=True):
+        if rest.is_empty():
+            break
+        offered = rest.with_columns(is_only.alias("is_only")).join(
+            candidates.filter(pl.col("present") == size), on="rank", maintain_order="left"
+        )
+        fitting = _fitting(offered)
+        several = fitting.with_columns((pl.len().over("row") > 1).alias("is_ambiguous"))
+        is_ambiguous = pl.col("is_ambiguous").any().over("group", *_LIKE)
+        groups.append(several.filter(~is_ambiguous).select("row", "group"))
+        ambiguous.append(several.filter(is_ambiguous).select("row").unique())
+        rest = rest.join(fitting, on="row", how="anti", maintain_order="left")
+    return Inferred(pl.concat(groups), pl.concat(ambiguous))
+
+
+def candidate_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
+    """Return the groups to which calls may belong: those of the ranks, and the whole job.
+
+    Of groups with the same ranks among those of the trace, only the first counts.
+
+    Returns:
+        group uint64, rank int32, and present: the number of its ranks in the trace, at least 2. One row for each rank.
+    """
+    known = {group.number: group for of_rank in of_ranks.values() for group in of_rank.facts.groups}
+    candidates = {
+        _present(group.ranks or (), of_ranks): group for group in reversed([*known.values(), whole_job(of_ranks)])
+    }
+    rows = [(group.number, list(ranks), len(ranks)) for ranks, group in candidates.items() if len(ranks) > 1]
+    table = pl.DataFrame(rows, {"group": pl.UInt64, "rank": pl.List(pl.Int32), "present": pl.Int64}, orient="row")
+    return table.explode("rank")
+
+
+def whole_job(of_ranks: Mapping[int, OfRank]) -> ProcessGroup:
+    """Return the group of all ranks of the job or, if their number is unknown, of the trace."""
+    sizes = {of_rank.facts.world_size for of_rank in of_ranks.values()} - {None}
+    size = max((size for size in sizes if size), default=0)
+    return process_group(range(size) if size > max(of_ranks) else sorted(of_ranks))
+
+
+def _present(ranks: Iterable[int], of_ranks: Mapping[int, OfRank]) -> tuple[int, ...]:
+    return tuple(sorted(set(ranks) & of_ranks.keys()))
+
+
+def _only(candidates: pl.DataFrame) -> pl.Series:
+    """Return the ranks that only one group has."""
+    return candidates.group_by("rank").len().filter(pl.col("len") == 1)["rank"]
+
+
+def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
+    """Return row, group and signature of the calls whose signature fits a group.
+
+    Args:
+        offered: calls, once for each group to which they may belong, with `present` and `is_only`.
+    """
+    like = ["group", *_LIKE]
+    tested = _tested(offered).group_by(like).agg(pl.len().alias("even"), pl.col("is_possible").sum().alias("possible"))
+    calls = offered.group_by(like).agg(
+        pl.len().alias("count"),
+        pl.col("rank").n_unique().alias("ranks"),
+        pl.col("present").first(),
+        pl.col("is_only").all(),
+    )
+    counted = calls.join(tested, on=like, how="left").with_columns(pl.col("even", "possible").fill_null(0))
+    fitting = counted.filter(_is_fitting())
+    return offered.join(fitting, on=like, how="semi", maintain_order="left").select("row", *like)
+
+
+def _is_fitting() -> pl.Expr:
+    fits = (
+        (pl.col("ranks") >= _MEMBER_SHARE * pl.col("present"))
+        & (pl.col("even") > 0)
+        & (pl.col("even") >= _EVEN_SHARE * pl.col("count"))
+        & (pl.col("possible") >= _POSSIBLE_SHARE * pl.col("even"))
+    )
+    of_group = pl.col("possible").sum().over("group") >= _POSSIBLE_SHARE_OF_ONLY * pl.col("even").sum().over("group")
+    return fits | (pl.col("is_only") & (pl.col("ranks") > 1) & of_group)
+
+
+def _tested(offered: pl.DataFrame) -> pl.DataFrame:
+    """Return the calls of ranks that have the most common number of them in a step, with `instance` and `is_possible`."""
+    keys = ["group", "window", *_LIKE]
+    placed = of_most(offered, keys).with_columns(pl.int_range(pl.len()).over(*keys, "rank").alias("place"))
+    numbered = placed.with_columns(pl.col("row").min().over(*keys, "place").alias("instance"))
+    spans = operations(corrected(numbered, rough_offsets(numbered))).select("group", "instance", "is_possible")
+    return numbered.join(spans, on=["group", "instance"], how="left")

@@ -1,0 +1,106 @@
+"""Calls of a group matched by their order and signature: family, element type and size.
+
+A call that is missing on a rank, or recorded only there, must not shift those after it. Where ranks have different numbers
+of equal calls, the calls around them show which one is missing; otherwise, only time does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.rough_clocks import SYNCHRONISING, corrected, operations, rough_offsets
+from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT, MATCHES, instances, matched, of_most, without
+from holotrace.enrich.across_ranks.times import by_time
+
+ALIKE = ("group", "window", "family", "content")
+"""Calls that agree in these may be the same operation."""
+
+IS_BARE = pl.col("dtype").is_null() & pl.col("stream").is_not_null()
+"""Kernels of which only the kind is known, such as custom all-reduces."""
+
+_MOST_IMPOSSIBLE = 1 / 3
+"""If more of a group's operations are impossible, the clocks are to blame rather than the matches."""
+
+
+def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Match the collectives of each group that have no numbers.
+
+    1. The k-th of the calls of a step with one signature, where all ranks that have any have equally many.
+    2. The same between two operations that all ranks share.
+    3. The same on those ranks that have the most common number of calls.
+    4. What then remains, or is impossible because a rank leaves before another enters: by the nearest end.
+
+    Kernels of which only the kind is known are matched in the first way only.
+
+    Args:
+        rows: `rows_of` all ranks, with inferred groups.
+        known: `MATCHES` made before.
+
+    Returns:
+        `MATCHES`.
+    """
+    several = pl.col("group").is_not_null() & (pl.col("rank").n_unique().over("group") > 1)
+    unmatched = without(rows, known).filter(~IS_POINT_TO_POINT).filter(several)
+    if unmatched.is_empty():
+        return pl.DataFrame(schema=MATCHES)
+    described = unmatched.filter(~IS_BARE)
+    even = _even(unmatched, ALIKE)
+    between = _between(described, even)
+    gaps = without(_with_gaps(described, between), between)
+    most = instances(of_most(gaps, [*ALIKE, "gap"]), [*ALIKE, "gap"])
+    pairs = pl.concat([between, most])
+    offsets = rough_offsets(_with_instances(rows, pl.concat([pairs, known.select("row", "instance")])))
+    possible = _without_impossible(_with_instances(unmatched, pairs), offsets)
+    kept = unmatched.join(possible, on="row", maintain_order="left")
+    timed = by_time(without(described, possible), kept, offsets, ALIKE)
+    is_bare = unmatched.filter(IS_BARE).select("row")
+    return pl.concat(
+        [
+            matched(possible.join(is_bare, on="row", how="anti"), "signature"),
+            matched(possible.join(is_bare, on="row", how="semi"), "stream_order"),
+            matched(timed, "time"),
+        ]
+    )
+
+
+def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Match the k-th calls with equal keys if all ranks that have any have equally many; return row and instance."""
+    counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
+    is_even = pl.col("count").min().over(*keys) == pl.col("count").max().over(*keys)
+    return instances(counted.filter(is_even), keys)
+
+
+def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Add matches of calls that are the only ones, or equally many, between two operations that all ranks share."""
+    known = pairs
+    for _ in range(2):  # calls that this matches separate others
+        rest = without(_with_gaps(rows, known), known)
+        if rest.is_empty():
+            return known
+        known = pl.concat([known, _even(rest, [*ALIKE, "gap"])])
+    return known
+
+
+def _with_gaps(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Add `gap`: the last operation before each call, or at it, in which all ranks of the group and step take part."""
+    numbered = _with_instances(rows, pairs)
+    ranks = pl.col("rank").n_unique().over("group", "window")
+    is_shared_by_all = pl.col("instance").is_not_null() & (pl.len().over("group", "instance") == ranks)
+    last = pl.when(is_shared_by_all).then("instance").cum_max().forward_fill().over("group", "rank")
+    return numbered.with_columns(last.alias("gap")).drop("instance")
+
+
+def _with_instances(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    return rows.join(pairs, on="row", how="left", maintain_order="left")
+
+
+def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFrame:
+    """Return row and instance without the operations of signatures and steps in which one is impossible."""
+    found = rows.drop_nulls("instance")
+    spans = operations(corrected(found.filter(pl.col("family").is_in(SYNCHRONISING)), offsets))
+    is_clear = (~pl.col("is_possible")).mean().over("group") <= _MOST_IMPOSSIBLE
+    impossible = spans.filter(is_clear & ~pl.col("is_possible"))
+    tainted = found.join(impossible, on="instance", how="semi").select(ALIKE).unique()
+    return found.join(tainted, on=ALIKE, how="anti", nulls_equal=True).select("row", "instance")

@@ -1,0 +1,80 @@
+"""Calls matched by the nearest end, on roughly aligned clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.rough_clocks import corrected, operations
+from holotrace.enrich.across_ranks.rows import without
+
+_FAR_NS = 2**62
+
+
+def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
+    """Match calls to the possible operation that ends nearest to them, if it clearly is and no call of the rank ends nearer.
+
+    Operations are the known ones; then, of the remaining calls that may be the same, those of the rank that has most.
+
+    Args:
+        rows: unmatched calls.
+        known: matched calls, with instance.
+        offsets: `rough_offsets` of both.
+        alike: columns in which calls of one operation agree.
+
+    Returns:
+        row and instance, of matched calls only.
+    """
+    moved, present = (_with_class(corrected(calls, offsets), alike) for calls in (rows, known))
+    to_known = _attached(moved, present)
+    rest = without(moved, to_known)
+    seeds = _of_largest(rest).with_columns(instance="row")
+    to_seeds = _attached(without(rest, seeds), seeds)
+    used = seeds.join(to_seeds, on="instance", how="semi").select("row", "instance")
+    return pl.concat([to_known, to_seeds, used])
+
+
+def _attached(rows: pl.DataFrame, present: pl.DataFrame) -> pl.DataFrame:
+    """Return row and instance of the calls that clearly belong to one of the operations of `present`."""
+    spans = operations(present).join(present.unique("instance").select("instance", "class"), on="instance")
+    free = _nearest(rows, spans).join(present, on=["instance", "rank"], how="anti")
+    best = free.sort("distance_ns", "row").unique(["instance", "rank"], keep="first", maintain_order=True)
+    return best.select("row", "instance")
+
+
+def _with_class(rows: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
+    return rows.with_columns(pl.struct(alike).hash().alias("class"))
+
+
+def _of_largest(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return, of calls that may be the same, those of the rank that has most; of the lowest one if several have."""
+    counts = rows.group_by("class", "rank").len().sort("len", "rank", descending=[True, False])
+    largest = counts.group_by("class", maintain_order=True).first()
+    return rows.join(largest, on=["class", "rank"], how="semi", maintain_order="left")
+
+
+def _nearest(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """Return row, rank, instance and distance_ns of the possible operation that ends nearest to each call.
+
+    None if another possible one ends less than twice as far away.
+    """
+    before, after = (_possible(rows, spans, side) for side in ("backward", "forward"))
+    together = pl.concat([before, after]).unique(["row", "instance"]).sort("row", "distance_ns")
+    next_ns = pl.col("distance_ns").shift(-1).over("row").fill_null(_FAR_NS).alias("next_ns")
+    first = together.with_columns(next_ns).group_by("row", maintain_order=True).first()
+    return first.filter(2 * pl.col("distance_ns") < pl.col("next_ns"))
+
+
+def _possible(rows: pl.DataFrame, spans: pl.DataFrame, side: Literal["backward", "forward"]) -> pl.DataFrame:
+    """Return, for each call, the last operation that ends before it or the first after it, if it is possible."""
+    offered = spans.select("class", "instance", "last_start_ns", "first_end_ns", "middle_end_ns").sort("middle_end_ns")
+    joined = rows.sort("end_ns").join_asof(
+        offered, left_on="end_ns", right_on="middle_end_ns", by="class", strategy=side, check_sortedness=False
+    )
+    enters = pl.max_horizontal("start_ns", "last_start_ns")
+    leaves = pl.min_horizontal("end_ns", "first_end_ns")
+    possible = joined.drop_nulls("instance").filter(enters <= leaves + pl.col("tolerance_ns"))
+    distance = (pl.col("end_ns") - pl.col("middle_end_ns")).abs().alias("distance_ns")
+    return possible.select("row", "rank", "instance", distance)

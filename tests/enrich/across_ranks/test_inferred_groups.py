@@ -1,0 +1,99 @@
+"""Groups that a trace does not name are inferred from order and times."""
+
+from __future__ import annotations
+
+import pytest
+
+from calls_of_ranks import of_rank
+from holotrace.enrich.across_ranks.groups import process_group
+from holotrace.enrich.across_ranks.matching import match
+
+JOB = process_group(range(4), "default_pg")
+ROWS = (process_group([0, 1], "mesh_dp"), process_group([2, 3], "mesh_dp"))
+COLUMNS = (process_group([0, 2], "mesh_pp"), process_group([1, 3], "mesh_pp"))
+
+
+def _job(starts_us, *, hosts="aaaa", columns=COLUMNS):
+    """Return four ranks, each with a call at each of its starts."""
+    return {
+        rank: of_rank(
+            *({"times": (start, start + 50), "window": number // 2} for number, start in enumerate(starts_us[rank])),
+            groups=(JOB, *(group for group in (*ROWS, *columns) if rank in group.ranks)),
+            world_size=4,
+            host=hosts[rank],
+        )
+        for rank in range(4)
+    }
+
+
+def _groups(of_ranks) -> dict[int, str]:
+    return {rank: names.pop() for rank, names in _all_groups(of_ranks).items() if len(names) == 1}
+
+
+def _all_groups(of_ranks) -> dict[int, set[str]]:
+    matching = match(of_ranks)
+    names = dict(matching.groups.select("group", "description").iter_rows())
+    known: dict[int, set[str]] = {}
+    for rank, group in matching.calls.select("rank", "group").iter_rows():
+        known.setdefault(rank, set()).add(names.get(group))
+    return known
+
+
+def test_calls_at_the_same_time_on_all_ranks_belong_to_the_whole_job() -> None:
+    """The largest group that fits counts."""
+    together = [0, 100, 200, 300]
+
+    assert _groups(_job([together] * 4)) == dict.fromkeys(range(4), "default_pg")
+
+
+def test_calls_at_the_same_time_on_two_ranks_belong_to_their_group() -> None:
+    """Ranks 0 and 1 communicate while ranks 2 and 3 do not."""
+    first, second = [0, 200, 400, 600], [100, 300, 500, 700]
+
+    matching = match(_job([first, first, second, second]))
+
+    inferred = matching.groups.filter("is_inferred").select("ranks", "description").rows()
+    assert inferred == [([0, 1], "mesh_dp"), ([2, 3], "mesh_dp")]
+    assert matching.coverage.select("matched_by", "call_fraction").rows() == [("signature", 1.0)]
+
+
+def test_hosts_may_have_different_clocks() -> None:
+    """Ranks 1 and 3 are on another host, whose clock is ahead by 5 ms."""
+    first, second = [0, 200, 400, 700], [100, 250, 500, 900]
+    ahead = [[start + 5_000 for start in starts] for starts in (first, second)]
+
+    assert set(_groups(_job([first, ahead[0], second, ahead[1]], hosts="abab")).values()) == {"mesh_dp"}
+
+
+def test_nothing_is_chosen_between_two_groups_that_fit_equally_well() -> None:
+    """Rank 0 could communicate with rank 1 or with rank 2; rank 3 communicates at other times."""
+    together, apart = [0, 200, 400, 600], [100, 300, 500, 700]
+
+    assert match(_job([together, together, together, apart])).calls["group"].null_count() == 16
+
+
+def test_a_missing_call_changes_nothing() -> None:
+    """Rank 1 lacks one call: its step does not count as evidence, the others do."""
+    first, second = [0, 200, 400, 600], [100, 300, 500, 700]
+
+    assert _groups(_job([first, first[:3], second, second])) == dict.fromkeys(range(4), "mesh_dp")
+
+
+@pytest.mark.parametrize(("world_size", "ranks"), [(2, [0, 1]), (None, [0, 1]), (8, [*range(8)])])
+def test_without_any_groups_all_ranks_of_the_job_are_one(world_size, ranks) -> None:
+    """Old traces list no groups; the job may have more ranks than the trace."""
+    known = of_rank({"times": (0, 50)}, {"times": (100, 150)}, world_size=world_size)
+
+    groups = match({0: known, 1: known}).groups
+
+    assert groups.select("ranks", "size", "is_inferred").rows() == [(ranks, len(ranks), True)]
+
+
+def test_calls_at_different_times_belong_to_no_group() -> None:
+    """Two ranks make equally many calls, but never at the same time."""
+    of_ranks = {
+        rank: of_rank(*({"times": (start, start + 50)} for start in starts), world_size=2)
+        for rank, starts in enumerate(([0, 200, 400], [100, 300, 500]))
+    }
+
+    assert match(of_ranks).calls["group"].to_list() == [None] * 6

@@ -1,0 +1,91 @@
+"""Calls of recorded jobs are matched, as recorded and with a call missing."""
+
+from __future__ import annotations
+
+import functools
+
+import polars as pl
+import pytest
+
+from holotrace.enrich.across_ranks.calls import of_rank
+from holotrace.enrich.across_ranks.matching import match
+from holotrace.ingest.open_trace import open_trace
+
+
+@functools.cache
+def _of_ranks(folder):
+    return {rank: of_rank(rank_trace) for rank, rank_trace in open_trace(folder).ranks.items()}
+
+
+def _operations(matching) -> set[frozenset[tuple[int, int]]]:
+    calls = (
+        matching.calls.drop_nulls("instance").group_by("instance").agg(pl.struct("rank", "event_index").alias("calls"))
+    )
+    return {frozenset((call["rank"], call["event_index"]) for call in operation) for operation in calls["calls"]}
+
+
+def _without_call(of_ranks, rank, number):
+    """Return the calls of all ranks without one, and the rank and event_index of that one."""
+    calls = of_ranks[rank].calls
+    kept = calls.filter(pl.int_range(pl.len()) != number)
+    return {**of_ranks, rank: of_ranks[rank]._replace(calls=kept)}, (rank, calls["event_index"][number])
+
+
+@pytest.mark.parametrize(("name", "count", "size"), [("dlrm_8rank", 8, 8), ("ddp_gloo_4rank", 12, 4)])
+def test_all_collectives_of_a_job_match(name, count, size, real_traces) -> None:
+    """Neither trace names groups or numbers: all ranks make the same calls, at the same times."""
+    operations = _operations(match(_of_ranks(real_traces / name)))
+
+    assert [len(operation) for operation in operations] == [size] * count
+
+
+def test_sampled_ranks_match_where_possible(real_traces) -> None:
+    """Two of 128 ranks, of which only some kernels are in the trace: those that match end within 0.4 ms of each other."""
+    calls = match(_of_ranks(real_traces / "two_rank_128")).calls.drop_nulls("instance")
+
+    ends = calls.group_by("instance").agg((pl.col("end_ns").max() - pl.col("end_ns").min()).alias("spread"))["spread"]
+    assert len(ends) == 5
+    assert ends.max() < 400_000
+    assert sorted(calls.filter(rank=0)["family"]) == [
+        "all_gather",
+        "all_gather",
+        "all_reduce",
+        "all_reduce",
+        "all_to_all",
+    ]
+
+
+@pytest.mark.parametrize(("rank", "number"), [(0, 0), (2, 3), (7, 7)])
+def test_a_missing_kernel_shifts_no_other(rank, number, real_traces) -> None:
+    """Without one kernel of one rank, all operations stay the same but for it."""
+    of_ranks = _of_ranks(real_traces / "dlrm_8rank")
+
+    fewer, missing = _without_call(of_ranks, rank, number)
+
+    assert _operations(match(fewer)) == {operation - {missing} for operation in _operations(match(of_ranks))}
+
+
+def test_all_reduces_of_a_pipeline_belong_to_the_data_parallel_groups(real_traces) -> None:
+    """Equally many and equally large on all four ranks, but the stages make them at different times."""
+    matching = match(_of_ranks(real_traces / "pipeline_gloo_4rank"))
+
+    inferred = matching.groups.filter(description="mesh_dp").select("ranks", "is_inferred").rows()
+    assert sorted(inferred) == [([0, 1], True), ([2, 3], True)]
+    per_rank = (
+        matching.calls.filter(family="all_reduce").group_by("rank").agg(pl.col("instance").drop_nulls().n_unique())
+    )
+    assert per_rank["instance"].to_list() == [54] * 4
+
+
+@pytest.mark.parametrize(("rank", "number"), [(0, 12), (1, 30), (2, 40), (3, 70)])
+def test_a_missing_all_reduce_of_a_pipeline_makes_no_wrong_match(rank, number, real_traces) -> None:
+    """Equal calls in a row may be impossible to tell apart: they stay unmatched, and nothing else changes."""
+    of_ranks = _of_ranks(real_traces / "pipeline_gloo_4rank")
+    whole = _operations(match(of_ranks))
+
+    fewer, missing = _without_call(of_ranks, rank, number)
+
+    left = {operation for operation in whole if missing not in operation}
+    found = _operations(match(fewer))
+    assert found <= left
+    assert len(found) >= len(left) - 2

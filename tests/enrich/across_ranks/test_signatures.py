@@ -1,0 +1,158 @@
+"""Calls of a group match by order and signature, and a missing call does not shift the others."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from calls_of_ranks import of_rank
+from holotrace.enrich.across_ranks.groups import process_group
+from holotrace.enrich.across_ranks.matching import match
+
+GROUP = process_group(range(3))
+
+
+def _rank(text: str, *, late_us: int = 0, ahead_us: int = 0, host: str = "a", **columns):
+    """Return a rank with one call for each letter, its content; at a dot, a call is missing.
+
+    All ranks leave at the same time; this one enters `late_us` later, and its clock is ahead by `ahead_us`.
+    """
+    calls = [
+        {
+            "content": ord(letter),
+            "times": (100 * place + late_us + ahead_us, 100 * place + 50 + ahead_us),
+            "event_index": place,
+            "group": GROUP.number,
+            **columns,
+        }
+        for place, letter in enumerate(text)
+        if letter != "."
+    ]
+    return of_rank(*calls, host=host)
+
+
+def _operations(of_ranks) -> dict[int, tuple[str | None, dict[int, int]]]:
+    """Return, for each operation, how it was matched, and the number of the call of each rank."""
+    calls = match(of_ranks).calls.drop_nulls("instance")
+    operations: dict[int, tuple[str | None, dict[int, int]]] = {}
+    for instance, rank, event_index, how in calls.select("instance", "rank", "event_index", "matched_by").iter_rows():
+        known = operations.setdefault(instance, (how, {}))
+        known[1][rank] = event_index
+    return operations
+
+
+def _whole(*numbers: int, ranks=range(3), how="signature"):
+    return {instance: (how, dict.fromkeys(ranks, number)) for instance, number in enumerate(numbers)}
+
+
+def test_equal_calls_match_in_order() -> None:
+    """Three ranks make the same calls; the k-th of each signature is the same operation."""
+    assert _operations({rank: _rank("AABA") for rank in range(3)}) == _whole(0, 1, 2, 3)
+
+
+def test_the_calls_around_a_missing_one_show_which_it_is() -> None:
+    """Rank 1 lacks the A between B and C: the A before B and the A after C still match."""
+    of_ranks = {0: _rank("ABACA"), 1: _rank("AB.CA"), 2: _rank("ABACA")}
+
+    assert {number: len(ranks) for number, (_, ranks) in _operations(of_ranks).items()} == {
+        0: 3,
+        1: 3,
+        2: 2,
+        3: 3,
+        4: 3,
+    }
+
+
+def test_time_shows_which_of_equal_calls_is_missing() -> None:
+    """Rank 1 lacks the second of three equal calls: by order it could be any."""
+    of_ranks = {0: _rank("AAA"), 1: _rank("A.A"), 2: _rank("AAA")}
+
+    calls = match(of_ranks).calls
+
+    assert calls.filter(rank=1).select("event_index", "instance", "matched_by").rows() == [
+        (0, 0, "time"),
+        (2, 2, "time"),
+    ]
+    assert calls.filter(rank=0)["instance"].to_list() == [0, 1, 2]
+
+
+def test_time_counts_on_roughly_aligned_clocks() -> None:
+    """The clock of rank 1 is ahead by a second; other calls show by how much."""
+    first = [_rank("BCDAAA", host=str(rank)) for rank in range(2)]
+    of_ranks = {0: first[0], 1: _rank("BCDA.A", ahead_us=1_000_000, host="1")}
+
+    assert {ranks[1] for _, ranks in _operations(of_ranks).values()} == {0, 1, 2, 3, 5}
+    assert all(ranks[0] == ranks[1] for _, ranks in _operations(of_ranks).values())
+
+
+def test_without_a_clear_difference_in_time_nothing_is_guessed() -> None:
+    """The call of rank 1 ends in the middle between two equal calls of rank 0, and overlaps both."""
+    placed = {"group": GROUP.number}
+    of_ranks = {
+        0: of_rank({**placed, "times": (0, 100)}, {**placed, "times": (60, 200)}),
+        1: of_rank({**placed, "times": (0, 150)}),
+    }
+
+    assert _operations(of_ranks) == {}
+
+
+def test_calls_that_do_not_overlap_are_not_the_same() -> None:
+    """Rank 0 lacks the first call of a step, rank 1 the last: equally many, but none is possible by order."""
+    of_ranks = {0: _rank("BCDE.AA"), 1: _rank("BCDEAA.")}
+
+    operations = _operations(of_ranks)
+
+    assert operations == {**_whole(0, 1, 2, 3, ranks=range(2)), 4: ("time", {0: 5, 1: 5})}
+
+
+def test_steps_are_matched_by_number() -> None:
+    """Rank 0 recorded steps 1 and 2, rank 1 steps 2 and 3."""
+    ranks = {
+        rank: of_rank(
+            *({"group": GROUP.number, "window": step, "times": (100 * step, 100 * step + 50)} for step in steps)
+        )
+        for rank, steps in {0: (1, 2), 1: (2, 3)}.items()
+    }
+
+    assert _operations(ranks) == {0: ("signature", {0: 1, 1: 0})}
+
+
+def test_kernels_of_which_only_the_kind_is_known_match_where_counts_agree() -> None:
+    """Custom all-reduces have no args: in step 0 all ranks have two, in step 1 one of them is missing on rank 1."""
+    kernels = [
+        {"dtype": None, "stream": 7, "group": GROUP.number, "window": step, "times": (start_us, start_us + 9)}
+        for step, start_us in ((0, 0), (0, 10), (1, 20), (1, 30))
+    ]
+
+    assert _operations({0: of_rank(*kernels), 1: of_rank(*kernels[:3])}) == _whole(
+        0, 1, ranks=(0, 1), how="stream_order"
+    )
+
+
+def test_numbers_come_first() -> None:
+    """Calls with sequence numbers match by these; those without, by their order."""
+    numbered = [{"group": GROUP.number, "sequence": number, "content": number} for number in (5, 6)]
+    unnumbered = {"group": GROUP.number, "content": 9, "times": (500, 510)}
+
+    calls = match({0: of_rank(*numbered, unnumbered), 1: of_rank(*numbered[1:], unnumbered)}).calls
+
+    assert calls["matched_by"].to_list() == [None, "sequence", "signature", "sequence", "signature"]
+
+
+def test_groups_of_one_rank_match_nothing() -> None:
+    """Only rank 0 of its group was recorded."""
+    other = process_group([5, 6])
+
+    assert _operations({0: _rank("AB"), 1: _rank("AB", group=other.number)}) == {}
+
+
+def test_the_order_is_that_of_the_requests() -> None:
+    """Two workers of rank 1 start in the wrong order."""
+    request = [
+        {"group": GROUP.number, "asked_ns": asked, "times": times} for asked, times in ((0, (0, 50)), (1, (10, 60)))
+    ]
+    swapped = [{**call, "times": times} for call, times in zip(request, ((11, 50), (10, 60)), strict=True)]
+
+    calls = match({0: of_rank(*request), 1: of_rank(*swapped)}).calls
+
+    assert calls.sort("rank", "asked_ns")["instance"].to_list() == [0, 1, 0, 1]
+    assert calls["matched_by"].cast(pl.String).unique().to_list() == ["signature"]
