@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 @dataclass
 class WebFiles:
-    """The files of the server, and its behaviour.
+    """The files and the behaviour of a server.
 
     files       {path: content}; a folder is served as a page of links
     has_ranges  whether the server supports byte ranges

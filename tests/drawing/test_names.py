@@ -145,7 +145,7 @@ def test_a_name_of_100_megabytes_is_shortened_at_once() -> None:
 
 @pytest.mark.parametrize("folder", ["inference", "models", "ns_resolution", "amd_mi250"])
 def test_names_of_real_kernels_become_short_ones(real_traces: Path, folder: str) -> None:
-    """The kernels of real traces get distinct short names and labels, which begin with a letter or underscore."""
+    """Kernels of real traces get unique labels, and unique short names that begin with a letter or underscore."""
     names = set[str]().union(*map(_kernel_names, (real_traces / folder).rglob("*.json.gz")))
     assert names
     short = short_names(names)

@@ -56,7 +56,7 @@ def test_open_trace_is_public() -> None:
 
 
 def test_files_are_read_when_needed(write_trace: WriteTrace) -> None:
-    """Opening reads no file whose beginning states its rank; the first table reads it, once."""
+    """A file whose beginning states its rank is read, once, for the first table."""
     progress = Recorder()
     trace = open_trace(write_trace("a.json", rank=3), progress=progress)
     assert progress.files == []

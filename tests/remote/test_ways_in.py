@@ -76,9 +76,8 @@ def test_a_cache_in_a_bucket_is_shared(s3: Store, trace, monkeypatch, tmp_path) 
         monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / machine))
         (rank_trace,) = holotrace.open_trace(f"{s3.root}/shared/rank0.json", cache=f"{s3.root}/kept").ranks.values()
         assert rank_trace.table("events").height == 2
-        monkeypatch.setattr(
-            "holotrace.ingest.kineto.KinetoReader.read", None
-        )  # the second machine must not read the trace
+        # The second machine must not read the trace.
+        monkeypatch.setattr("holotrace.ingest.kineto.KinetoReader.read", None)
 
 
 @pytest.mark.xdist_group("azure")
@@ -128,9 +127,8 @@ def server_with_certificate(folder: Path, monkeypatch) -> ssl.SSLContext:
     secret = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     (folder / "key.pem").write_bytes(key.private_bytes(*secret))
     trusting = ssl.create_default_context(cafile=folder / "certificate.pem")
-    monkeypatch.setattr(
-        "aiohttp.connector._SSL_CONTEXT_VERIFIED", trusting
-    )  # aiohttp creates its TLS context on import
+    # aiohttp creates its TLS context on import.
+    monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", trusting)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
     return context

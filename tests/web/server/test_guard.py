@@ -44,7 +44,7 @@ def test_names_of_the_server_are_accepted(host) -> None:
     "host", ["evil.example", "127.0.0.1.evil.example", "evil.example:127", "127.0.0.1@evil.example", "", "[::1", "a b"]
 )
 def test_other_names_are_refused(host) -> None:
-    """Other host names get 403, because with DNS rebinding the browser gives the answer to a foreign page."""
+    """Other host names get 403, because with DNS rebinding a foreign page would receive the answer."""
     status, _, body = ask(guarded(), HTTP_HOST=host)
     assert status == 403
     assert PAGE not in body
