@@ -71,7 +71,7 @@ def operators(column: str, name: str | None = None) -> tuple[Answer, Answer]:
 
 
 def step(*categories: str) -> tuple[Answer, Answer]:
-    """Compare categories of the first step."""
+    """Compare the time of some categories in the first step."""
     fields = {"kernel": "Kernel", "communication": "Communication", "cpu": "CpuOp", "other": "Other"}
     fields |= {"runtime": "Runtime", "duration": "Total"}
 

@@ -99,7 +99,7 @@ def test_each_name_is_declared_once() -> None:
 
 
 def test_names_include_their_units() -> None:
-    """Names of columns end in their unit, because a CSV file has no other place for units."""
+    """Names of columns end in their unit, because CSV files have only the names."""
     endings = {"ns": ("_ns", "_ns_per_step"), "0..1": ("fraction",), "bytes": ("bytes",), "bytes/s": ("bytes_per_s",)}
     endings["ns since the Unix epoch"] = ("_ns",)
     wrong = [column for column in COLUMNS.values() if not column.name.endswith(endings.get(column.unit, ("",)))]

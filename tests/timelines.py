@@ -1,4 +1,4 @@
-"""Small timelines with which tests compare drawn ones."""
+"""Small traces and random events for tests of the timeline."""
 
 from __future__ import annotations
 

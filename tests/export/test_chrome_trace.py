@@ -220,7 +220,7 @@ def test_an_error_while_writing_keeps_the_old_file(tmp_path) -> None:
 
 
 def test_a_changed_source_is_an_error(tmp_path) -> None:
-    """If the source has changed since it was opened, the error says so instead of copying at the wrong position."""
+    """If the source has changed since it was opened, copying is an error that says so."""
     path = file_of(tmp_path, f"[{EVENT}]")
     rank_trace = opened(path)
     assert rank_trace.health.events_end

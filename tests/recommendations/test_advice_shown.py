@@ -33,7 +33,7 @@ def run(*arguments: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """Return a text without the line breaks of a narrow terminal."""
+    """Return the text on one line; a narrow terminal breaks lines."""
     return " ".join(text.split())
 
 

@@ -306,7 +306,7 @@ def test_a_store_is_a_run(tmp_path) -> None:
 
 
 def test_a_store_that_leads_out_of_the_folder_is_not_served(tmp_path) -> None:
-    """Ranks of a store that are links out of the folder, or have such tables, are not served."""
+    """Ranks of a store that lead out of the served folder, as a link or by a linked table, are not served."""
     store = tmp_path / "logs" / "job.store"
     store.parent.mkdir()
     holotrace.write_store(gpu_job().build(), store)

@@ -436,7 +436,7 @@ def test_the_time_in_the_address_is_shown(url, browser) -> None:
 
 
 def test_ranks_that_are_left_out_are_counted(url, browser, monkeypatch) -> None:
-    """With a limit of one rank, the page counts both; a link to an event of the other rank shows both."""
+    """With a limit of one rank, the page says `1 of 2 ranks`; a link to an event of rank 1 shows both ranks."""
     monkeypatch.setattr(routes, "MOST_RANKS", 1)
     with visit(browser, url) as seen:
         seen.page.get_by_text("1 of 2 ranks shown; choose others above").wait_for(timeout=PATIENCE_MS)
