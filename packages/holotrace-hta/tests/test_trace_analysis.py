@@ -495,7 +495,7 @@ def test_a_process_forked_while_pandas_is_imported_can_import_it() -> None:
         "sum = int(pandas.Series([40, 2]).sum())\n"
         "os._exit(sum) if child == 0 else print(sum, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
-    process = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
-    )
+    quiet = "ignore::DeprecationWarning"  # Python 3.12 warns of forks of processes with threads
+    command = [sys.executable, "-W", quiet, "-c", script]
+    process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)  # noqa: S603
     assert (process.stdout, process.stderr) == ("42 42\n", "")

@@ -8,9 +8,9 @@ from holotrace.locations.remote_bytes import LARGEST_PIECE, RemoteBytes, RemoteF
 
 
 class _OpenedFile(io.RawIOBase):
-    def __init__(self, location: RemoteFile) -> None:
-        self.name = location.url
-        self._bytes = RemoteBytes(location)
+    def __init__(self, name: str, content: RemoteBytes) -> None:
+        self.name = name
+        self._bytes = content
         self._at = 0
 
     def readable(self) -> bool:
@@ -41,4 +41,4 @@ class _OpenedFile(io.RawIOBase):
 
 def opened_file(location: RemoteFile) -> io.BufferedReader:
     """Open a file for reading, as `RemotePath.open` does."""
-    return io.BufferedReader(_OpenedFile(location), LARGEST_PIECE // 2)
+    return io.BufferedReader(_OpenedFile(location.url, RemoteBytes(location)), LARGEST_PIECE // 2)

@@ -127,11 +127,10 @@ def step_of_nodes(nodes: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
 
     `steps` are `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
     """
-    starts, ends = nodes["start_ns"].to_numpy(), nodes["end_ns"].to_numpy()
-    row = np.searchsorted(steps["end_ns"].to_numpy(), starts, side="right")
+    row = np.searchsorted(steps["end_ns"].to_numpy(), nodes["start_ns"].to_numpy(), side="right")
     known = pl.Series(np.where(row < len(steps), row, -1)).replace(-1, None).cast(pl.UInt32)
     containing = steps.select(pl.col("window", "start_ns", "end_ns").gather(known))
-    inside = (containing["start_ns"] <= starts) & (containing["end_ns"] >= ends)
+    inside = (containing["start_ns"] <= nodes["start_ns"]) & (containing["end_ns"] >= nodes["end_ns"])
     return containing.select(pl.when(inside).then("window").alias("step"))["step"]
 
 
