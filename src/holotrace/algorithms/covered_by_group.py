@@ -22,10 +22,10 @@ def covered_by_number(group: npt.NDArray[np.integer], start: _Int64, end: _Int64
 def covered_by_group(
     table: pl.DataFrame, by: Sequence[str], *, start: str = "start_ns", end: str = "end_ns", name: str = "covered_ns"
 ) -> pl.DataFrame:
-    """Return the length of the union of the intervals [start, end) of each group; null is a key like any other.
+    """Return the length of the union of the intervals [start, end) of each group; null keys form a group as well.
 
     Returns:
-        The columns `by`, and `name`, int64; groups in no order.
+        The columns `by`, and `name`, int64, without any order of the groups.
     """
     keys = table.select(by).unique()
     numbered = keys.with_row_index("number")

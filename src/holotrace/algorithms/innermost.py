@@ -43,10 +43,10 @@ class Innermost(EqualByContent):
 
 
 def innermost(start_ns: _Int64, end_ns: _Int64) -> Innermost:
-    """Find the shortest half-open interval that covers each time; of equally short ones, the last row.
+    """Find the shortest half-open interval that covers each time; of equally short intervals, take the last row.
 
-    Intervals may overlap in any way; those without length cover nothing. Takes O(n log n), entirely in numpy if the
-    intervals are nested or disjoint, like the calls of one thread.
+    Intervals may overlap in any way; intervals without length cover nothing. The search takes O(n log n), entirely in
+    numpy if the intervals are nested or disjoint, like the calls of one thread.
     """
     rows = np.flatnonzero(end_ns > start_ns)
     start, end = start_ns[rows], end_ns[rows]
@@ -71,19 +71,19 @@ def _distinct(times: _Int64) -> _Int64:
 def _nested(count: int, nested: Nesting, first: _Int64, last: _Int64) -> _Int64:
     """Assign the segment after each start to the innermost interval that starts there.
 
-    If none starts, assign the segment after an end to the parent of the outermost interval that ends there.
+    If no interval starts, assign the segment after an end to the parent of the outermost interval that ends there.
     """
     owners = np.full(count, NO_OWNER, np.int64)
     outward = np.argsort(-nested.depth, kind="stable")
-    owners[last[outward]] = nested.parent[outward]  # of several values for one position, the last one stays
+    owners[last[outward]] = nested.parent[outward]  # numpy keeps the last of several values for one position
     owners[first[outward[::-1]]] = outward[::-1]
     return owners
 
 
 def _painted(count: int, rows: list[int], first: list[int], last: list[int]) -> _Int64:
-    """Assign segments to the shortest intervals first, and to each longer one those that remain.
+    """Assign segments to the shortest intervals first, then the remaining segments to longer intervals.
 
-    A search for the next free segment jumps over all taken ones.
+    A search for the next free segment jumps over all taken segments.
     """
     owners = [NO_OWNER] * count
     next_free = list(range(count + 1))
@@ -97,7 +97,7 @@ def _painted(count: int, rows: list[int], first: list[int], last: list[int]) -> 
 
 
 def _free(next_free: list[int], segment: int) -> int:
-    """Return the first free segment from this one on, and shorten the path to it for later searches."""
+    """Return the first free segment from `segment` on, and shorten the path to it for later searches."""
     free = segment
     while next_free[free] != free:
         free = next_free[free]

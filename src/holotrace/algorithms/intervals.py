@@ -1,7 +1,7 @@
 """Half-open intervals [start, end) of whole nanoseconds, as pairs of int64 arrays.
 
 Every function except `gap_begins` and `covered_before` takes intervals in any order, overlapping or not, and ignores
-those without length (end <= start), which cover nothing. `tests/oracles.py` has slow, obviously correct versions.
+intervals without length (end <= start), which cover nothing. `tests/oracles.py` has slow, obviously correct versions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holotrace import _native
 
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 Intervals: TypeAlias = tuple[Int64Array, Int64Array]
-"""Starts and ends, of equal length."""
+"""An array of starts and an array of ends, of equal length."""
 
 
 def union(start_ns: Int64Array, end_ns: Int64Array) -> Intervals:

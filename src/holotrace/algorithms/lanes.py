@@ -1,4 +1,4 @@
-"""Lanes for drawing intervals, so that none covers another."""
+"""Lanes for drawing intervals, so that no interval covers another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_ROUNDS = 512
-"""Overlapping intervals that are not nested are drawn at most so many deep."""
+"""At most this many overlapping intervals that are not nested are drawn below each other."""
 
 NOT_DRAWN = -1
 
@@ -38,7 +38,7 @@ def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Ro
 
 
 def in_few_bits(numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
-    """Return numbers from 0 as 16-bit ones if they fit: numpy sorts those with a radix sort, which is faster."""
+    """Return numbers from 0 in 16 bits if they fit, because numpy sorts these with a radix sort, which is faster."""
     return numbers.astype(np.uint16) if numbers.max(initial=0) < 1 << 16 else numbers
 
 
@@ -60,7 +60,7 @@ def _order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> _Rows:
 
 
 def _times_in_a_row(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, _Rows]:
-    """Number the times so that all times of a group come after all of the previous group."""
+    """Number the times so that all times of a group come after the times of the previous group."""
     first = np.flatnonzero(np.diff(group, prepend=group[:1] - 1))
     number = np.zeros(len(group), np.int64)
     number[first] = 1

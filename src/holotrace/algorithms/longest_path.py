@@ -33,7 +33,7 @@ def has_cycle(edges: Edges) -> bool:
 
 
 def binding_edges(edges: Edges, arrival: Int64Array) -> Int64Array:
-    """Return the edge into each node with the latest arrival, the first of equal ones; `NO_EDGE` if it has none."""
+    """Return the edge into each node that arrives last, of equal ones the first; `NO_EDGE` for a node without edges."""
     return _native.binding_edges(*edges, arrival)
 
 

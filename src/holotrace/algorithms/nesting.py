@@ -20,9 +20,9 @@ _Rows: TypeAlias = npt.NDArray[np.int64]
 class Nesting(NamedTuple):
     """The nesting of every interval among the others of its group.
 
-    parent          row of the interval around it, `NO_PARENT` if there is none
-    depth           number of nested intervals around it
-    is_overlapping  whether it begins inside a sibling, which ends before it does
+    parent          row of the enclosing interval, `NO_PARENT` if there is none
+    depth           number of enclosing intervals
+    is_overlapping  whether the interval begins inside a sibling that ends earlier
     """
 
     parent: _Rows
@@ -41,7 +41,7 @@ def nesting(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> Nesting
 
 
 def nesting_order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> npt.NDArray[np.uint32]:
-    """Return the rows so that each follows all that contain it: by group, start, the longest first, and row."""
+    """Return the rows so that each row follows all rows that contain it: by group, start, longest first, and row."""
     return _native.nesting_order(*_columns(group, start, end))
 
 
@@ -92,7 +92,7 @@ def path_numbers(parent: _Rows, keys: _Rows) -> _Rows:
     key = np.unique(keys, return_inverse=True)[1].astype(np.int64)
     numbers, count = key.copy(), len(keys)
     for rows in levels(parent):
-        # Beyond all numbers so far, so that no two levels share a number.
+        # New numbers exceed all earlier ones, so that no two levels share a number.
         numbers[rows] = np.unique(numbers[parent[rows]] * count + key[rows], return_inverse=True)[1]
         numbers[rows] += int(numbers[parent[rows]].max(initial=0)) + count
     return np.asarray(np.unique(numbers, return_inverse=True)[1], np.int64)

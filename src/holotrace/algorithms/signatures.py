@@ -17,13 +17,13 @@ from typing import TypeAlias
 from holotrace import _native
 
 _SCANNED_LENGTH = 16_384
-"""The longest kernel name in public traces has about 6,000 characters."""
+"""Characters read of a name; the longest kernel name in public traces has about 6,000."""
 
 _REMEMBERED_NAMES = 8_192
 """The number of names to cache; the ranks of a job run the same kernels."""
 
 _DEEPEST = 40
-"""Groups nested deeper than this are not shown."""
+"""Short names omit groups that are nested deeper than this."""
 
 _WORDS = re.compile(
     r"operator(?=\W)\s*(?:\(\)|\[\]|->\*?|<=>|<<=|>>=|<<|>>|[-+*/%^&|=!<>]=|&&|\|\||\+\+|--|[-+*/%^&|~!=,<>]|\"\"\s*\w+)"
@@ -57,7 +57,7 @@ _Item: TypeAlias = "str | _Group"
 
 @dataclass
 class _OpenGroups:
-    """The groups around a position in the name; `certain` are the positions of those that are not `<`."""
+    """The groups around a position in the name; `certain` holds the positions of groups that do not open with `<`."""
 
     groups: list[_Group] = field(default_factory=list)
     certain: list[int] = field(default_factory=list)
@@ -97,8 +97,8 @@ class Signature:
     """The name of a function.
 
     scopes     the namespaces and functions around it, outermost first, without unnamed ones
-    name       the function itself; for a lambda, the function that contains it and `lambda`
-    arguments  its template arguments without namespaces; None if it has none
+    name       the name of the function; for a lambda, that of the enclosing function and `lambda`
+    arguments  the template arguments of the function without namespaces; None if it has none
     """
 
     scopes: tuple[str, ...]
@@ -151,7 +151,7 @@ def _function_name(name: str) -> str:
 
 
 def demangled(name: str) -> str:
-    """Return the readable form of a mangled name, `ns::f` if only that part can be demangled; return others unchanged.
+    """Return the readable form of a mangled name, or only `ns::f` of it; return other names unchanged.
 
     The profiler demangles names, except those that are too long or that it does not understand. Very long names are
     truncated.
@@ -246,7 +246,7 @@ def _chain(items: list[_Item], start: int) -> tuple[list[_Part], int]:
 
 def _part(item: _Item) -> _Part | None:
     if isinstance(item, str):
-        if item.startswith(("'lambda", "'unnamed")):  # as LLVM's demangler writes them
+        if item.startswith(("'lambda", "'unnamed")):  # LLVM's demangler writes unnamed types in this form
             return _Part(item.strip("'"), is_unnamed=True)
         return _Part(item) if _WORD.match(item) or item.startswith("operator") else None
     inside = _flat(item)
@@ -259,7 +259,7 @@ def _part(item: _Item) -> _Part | None:
 
 def _with_groups(part: _Part, items: list[_Item], position: int) -> int:
     """Add template arguments and parameters that follow a part; return the position behind them."""
-    if part.name == "operator":  # a conversion, `operator bool`
+    if part.name == "operator":  # a conversion such as `operator bool`
         while position < len(items) and not (isinstance(items[position], _Group)):
             position += 1
     if part.name.startswith("operator") and _is_template_after_space(items, position):

@@ -48,7 +48,7 @@ def summary(values: pl.DataFrame, *, by: Sequence[str], value: str) -> pl.DataFr
 
 @dataclass(frozen=True, eq=False)
 class SummaryByNumber(EqualByContent):
-    """Return `summary` without quartiles of the values of each number, in order of first occurrence."""
+    """Statistics of the values of each number, without quartiles, in order of first occurrence."""
 
     number: npt.NDArray[np.uint32]
     count: npt.NDArray[np.int64]

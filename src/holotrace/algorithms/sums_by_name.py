@@ -1,4 +1,4 @@
-"""Counts and sums by kind and name; in native code, since a large trace has millions of rows."""
+"""Counts and sums by kind and name, in native code, because a large trace has millions of rows."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def sums_by_name(events: pl.DataFrame, place: npt.NDArray[np.int64], is_marked: 
         kind          uint8
         name          uint32  string id
         count         int64   events
-        total_ns      int64   their durations
+        total_ns      int64   summed durations of all events
         marked_count  int64   events at marked places
-        marked_ns     int64   their durations
+        marked_ns     int64   summed durations of the events at marked places
     """
     kind, name, duration_ns = (np.ascontiguousarray(events[column].to_numpy()) for column in _KEYS_AND_VALUE)
     sums = _native.sums_by_name(kind, name, duration_ns, place, np.ascontiguousarray(is_marked))

@@ -21,7 +21,7 @@ def time_weighted(values: pl.DataFrame, *, by: Sequence[str], value: str, weight
         mean              float64
         std               float64  root of the mean squared distance from the mean
         min, max          int64
-        p25, median, p75  float64  the smallest value such that it and smaller ones last that fraction of the total
+        p25, median, p75  float64  smallest value for which it and all smaller values last this fraction of the total
     """
     weights = (
         values.filter(pl.col(weight) > 0)

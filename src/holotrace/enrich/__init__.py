@@ -1,1 +1,1 @@
-"""Facts about one rank that several analyses share; functions of a RankTrace."""
+"""Facts about a rank that several analyses share, computed by functions of a RankTrace."""

@@ -1,7 +1,8 @@
-"""Facts about a rank on which we and the TensorBoard plugin differ, and how analyses sum them up.
+"""Facts about a rank that the TensorBoard plugin defines differently, and how analyses sum them up.
 
-An analysis with the option `compat` takes them from an `Attribution`, so the same sums give our numbers or the plugin's. The methods here give ours; `holotrace.enrich.tensorboard_plugin.attribution` overrides those in which the
-plugin differs, and `holotrace.enrich.compat` chooses one of the two.
+An analysis with the option `compat` takes these facts from an `Attribution`, so the same sums give our numbers or the
+plugin's. The methods here give our numbers; `holotrace.enrich.tensorboard_plugin.attribution` overrides the methods
+in which the plugin differs, and `holotrace.enrich.compat` chooses one of the two.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from holotrace.store.trace import RankTrace
 
 @dataclass(frozen=True)
 class Attribution:
-    """Our attribution; without fields, so that it pickles and all instances are equal."""
+    """Our attribution; it has no fields, so that it pickles and all instances are equal."""
 
     # The host: nesting of calls, and the work they caused
 
@@ -85,7 +86,7 @@ class Attribution:
         return kernels
 
     def listed_launches(self, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels that are listed by the operator that launched them, null if unknown."""
+        """Return the kernels that the table of launch shapes lists, with their operator, which is null if unknown."""
         return kernels
 
     def mean_by_duration(self, column: str) -> pl.Expr:
@@ -95,7 +96,7 @@ class Attribution:
         return pl.when(known > 0).then((value * weight).sum() / known)
 
     def kernels_on_tensor_cores(self, _: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels among which those on tensor cores have a share."""
+        """Return the kernels whose time is the whole for the share on tensor cores."""
         return kernels
 
     def kernels_of_unknown_size(self, kernels: pl.DataFrame) -> pl.DataFrame:
@@ -124,7 +125,7 @@ class Attribution:
     def series_edges(self, _: RankTrace, whole: Int64Array, parts: int) -> Int64Array:
         """Return the edges of a time series; `whole` holds the start of the first step and the end of the last."""
         start_ns, end_ns = whole.tolist()
-        # Differences, because a double cannot hold an absolute time to the nanosecond.
+        # Divide differences of times, because a double cannot hold an absolute time to the nanosecond.
         edges: Int64Array = start_ns + np.linspace(0, end_ns - start_ns, parts + 1).astype(np.int64)
         return edges
 
@@ -135,7 +136,7 @@ class Attribution:
         return communication_ranges(rank_trace, steps["window"])
 
     def host_call_count(self, rank_trace: RankTrace) -> int:
-        """Return how many collectives the host asked for, to report them if none ran on a device."""
+        """Return how many collectives the host called, to report them if none ran on a device."""
         return host_call_count(rank_trace)
 
     def communication_libraries(self, rank_trace: RankTrace) -> frozenset[str]:
@@ -154,7 +155,7 @@ class Attribution:
         return operations.filter(pl.col("rank_count") > 1), uneven_count
 
     def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:
-        """Return the columns about the collectives of each row of `per_step`: 0 in a step without any."""
+        """Return the columns about the collectives of each row of `per_step`; 0 in a step without collectives."""
         return pl.when(pl.col("step").is_not_null()).then(counts.fill_null(0)).otherwise(counts)
 
     def steps_in_means(self, per_step: pl.DataFrame) -> pl.DataFrame:
@@ -188,7 +189,7 @@ class Attribution:
         return nodes_of_memory_events(rank_trace)
 
     def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:
-        """Return the operator to which each node belongs, and the operator around that one; -1 if there is none.
+        """Return the operator to which each node belongs, and the enclosing operator; -1 if there is none.
 
         Args:
             parent: the parent of each host node, and a last entry for -1.

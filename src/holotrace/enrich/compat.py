@@ -1,4 +1,4 @@
-"""The option `compat`: whose numbers an analysis gives."""
+"""The option `compat`, with which an analysis gives the numbers of another tool."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holotrace.enrich.attribution import Attribution
 from holotrace.errors import InvalidOptionError
 
 Compat: TypeAlias = Literal["torch_tb_profiler"]
-"""Whose numbers to give instead of ours: those of the last source of PyTorch's TensorBoard plugin."""
+"""The tool whose numbers to give: PyTorch's TensorBoard plugin, by the last version of its source."""
 
 
 def attribution_of(compat: Compat | None) -> Attribution:
@@ -25,7 +25,7 @@ def attribution_of(compat: Compat | None) -> Attribution:
 
 
 def checked_compat(compat: Compat | None) -> Compat | None:
-    """Return `compat` if it is one.
+    """Return `compat` if its value is valid.
 
     Raises:
         InvalidOptionError: `compat` has another value.

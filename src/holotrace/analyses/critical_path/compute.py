@@ -154,21 +154,21 @@ class _Partial(NamedTuple):
 def _one_rank(
     rank_trace: RankTrace, *, window: Mapping[str, Any], data_loading: tuple[str, ...], segment_limit: int
 ) -> _Partial:
-    found = critical_path_graph(rank_trace, **window, data_loading=data_loading)
-    segments = _named_segments(found)
+    path_graph = critical_path_graph(rank_trace, **window, data_loading=data_loading)
+    segments = _named_segments(path_graph)
     return _Partial(
-        _per_rank(rank_trace, found),
+        _per_rank(rank_trace, path_graph),
         _per_class(rank_trace.rank, segments),
         _per_name(rank_trace.rank, segments),
         _longest(rank_trace.rank, segments, segment_limit),
     )
 
 
-def _named_segments(found: PathGraph) -> pl.DataFrame:
+def _named_segments(path_graph: PathGraph) -> pl.DataFrame:
     """Return the segments that take time, with the names of their events and classes."""
-    lasting = found.segments.filter(pl.col("end_ns") > pl.col("start_ns"))
-    events = found.graph.activities.select("event_index", "name")[lasting["activity"]]
-    known = lasting.hstack(events).join(found.names, on="name", how="left", maintain_order="left")
+    lasting = path_graph.segments.filter(pl.col("end_ns") > pl.col("start_ns"))
+    events = path_graph.graph.activities.select("event_index", "name")[lasting["activity"]]
+    known = lasting.hstack(events).join(path_graph.names, on="name", how="left", maintain_order="left")
     inside = pl.col("activity").is_not_null()
     return known.select(
         pl.when(inside).then("event_index").alias("event_index"),
@@ -183,20 +183,20 @@ def _named_segments(found: PathGraph) -> pl.DataFrame:
 _CLASS_NAMES = {int(path_class): path_class.name.lower() for path_class in PathClass}
 
 
-def _per_rank(rank_trace: RankTrace, found: PathGraph) -> pl.DataFrame:
-    start_ns, end_ns = found.graph.window_start_ns, found.graph.window_end_ns
+def _per_rank(rank_trace: RankTrace, path_graph: PathGraph) -> pl.DataFrame:
+    start_ns, end_ns = path_graph.graph.window_start_ns, path_graph.graph.window_end_ns
     row = {
         "rank": rank_trace.rank,
-        "window": found.window,
+        "window": path_graph.window,
         "start_ns": start_ns,
         "end_ns": end_ns,
         "duration_ns": end_ns - start_ns,
-        "segment_count": found.segments.select(pl.col("end_ns") > pl.col("start_ns")).to_series().sum(),
-        "work_count": found.graph.activities["device"].count(),
+        "segment_count": path_graph.segments.select(pl.col("end_ns") > pl.col("start_ns")).to_series().sum(),
+        "work_count": path_graph.graph.activities["device"].count(),
         "waits_recorded": has_recorded_waits(rank_trace),
-        "inferred_wait_count": found.graph.inferred_wait_count,
-        "unknown_launch_count": found.graph.unknown_launch_count,
-        "contradicted_count": found.graph.contradicted_count,
+        "inferred_wait_count": path_graph.graph.inferred_wait_count,
+        "unknown_launch_count": path_graph.graph.unknown_launch_count,
+        "contradicted_count": path_graph.graph.contradicted_count,
     }
     return pl.DataFrame([row], schema_overrides={"rank": pl.Int32})
 

@@ -26,10 +26,10 @@ from holotrace.store.derived import derived, derived_under_rules
 from holotrace.store.trace import RankTrace
 
 _SCANNED_LENGTH = 1_000
-"""Patterns see only so much of a name, since names come from the traced program."""
+"""Patterns read at most this many characters of a name, because names come from the traced program."""
 
 HOST_COLLECTIVE = r"^(gloo|mpi|ucc):\w"
-"""Annotations of collectives that the host itself performs; `nccl:` only launches them."""
+"""Annotations of collectives that the host itself performs; annotations `nccl:` only launch collectives."""
 
 _FAMILIES = tuple(
     (family, re.compile(pattern, re.IGNORECASE))
@@ -63,7 +63,7 @@ SAME_SIZE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
 """Families in which every member contributes the same number of elements."""
 
 IS_POINT_TO_POINT = pl.col("family").is_in({"send", "recv"})
-"""Whether it is between two ranks; a sender need not wait for the rest of its group."""
+"""Whether an operation is between two ranks; its sender need not wait for the rest of the group."""
 
 COLLECTIVE_CALL = r"^(nccl|rccl|xccl|hccl|mccl|cncl|ucc|mpi|gloo):(\w+)"
 """PyTorch's annotations of the host's part of a collective; the library launches it on a device, or performs it."""
@@ -72,7 +72,7 @@ COLLECTIVE_CALL = r"^(nccl|rccl|xccl|hccl|mccl|cncl|ucc|mpi|gloo):(\w+)"
 def collective_family(name: str) -> str | None:
     """Return the collective that a name of a kernel, annotation or collective means, such as `all_reduce` or `send_recv`.
 
-    None if the name does not tell, as RCCL's `ncclDevKernel_Generic`. Dispatch and combine, the exchanges of expert
+    None if the name does not show it, as RCCL's `ncclDevKernel_Generic`. Dispatch and combine, the exchanges of expert
     parallelism, are all-to-alls.
     """
     function = function_name(name)[:_SCANNED_LENGTH]
@@ -81,7 +81,7 @@ def collective_family(name: str) -> str | None:
 
 @derived_under_rules
 def communication(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the communication of a rank: kernels on devices or, without any, annotations on the host.
+    """Return the communication of a rank: kernels on devices or, without such kernels, annotations on the host.
 
     What the args of a kernel lack comes from the host call around its launch: `record_param_comms`, or an annotation
     such as `nccl:all_reduce`, with the shapes and types of its inputs if they were recorded.
@@ -93,14 +93,14 @@ def communication(rank_trace: RankTrace) -> pl.DataFrame:
         described_index      uint32  event whose args describe it: itself, or the host call around its launch; null if none
         start_ns, end_ns     int64
         asked_ns             int64   when the host asked for it; null if before the recording
-        name                 str     of the kernel or annotation
+        name                 str     name of the kernel or annotation
         recorded_collective  str     its name in the args of the trace, such as `allreduce`; null if they have none
-        family               str     `collective_family` of its args, else of its name; `unknown` if neither tells
+        family               str     `collective_family` of its args, else of its name; `unknown` if neither shows it
         dtype                str     element type as the trace names it; null if unknown
         byte_count           int64   bytes that this rank contributes; null if unknown
-        group                str     the same on all ranks of the process group; null if unknown
+        group                str     equal on all ranks of the process group; null if unknown
         sequence             int64   number within the group; null if not recorded
-        communication_id     uint64  null or 0 if not recorded
+        communication_id     uint64  equal on all ranks of one operation; null or 0 if not recorded
         content              str     element type, and size if it is the same on all ranks
     """
     on_devices = _on_devices(rank_trace)
@@ -160,7 +160,7 @@ def of_ranks(tables: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
 
 
 def comparable(operations: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Return the operations that occur equally often on every rank that has them, and the count of the others.
+    """Return the operations that occur equally often on every rank that has them, and the number of other operations.
 
     If one rank has three equal all-reduces in a step and another two, any of the three may be the extra one.
 
@@ -225,7 +225,7 @@ def _on_devices(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _described_by(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.Series:
-    """Return the event that describes each kernel: itself if it has args, else the host call around its launch."""
+    """Return the event that describes each kernel: the kernel if it has args, else the host call around its launch."""
     described = rank_trace.table("collectives", ["event_index"])["event_index"]
     is_silent = ~rows["event_index"].is_in(described.implode())
     kernels = rows["event_index"].to_frame("described_index").with_row_index("row")
@@ -239,14 +239,14 @@ def _described_by(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.Series:
 
 
 def _host_calls(rank_trace: RankTrace, described: pl.Series) -> pl.DataFrame:
-    """Return the host calls that describe collectives: those with args or, if none has args, those with such names."""
+    """Return the host calls that describe collectives: calls with args, or else calls with their names."""
     events = _host_ranges(rank_trace)
     with_args = events.filter(pl.col("event_index").is_in(described.implode()))
     return with_args if len(with_args) else _named(rank_trace, events, COLLECTIVE_CALL)
 
 
 def host_call_count(rank_trace: RankTrace) -> int:
-    """Return how many collectives the host asked for, whether or not their kernels were recorded."""
+    """Return how many collectives the host called, whether or not their kernels were recorded."""
     return len(_named(rank_trace, _host_ranges(rank_trace), COLLECTIVE_CALL))
 
 
@@ -322,7 +322,7 @@ _ARGS = (
 
 
 def _group(world_size: int | None) -> pl.Expr:
-    """Return a name of each group that its ranks share, and no other group has.
+    """Return a name of each group that is the same on all its ranks and differs from those of other groups.
 
     Processes number their groups independently, so recorded names do not match. The list of ranks is cut after 30 ranks,
     but lists of different groups of equal size and description differ before that. Without a list, only the group of
@@ -352,7 +352,7 @@ def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _family_of(*names: pl.Series) -> pl.Series:
-    """Return the family from the first of the names that tells it."""
+    """Return the family from the first of the names that shows it."""
     told = pl.DataFrame(
         [answers(texts.fill_null(""), collective_family, pl.String).alias(str(n)) for n, texts in enumerate(names)]
     )

@@ -1,4 +1,4 @@
-"""The size of elements, by the names that traces give element types."""
+"""The sizes of element types, by their names in traces."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def _plain(text: str | None) -> str:
 def input_bytes(dims: str | None, types: str | None) -> int | None:
     """Return the bytes of all tensors among an operator's inputs, from the JSON of their shapes and types.
 
-    None if they were not recorded, or if no input is a tensor of a known type. A list of tensors has a single name for
-    all its types, so its size is unknown.
+    Return None if shapes or types were not recorded, or if no input is a tensor of a known type. A list of tensors has
+    a single name for all its types, so its size is unknown.
     """
     if dims is None or types is None:
         return None

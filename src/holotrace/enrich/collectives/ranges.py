@@ -1,4 +1,4 @@
-"""The time in which a rank communicates, by step, with what matches it to other ranks."""
+"""The time in which a rank communicates, by step, with the keys that match it to other ranks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def communication_ranges(rank_trace: RankTrace, kept_steps: pl.Series) -> pl.Dat
 
     Args:
         rank_trace: the rank.
-        kept_steps: numbers of the steps that are measured; others count as none.
+        kept_steps: numbers of the measured steps; ranges in other steps count as outside.
 
     Returns:
         `OPERATION`, and:

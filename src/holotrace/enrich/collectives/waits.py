@@ -15,14 +15,14 @@ _DURATION = pl.col("end_ns") - pl.col("start_ns")
 
 @dataclass(frozen=True, eq=False)
 class Waits(EqualByContent):
-    """Collectives in which a rank waits long for another, or lets others wait.
+    """Collectives in which a rank waits long for another rank, or others wait long for it.
 
     table  one row per rank and collective, sorted by rank and start:
 
            rank       int32
            family     string  all_reduce, ...
-           start_ns   int64   when the rank enters
-           wait_ns    int64   how much longer the rank is in it than the rank that is in it for the shortest time
+           start_ns   int64   time at which the rank enters
+           wait_ns    int64   time of the rank in the collective minus the shortest time of any rank
            caused_ns  int64   the longest wait, if this rank came last; else 0
            late_rank  int32   the rank that came last; null if several did
     """
@@ -33,8 +33,8 @@ class Waits(EqualByContent):
 def longest_waits(trace: Trace, *, shortest_ns: int, most: int) -> Waits:
     """Compare how long each rank stays in each collective, as `holotrace.stragglers` does.
 
-    A rank that stays longer than another waits for it. Returns the waits of at least `shortest_ns`, at most `most` for a
-    rank.
+    A rank that stays longer than another waits for it. Return the waits of at least `shortest_ns`, at most `most` for
+    each rank.
     """
     matched, _ = comparable(of_ranks(trace.map(_matchable)))
     compared = matched.join(_per_operation(matched), on=OPERATION).select(

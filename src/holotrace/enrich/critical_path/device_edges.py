@@ -21,9 +21,9 @@ from holotrace.schema import KernelKind
 from holotrace.store.trace import RankTrace
 
 _LONG_DELAY_NS = 30_000
-"""Work starts sooner than this once its launch and stream are ready."""
+"""Work whose launch and stream are ready starts within this time."""
 _SOON_NS = 20_000
-"""Work starts within this time after the work it waited for."""
+"""Work that waited for other work starts within this time after its end."""
 
 _Rows = npt.NDArray[np.int64]
 
@@ -91,9 +91,9 @@ def _is_unknown(
 ) -> npt.NDArray[np.bool_]:
     """Return whether each of these rows of work may have waited for work from before the recording.
 
-    It may if it begins long after its launch, is the first recorded work of its stream (in the window or not), and the
-    host had not yet waited for the whole device at its launch. But if recorded work keeps the device busy for most of
-    the time between launch and start, the row waited for that work.
+    Work may have waited so if it begins long after its launch, is the first recorded work of its stream (in the window
+    or not), and the host had not yet waited for the whole device at its launch. But if recorded work keeps the device
+    busy for most of the time between launch and start, the work waited for that.
     """
     whole = rank_trace.unselected
     first = device_rows(whole).group_by("device", "stream").agg(pl.col("start_ns").min().alias("first_ns"))
@@ -146,7 +146,7 @@ def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
 def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> _Rows:
     """Return, for each wanted row, the row of its group that began and ended last before it started, or -1."""
     in_order = np.sort(end_ns)
-    width = len(end_ns) + 1  # positions instead of times keep the keys small
+    width = len(end_ns) + 1  # the keys contain positions instead of times to stay small
     ends = group * width + np.searchsorted(in_order, end_ns, side="right")
     starts = group[wanted] * width + np.searchsorted(in_order, start_ns[wanted], side="right")
     order = np.argsort(ends, kind="stable")
@@ -157,9 +157,9 @@ def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> 
 
 
 def _within_launches(activities: WindowActivities) -> GraphEdges:
-    """Return edges within launches of several pieces of work, as of a graph.
+    """Return edges within a launch of several pieces of work, such as that of a CUDA graph.
 
-    Work without a predecessor of the same launch on its stream depends on the work of the launch that ended last before.
+    Work that is the first of the launch on its stream depends on the work of the launch that ended last before it.
     """
     launch = activities.rows_of(activities.table["launch_index"])
     rows = np.flatnonzero(launch >= 0)

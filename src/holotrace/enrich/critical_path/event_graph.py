@@ -12,10 +12,10 @@ from holotrace.content_equality import EqualByContent
 
 
 class EdgeType(IntEnum):
-    """Why the target of an edge cannot be before its source."""
+    """The reason why the target of an edge cannot be earlier than its source."""
 
     OPERATOR = 0
-    """Time inside an activity: on the host, between two nodes; on a device, from start to end."""
+    """Time inside an activity: on the host, between two nodes; on a device, from its start to its end."""
     HOST_GAP = 1
     """A gap between two activities of a thread."""
     LAUNCH = 2
@@ -33,7 +33,7 @@ class EdgeType(IntEnum):
 
 
 class PathClass(IntEnum):
-    """What a nanosecond of the critical path was spent on."""
+    """The kind of activity or delay on which the critical path spends a nanosecond."""
 
     CPU_OPERATOR = 0
     HOST_GAP = 1
@@ -79,8 +79,8 @@ class EventGraph(EqualByContent):
         target        uint32  row of `nodes`
         type          uint8   EdgeType
         weight_ns     int64   the least time it takes
-        delay_ns      int64   on the binding edge of each node, the time beyond that; 0 on other edges, and on edges
-                              that the measured times contradict
+        delay_ns      int64   on the binding edge of each node, the time beyond weight_ns; 0 on other edges, and on
+                              edges that the measured times contradict
         path_class    uint8   PathClass of weight and delay
         activity      uint32  row of `activities` to which its time belongs; null for gaps
 

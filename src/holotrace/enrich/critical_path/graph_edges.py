@@ -17,7 +17,7 @@ NO_ACTIVITY = -1
 class GraphEdges(NamedTuple):
     """Edges as arrays of equal length; see `holotrace.enrich.critical_path.event_graph.EventGraph`.
 
-    activity is `NO_ACTIVITY` for gaps.
+    The field `activity` is `NO_ACTIVITY` for gaps.
     """
 
     source: npt.NDArray[np.uint32]

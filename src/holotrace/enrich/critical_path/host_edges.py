@@ -24,12 +24,12 @@ _FIRST_NODE = 0
 class _Threads:
     """The points of all threads, thread by thread and in order within each.
 
-    node      of each point
-    track     of each point
+    node      node of each point
+    track     track of each point
     owner     the innermost activity from each point to the next one of its thread; -1 in gaps and after the last point
-    length_ns to the next point; 0 after the last one
-    is_last   whether it is the last point of its thread
-    time_ns   of each point
+    length_ns ns from each point to the next; 0 after the last point
+    is_last   whether a point is the last one of its thread
+    time_ns   time of each point
     """
 
     node: _Rows
@@ -102,10 +102,10 @@ class _Others:
     Segments run from the start of the window to the first point of the main thread, from point to point,
     and to the end of the window.
 
-    node     of the start of the window, of each point of the main thread, and of the end of the window
-    time_ns  of the same, with the end of the host's part of the window
+    node     nodes of the start of the window, of each point of the main thread, and of the end of the window
+    time_ns  times of these nodes, but for the last one the end of the host's part of the window
     segment  for each point, the segment that contains it, including the end of the segment
-    is_main  for each point, whether it is one of the main thread
+    is_main  for each point, whether it belongs to the main thread
     begins   for each point, whether work of another thread begins there, released by the main thread
     ends     for each point, whether work of another thread ends there, which the main thread waits for
     """

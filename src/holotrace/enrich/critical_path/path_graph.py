@@ -32,7 +32,7 @@ class PathGraph(EqualByContent):
         path_class   uint8   PathClass
         activity     uint32  row of `graph.activities`; null in gaps
 
-    slack_ns  int64, one value per node: how much later it could be without delaying the end of the window; 0 on the path
+    slack_ns  int64, one value per node: how much later the node could be without delaying the window; 0 on the path
     """
 
     graph: EventGraph

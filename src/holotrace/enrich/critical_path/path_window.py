@@ -22,12 +22,12 @@ _NUMBERS_LISTED = 10
 
 @dataclass(frozen=True)
 class PathWindow:
-    """A window, as the host announced it.
+    """A window of the recording, as the host announced it.
 
     name       the window in words
-    start_ns   when it begins
-    end_ns     when it ends on the host; device work launched in it may end later
-    track_id   process and thread that announced it, or the steps within it; None if none did
+    start_ns   start of the window
+    end_ns     end of the window on the host; device work launched in the window may end later
+    track_id   process and thread that announced the window, or the steps within it; None if no thread did
     """
 
     name: str
@@ -49,9 +49,9 @@ def path_window(
         rank_trace: the rank.
         annotation: None for the training steps or, without steps, the whole recording; an empty text for the whole
             recording; else the name of host annotations or operators or, if none has exactly that name, a part of it.
-        instance: which one, or the first and the last of several in a row. For steps, the number of the step, by
-            default of the last step that another one follows, because recordings often end within a step. For
-            annotations, their position by start, from 0; by default 0.
+        instance: one instance, or the first and the last of several in a row. A step goes by its number, by default
+            that of the last step but one, because recordings often end within a step. An annotation goes by its position
+            by start, from 0, by default 0.
         time_range_ns: start and end of the window, instead of an annotation.
 
     Raises:
@@ -142,7 +142,7 @@ def _first_and_last(instance: int | tuple[int, int]) -> tuple[int, int]:
 
 def _window(name: str, chosen: pl.DataFrame, asked: str) -> PathWindow:
     if chosen.is_empty():
-        message = f"{asked}: the first one has to come before the last one"
+        message = f"{asked}: the first instance must come before the last"
         raise InvalidOptionError(message)
     return PathWindow(name, chosen["start_ns"].min(), chosen["end_ns"].max(), chosen["track_id"][0])  # type: ignore[arg-type]  # never null
 

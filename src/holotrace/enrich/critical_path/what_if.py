@@ -18,12 +18,12 @@ from holotrace.errors import InconsistentTimesError, InvalidOptionError
 from holotrace.schema import KernelKind
 
 REPLAY_TOLERANCE = 0.01
-"""An unchanged replay may differ from the measured window by this share."""
+"""An unchanged replay may differ from the measured window by this fraction."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Device work takes `factor` times as long; for host ranges, only the time outside inner ranges does.
+    """Device work takes `factor` times as long; in host ranges, only the time outside inner ranges changes.
 
     `where` is a polars expression over the columns of `EventGraph.activities`, with `name` as text and `duration_ns`.
     """
@@ -34,14 +34,14 @@ class Scale:
 
 @dataclass(frozen=True)
 class Remove:
-    """Device work takes no time; host ranges take none outside inner ranges. `where` as in `Scale`."""
+    """Device work takes no time, and host ranges take no time outside inner ranges; `where` as in `Scale`."""
 
     where: pl.Expr
 
 
 @dataclass(frozen=True)
 class Replace:
-    """Device work takes this long; host ranges do outside inner ranges. `where` as in `Scale`."""
+    """Device work takes this long, and host ranges take this long outside inner ranges; `where` as in `Scale`."""
 
     where: pl.Expr
     duration_ns: int
@@ -66,7 +66,7 @@ class WhatIf:
 
     measured_ns   the measured length
     replayed_ns   the length of an unchanged replay; its difference from `measured_ns` is the error of the method
-    predicted_ns  the length with the changes: measured_ns minus what they save in the replay
+    predicted_ns  the length with the changes: measured_ns minus the time that they save in the replay
     """
 
     measured_ns: int
@@ -99,8 +99,8 @@ def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
     is computed anew.
 
     Args:
-        found: what `critical_path_graph` returns.
-        changes: applied in this order.
+        found: the result of `critical_path_graph`.
+        changes: the changes, applied in this order.
 
     Raises:
         InconsistentTimesError: without any change the replay misses the measured length by more than 1 %.
@@ -124,7 +124,7 @@ def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
         message = (
             f"what_if: without any change the replay takes {replayed_ns:,} ns and {found.window} took "
             f"{measured_ns:,} ns, because {graph.contradicted_count:,} dependencies end before they begin by the clocks "
-            "of the trace; a prediction would mean nothing"
+            "of the trace; a prediction would be meaningless"
         )
         raise InconsistentTimesError(message)
     for change in changes:
@@ -190,7 +190,7 @@ def _sums(own: npt.NDArray[np.int64], length_ns: npt.NDArray[np.float64], count:
 
 def _checked(value: float) -> float:
     if value < 0:
-        message = f"what_if: {value} is negative; nothing takes less than no time"
+        message = f"what_if: {value} is negative; choose 0 or more"
         raise InvalidOptionError(message)
     return value
 

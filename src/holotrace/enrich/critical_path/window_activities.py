@@ -28,7 +28,7 @@ DATA_LOADING = (r"DataLoader.*__next__",)
 
 _CALL_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 _NAMED_KINDS = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION)
-"""Kinds that count only if their name says that they do something, not merely contain it."""
+"""Host ranges of these kinds count only if their name shows data loading or a collective."""
 
 _HOST_COLUMNS = ("event_index", "kind", "name", "track_id", "start_ns", "end_ns")
 _WORK_COLUMNS = ("device", "stream", "kernel_kind", "start_ns", "end_ns")
@@ -46,9 +46,9 @@ class Nodes(NamedTuple):
     """The nodes of a graph, in time order; the first and the last are the ends of the window.
 
     start, end   the node at which each activity begins and ends
-    time_ns      of each node
-    activity     of each node; -1 for the first and the last
-    is_start     of each node: whether its activity starts there; true for the first, false for the last
+    time_ns      time of each node
+    activity     activity of each node; -1 for the first and the last
+    is_start     whether the activity of each node starts there; true for the first node, false for the last
     """
 
     start: npt.NDArray[np.int64]
@@ -70,7 +70,7 @@ class WindowActivities(EqualByContent):
         is_collective  bool    a host range in which the host itself communicates, or inside one
         parent         int64   row of the host range around it; -1 for outermost ranges and device work
 
-    nodes  their starts and ends
+    nodes  the starts and ends of the activities
     unknown_launch_count  device rows of the table without a recorded launch
     """
 

@@ -1,4 +1,4 @@
-"""Properties of the devices of a rank, as the file gives them."""
+"""Properties of the devices of a rank, from its file."""
 
 from __future__ import annotations
 

@@ -54,9 +54,9 @@ def launched_work(rank_trace: RankTrace) -> pl.DataFrame:
 def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
     """Return when the host asked for each device row, which decides the step of the row.
 
-    That is the start of its launch. If the launch is unknown, it is the start of the row itself, unless the row was
-    launched before the recording. Streams work in order, so everything that a stream runs before its first row with a
-    known launch was launched earlier. On a stream without any known launch (calls of NCCL are not always recorded),
+    The host asks for a row when its launch starts. If the launch is unknown, the start of the row counts, unless the
+    row was launched before the recording. Streams work in order, so all rows of a stream before its first row with a
+    known launch were launched earlier. On a stream without any known launch (calls of NCCL are not always recorded),
     only rows that start before the first known launch of the rank were launched before the recording.
 
     Returns:

@@ -68,8 +68,8 @@ def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
         event_index    uint32  the wait, a row of the device
         call_index     uint32  the call that requested it; null if unknown
         device         int32   null if unknown
-        stream         int64   the one that waits; null if unknown
-        waited_stream  int64   the one it waits for; null if unknown
+        stream         int64   the waiting stream; null if unknown
+        waited_stream  int64   the stream for which it waits; null if unknown
         record_index   uint32  the call that recorded the event; null if unknown
         source_index   uint32  the work it waits for; null if unknown, or none was launched before
         target_index   uint32  the work that waits; null if unknown, or none was launched after

@@ -30,7 +30,7 @@ _Bools = npt.NDArray[np.bool_]
 
 PHASES = ("data loading", "forward and other", "backward", "optimizer", "no operator")
 SEPARATOR = "\x1f"
-"""Between the parts of a path; no name contains it."""
+"""Separates the parts of a path; no name contains it."""
 
 SUMS = ("call_count", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns")
 
@@ -66,7 +66,8 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
 
     Args:
         rank_trace: the rank.
-        in_steps: leave out paths whose outermost call is outside every step, and work without operator launched outside every step.
+        in_steps: leave out paths whose outermost call is outside all steps, and work without an operator that was
+            launched outside all steps.
         with_modules: include modules in the paths, if they were recorded.
 
     Returns:
@@ -231,7 +232,7 @@ def _phase_rows(calls: _Calls, kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_sums_of_made(rows: pl.DataFrame, is_made: _Bools) -> pl.DataFrame:
-    """Sum the content of phases and of modules in the backward phase, which have no times of their own."""
+    """Add up the content of phases, and of modules in the backward phase, because neither has own times."""
     parent = rows["parent"].to_numpy()
     totals = {name: rows[name].to_numpy().copy() for name in ("host_total_ns", "device_total_ns")}
     for below in reversed(levels(parent)):

@@ -67,7 +67,7 @@ def classes_by_name(names: pl.Series, otherwise: npt.NDArray[np.uint8], strings:
 
     Args:
         names: string ids.
-        otherwise: the class of each range whose name does not tell.
+        otherwise: the class of each range whose name shows none.
         strings: the text of every string id.
     """
     by_id = strings.to_frame("text").select(_first_match().alias("class"))["class"].to_numpy()
@@ -79,7 +79,8 @@ def classes_by_name(names: pl.Series, otherwise: npt.NDArray[np.uint8], strings:
 def is_counted_name(names: pl.Series, strings: pl.Series) -> npt.NDArray[np.bool_]:
     """Return whether an operator with the name of each string id counts as an operator.
 
-    Wrappers do not count; in files from before 2022 they are operators, too: `DistributedDataParallel.forward`, `Optimizer.…`.
+    Wrappers do not count, although files from before 2022 record them as operators: `DistributedDataParallel.forward`,
+    `Optimizer.…`.
     """
     by_id = strings.to_frame("text").select((~_NOT_COUNTED).alias("counted"))["counted"].to_numpy()
     counted: npt.NDArray[np.bool_] = by_id[names.to_numpy()]

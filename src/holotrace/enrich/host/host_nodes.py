@@ -66,8 +66,8 @@ def runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
 def device_owner(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the node that caused each kernel, copy and memset.
 
-    It is the innermost node around the launch, on the same thread. If no operator is around the launch, or the launch is
-    unknown, it is the operator with the same external id.
+    The innermost node around the launch, on the same thread, caused the work. If no operator is around the launch, or
+    the launch is unknown, the operator with the same external id did.
 
     Returns:
         event_index   uint32  of the device row

@@ -1,4 +1,4 @@
-"""The blocks of memory that operators allocate: which event allocated and which one released each of them."""
+"""The blocks of memory that operators allocate, with the events that allocated and released each block."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def memory_blocks(events: pl.DataFrame) -> pl.DataFrame:
     Returns:
         Rows of `events`:
 
-        allocated  uint32  null if it was allocated before
-        released   uint32  null if it is not freed
+        allocated  uint32  null if the block was allocated before the events
+        released   uint32  null if the block is not freed
     """
     changes = changes_by_address(events, [*DEVICE_KEYS, "address"])
     is_followed = pl.col("is_followed_by_allocation")

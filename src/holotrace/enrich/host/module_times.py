@@ -24,7 +24,7 @@ _Rows = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 
 PATH_SEPARATOR = " > "
-"""Between the modules of a path."""
+"""Separates the modules of a path."""
 
 SUMMED_TIMES = (
     "operator_call_count",
@@ -58,7 +58,7 @@ def module_times(rank_trace: RankTrace) -> ModuleTimes:
 
 
 def sum_or_null(name: str) -> pl.Expr:
-    """Sum the known values; null if there are none."""
+    """Return the sum of the known values; null if no value is known."""
     return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name)
 
 

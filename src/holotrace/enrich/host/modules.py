@@ -50,7 +50,7 @@ def backward_passes(rank_trace: RankTrace) -> pl.DataFrame:
     Returns:
         In the order of `host_nodes`:
 
-        node     int64  of the part
+        node     int64  node of the part
         forward  int64  node of the forward operator
     """
     nodes, links = host_nodes(rank_trace), forward_of(rank_trace)

@@ -18,7 +18,7 @@ from holotrace.store.trace import RankTrace
 _Rows = npt.NDArray[np.int64]
 
 FRAME_SEPARATOR = ";"
-"""Between the frames of a stack, as PyTorch writes them."""
+"""Separates the frames of a stack, as in PyTorch."""
 
 
 _STACK_OF = {"event_index": pl.UInt32, "stack": pl.UInt32}
@@ -40,7 +40,7 @@ def operator_stacks(rank_trace: RankTrace) -> OperatorStacks:
     """Return the call stacks of the operators.
 
     A stack is the profiler's `Call stack` (until PyTorch 1.12), else the Python functions around the
-    operator on its thread. Operators of autograd's threads have none: no Python runs there.
+    operator on its thread. Operators of autograd's threads have no stack, because no Python runs there.
     """
     recorded = recorded_stacks(rank_trace)
     return recorded if len(recorded.stack_of) else _rebuilt(rank_trace)

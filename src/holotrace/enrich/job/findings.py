@@ -1,4 +1,4 @@
-"""Findings of many ranks: each sentence once, with its ranks."""
+"""Join the findings of many ranks, so that each sentence appears once, with its ranks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reasons why the traces of a folder may not be one whole job.
 
-A folder may mix files of different jobs, and files may be cut off or unreadable. A verdict on such traces would pass for
-one on the whole job, so show these reasons before the verdict.
+A folder may mix files of different jobs, and files may be cut off or unreadable. A verdict on such traces would look
+like one on the whole job, so show these reasons before the verdict.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from holotrace.store.health import Finding
 from holotrace.store.trace import RankTrace, SkippedFile, Trace
 
 FARTHEST_APART_NS = 10_000_000_000
-"""Ranks of one job record at the same time; their clocks may differ by seconds."""
+"""Ranks of one job start to record within this time; their clocks may differ by seconds."""
 
 MOST_NAMED = 4
-"""At most so many groups, files or ranks are named in one sentence."""
+"""A sentence names at most this many groups, files or ranks."""
 
 CUT_OFF_KINDS = ("truncated_json", "truncated_compression")
 """Kinds of findings about a file that ends too early, within an event."""
@@ -34,14 +34,14 @@ _NO_END = "missing_end"
 
 _RUNTIMES = {"cuda_runtime_version": "CUDA", "hip_runtime_version": "HIP"}
 _TIME_OF_DAY_NS = 10**17
-"""Later times count from 1970; earlier ones, from the start of a recording or machine."""
+"""Later times count from 1970, earlier times from the start of a recording or machine."""
 
 _MONTH = re.compile(r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(?=[_-])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Wholeness:
-    """The reasons why the traces may not be one whole job; all empty if none is known.
+    """The reasons why the traces may not be one whole job; all fields are empty if no reason is known.
 
     unrelated   why the ranks do not look like one job, in one sentence
     cut_off     one sentence for each file that ends too early, by its rank
@@ -158,7 +158,7 @@ def _difference(facts: Mapping[int, FileFacts], what: str, of: Callable[[FileFac
 
 
 def _times(facts: Mapping[int, FileFacts]) -> str:
-    """Return when the ranks were recorded, if at different times."""
+    """Return the times at which the ranks were recorded, if these differ."""
     spans = {rank: (of_rank.first_ns, of_rank.last_ns) for rank, of_rank in facts.items()}
     known = sorted(
         (first, last, rank) for rank, (first, last) in spans.items() if first is not None and last is not None
@@ -217,7 +217,7 @@ def _doubles(trace: Trace) -> list[str]:
         return []
     first = min(others)
     claims = f"several files claim to be {ranks_text(sorted(others))}, such as {named[first]} and {others[first]}"
-    return [f"{claims}; the newest of each was taken, so look whether they belong together"]
+    return [f"{claims}; the newest of each was taken; check whether they belong together"]
 
 
 def _unnumbered(path: str) -> str:

@@ -1,4 +1,4 @@
-"""On which machine, in which process, a rank ran."""
+"""The machine and the process in which a rank ran."""
 
 from __future__ import annotations
 

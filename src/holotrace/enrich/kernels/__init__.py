@@ -1,1 +1,1 @@
-"""What kind of work a kernel is, and how well it uses its device."""
+"""The kind of work of each kernel, and how well the kernel uses its device."""

@@ -18,7 +18,7 @@ _COLUMNS = ("event_index", "registers_per_thread", "shared_memory_bytes", "block
 GRID, BLOCK = ("grid_x", "grid_y", "grid_z"), ("block_x", "block_y", "block_z")
 
 _GRID_COUNTS_THREADS = "^hip(Ext|Hcc)ModuleLaunchKernel"
-"""Calls whose grid is the global size, in threads ("work-items"); that of every other call counts blocks.
+"""Calls whose grid is the global size, in threads ("work-items"); the grids of all other calls count blocks.
 
 Kineto writes the arguments of the call as they are into the row of the call, and by correlation into that of the
 kernel, so the name of the call decides for both.
@@ -56,7 +56,7 @@ def described_calls(kernels: pl.DataFrame, shapes: pl.DataFrame, uses_tensor_cor
 
 
 def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the launch shape of each kernel that has one, and how well it fills its device; ROCm's is in the launch.
+    """Return the known launch shapes of kernels (ROCm writes them in the launch), and how well each fills its device.
 
     The profiler writes blocks per SM and the estimated achieved occupancy for NVIDIA's devices alone. On other devices
     they are computed in the same way from the shape and the device's properties, if the file has them. The limits set by

@@ -1,11 +1,11 @@
 """The kind of device work: computation, communication, memory, or other.
 
-The profiler does not record it. The first of these that applies decides:
+The profiler does not record the kind. The first of these that applies decides:
 
 1. the kind of the event: copies and memsets are memory, collective rows are communication;
 2. collective arguments: a kernel that has them is communication;
 3. the name: rules of the user, then those of the file that `HOLOTRACE_KERNEL_RULES` names, then `RULES`;
-4. otherwise it is computation.
+4. otherwise the work is computation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holotrace.store.rule_table import RuleTable, checked_pattern
 T = TypeVar("T")
 
 _SCANNED_LENGTH = 1_000
-"""Patterns see only so much of a function's name, since the time of some grows faster than its length."""
+"""Patterns read at most this many characters of a name, since the time of some grows faster than its length."""
 
 RULES_VARIABLE = "HOLOTRACE_KERNEL_RULES"
 """Environment variable with the path of a rule file."""
@@ -38,7 +38,7 @@ class Rule:
     pattern  regular expression, searched in `holotrace.algorithms.signatures.function_name(name)`
     kind     the kind; None for rows that wait or mark without occupying a device
     reason   where such names come from
-    only     the only kind of event to which the rule applies; None for any
+    only     the only kind of event to which the rule applies; None if it applies to all kinds
     """
 
     pattern: str

@@ -7,7 +7,7 @@ import polars as pl
 from holotrace.store.trace import RankTrace
 
 SEQUENCE_SEPARATOR = " -> "
-"""Between the names of kernels in a sequence that is shown to people."""
+"""Separates the names of kernels in a sequence that people read."""
 
 _BETWEEN_IDS = ","
 

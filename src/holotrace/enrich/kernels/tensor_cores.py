@@ -1,9 +1,10 @@
-"""Which kernels run on tensor cores (NVIDIA) or matrix cores (AMD), and which operators could.
+"""Which kernels run on tensor cores (NVIDIA) or matrix cores (AMD), and which operators could use them.
 
-The profiler does not record it, but names of kernels tell it, with words that change with every generation of hardware
-and libraries. A table of rules lists the words with their sources; the first rule that matches decides: rules of the
-user, those of the file that `HOLOTRACE_TENSOR_CORE_RULES` names, then `RULES`. Kernels that communicate or move memory, and
-kernels named after work without matrix products, use ordinary cores. For all other names, it is unknown.
+The profiler does not record the cores, but names of kernels show them, in words that change with every generation of
+hardware and libraries. A table of rules lists the words with their sources; the first rule that matches decides:
+rules of the user, those of the file that `HOLOTRACE_TENSOR_CORE_RULES` names, then `RULES`. Kernels that communicate or
+move memory, and kernels named after work without matrix products, use ordinary cores. For all other names, the
+cores are unknown.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ Cores: TypeAlias = Literal["tensor", "ordinary", "unknown"]
 Answer: TypeAlias = "Callable[[str], bool | None]"
 
 SCANNED_LENGTH = 8_000
-"""Patterns see only so much of a name, since the time of some grows with its square, and names come from the program."""
+"""Patterns read at most this many characters of a name, since the time of some grows with the square of its length."""
 
 _REMEMBERED_NAMES = 4_096
-"""Names whose answers are cached; ranks of a job run the same kernels."""
+"""Number of names whose answers are cached; the ranks of a job run the same kernels."""
 
 _USES: dict[Cores, bool | None] = {"tensor": True, "ordinary": False, "unknown": None}
 
@@ -48,7 +49,7 @@ class Rule:
     """A pattern of kernel names and the cores on which such kernels run.
 
     pattern  regular expression, searched in the whole name with template arguments, which contain the instruction
-    cores    where such kernels run: "tensor" (or matrix) cores, "ordinary" ones, "unknown" if the name does not tell
+    cores    where such kernels run: "tensor" (or matrix) cores, "ordinary" ones, "unknown" if the name does not show it
     reason   where such names come from
     """
 
@@ -278,7 +279,7 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 """The rules that come with holotrace; the first that matches decides. Without a match, kernels that move or send data, and
-functions whose name contains `_NO_PRODUCTS`, use ordinary cores; for all others, it is unknown."""
+functions whose name contains `_NO_PRODUCTS`, use ordinary cores; for all others, the cores are unknown."""
 
 PLUGIN_OPERATORS = (
     r"aten::(_convolution|conv[123]d|conv_tbc|conv_transpose[123]d|convolution|prelu|addm[mv]|addmm_|addr|matmul|m[mv]|"

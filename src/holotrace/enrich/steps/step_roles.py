@@ -17,7 +17,7 @@ from holotrace.store.derived import derived_under_rules
 from holotrace.store.trace import RankTrace
 
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu")
-"""By priority: time that several roles cover counts for the first of them."""
+"""The roles by priority: time that several roles cover counts for the first one."""
 
 _HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 
@@ -27,7 +27,7 @@ def roles(rank_trace: RankTrace) -> dict[str, Intervals]:
     """Return when the rank was in each of the `ROLES`, on any thread, stream or device: disjoint intervals in order.
 
     kernel          kernels that compute
-    memcpy, memset  on the devices
+    memcpy, memset  copies and memsets on the devices
     communication   kernels that communicate, and collectives that the host carries out itself (gloo)
     runtime         calls of the runtime and the driver
     dataloader      the main process waits for its data loader
@@ -41,10 +41,10 @@ def times_within(
 ) -> dict[str, Int64Array]:
     """Return the time of each role, then `other`, in each row of `within` (start_ns, end_ns).
 
-    With U the union of a role and all roles before it, the role takes |U| less the time of those before it.
+    With U the union of a role and all roles before it, the role takes |U| minus the time of the roles before it.
 
     Args:
-        intervals: those of the `ROLES`.
+        intervals: the intervals of the `ROLES`.
         within: the steps.
         restarts: if the roles so far fill all steps, forget them, as the TensorBoard plugin did by mistake.
     """
@@ -91,7 +91,7 @@ def _is_region(rank_trace: RankTrace, names: pl.Series) -> pl.Series:
 
 
 def host_class(rank_trace: RankTrace, names: pl.Series) -> pl.Series:
-    """Return the NodeClass that each name says, OPERATOR if it says none."""
+    """Return the NodeClass that each name shows, OPERATOR if it shows none."""
     nothing = pl.repeat(int(NodeClass.OPERATOR), len(names), dtype=pl.UInt8, eager=True).to_numpy()
     return pl.Series("class", classes_by_name(names, nothing, rank_trace.unselected.strings))
 

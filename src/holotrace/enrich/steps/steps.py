@@ -24,7 +24,7 @@ _ENOUGH_WORK = 0.8
 """The last window counts as cut short if it launches less than this share of the work of the window before it."""
 
 _BEFORE_ALL = np.iinfo(np.int64).min
-"""A time before all others."""
+"""A time before all other times."""
 
 
 @derived
@@ -83,9 +83,9 @@ def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None
     """Return the `windows` as the devices see them: each lasts until the last work that it launched ends.
 
     Work belongs to the window in which the call that launched it begins. A window begins only when the device work of
-    the window before has ended; the first, when work from before it has ended. Windows at the end that launched nothing
-    are dropped. So is the last one if it launched less than 80 % of what the window before did, because the recording
-    ended before its work did. If no window launched anything, all stay as they are.
+    the window before has ended; the first window begins when earlier work has ended. Windows at the end that launched
+    no work are dropped, and so is the last window if it launched less than 80 % of the work of the window before,
+    because the recording ended before its work did. If no window launched work, all windows stay unchanged.
 
     Returns:
         The columns of `windows`, sorted by start_ns; they overlap only if the windows on the host do.
@@ -118,7 +118,7 @@ def extended_by_work(host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _one_after_the_other(within: pl.DataFrame, before_ns: int | None) -> pl.DataFrame:
-    """Let every window begin when the one before has ended, and last until its own work ends, by a running maximum."""
+    """Let every window begin when the window before has ended, and last until its own work ends."""
     ends = pl.max_horizontal("start_ns", "end_ns", "last_ns", pl.lit(before_ns, pl.Int64)).cum_max()
     starts = pl.max_horizontal("start_ns", ends.shift(1), pl.lit(before_ns, pl.Int64))
     return within.select("window", starts, ends.alias("end_ns"))

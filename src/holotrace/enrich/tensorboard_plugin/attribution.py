@@ -1,7 +1,7 @@
-"""The plugin's attribution: every answer in which it differs from ours.
+"""The TensorBoard plugin's attribution: it overrides every answer in which the plugin differs from ours.
 
-Its last source decides, mistakes included, so that its users find their numbers again. The differences and their
-reasons are in docs/explanation/differences_from_torch_tb_profiler.md.
+The last source of the plugin decides, mistakes included, so that its users find their numbers. The differences and
+their reasons are in docs/explanation/differences_from_torch_tb_profiler.md.
 """
 
 from __future__ import annotations
@@ -62,19 +62,19 @@ class PluginAttribution(Attribution):
         return plugin_node_times(rank_trace)
 
     def device_owner(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Go by the external id of the launch alone.
+        """Assign device work by the external id of the launch alone.
 
-        Kernels without a known launch belong to every thread with steps, other such work to none. The column
-        `operator` holds the node, operator or not.
+        Kernels without a known launch belong to every thread with steps; such copies belong to no thread. The
+        column `operator` holds the node, whether or not it is an operator.
         """
         return plugin_device_owner(rank_trace)
 
     def operator_stacks(self, rank_trace: RankTrace) -> OperatorStacks:
-        """Return the stacks that the file itself has."""
+        """Return the stacks in the file; the plugin did not compute any from Python functions."""
         return recorded_stacks(rank_trace)
 
     def counted_operators(self, nodes: pl.DataFrame) -> pl.DataFrame:
-        """Return them in post-order."""
+        """Return the operators in post-order."""
         size = subtree_sums(nodes["parent"].to_numpy(), np.ones(nodes.height, np.int64))
         finished = pl.Series(size) + pl.int_range(pl.len()) - pl.col("depth")
         return nodes.sort(finished).filter("is_counted")
@@ -88,7 +88,7 @@ class PluginAttribution(Attribution):
         return plugin_is_eligible(names)
 
     def input_shapes(self, texts: pl.Series) -> pl.Series:
-        """Show shapes that were not recorded as an empty list."""
+        """Show an empty list in place of shapes that were not recorded."""
         return texts.fill_null("[]")
 
     def module_times(self, rank_trace: RankTrace) -> ModuleTimes:
@@ -117,13 +117,13 @@ class PluginAttribution(Attribution):
         return pl.when(weight.sum() > 0).then((value.fill_null(0) * weight).sum() / weight.sum()).otherwise(0.0)
 
     def kernels_on_tensor_cores(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Ask only about the kernels that operators launched."""
+        """Return only the kernels that operators launched."""
         counted = self.host_nodes(rank_trace).filter("is_counted")["node"].cast(pl.Int64)
         owners = self.device_owner(rank_trace).filter(pl.col("operator").is_in(counted.implode()))
         return owners.select("event_index").join(kernels, on="event_index")
 
     def kernels_of_unknown_size(self, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return none: a kernel without blocks per SM counts as one with none."""
+        """Return no kernels, because the plugin counts a kernel without blocks per SM as one with 0 blocks."""
         return kernels.clear()
 
     # Steps
@@ -160,7 +160,7 @@ class PluginAttribution(Attribution):
         return plugin_communication_ranges(rank_trace, steps)
 
     def host_call_count(self, _: RankTrace) -> int:
-        """Count none: the plugin did not report them."""
+        """Return 0, because the plugin did not report calls."""
         return 0
 
     def communication_libraries(self, rank_trace: RankTrace) -> frozenset[str]:
@@ -171,21 +171,21 @@ class PluginAttribution(Attribution):
     def matched_operations(
         self, operations: pl.DataFrame, uneven_count: int, rank_count: int
     ) -> tuple[pl.DataFrame, int]:
-        """Match all operations or, if any lacks a rank, none."""
+        """Match all operations, or no operation if one of them lacks a rank."""
         if uneven_count or (operations["rank_count"] < rank_count).any():
             return operations.clear(), max(uneven_count, len(operations))
         return operations, uneven_count
 
     def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:
-        """Leave steps without collectives null."""
+        """Return null for steps without collectives."""
         return counts
 
     def steps_in_means(self, per_step: pl.DataFrame) -> pl.DataFrame:
-        """Take what is outside the steps for a step."""
+        """Count the time outside the steps as a step."""
         return per_step
 
     def steps_in_mean_waiting(self, per_step: pl.DataFrame) -> pl.DataFrame:
-        """Take what is outside the steps for a step, and steps of one number for one."""
+        """Count the time outside the steps as a step, and steps with the same number as one step."""
         return per_step.unique(["rank", "step"], maintain_order=True)
 
     def used_devices(self, rank_trace: RankTrace) -> list[int]:
@@ -196,11 +196,11 @@ class PluginAttribution(Attribution):
         return devices.drop_nulls().unique().sort().to_list()
 
     def host_and_process(self, rank_trace: RankTrace) -> tuple[str, int | None]:
-        """Go by the name of the file alone."""
+        """Return the host and process in the file name; the plugin ignored the file's content."""
         return host_and_process_by_name(rank_trace)
 
     def numbered_processes(self, devices: pl.DataFrame) -> pl.DataFrame:
-        """Count the processes that the names of files do not number."""
+        """Number the processes for which file names contain no number."""
         unknown = pl.col("process_id").is_null()
         counted = pl.col("rank").filter(unknown).rank("dense").cast(pl.Int64) - 1
         if not devices["process_id"].null_count():
@@ -208,22 +208,22 @@ class PluginAttribution(Attribution):
         return pl.concat([devices.filter(~unknown), devices.filter(unknown).with_columns(process_id=counted)])
 
     def communication_findings(self, _findings: tuple[str, ...], uneven_count: int) -> tuple[str, ...]:
-        """Say if the plugin shows no distributed view."""
+        """Return a finding if the plugin shows no distributed view, and no other findings."""
         return (_NO_VIEW,) if uneven_count else ()
 
     # Memory
 
     def nodes_of_memory_events(self, rank_trace: RankTrace) -> Rows:
-        """Know threads by their numbers alone, and times as floats."""
+        """Identify threads by their numbers alone, and use times as floats."""
         return plugin_nodes_of_memory_events(rank_trace)
 
     def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:
-        """Take the node itself, if it is an operator, and whatever is directly around it."""
+        """Return the node itself, if it is an operator, and the node directly around it, of any kind."""
         operator = np.where(is_counted[node], node, NO_PARENT)
         return operator, parent[operator]
 
     def shown_memory_events(self, events: pl.DataFrame) -> pl.DataFrame:
-        """Show CPU and CUDA devices alone."""
+        """Return the events of CPU and CUDA devices only."""
         return events.filter(pl.col("device_number").is_in(SHOWN_DEVICES))
 
     def blocks_in_window(self, events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
@@ -236,11 +236,11 @@ class PluginAttribution(Attribution):
         return nodes.filter(visited_nodes(nodes, events, is_in_window))
 
     def names_around(self, around: pl.DataFrame) -> pl.DataFrame:
-        """Count a change for each operator around it, nested calls of one name several times."""
+        """Count a change for each operator around it; nested calls of one name count several times."""
         return around
 
     # Findings
 
     def shown_findings(self, _: tuple[str, ...]) -> tuple[str, ...]:
-        """Show none: the plugin had none."""
+        """Return no findings, because the plugin had none."""
         return ()

@@ -1,6 +1,6 @@
 """The TensorBoard plugin's backward pass of modules, which moves nodes of its trees; only for `compat`.
 
-Our own way is `holotrace.enrich.host.modules`, which moves nothing.
+`holotrace.enrich.host.modules` has our own definition, which moves no nodes.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _backward_of(module: _Node, by_forward: dict[int, list[_Node]], counted: set
 
 
 def _insert(root: _Node, backward: list[_Node]) -> None:
-    """Put each node into the innermost node that has begun and not ended when it begins; nodes outside are lost."""
+    """Put each node into the innermost node that is running when it begins; nodes outside all others are lost."""
     around: list[tuple[_Node, int]] = []
     place: tuple[_Node, int] | None = (root, 0)
     for node in backward:

@@ -27,7 +27,7 @@ _BYTES = {
     "c10::BFloat16": 2,
     "unsigned char": 1,
 }
-"""Every other element type counts 0 bytes, even `double`."""
+"""Bytes per element; every other element type counts 0 bytes, even `double`."""
 
 
 @derived

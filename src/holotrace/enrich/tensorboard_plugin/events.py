@@ -67,7 +67,7 @@ _COLUMNS = [
     *("event_index", "start_ns", "duration_ns", "category", "name", "track_id", "device", "correlation", "external_id"),
 ]
 _LATE_END_NS = 86_400_000_000
-"""86.4 s: the plugin took the microseconds of the file for milliseconds."""
+"""86.4 s, because the plugin took the microseconds of the file for milliseconds."""
 
 _STEP_NUMBER = r"#(\d+)"
 
@@ -125,8 +125,8 @@ def plugin_events(rank_trace: RankTrace) -> pl.DataFrame:
 def plugin_launches(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the runtime call of each kernel, copy and memset as the plugin finds it.
 
-    It is the last call with the same correlation that begins no later, else the first one after; a missing correlation
-    counts as a correlation, too.
+    The plugin takes the last call with the same correlation that begins no later, else the first one after; a missing
+    correlation also counts as a correlation.
 
     Returns:
         In the order of `plugin_events`:

@@ -1,6 +1,6 @@
 """The trees and the attribution of the last version of the TensorBoard plugin; see `holotrace.enrich.attribution`.
 
-Kept as they were, quirks included, so that its users find their numbers again; the default is in `host_nodes`.
+The trees keep the plugin's quirks, so that its users find their numbers; `host_nodes` has the default trees.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _tree_numbers(ranges: pl.DataFrame) -> pl.Series:
 def _parents(rows: pl.DataFrame) -> _Rows:
     """Return the row of each parent, as a stack of open ranges finds it.
 
-    A loop, because what is discarded depends on what was discarded before; only compat pays for it.
+    The function is a loop, because discarding a range depends on earlier discards; only `compat` pays for this.
     """
     starts, ends = rows["start_us"].to_list(), rows["end_us"].to_list()
     parent = [NO_PARENT] * rows.height
@@ -223,7 +223,7 @@ def _with_ends_of_roots(rows: pl.DataFrame) -> pl.DataFrame:
     parent, is_root = rows["parent"].to_numpy(), rows["event_index"].is_null().to_numpy()
     top = np.flatnonzero((parent >= 0) & is_root[parent])
     start_ns, end_ns = (rows[column].fill_null(0).to_numpy().copy() for column in ("start_ns", "end_ns"))
-    start_ns[parent[top[::-1]]] = start_ns[top[::-1]]  # of several children, the last one written counts
+    start_ns[parent[top[::-1]]] = start_ns[top[::-1]]  # numpy keeps the value of the last child
     end_ns[parent[top]] = end_ns[top]
     return rows.with_columns(
         pl.Series("start_ns", start_ns),
