@@ -11,6 +11,7 @@ from palette import palette
 from question_commands_page import question_commands_page
 from schema_page import schema_page
 from stubs import figures_stub, public_names_stub
+from unit_tables import unit_tables
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -22,6 +23,7 @@ FILES = {
     "src/holotrace/__init__.pyi": public_names_stub,
     "src/holotrace/figures.pyi": figures_stub,
     "src/holotrace/web/assets/palette.js": palette,
+    "src/holotrace/web/assets/unit_tables.js": unit_tables,
 }
 """{file: function that returns its text}."""
 

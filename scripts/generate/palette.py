@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import colorsys
+import dataclasses
 import json
 
-from holotrace.drawing.theme import DARK_INK, EVENT_COLORS, FINDING_COLORS, LIGHT_INK, PALE, PATH_COLORS
+from holotrace.drawing.theme import DARK_INK, EVENT_COLORS, FINDING_COLORS, LIGHT_INK, PALE, PATH_COLORS, SURFACES
 
 _MODULE = """\
 // Colours shared with the figures; `make generate` writes this file from `holotrace.drawing.theme`.
@@ -25,6 +26,9 @@ export const FINDINGS = {findings};
 /** Colours that need dark text. */
 export const PALE = {pale};
 
+/** Colours of the page in each scheme. */
+export const SURFACES = {surfaces};
+
 export const DARK_INK = "{dark}";
 export const LIGHT_INK = "{light}";
 """
@@ -37,6 +41,7 @@ def palette() -> str:
         path=_object({name.replace("_", " "): color for name, color in PATH_COLORS.items()}),
         findings=_object(FINDING_COLORS),
         pale=json.dumps(sorted(PALE)),
+        surfaces=_object({scheme: dataclasses.asdict(surface) for scheme, surface in SURFACES.items()}),
         dark=DARK_INK,
         light=LIGHT_INK,
     )

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-_DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
-_BANDWIDTHS = ((1_000_000_000, "GB/s"), (1_000_000, "MB/s"), (1_000, "kB/s"), (1, "B/s"))
-_SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
+BANDWIDTHS = ((1_000_000_000, "GB/s"), (1_000_000, "MB/s"), (1_000, "kB/s"), (1, "B/s"))
+SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+"""Units with their sizes in ns, bytes per second and bytes; `make generate` writes those of the timeline page."""
 
 
 def duration_text(duration_ns: float) -> str:
     """Format nanoseconds in the largest unit with at least one whole digit: `12.3 ms`."""
-    return _scaled(duration_ns, _DURATIONS)
+    return _scaled(duration_ns, DURATIONS)
 
 
 def size_text(byte_count: float) -> str:
     """Format bytes in binary units: `1.5 GiB`."""
-    return _scaled(byte_count, _SIZES)
+    return _scaled(byte_count, SIZES)
 
 
 def bandwidth_text(bytes_per_s: float) -> str:
     """Format bytes per second in decimal units, as datasheets and profilers do: `12.3 GB/s`."""
-    return _scaled(bytes_per_s, _BANDWIDTHS)
+    return _scaled(bytes_per_s, BANDWIDTHS)
 
 
 def percent_text(fraction: float | None) -> str:

@@ -17,6 +17,7 @@ from plotly.offline import get_plotlyjs
 import holotrace
 from holotrace.catalogue import ANALYSES
 from holotrace.drawing.plotly_js import plotly_js_for, small_plotly_js
+from holotrace.drawing.theme import SURFACES
 from holotrace.errors import InvalidOptionError
 from holotrace.html_report import report
 from holotrace.html_report.report import Contents, render_report, write_report
@@ -317,3 +318,15 @@ def test_a_report_is_an_html_file(tmp_path) -> None:
     """The name `report.pdf` is an error that asks for a name ending in .html."""
     with pytest.raises(InvalidOptionError, match=r"ends in \.html"):
         holotrace.report(small_job(), tmp_path / "report.pdf")
+
+
+def test_the_page_has_the_colours_of_its_figures() -> None:
+    """Both schemes declare the colours of `SURFACES`; the style sheet only refers to them."""
+    style = render_report(contents_of(gpu_job().build()))
+    for surface in SURFACES.values():
+        declared = "".join(f"--{name}: {color}; " for name, color in vars(surface).items())
+        assert declared in style
+    sheet = (Path(report.__file__).parent / "style.css").read_text(encoding="utf-8")
+    used = set(re.findall(r"var\(--([a-z]+)\)", sheet))
+    assert used <= set(vars(SURFACES["light"]))
+    assert not re.search(r"#[0-9a-f]{6}", sheet)

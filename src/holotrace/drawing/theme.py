@@ -67,17 +67,27 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 
 @dataclass(frozen=True)
 class Surface:
-    """Colours of the page behind a figure."""
+    """Colours of the page behind a figure.
+
+    background   of figures and what surrounds them
+    text, muted  of words, the second for the less important ones
+    grid         of lines
+    page         around the cards of a report
+    accent, bad  of links and of bad news
+    """
 
     background: str
     text: str
     muted: str
     grid: str
+    page: str
+    accent: str
+    bad: str
 
 
 SURFACES: dict[Theme, Surface] = {
-    "light": Surface(background="#ffffff", text="#1f2933", muted="#5f6b7a", grid="#e4e8ee"),
-    "dark": Surface(background="#171c23", text="#e5e9f0", muted="#9aa7b6", grid="#2c3440"),
+    "light": Surface("#ffffff", "#1f2933", "#5f6b7a", "#e4e8ee", page="#f3f5f8", accent=COMPUTATION, bad="#b3261e"),
+    "dark": Surface("#171c23", "#e5e9f0", "#9aa7b6", "#2c3440", page="#0f1318", accent="#6aaee6", bad="#ff8a80"),
 }
 
 

@@ -158,7 +158,7 @@ def _rendered(contents: Contents, figures: dict[str, Any], rows: int) -> str:
         most_findings=MOST_FINDINGS,
         most_listed=MOST_FINDINGS_LISTED,
         policy=_policy(scripts),
-        style=Markup(_resource("style.css")),  # noqa: S704 -- ours
+        style=Markup(_style()),  # noqa: S704 -- ours
         scripts=scripts,
         figures=Markup(_json_in_html(_with_templates(figures))),  # noqa: S704 -- escaped for this place
         version=holotrace.__version__,
@@ -225,6 +225,20 @@ def _hash(script: str) -> str:
 def _script(text: str) -> str:
     """Return a script with the line ends that a browser sees, so that its hash matches."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _style() -> str:
+    """Return the style sheet, with the colours of the figures for light and dark pages."""
+    light, dark = (
+        f"color-scheme: {scheme}; " + "".join(f"--{name}: {color}; " for name, color in vars(surface).items())
+        for scheme, surface in SURFACES.items()
+    )
+    schemes = f"""\
+:root {{ {light}}}
+@media (prefers-color-scheme: dark) {{ :root:not([data-theme="light"]) {{ {dark}}} }}
+:root[data-theme="dark"] {{ {dark}}}
+"""
+    return schemes + _resource("style.css")
 
 
 def _resource(name: str) -> str:

@@ -13,11 +13,10 @@ from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import cut_labels, hover_text
 from holotrace.drawing.stacked_bars import Heading, Part
 from holotrace.drawing.theme import COMMUNICATION, COMPUTATION, Theme, empty_figure
-from holotrace.units import size_text
+from holotrace.units import SIZES, size_text
 
 TOP_OPERATORS = 20
 _QUESTION = QUESTION.question
-_SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _PARTS = (
     ("released again", "released_bytes", COMPUTATION),
     ("not released by the end", "self_unreleased_bytes", COMMUNICATION),
@@ -61,7 +60,7 @@ def _busiest(allocating: pl.DataFrame) -> str:
 
 
 def _unit(largest: Any) -> tuple[int, str]:  # noqa: ANN401 -- polars
-    return next(((size, unit) for size, unit in _SIZES if largest >= size), (1, "B"))
+    return next(((size, unit) for size, unit in SIZES if largest >= size), (1, "B"))
 
 
 def _hover(row: dict[str, Any]) -> str:

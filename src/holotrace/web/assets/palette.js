@@ -40,5 +40,11 @@ export const FINDINGS = {
 /** Colours that need dark text. */
 export const PALE = ["#8ccfbf", "#a9b3be", "#c7b3e5", "#d9c15f", "#dcdfe3", "#e6c9a8"];
 
+/** Colours of the page in each scheme. */
+export const SURFACES = {
+  light: {"background": "#ffffff", "text": "#1f2933", "muted": "#5f6b7a", "grid": "#e4e8ee", "page": "#f3f5f8", "accent": "#2f7fc1", "bad": "#b3261e"},
+  dark: {"background": "#171c23", "text": "#e5e9f0", "muted": "#9aa7b6", "grid": "#2c3440", "page": "#0f1318", "accent": "#6aaee6", "bad": "#ff8a80"},
+};
+
 export const DARK_INK = "#1f2933";
 export const LIGHT_INK = "#ffffff";

@@ -24,12 +24,6 @@ _COMPARISON = analysis("compare_traces")
 CONTROL = "control"
 """The option of the address that names the run to compare with; the selectors choose the test run."""
 
-_TERMS = (
-    ("test", "the run, ranks, steps and devices selected at the top of the page"),
-    ("control", "the run to compare with, on the same ranks, steps and devices"),
-    ("difference", "total time of all events with that name in test, minus that in control"),
-)
-
 
 def control_of(session: Session, selection: Selection) -> str:
     """Return the run to compare with: the requested run, else the previous run in the list, else the next."""
@@ -70,7 +64,7 @@ def _layout(session: Session, selection: Selection) -> Component:
             title_block(_COMPARISON.title, _COMPARISON.question),
             dmc.Group([choice, dmc.Text(["test: ", dmc.Text(test.name, span=True, fw=600)])], align="end"),
             part("changes", min_height=420),
-            definitions(_TERMS),
+            definitions(_COMPARISON.definitions),
             python_block(code),
         ]
     )

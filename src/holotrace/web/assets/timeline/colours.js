@@ -1,6 +1,6 @@
 // Colours of events by class and name, of the critical path, of findings, and of the page.
 
-import { DARK_INK, EVENTS, FINDINGS, LIGHT_INK, PALE, PATH } from "../palette.js";
+import { DARK_INK, EVENTS, FINDINGS, LIGHT_INK, PALE, PATH, SURFACES } from "../palette.js";
 
 export const classes = Object.keys(EVENTS);
 export const findings = FINDINGS;
@@ -39,14 +39,8 @@ export const inkOn = (colour) => (PALE.includes(colour) ? DARK_INK : LIGHT_INK);
 
 /** Return the colours of the page in its current scheme. */
 export const theme = () => {
-  const style = getComputedStyle(document.documentElement);
   const isDark = document.documentElement.dataset.mantineColorScheme === "dark";
-  /**
-   * @param {string} name
-   * @param {string} light
-   * @param {string} dark
-   */
-  const ofPage = (name, light, dark) => style.getPropertyValue(name).trim() || (isDark ? dark : light);
+  const surface = SURFACES[isDark ? "dark" : "light"];
   /**
    * @template T
    * @param {T} light
@@ -54,10 +48,10 @@ export const theme = () => {
    */
   const either = (light, dark) => (isDark ? dark : light);
   return {
-    paper: ofPage("--mantine-color-body", "#ffffff", "#171c23"),
-    ink: ofPage("--mantine-color-text", "#1f2933", "#e5e9f0"),
-    faint: either("#e4e8ee", "#2c3440"),
-    muted: either("#5f6b7a", "#9aa7b6"),
+    paper: surface.background,
+    ink: surface.text,
+    faint: surface.grid,
+    muted: surface.muted,
     heading: either("#f1f4f8", "#222a35"),
     steps: [either("#e8e2f4", "#3a3350"), either("#dbe7f3", "#2b3a4d")],
     span: either("rgb(40 110 220 / 15%)", "rgb(120 170 255 / 22%)"),

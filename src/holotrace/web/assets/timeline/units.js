@@ -1,5 +1,7 @@
 // Formats numbers as text.
 
+import { BANDWIDTHS, DURATIONS, SIZES } from "../unit_tables.js";
+
 /**
  * @param {number} value
  * @param {number} low
@@ -8,14 +10,15 @@
 export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
 /**
- * @param {number} ns
- * @returns {[number, string]}
+ * Return the largest unit that is at most the value, or else the smallest.
+ * @param {number} value
+ * @param {[number, string][]} units
  */
-const unitOf = (ns) => (ns >= 1e9 ? [1e9, "s"] : ns >= 1e6 ? [1e6, "ms"] : ns >= 1e3 ? [1e3, "µs"] : [1, "ns"]);
+const unitOf = (value, units) => units.find(([size]) => value >= size) ?? units[units.length - 1];
 
 /** @param {number} ns */
 export const durationText = (ns) => {
-  const [unit, name] = unitOf(Math.abs(ns));
+  const [unit, name] = unitOf(Math.abs(ns), DURATIONS);
   return `${Number((ns / unit).toPrecision(4))} ${name}`;
 };
 
@@ -25,19 +28,24 @@ export const durationText = (ns) => {
  * @param {number} step
  */
 export const momentText = (ns, step) => {
-  const [unit, name] = unitOf(Math.max(Math.abs(ns), step));
+  const [unit, name] = unitOf(Math.max(Math.abs(ns), step), DURATIONS);
   return `${(ns / unit).toFixed(clamp(Math.ceil(Math.log10(unit / step)), 0, 9))} ${name}`;
 };
 
 /** @param {number} fraction */
 export const percentText = (fraction) => `${(100 * fraction).toFixed(fraction < 0.1 ? 1 : 0)} %`;
 
-/** @type {Record<string, [number, string[]]>} */
-const SCALES = {
-  "": [1000, ["", "k", "M", "G", "T"]],
-  bytes: [1024, ["B", "KiB", "MiB", "GiB", "TiB"]],
-  "bytes/s": [1000, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]],
-};
+/** @type {[number, string][]} */
+const COUNTS = [
+  [1e12, "T"],
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+  [1, ""],
+];
+
+/** @type {Record<string, [number, string][]>} */
+const UNITS = { bytes: SIZES, "bytes/s": BANDWIDTHS };
 
 /**
  * Format the value of a counter.
@@ -48,9 +56,8 @@ export const amountText = (value, unit) => {
   if (unit === "fraction") {
     return percentText(value);
   }
-  const [base, names] = SCALES[unit] ?? SCALES[""];
-  const power = clamp(Math.floor(Math.log(Math.max(Math.abs(value), 1)) / Math.log(base)), 0, names.length - 1);
-  return `${Number((value / base ** power).toPrecision(3))} ${names[power]}`.trim();
+  const [size, name] = unitOf(Math.abs(value), UNITS[unit] ?? COUNTS);
+  return `${Number((value / size).toPrecision(3))} ${name}`.trim();
 };
 
 /** @param {number} number */
