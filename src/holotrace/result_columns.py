@@ -1,8 +1,8 @@
 """Every column of a result: its type, unit, meaning and heading.
 
 All analyses share this list, so one name means one fact everywhere: in Python, in tables on a terminal or a page, in
-CSV and JSON. SQL views use the same names. `tests/test_result_columns.py` holds the analyses to it, and
-docs/reference/columns.md lists it.
+CSV and JSON. SQL views use the same names. `tests/test_result_columns.py` checks that the analyses agree with this
+list, and docs/reference/columns.md shows it.
 
 Names follow rules. A name ends in its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.
 `duration_ns` is the length of one event, `total_ns` the sum over many, `self_ns` the part outside inner events.
@@ -25,12 +25,12 @@ _UNITS: tuple[tuple[str, Unit], ...] = (
     ("bytes_per_s", "bytes/s"),
     ("bytes", "bytes"),
 )
-"""The unit that the ending of a name tells, for columns that somebody named in a query."""
+"""The unit by the ending of the name, for columns that a user named in a query."""
 
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """One column of a result; `heading` is what tables for people call it, by default the name in words."""
+    """One column of a result; `heading` is its heading in tables for people, by default the name in words."""
 
     name: str
     type: ColumnType
@@ -51,7 +51,7 @@ def unit_of(column: str) -> Unit:
 
 
 def heading_of(column: str) -> str:
-    """Return what tables for people call a column.
+    """Return the heading of a column in tables for people.
 
     >>> heading_of("overlap_fraction"), heading_of("my_own_bytes")
     ('hidden share', 'my own bytes')
@@ -103,17 +103,17 @@ def _number(name: str, meaning: str, heading: str = "") -> ResultColumn:
 WHERE = (
     ResultColumn("rank", "int32", "rank of the process in the job"),
     ResultColumn("device", "int32", "device ordinal on the rank's host; -1 for the CPU or if the file does not say"),
-    _text("device_type", "as PyTorch calls it: cpu, cuda (also for HIP), xpu, …"),
+    _text("device_type", "PyTorch's name of the type: cpu, cuda (also for HIP), xpu, …"),
     ResultColumn("stream", "int64", "stream or queue of the device; -1 if the file does not say"),
-    ResultColumn("step", "int64", "the N of ProfilerStep#N; null outside steps"),
-    _text("host", "the machine; null if neither the file nor its name says"),
+    ResultColumn("step", "int64", "N of ProfilerStep#N; null outside steps"),
+    _text("host", "name of the machine; null if neither the file nor its name contains it"),
     ResultColumn("process_id", "int64", "number of the process on its host", heading="process"),
     _text("device_name", "name of the device; null if the file does not say", "model"),
-    _text("compute_capability", "such as 9.0; null if the file does not say", "capability"),
-    _text("side", "in comparisons control or test; for annotations cpu or gpu"),
-    _text("window", "the part of the recording that was analysed, in words"),
+    _text("compute_capability", "compute capability such as 9.0; null if the file does not say", "capability"),
+    _text("side", "control or test in comparisons; cpu or gpu for annotations"),
+    _text("window", "analysed part of the recording, in words"),
 )
-"""Which rank, device, stream or step a row is about."""
+"""The rank, device, stream or step that a row describes."""
 
 EVENTS = (
     ResultColumn("event_index", "uint32", "position of the event in its file, from 0", heading="place in the file"),
@@ -122,7 +122,7 @@ EVENTS = (
     ResultColumn("correlation", "int64", "joins a launch with its work; -1 if the file does not say"),
     _text("name", "name of the event: a kernel, copy, annotation or operator", "kernel"),
     _text("event", "name of the event, in tables of events of several kinds"),
-    _text("kind", "kind of the event: cpu_op, kernel, …; in a tree phase, range, module, operator or kernel"),
+    _text("kind", "kind of the event: cpu_op, kernel, …; in a tree: phase, range, module, operator or kernel"),
     _text("kernel_kind", "computation, communication, memory or other", "kind"),
     _text("kernel", "name of the device work"),
     _text("copy", "kind of copy: Memcpy HtoD, Memset, …"),
@@ -134,76 +134,76 @@ EVENTS = (
         "outermost operator",
     ),
     ResultColumn("operator_stack", "list[text]", "operators around the launch, outermost first"),
-    _text("caller", "operator around the operator; null if there is none"),
+    _text("caller", "operator that encloses the operator; null if there is none"),
     _text("call_stack", "Python frames joined by `;`, innermost first"),
     _text("input_shape", "JSON: shape of each input; null if not recorded", "input shapes"),
-    _text("module", "nn.Module: its class and which instance, such as Linear_3"),
-    ResultColumn("module_id", "int64", "which instance of the class; null if the file does not say"),
-    _text("path", "names from the outermost to this one, joined by ` > `", "phase · module · operator · kernel"),
+    _text("module", "class and number of the nn.Module, such as Linear_3"),
+    ResultColumn("module_id", "int64", "number of the module among those of its class; null if the file does not say"),
+    _text("path", "names from the outermost row to this one, joined by ` > `", "phase · module · operator · kernel"),
     _text("annotation", "innermost user annotation; null for work outside annotations"),
-    _text("collective", "as PyTorch names it: all_reduce, all_gather, reduce_scatter, all_to_all, send, …; or unknown"),
+    _text("collective", "PyTorch's name: all_reduce, all_gather, reduce_scatter, all_to_all, send, …; or unknown"),
     _text("dtype", "element type: float32, bfloat16, …; null if not recorded"),
     _text("counter", "name of the counter"),
     _text("state", "kinds of work that run at the same time, joined by ` + `"),
-    _text("category", "what the time went to; each analysis lists its categories"),
+    _text("category", "category of the time; each analysis lists its categories"),
     _text("path_class", "class of a segment of the critical path: cpu_operator, computation, launch_delay, …", "class"),
     _text("kernels", "names of the kernels in launch order, joined by ` -> `"),
     _text("pattern", "the operator and its kernels in start order, joined by `|`"),
     _text("first_kernels", "the first kernels of a sequence, shortened"),
     _text("grid", "blocks of the launch, `[x, y, z]`; null if the file does not say"),
     _text("block", "threads per block, `[x, y, z]`; null if the file does not say"),
-    _text("change", "of the number of calls: added, deleted, increased, decreased or unchanged"),
-    _text("measure", "what is measured or compared", "share of"),
-    ResultColumn("depth", "int32", "number of modules, or of rows of the tree, around this one"),
+    _text("change", "change of the number of calls: added, deleted, increased, decreased or unchanged"),
+    _text("measure", "the measured or compared quantity", "share of"),
+    ResultColumn("depth", "int32", "number of modules, or of rows of the tree, that enclose this one"),
     ResultColumn("node", "int64", "row number in the tree"),
-    ResultColumn("parent", "int64", "row number of the path around this one; -1 for phases"),
+    ResultColumn("parent", "int64", "row number of the enclosing path; -1 for phases"),
     ResultColumn("registers_per_thread", "int64", "registers per thread", heading="registers"),
     _size("shared_memory_bytes", "shared memory per block", "shared memory"),
 )
-"""What a row is about."""
+"""The event, operator, kernel or category that a row describes."""
 
 TIMES = (
-    _time("start_ns", "when it began"),
-    _time("end_ns", "when it ended"),
-    _time("time_ns", "when it happened"),
-    _time("peak_ns", "when the peak was first reached"),
-    _time("at_ns", "where to look: the start of the longest event, or the time of the peak"),
-    _time("launch_start_ns", "when the launching call began"),
-    _time("kernel_start_ns", "when the device work began"),
-    _time("allocated_ns", "when the block was allocated; null if unknown"),
-    _time("released_ns", "when the block was released; null if it was not"),
-    _length("allocated_after_ns", "allocated so long after the first event of the job", "allocated at"),
-    _length("released_after_ns", "released so long after the first event of the job", "released at"),
+    _time("start_ns", "start of the event or window"),
+    _time("end_ns", "end of the event or window"),
+    _time("time_ns", "time of the event or change"),
+    _time("peak_ns", "time at which the peak was first reached"),
+    _time("at_ns", "time at which to look: the start of the longest event, or the peak"),
+    _time("launch_start_ns", "start of the launching call"),
+    _time("kernel_start_ns", "start of the device work"),
+    _time("allocated_ns", "time of the allocation; null if unknown"),
+    _time("released_ns", "time of the release; null if the block was not released"),
+    _length("allocated_after_ns", "time from the first event of the job to the allocation", "allocated at"),
+    _length("released_after_ns", "time from the first event of the job to the release", "released at"),
     _length("duration_ns", "end_ns - start_ns", "time"),
-    _length("window_ns", "length of the part that was analysed", "from first to last work"),
-    _length("lifetime_ns", "from allocation to release; null if one of them is unknown", "alive for"),
-    _length("from_ns", "shortest length in the class"),
-    _length("to_ns", "the lengths in the class are below this"),
+    _length("window_ns", "length of the analysed part of the recording", "from first to last work"),
+    _length("lifetime_ns", "time from allocation to release; null if one of them is unknown", "alive for"),
+    _length("from_ns", "lower bound of the lengths in the class, inclusive"),
+    _length("to_ns", "upper bound of the lengths in the class, exclusive"),
     _length("step_ns", "length of the step, with the device work that it launched", "step"),
 )
-"""When, and how long one event or window lasted."""
+"""The times and the duration of one event or window."""
 
 TOTALS = (
     _length("total_ns", "summed durations; events that overlap count in full", "total"),
     _length("self_ns", "the part of total_ns outside shorter events of the same thread or stream", "self"),
     _mean("mean_ns", "mean duration", "mean"),
-    _mean("std_ns", "standard deviation of the durations, of a sample; 0 for one", "std. dev."),
+    _mean("std_ns", "sample standard deviation of the durations; 0 for a single one", "std. dev."),
     _length("min_ns", "shortest duration", "min"),
     _mean("p25_ns", "a quarter of the durations are at most this", "25 %"),
     _mean("median_ns", "median duration", "median"),
     _mean("p75_ns", "three quarters of the durations are at most this", "75 %"),
     _length("max_ns", "longest duration", "max"),
-    _fraction("fraction", "share of the whole that the table names", "share"),
+    _fraction("fraction", "share of the total that the table describes", "share"),
     _length("kernel_ns", "summed durations of the kernels, copies and memsets", "kernel time"),
     _length("forward_kernel_ns", "kernel_ns of the forward operator itself", "forward"),
-    _length("backward_kernel_ns", "kernel_ns of its backward operator", "backward"),
+    _length("backward_kernel_ns", "kernel_ns of the backward operator", "backward"),
     _length("operator_ns", "summed durations of the operator's calls on the host", "time on the host"),
     _length("host_total_ns", "summed durations on the host; nested calls count in full", "host, with inner"),
     _length("host_self_ns", "self time on the host: without inner operators, runtime and driver calls", "host, itself"),
     _length("device_total_ns", "summed durations of the device work launched inside", "device, with inner"),
     _length("device_self_ns", "the part of device_total_ns not launched inside an inner row", "device, itself"),
-    _length("device_total_busy_ns", "time in which at least one piece of that device work runs"),
-    _length("device_self_busy_ns", "the same of the work not launched inside an inner row", "device busy"),
+    _length("device_total_busy_ns", "time in which at least one piece of work in device_total_ns runs"),
+    _length("device_self_busy_ns", "time in which at least one piece of work in device_self_ns runs", "device busy"),
     _length("backward_host_total_ns", "host_total_ns of the backward pass", "host, backward"),
     _length("backward_host_self_ns", "host_self_ns of the backward pass"),
     _length("backward_device_total_ns", "device_total_ns of the backward pass", "device, backward"),
@@ -213,14 +213,14 @@ TOTALS = (
 
 COUNTS = (
     _count("rank_count", "ranks", "ranks"),
-    _count("step_count", "steps; in comparisons summed over the ranks", "steps"),
+    _count("step_count", "number of steps, in comparisons summed over the ranks", "steps"),
     _count("event_count", "events", "events"),
     _count("call_count", "calls", "calls"),
-    _count("operator_call_count", "operators called in the module itself", "operators"),
+    _count("operator_call_count", "operators that the module itself calls", "operators"),
     _count("kernel_count", "kernels, copies and memsets", "kernels"),
     _count("kernel_count_per_call", "kernels of one call", "kernels"),
     _count("forward_kernel_count", "kernels of the forward operator itself"),
-    _count("backward_kernel_count", "kernels of its backward operator"),
+    _count("backward_kernel_count", "kernels of the backward operator"),
     _count("work_count", "pieces of device work", "work"),
     _count("copy_count", "copies", "copies"),
     _count("active_count", "copies that run from this time on"),
@@ -228,7 +228,7 @@ COUNTS = (
     _count("change_count", "changes of the value"),
     _count("segment_count", "segments of the critical path", "segments"),
     _count("collective_count", "collectives", "collectives"),
-    _count("matched_count", "calls also found on another rank"),
+    _count("matched_count", "calls that another rank also recorded"),
     _count("launch_count", "launches whose length is in the class"),
     _count("allocation_count", "allocations"),
     _count("block_count", "blocks of memory; null for memory allocated before the recording", "blocks"),
@@ -236,20 +236,20 @@ COUNTS = (
 """How many."""
 
 BUSY_AND_IDLE = (
-    _length("computation_ns", "at least one computation kernel runs", "computing for"),
-    _length("non_computation_ns", "device work runs, but no computation"),
-    _length("idle_ns", "nothing runs on the device or stream", "idle for"),
+    _length("computation_ns", "time in which at least one computation kernel runs", "computing for"),
+    _length("non_computation_ns", "time in which device work runs, but no computation"),
+    _length("idle_ns", "time in which the device or stream runs no work", "idle for"),
     _fraction("computation_fraction", "computation_ns / window_ns", "computing"),
     _fraction("non_computation_fraction", "non_computation_ns / window_ns", "other work only"),
     _fraction("idle_fraction", "idle_ns / window_ns", "idle"),
-    _fraction("host_wait_fraction", "share of the idle time before the host called for the next work", "for the host"),
+    _fraction("host_wait_fraction", "share of the idle time before the host launched the next work", "for the host"),
     _fraction("kernel_wait_fraction", "share of the idle time in usual launch delays", "for the kernel's start"),
     _fraction("other_fraction", "share of the idle time with another cause", "for something else"),
-    _length("communication_ns", "at least one communication kernel runs", "communication"),
-    _length("overlap_ns", "communication and computation run at the same time: hidden communication", "hidden"),
-    _length("exposed_ns", "communication runs and computation does not: exposed communication", "exposed"),
-    _length("computation_only_ns", "computation runs and communication does not", "only computing"),
-    _length("neither_ns", "neither computation nor communication runs", "neither"),
+    _length("communication_ns", "time in which at least one communication kernel runs", "communication"),
+    _length("overlap_ns", "hidden communication: time in which communication and computation run", "hidden"),
+    _length("exposed_ns", "exposed communication: time in which communication runs but no computation", "exposed"),
+    _length("computation_only_ns", "time in which computation runs and communication does not", "only computing"),
+    _length("neither_ns", "time in which neither computation nor communication runs", "neither"),
     _fraction("overlap_fraction", "overlap_ns / communication_ns; null without communication", "hidden share"),
     _length("kernel_part_ns", "part of the step in which a kernel computes", "kernels"),
     _length("memcpy_part_ns", "part in which the device copies and no kernel computes", "copies"),
@@ -274,19 +274,17 @@ DEVICE_USE = (
     ),
     _fraction("mean_occupancy_fraction", "estimated achieved occupancy, calls weighted by duration", "est. occupancy"),
     _number("mean_blocks_per_sm", "blocks over the SM count, calls weighted by duration", "blocks per SM"),
-    _fraction("blocks_per_sm_known_fraction", "share of the kernel time for which it is known", "blocks known for"),
-    _fraction(
-        "tensor_core_fraction", "share of the kernel time on tensor or matrix cores, at least", "on tensor cores"
-    ),
-    _fraction("tensor_core_least_fraction", "the same, where some kernels are unknown", "on tensor cores, at least"),
+    _fraction("blocks_per_sm_known_fraction", "share of the kernel time with known blocks per SM", "blocks known for"),
+    _fraction("tensor_core_fraction", "least share of the kernel time on tensor or matrix cores", "on tensor cores"),
+    _fraction("tensor_core_least_fraction", "tensor_core_fraction if kernels are unknown", "on tensor cores, at least"),
     _fraction(
         "tensor_core_unknown_fraction",
-        "share of the kernel time in kernels whose name does not tell",
+        "share of the kernel time in kernels whose name does not show the cores",
         "tensor cores unknown",
     ),
     _flag(
         "uses_tensor_cores",
-        "whether the kernel uses tensor or matrix cores; null if its name does not tell",
+        "whether the kernel uses tensor or matrix cores; null if its name does not show it",
         "tensor cores",
     ),
     _flag("is_tensor_core_eligible", "whether tensor or matrix cores could do some of the operator's work", "eligible"),
@@ -295,12 +293,12 @@ DEVICE_USE = (
     _flag("has_call_stack", "whether at least one call has a known call stack"),
     _length("tensor_core_total_ns", "part of device_total_ns on tensor or matrix cores"),
     _length("tensor_core_self_ns", "part of device_self_ns on tensor or matrix cores"),
-    _length("tensor_core_unknown_total_ns", "part of device_total_ns in kernels whose name does not tell"),
-    _length("tensor_core_unknown_self_ns", "part of device_self_ns in kernels whose name does not tell"),
-    _fraction("tensor_core_total_fraction", "tensor_core_total_ns / device_total_ns, at least"),
-    _fraction("tensor_core_self_fraction", "tensor_core_self_ns / device_self_ns, at least", "on tensor cores"),
+    _length("tensor_core_unknown_total_ns", "part of device_total_ns in kernels whose name does not show the cores"),
+    _length("tensor_core_unknown_self_ns", "part of device_self_ns in kernels whose name does not show the cores"),
+    _fraction("tensor_core_total_fraction", "tensor_core_total_ns / device_total_ns, a lower bound"),
+    _fraction("tensor_core_self_fraction", "tensor_core_self_ns / device_self_ns, a lower bound", "on tensor cores"),
     _fraction(
-        "tensor_core_self_least_fraction", "the same, where some kernels are unknown", "on tensor cores, at least"
+        "tensor_core_self_least_fraction", "its lower bound if some kernels are unknown", "on tensor cores, at least"
     ),
     _fraction("tensor_core_unknown_total_fraction", "tensor_core_unknown_total_ns / device_total_ns"),
     _fraction(
@@ -311,13 +309,13 @@ DEVICE_USE = (
     ),
     _number("value", "value of the counter"),
 )
-"""How well devices are used."""
+"""The use of devices."""
 
 LAUNCHES = (
     _length("call_ns", "duration of the launching call"),
     _length("total_call_ns", "summed durations of the launching calls", "calls take"),
     _mean("mean_call_ns", "mean duration of a launching call", "mean call"),
-    _length("launch_delay_ns", "launch delay: from the end of the call to the start of the work; may be negative"),
+    _length("launch_delay_ns", "launch delay: time from the end of the call to the start of the work; may be negative"),
     _mean("median_launch_delay_ns", "median launch delay", "median delay"),
     _length("max_launch_delay_ns", "longest launch delay", "longest delay"),
     _mean(
@@ -329,7 +327,7 @@ LAUNCHES = (
     _count("late_start_count", "work whose launch delay is longer than the cutoff", "late starts"),
     _count("early_start_count", "work that seems to begin before its launch"),
     _count("unknown_launch_count", "work without a recorded launch", "launch unknown"),
-    ResultColumn("queue_length", "int64", "work launched and not begun, from this time on"),
+    ResultColumn("queue_length", "int64", "pieces of launched work that have not begun, from this time on"),
     _number("mean_length", "mean queue length", "mean length"),
     _number("std_length", "standard deviation of the queue length"),
     _count("min_length", "shortest queue"),
@@ -357,29 +355,29 @@ MEMORY = (
     _bandwidth("max_bytes_per_s", "highest bandwidth", "highest bandwidth", "int64"),
     _size("memory_bytes", "memory of the device; null if the file does not say", "memory"),
     _size("capacity_bytes", "memory of the device, to compare with its peak", "of the device"),
-    _size("first_bytes", "allocated before the first event", "at the beginning"),
-    _size("peak_bytes", "most that was allocated", "peak"),
-    _size("last_bytes", "allocated after the last event", "at the end"),
-    _size("peak_reserved_bytes", "most that PyTorch reserved; null if not recorded", "reserved at most"),
+    _size("first_bytes", "bytes allocated before the first event", "at the beginning"),
+    _size("peak_bytes", "most bytes allocated at one time", "peak"),
+    _size("last_bytes", "bytes allocated after the last event", "at the end"),
+    _size("peak_reserved_bytes", "most bytes that PyTorch reserved; null if not recorded", "reserved at most"),
     _size("change_bytes", "bytes allocated; negative for a release"),
-    _size("allocated_bytes", "allocated after the event"),
-    _size("reserved_bytes", "reserved after the event; null if not recorded"),
+    _size("allocated_bytes", "bytes in use after the event"),
+    _size("reserved_bytes", "bytes reserved after the event; null if not recorded"),
     _size("block_bytes", "size of the block", "size"),
     _count("total_allocation_count", "allocations, also in inner operators"),
     _count("self_allocation_count", "allocations outside inner operators", "allocations"),
     _size("total_allocated_bytes", "bytes allocated, also in inner operators", "allocated, with inner"),
     _size("self_allocated_bytes", "bytes allocated outside inner operators", "allocated, itself"),
-    _size("total_increase_bytes", "allocated less freed, also in inner operators", "net, with inner"),
-    _size("self_increase_bytes", "allocated less freed outside inner operators", "net, itself"),
+    _size("total_increase_bytes", "bytes allocated minus bytes freed, also in inner operators", "net, with inner"),
+    _size("self_increase_bytes", "bytes allocated minus bytes freed outside inner operators", "net, itself"),
     _size("self_unreleased_bytes", "part of self_allocated_bytes not released; null if unknown", "not released"),
 )
 """Sizes and bandwidths."""
 
 JOB = (
     _length("collective_ns", "time in which at least one collective or call runs", "time in collectives"),
-    _length("transfer_ns", "part of it in which data moves: all ranks have arrived", "data transfer"),
-    _length("synchronising_ns", "part of it in which the rank waits for others", "waiting"),
-    _length("unmatched_ns", "part of it in collectives that no other rank recorded", "not known"),
+    _length("transfer_ns", "part of collective_ns in which data moves: all ranks have arrived", "data transfer"),
+    _length("synchronising_ns", "part of collective_ns in which the rank waits for others", "waiting"),
+    _length("unmatched_ns", "part of collective_ns in collectives that no other rank recorded", "not known"),
     _mean("mean_step_ns", "mean of step_ns over the steps", "mean step"),
     _mean("mean_computation_only_ns", "mean of computation_only_ns over the steps", "only computing"),
     _mean("mean_overlap_ns", "mean of overlap_ns over the steps", "hidden"),
@@ -393,15 +391,15 @@ JOB = (
     _length("wait_ns", "time spent waiting for other ranks in collectives", "waits"),
     _mean("mean_wait_ns", "wait_ns per collective"),
     _mean("mean_skew_ns", "mean skew: how much later than the first rank it arrives in a collective", "mean skew"),
-    _count("last_count", "collectives in which it came last, alone", "came last"),
+    _count("last_count", "collectives in which the rank alone came last", "came last"),
     _fraction("last_fraction", "last_count / collective_count"),
-    _length("caused_wait_ns", "time that others waited in those collectives", "others wait for it"),
+    _length("caused_wait_ns", "time that others waited in collectives in which it came last", "others wait for it"),
     _fraction("caused_fraction", "share of all waiting that the rank causes", "of all waiting"),
     _length("uncompared_ns", "time in communication that cannot be compared between ranks"),
     _flag("is_straggler", "whether most waiting is for this rank", "late"),
-    _flag("is_cause", "whether its own waiting explains less than half of its skew"),
+    _flag("is_cause", "whether it is a straggler whose own waiting explains less than half of its skew"),
 )
-"""What ranks do to each other."""
+"""How ranks wait for each other."""
 
 PATH_CLASSES = {
     "cpu_operator": "CPU operators",
@@ -418,7 +416,7 @@ PATH_CLASSES = {
 """Classes of the critical path, with headings short enough to fit beside each other."""
 
 CRITICAL_PATH = (
-    _flag("waits_recorded", "whether the profiler recorded who waits for whom"),
+    _flag("waits_recorded", "whether the profiler recorded which stream waits for which"),
     _count("inferred_wait_count", "waits between streams inferred from timing alone"),
     _count("contradicted_count", "dependencies that end before they begin, by the clocks of the trace"),
     *(
@@ -426,8 +424,8 @@ CRITICAL_PATH = (
         for name, heading in PATH_CLASSES.items()
     ),
     _length("measured_ns", "length of the window", "measured"),
-    _length("replayed_ns", "length that the graph gives without any change", "without a change"),
-    _length("predicted_ns", "length with the changes", "predicted"),
+    _length("replayed_ns", "length of an unchanged replay of the graph", "without a change"),
+    _length("predicted_ns", "predicted length with the changes", "predicted"),
     _length("saved_ns", "measured_ns - predicted_ns", "saves"),
     _fraction("saved_fraction", "saved_ns / measured_ns", "share saved"),
 )
@@ -458,16 +456,16 @@ COMPARISONS = (
     _length("difference_ns", "test_total_ns - control_total_ns", "difference"),
     _mean("difference_ns_per_step", "test_ns_per_step - control_ns_per_step", "difference"),
 )
-"""Two traces beside each other."""
+"""The comparison of two traces."""
 
 ADVICE = (
-    _text("rule", "the rule that applies"),
-    _text("advice", "what was found and what to try"),
-    _text("analysis", "the analysis that shows more"),
-    _fraction("value_fraction", "what was measured", "measured"),
-    _fraction("limit_fraction", "the limit of the rule", "limit"),
-    _mean("worth_ns", "time of a mean step that can be won, at most; null if unknown", "worth at most"),
-    _fraction("worth_fraction", "share of the mean step that can be won, at most; null if unknown"),
+    _text("rule", "name of the rule that applies"),
+    _text("advice", "sentence on the problem and on what to try"),
+    _text("analysis", "name of the analysis that shows more"),
+    _fraction("value_fraction", "measured value", "measured"),
+    _fraction("limit_fraction", "limit of the rule", "limit"),
+    _mean("worth_ns", "most time of a mean step that the advice can save; null if unknown", "worth at most"),
+    _fraction("worth_fraction", "largest share of the mean step that the advice can save; null if unknown"),
 )
 """Advice."""
 
@@ -486,7 +484,7 @@ GROUPS: dict[str, tuple[ResultColumn, ...]] = {
     "Comparisons": COMPARISONS,
     "Advice": ADVICE,
 }
-"""All columns, by what they are about."""
+"""All columns, by subject."""
 
 COLUMNS: dict[str, ResultColumn] = {column.name: column for columns in GROUPS.values() for column in columns}
 """All columns by name."""

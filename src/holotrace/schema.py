@@ -1,7 +1,7 @@
 """Every stored column: its table, type, unit and meaning.
 
-These tables are the contract between the reader (Rust), the cache, the analyses, SQL and export. A rank has one set of
-them. `tests/test_schema.py` holds the Rust reader to this file.
+These tables are the contract between the reader (Rust), the cache, the analyses, SQL and export. Each rank has one set
+of tables. `tests/test_schema.py` checks that the Rust reader agrees with this file.
 
 Types: `string` is stored as a uint32 row number of the table `strings`; `json` is the same, and the text is a JSON
 value; `text` is stored in place. Every column may be null except those of `NEVER_NULL`. Times are absolute int64
@@ -17,7 +17,7 @@ from typing import Literal
 ColumnType = Literal["int64", "int32", "uint32", "uint64", "uint8", "float64", "bool", "string", "json", "text"]
 
 READER_VERSION = 4
-"""Raise this when the reader stores something different for the same bytes; caches of other versions are rebuilt."""
+"""Increase this number when the reader stores other rows for the same bytes; caches of other versions are rebuilt."""
 
 
 STEP_NAME = r"^ProfilerStep\s*#\s*(\d+)"
@@ -25,7 +25,7 @@ STEP_NAME = r"^ProfilerStep\s*#\s*(\d+)"
 
 
 class EventKind(IntEnum):
-    """What an event is; one value for all names its category has had since 2020."""
+    """The kind of an event; one value stands for all names that its category has had since 2020."""
 
     OTHER = 0
     CPU_OP = 1
@@ -55,14 +55,14 @@ DEVICE_WORK_KINDS = (
     EventKind.COLLECTIVE_COMM,
     EventKind.ACCELERATOR,
 )
-"""Kinds that occupy a device. Waiting (SYNCHRONISATION), markers and annotations do not."""
+"""Kinds that occupy a device; waits (SYNCHRONISATION), markers and annotations do not."""
 
 LAUNCH_KINDS = (EventKind.RUNTIME, EventKind.DRIVER)
-"""Kinds of host calls that hand work to a device; linked to it by `correlation`."""
+"""Kinds of host calls that launch device work; `correlation` links a call with its work."""
 
 
 class KernelKind(IntEnum):
-    """What a piece of device work does, in the order HTA names overlapping states."""
+    """The kind of a piece of device work, in the order in which HTA names overlapping states."""
 
     COMPUTATION = 0
     COMMUNICATION = 1
@@ -90,15 +90,15 @@ def _index(
 TABLES: dict[str, tuple[Column, ...]] = {
     "events": (
         _index(),
-        Column("start_ns", "int64", "when it began", "ns since the Unix epoch", nullable=False),
-        Column("duration_ns", "int64", "how long it took; 0 for instants", "ns", nullable=False),
+        Column("start_ns", "int64", "start of the event", "ns since the Unix epoch", nullable=False),
+        Column("duration_ns", "int64", "duration of the event; 0 for instants", "ns", nullable=False),
         Column("kind", "uint8", "EventKind, from the category", nullable=False),
         Column("category", "string", "the category as written in the file"),
         Column("name", "string", "the name as written in the file", nullable=False),
         Column("track_id", "uint32", "row number of its process and thread in `tracks`", nullable=False),
         Column("device", "int32", "device ordinal; on device rows without the arg, the pid"),
         Column("stream", "int64", "stream or queue; -1 is the whole device; on device rows without the arg, the tid"),
-        Column("correlation", "int64", "joins a host call with the device rows it caused"),
+        Column("correlation", "int64", "joins a host call with its device rows"),
         Column("external_id", "int64", "joins runtime and device rows with the operator that launched them"),
     ),
     "tracks": (
@@ -157,7 +157,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("called_from", "string", "caller of a delegated operator"),
         Column("finished", "bool", "false if the recording ended first"),
         Column("scope", "string", "`user_scope` on RecordFunctionFast annotations"),
-        Column("recorded_device", "int64", "`Device`, 2021: the process that recorded it"),
+        Column("recorded_device", "int64", "`Device`, 2021: the process that recorded the event"),
         Column("trace_name", "string", "`Trace name`, 2021-22"),
         Column("trace_iteration", "int64", "`Trace iteration`, 2021-22"),
         Column("op_count", "int64", "`Op count` of the span row"),
@@ -198,7 +198,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("group_ranks", "string", "`[0, 1, 2, ...]`; cut at 30 ranks by the profiler"),
         Column("source_rank", "int64", "point to point: sender"),
         Column("destination_rank", "int64", "point to point: receiver"),
-        Column("rank", "int64", "rank that recorded it"),
+        Column("rank", "int64", "rank that recorded the event"),
         Column("sequence", "int64", "number of the operation within its group"),
         Column("communication_id", "uint64", "`Comms Id`: equal on all ranks of one operation"),
         Column("is_asynchronous", "bool", "whether the caller did not wait"),
@@ -261,8 +261,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "python_frames": (
         _index(),
         Column("python_id", "int64", "number of the frame"),
-        Column("python_parent_id", "int64", "number of its caller"),
-        Column("python_module_id", "int64", "which instance of the nn.Module class"),
+        Column("python_parent_id", "int64", "number of the caller's frame"),
+        Column("python_module_id", "int64", "number of the nn.Module among those of its class"),
         Column("python_thread", "int64", "index of the Python thread, not an OS thread id"),
     ),
     "memory": (
@@ -271,30 +271,30 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("device_id", "int64", "device ordinal; -1 on the CPU"),
         Column("address", "uint64", "address of the block"),
         Column("bytes", "int64", "bytes allocated; negative when freed", "bytes"),
-        Column("total_allocated", "int64", "allocated after the event", "bytes"),
-        Column("total_reserved", "int64", "reserved after the event", "bytes"),
+        Column("total_allocated", "int64", "bytes in use after the event", "bytes"),
+        Column("total_reserved", "int64", "bytes reserved after the event", "bytes"),
     ),
     "synchronisations": (
         _index(),
         Column("sync_kind", "string", "Stream Sync, Event Sync, Stream Wait Event, Context Sync"),
-        Column("wait_on_stream", "int64", "stream waited for; -1 none"),
-        Column("wait_on_record_correlation", "int64", "correlation of the cudaEventRecord waited for; -1 none"),
-        Column("wait_on_event_id", "int64", "event waited for"),
-        Column("event_id", "int64", "event recorded (`cuda_event` rows)"),
+        Column("wait_on_stream", "int64", "awaited stream; -1 if none"),
+        Column("wait_on_record_correlation", "int64", "correlation of the awaited cudaEventRecord; -1 if none"),
+        Column("wait_on_event_id", "int64", "awaited event"),
+        Column("event_id", "int64", "recorded event (`cuda_event` rows)"),
     ),
     "xpu": (
         _index(),
         Column("sycl_queue", "string", "SYCL queue"),
         Column("l0_queue", "string", "Level Zero queue"),
         Column("l0_call", "string", "Level Zero call"),
-        Column("appended_ns", "int64", "when appended to the list", "ns"),
-        Column("submitted_ns", "int64", "when submitted", "ns"),
-        Column("sycl_task_begin_ns", "int64", "when the SYCL task began", "ns"),
-        Column("sycl_enqueue_begin_ns", "int64", "when the enqueue call began", "ns"),
-        Column("appended_after_ns", "int64", "the same from the start of the recording", "ns"),
-        Column("submitted_after_ns", "int64", "the same from the start of the recording", "ns"),
-        Column("sycl_task_begin_after_ns", "int64", "the same from the start of the recording", "ns"),
-        Column("sycl_enqueue_begin_after_ns", "int64", "the same from the start of the recording", "ns"),
+        Column("appended_ns", "int64", "time at which the work was appended to the list", "ns"),
+        Column("submitted_ns", "int64", "time at which the work was submitted", "ns"),
+        Column("sycl_task_begin_ns", "int64", "start of the SYCL task", "ns"),
+        Column("sycl_enqueue_begin_ns", "int64", "start of the enqueue call", "ns"),
+        Column("appended_after_ns", "int64", "appended_ns, from the start of the recording", "ns"),
+        Column("submitted_after_ns", "int64", "submitted_ns, from the start of the recording", "ns"),
+        Column("sycl_task_begin_after_ns", "int64", "sycl_task_begin_ns, from the start of the recording", "ns"),
+        Column("sycl_enqueue_begin_after_ns", "int64", "sycl_enqueue_begin_ns, from the start of the recording", "ns"),
         Column("kernel_id", "int64", "kernel"),
         Column("sycl_node_id", "int64", "SYCL node"),
         Column("sycl_invocation_id", "int64", "SYCL invocation"),
@@ -305,10 +305,10 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("context_handle", "string", "context synchronised"),
         Column("queue_handle", "string", "queue synchronised"),
         Column("event_handle", "string", "event synchronised"),
-        Column("wait_event_count", "int64", "events waited for"),
+        Column("wait_event_count", "int64", "number of awaited events"),
         Column("return_code", "string", "return value of the call"),
         Column("overhead_cost", "string", "cost of the profiler, with its unit in the text"),
-        Column("overhead_occupancy", "string", "share of the time it took, with its unit in the text"),
+        Column("overhead_occupancy", "string", "share of the time that the profiler took, with its unit in the text"),
         Column("overhead_count", "int64", "how often"),
     ),
     "mtia": (
@@ -332,4 +332,4 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("json", "text", "JSON object of the args that have no column", nullable=False),
     ),
 }
-"""Tables of one rank. Those other than events, tracks, strings and metadata hold rows only for events that carry them."""
+"""Tables of one rank. All but events, tracks, strings and metadata have rows only for events with their args."""

@@ -1,4 +1,4 @@
-"""Results as tables for people: which rows and columns, under which headings, in which units.
+"""Results as tables for people, with their rows, columns, headings and units.
 
 The terminal, the report and the pages print the same `View`s of a result, so they cannot drift apart.
 """
@@ -46,7 +46,7 @@ _PRINTED: Mapping[str, Callable[[float], str]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class View:
-    """One table of a result: its caption, how to build it, and the column that ranks rows if there are too many."""
+    """One table of a result: its caption, the function that builds it, and the column that ranks rows by importance."""
 
     caption: str
     table: Callable[[Any], pl.DataFrame]
@@ -133,20 +133,20 @@ def known_columns(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_bounds(table: pl.DataFrame, share: str, unknown: str) -> pl.DataFrame:
-    """Rename a share to a lower bound if a part is unknown; else drop the column of the unknown part."""
+    """If a part is unknown, rename the share to a lower bound; else drop the column of the unknown part."""
     if table.get_column(unknown).sum():
         return table.rename({share: f"{share.removesuffix('_fraction')}_least_fraction"})
     return table.drop(unknown)
 
 
 def without_wholly_known(table: pl.DataFrame) -> pl.DataFrame:
-    """Drop the known shares that are 0 or 1 in every row."""
+    """Drop the columns of known shares that are 0 or 1 in every row."""
     shares = [name for name in table.columns if name.endswith("_known_fraction")]
     return table.drop(name for name in shares if table.get_column(name).is_in([0.0, 1.0]).all())
 
 
 def _first_kernels(sequences: Iterable[str]) -> dict[str, str]:
-    """Shorten sequences to the short names of their first kernels and the count of the others."""
+    """Shorten sequences to the short names of their first kernels and the number of the rest."""
     kernels = {sequence: sequence.split(SEQUENCE_SEPARATOR) for sequence in sequences}
     short = short_names((name for names in kernels.values() for name in names[:_KERNELS_SHOWN]), _KERNEL_LENGTH)
     return {sequence: _sequence_text(names, short) for sequence, names in kernels.items()}
@@ -181,5 +181,5 @@ def _text_cell(column: str, value: str, short: Mapping[str, str]) -> Cell:
 
 
 def _is_short(column: str, value: str) -> bool:
-    """Whether to shorten the value: kernel names, and C++ signatures among other events."""
+    """Whether to shorten a value: all kernel names, and C++ signatures among the names of other events."""
     return column == "name" or (column == "event" and (value.startswith(("void ", "_Z")) or value.endswith(")")))
