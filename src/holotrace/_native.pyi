@@ -55,14 +55,14 @@ _Flags: TypeAlias = npt.NDArray[np.bool_]
 
 @final
 class ArrowTable:
-    """A table that any library with Arrow support can take, once."""
+    """A table that a library with Arrow support can read once."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the table as an Arrow stream; ValueError on the second call."""
 
 @final
 class EditedCopy:
-    """A copy of a trace file with some events changed, piece by piece; the rest stays byte for byte the same.
+    """A copy of a trace file in pieces, with some events changed; the rest stays byte for byte the same.
 
     Args:
         source: the file, or a stream of its bytes; plain, gzip or zstd, which the first bytes tell.
@@ -91,7 +91,7 @@ class EditedCopy:
         """Return the next piece before the bracket that closes the events; None at the bracket."""
 
     def rest(self) -> bytes | None:
-        """Return the next piece from that bracket on; None at the end of the file."""
+        """Return the next piece after `events` has reached the bracket; None at the end of the file."""
 
 class NotATraceError(ValueError):
     """The file is not a profiler trace; the message says what it is instead."""
@@ -117,7 +117,7 @@ class _Stream(Protocol):
         """Return the next piece, empty at the end. Called from any thread; an exception stops the reading and reaches its caller."""
 
     def close(self) -> None:
-        """Make a waiting `read` return, because the reading was stopped."""
+        """Make a waiting `read` return after the reading was stopped."""
 
 _Source: TypeAlias = str | os.PathLike[str] | _Stream
 
@@ -148,10 +148,10 @@ def peek(source: _Source, limit: int = ...) -> dict[str, Any]:
 
     Returns:
         format: "plain", "gzip" or "zstd".
-        keys: the top-level keys among them.
-        kind: "trace"; "empty" without any text; "cut_off" if the object goes on behind these bytes without events so
-            far; "not_json"; or "other_json".
-        rank: `distributedInfo.rank` if among them, else None.
+        keys: the top-level keys in these bytes.
+        kind: "trace"; "empty" without any text; "cut_off" if the object continues after these bytes and they contain
+            no events; "not_json"; or "other_json".
+        rank: `distributedInfo.rank` if these bytes contain it, else None.
         what: what the file is, in words.
     """
 

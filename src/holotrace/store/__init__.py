@@ -1,1 +1,1 @@
-"""Traces as tables: what a rank holds, and the cache that keeps it on disk."""
+"""Traces as tables: the tables of a rank, the cache on disk, and the store of a whole job."""

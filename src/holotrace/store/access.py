@@ -36,7 +36,7 @@ def narrowed(path: Path, source: str) -> Iterator[None]:
 
 
 def _allowed(path: Path, source: str) -> int:
-    """Return the permissions of the trace; those of its group count only if `path` belongs to the same group."""
+    """Return the permissions of the trace; group permissions count only if `path` belongs to the same group."""
     if is_url(source):
         return _OWNER | _GROUP | _OTHERS
     status = os.stat(source)  # noqa: PTH116 -- the text of a path

@@ -74,7 +74,7 @@ class MemoryTables(EqualByContent):
 class FolderTables:
     """Tables in files `<name>.arrow` of a folder; only the requested columns are read and verified.
 
-    Empty `sums` mean that this process has just written the files itself.
+    If `sums` is empty, this process has just written the files itself.
     """
 
     folder: Path
@@ -142,7 +142,7 @@ class ColumnMemo:
     """The columns of one table, each loaded when first requested."""
 
     def __init__(self, load: Callable[[Sequence[str]], pl.DataFrame]) -> None:
-        """Remember what `load(columns)` returns."""
+        """Remember the columns that `load(columns)` returns."""
         self._load = load
         self._lock = threading.RLock()  # two threads must not add the same column
         self._held: pl.DataFrame | None = None
@@ -193,7 +193,7 @@ def empty_table(name: str) -> pl.DataFrame:
 
 
 def known_columns(name: str, columns: Sequence[str] | None) -> list[str]:
-    """Return the requested columns, all for None.
+    """Return the requested columns, or all columns for None.
 
     Raises:
         InvalidOptionError: the table or column does not exist; the message lists those that exist.
@@ -210,7 +210,7 @@ def known_columns(name: str, columns: Sequence[str] | None) -> list[str]:
 
 
 def schema_fingerprint() -> str:
-    """Return a short text that changes whenever a stored table or column does."""
+    """Return a short text that changes whenever a stored table or column changes."""
     declared = [(name, [(column.name, column.type) for column in columns]) for name, columns in TABLES.items()]
     return hashlib.sha256(repr(declared).encode()).hexdigest()[:16]
 

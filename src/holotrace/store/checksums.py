@@ -1,4 +1,4 @@
-"""Checksums of stored files (XXH3, https://xxhash.com, in hexadecimal), and manifests that contain their own."""
+"""Checksums of stored files (XXH3, https://xxhash.com, in hexadecimal), and manifests that contain their checksum."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TableSums:
 
     @classmethod
     def of(cls, path: Path) -> TableSums:
-        """Read the whole file.
+        """Compute the checksums of a file, reading all of it.
 
         Raises:
             OSError: the file cannot be read, or is not an Arrow file.

@@ -7,7 +7,7 @@ A fact is a function of a rank. `@derived` makes it remember its results, so cod
 
     launches(rank_trace)["launch_index"]
 
-The results belong to the RankTrace, which drops them in `forget`. A RankTrace with other selections has its own.
+The results belong to the RankTrace, which drops them in `forget`. A RankTrace with other selections has other results.
 """
 
 from __future__ import annotations

@@ -15,18 +15,18 @@ _NO_INT64 = 2**63
 _MOST_DIGITS = 40
 
 HIGHEST_RANK = 2**31 - 1
-"""Ranks are stored as int32; a larger number in a file is not taken for a rank."""
+"""Ranks are stored as int32, so a larger number in a file does not count as a rank."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """Top-level keys of a trace; missing ones are None, 0 or empty.
+    """Top-level keys of a trace; missing keys are None, 0 or empty.
 
     rank, world_size, backend   from `distributedInfo`
     device_properties           one dict per visible device: its strings, and its numbers that fit 64 bits
     base_time_ns                `baseTimeNanoseconds`; every stored time already has it added
     options                     every name of OPTION_NAMES: whether that profiler option was on
-    host_name, trace_name       as written
+    host_name, trace_name       names as written in the file
     raw                         all top-level keys except `traceEvents`, as written
     """
 
@@ -95,7 +95,7 @@ def _properties(device: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_number(value: object) -> bool:
-    """Whether this is a whole number that fits 64 bits, or a finite float."""
+    """Whether a value is a whole number that fits 64 bits, or a finite float."""
     if isinstance(value, bool):
         return False
     return -_NO_INT64 <= value < _NO_INT64 if isinstance(value, int) else isinstance(value, float) and isfinite(value)

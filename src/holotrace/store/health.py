@@ -17,10 +17,10 @@ class Finding:
 
     kind         a short name: `unescaped_quote`, `truncated_json`, …
     severity     repaired: nothing was lost; dropped: something was lost; note: nothing was wrong
-    count        how often
-    offsets      byte offsets of the first few, in the decompressed text
+    count        how often the fault occurs
+    offsets      byte offsets of the first few occurrences in the decompressed text
     example      an excerpt of the text at the first offset
-    events_lost  events missing from the tables because of it, as far as they can be counted
+    events_lost  events that the tables lack because of the fault, as far as they can be counted
     bytes_lost   bytes of text that were skipped; compressed bytes if they could not be decoded
     """
 

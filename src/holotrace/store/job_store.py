@@ -75,7 +75,7 @@ class StoredRank:
     source        the file it was read from: an absolute path or a URL
     stamp         size, times and version of that file
     content_hash  hash of its bytes
-    byte_count    size of the rank's tables in the store
+    byte_count    size of the tables of the rank in the store
     event_count   events of every phase in the file
     """
 
@@ -187,7 +187,7 @@ class StoredFile:
     """A rank of a store, with the interface of `TraceFile`; it pickles as its address."""
 
     def __init__(self, store: Location, rank: int, source: str, content_hash: str) -> None:
-        """Take the store, the rank, the file that it was read from, and the hash of that file."""
+        """Name a rank of a store, the trace file from which it was read, and the hash of that file."""
         self.path = source
         self._store = store
         self._rank = rank
@@ -197,11 +197,11 @@ class StoredFile:
         self._columns: dict[str, ColumnMemo] = {}
 
     def __reduce__(self) -> tuple[type[StoredFile], tuple[Location, int, str, str]]:
-        """Pickle the address alone."""
+        """Pickle only the address of the rank."""
         return StoredFile, (self._store, self._rank, self.path, self._content_hash)
 
     def __repr__(self) -> str:
-        """Show the folder."""
+        """Show the folder of the tables."""
         return f"StoredFile({str(self.folder)!r})"
 
     @property
@@ -211,7 +211,7 @@ class StoredFile:
 
     @property
     def table_names(self) -> tuple[str, ...]:
-        """The tables that have a file."""
+        """Names of the tables that have a file."""
         return tuple(self._open()[1].parts)
 
     @functools.cached_property
@@ -226,7 +226,7 @@ class StoredFile:
             return Health.from_json(json.dumps(self._open()[0]["health"]))
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """Return columns of a table; those read before are not read again.
+        """Return columns of a table; each column is read only once.
 
         Raises:
             InvalidOptionError: the schema has no such table or column.
@@ -251,7 +251,7 @@ class StoredFile:
         self._checked(lambda tables: tables.put(name, target))
 
     def expect_unchanged(self) -> None:
-        """Check that the rank is still the one that was opened.
+        """Check that the rank has not been written again since it was opened.
 
         Raises:
             UnreadableTraceError: the rank was written again.
@@ -260,7 +260,7 @@ class StoredFile:
         self._open()
 
     def forget(self) -> None:
-        """Free the memory of what was read."""
+        """Free the memory of header, health and tables."""
         with self._lock:
             self._columns.clear()
             self._opened = None

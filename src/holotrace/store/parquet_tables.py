@@ -25,7 +25,7 @@ from holotrace.store.arrow_tables import DamagedTableError, Tables, empty_table,
 from holotrace.store.checksums import checksum, file_checksum
 
 ALWAYS_WRITTEN = ("events", "tracks", "strings")
-"""Written even without rows, so that a pattern such as `rank=*/events.parquet` finds every rank."""
+"""Tables with a file even without rows, so that a pattern such as `rank=*/events.parquet` finds every rank."""
 
 KIND_NAMES = pl.Series("kind", [kind.name.lower() for kind in EventKind])
 """The name of each `EventKind` in a file, by number."""
@@ -143,7 +143,7 @@ class StoredTable:
 class ParquetTables(Tables):
     """The tables of a rank in a store, verified with their checksums before they are read.
 
-    `parts` are the tables that have a file.
+    `parts` describes the tables that have a file.
     """
 
     folder: Location

@@ -21,11 +21,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Plan(Generic[Partial, Result]):
-    """What an analysis computes on each rank, and how it combines that.
+    """The two halves of an analysis: one computes on each rank, the other combines the ranks.
 
     one_rank  runs once per rank, perhaps in a worker: a module-level function, or a `functools.partial` of one. Raises
               MissingDataError if the rank lacks the input
-    combine   {rank: what `one_rank` returned}, sorted by rank, without the ranks that lack the input, to the result
+    combine   turns {rank: answer of `one_rank`}, sorted by rank, without the ranks that lack the input, into the result
 
     >>> from holotrace.execution.executor import IN_PROCESS
     >>> from holotrace.testing.builder import TraceBuilder
@@ -49,7 +49,7 @@ class Plan(Generic[Partial, Result]):
         return Answer(with_findings(visit.findings, self.result_of(visit.results)), visit.trace)
 
     def result_of(self, answers: Mapping[int, Partial | MissingDataError]) -> Result:
-        """Combine the ranks that have the input; its findings begin with the others.
+        """Combine the ranks that have the input; the findings of the result begin with the ranks that lack it.
 
         Raises:
             MissingDataError: no rank has the input, or some lack it and the result has no findings to say so.
@@ -76,8 +76,8 @@ class Answer(Generic[Result]):
 class Answers:
     """The results of several plans, by name.
 
-    results   of the plans that could run
-    missing   what the others lack
+    results   the results of the plans that could run
+    missing   the input that each of the other plans lacks
     trace     the trace with only the ranks that the results cover
     findings  a sentence per rank that was skipped
     """
@@ -100,8 +100,8 @@ def with_findings(findings: tuple[str, ...], result: Result) -> Result:
 def run_together(trace: Trace, plans: Mapping[str, Plan[Any, Any]], executor: Executor) -> Answers:
     """Run several plans with a single visit to each rank.
 
-    A plan whose data is missing is in `missing`; other errors are raised. What all plans return for all ranks must fit
-    in memory together.
+    A plan whose data is missing is in `missing`; other errors are raised. The answers of all plans for all ranks must
+    fit in memory together.
     """
     one_rank = partial(_all_on_one_rank, {name: plan.one_rank for name, plan in plans.items()})
     visit = trace.visit(one_rank, executor)

@@ -74,7 +74,7 @@ class Writing:
 
 
 def begin_store(store: Location) -> None:
-    """Make a folder a store of this version, and remove what killed processes left in it.
+    """Make a folder a store of this version, and remove files that killed processes left in it.
 
     Raises:
         OSError: the folder cannot be written.
@@ -84,7 +84,7 @@ def begin_store(store: Location) -> None:
     for _ in range(_TRIES_TO_BEGIN - 1):
         if _is_of_this_version(store):
             return
-        with suppress(OSError):  # perhaps another process was faster
+        with suppress(OSError):  # another process may have removed it
             write_sealed(store / STORE_MANIFEST, STORE, {}, replace=is_store(store))
             return
         time.sleep(_PAUSE_S)
@@ -105,7 +105,7 @@ def is_begun(folder: Location) -> bool:
 
 
 def await_ranks(run: Writing, sources: Mapping[int, str]) -> None:
-    """Announce which ranks a run will write, from which files; until it has, the store is unfinished.
+    """Announce which ranks a run will write, from which files; the store is unfinished until they are written.
 
     Raises:
         OSError: the store cannot be written.
@@ -201,7 +201,7 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
     while (now := stored_rank(store, rank)) not in (
         stored,
         None,
-    ):  # another process was faster, and both wrote a complete rank
+    ):  # another process has finished first, and both wrote a complete rank
         stored = now or stored
         confirm_rank(store, stored)
     return stored
@@ -281,7 +281,7 @@ def _renamed(draft: Path, folder: Path) -> bool:
 
 def _take_away(store: Path, folder: Path) -> None:
     away = store / temporary_name()
-    with suppress(FileNotFoundError):  # another process was faster
+    with suppress(FileNotFoundError):  # another process has removed it
         folder.rename(away)
     remove_tree(away)
 

@@ -1,4 +1,4 @@
-"""Tables of rules about names: which rules are in force, how they travel to workers, and how a rule file is read.
+"""Tables of rules about names: the rules in force, their way to workers, and the reading of rule files.
 
 Rules in order of priority: those that a program added, those of the file that an environment variable names, those that
 ship. `Trace.map` sends the rules in force along with its function, so workers decide as the caller would.
@@ -23,7 +23,7 @@ T = TypeVar("T")
 Rule = TypeVar("Rule")
 
 RulesInForce: TypeAlias = "tuple[tuple[str, tuple[Any, ...]], ...]"
-"""The rules of each table, by the variable of the table; hashable, and pickles."""
+"""The rules of each table, by the variable of the table, in a form that hashes and pickles."""
 
 _TABLES: dict[str, RuleTable[Any]] = {}
 
@@ -118,7 +118,7 @@ def checked_pattern(pattern: object, where: str) -> str:
         message = f"{where}: {pattern!r} is not a regular expression: {error}"
         raise InvalidOptionError(message) from error
     if not isinstance(pattern, str) or not pattern:
-        message = f"{where}: a rule needs a pattern, a text that is not empty"
+        message = f"{where}: a rule needs a pattern, a non-empty text"
         raise InvalidOptionError(message)
     return pattern
 

@@ -17,7 +17,7 @@ from holotrace.store.arrow_tables import schema_fingerprint
 from holotrace.store.checksums import is_sealed, sealed, unsealed
 
 VERSION = 2
-"""Raised whenever the layout changes."""
+"""Version of the layout; every change of the layout increases it."""
 
 STORE_MANIFEST = "_holotrace_store.json"
 """The file that makes a folder a store."""

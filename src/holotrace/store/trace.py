@@ -42,10 +42,10 @@ ABOUT_THE_QUESTION = (InvalidOptionError, MissingDataError, UnknownRankError)
 """Errors that do not concern a single rank; they always stop the work."""
 
 _THE_EXECUTOR_IS_GONE = (BrokenExecutor, CancelledError)
-"""Errors of executors that cannot continue; they do not concern a single rank either."""
+"""Errors of executors that cannot continue, which do not concern a single rank either."""
 
 _MOST_RANKS_SHOWN = 8
-"""Ranks listed in a notebook."""
+"""Most ranks that a notebook lists."""
 
 _MOST_EVENTS_HELD = 20_000_000
 _EVENTS_OF_ANY_RANK = 10_000
@@ -72,7 +72,7 @@ class RankFile(Protocol):
 
     @property
     def path(self) -> str:
-        """The trace file, as given."""
+        """Path of the trace file, as the user wrote it."""
 
     @property
     def header(self) -> Header:
@@ -89,7 +89,7 @@ class RankFile(Protocol):
         """Return columns of the events of these kinds, in file order."""
 
     def forget(self) -> None:
-        """Free the memory of what was read."""
+        """Free the memory of header, health and tables."""
 
 
 class RankTrace:
@@ -100,7 +100,7 @@ class RankTrace:
     """
 
     def __init__(self, rank: int, file: RankFile, selections: tuple[Selection, ...] = ()) -> None:
-        """Take the rank, its file, and the selections of its events; `holotrace.open_trace` calls this."""
+        """Create the trace of a rank from its file and selections; `holotrace.open_trace` does so for users."""
         self.rank = rank
         self._file = file
         self._selections = selections
@@ -118,7 +118,7 @@ class RankTrace:
 
     @property
     def source(self) -> str:
-        """Path of the file, as given."""
+        """Path of the file, as the user wrote it."""
         return self._file.path
 
     @property
@@ -148,7 +148,7 @@ class RankTrace:
 
     @property
     def unselected(self) -> RankTrace:
-        """The same rank with all events; itself if there are no selections."""
+        """The same rank with all events; without selections, the rank itself."""
         if not self._selections:
             return self
         if self._unselected is None:
@@ -205,7 +205,7 @@ class RankTrace:
         function, or a `functools.partial` of one, so that the result pickles.
         """
         selected = RankTrace(self.rank, self._file, (*self._selections, selection))
-        selected._unselected = self.unselected  # shares what was already derived
+        selected._unselected = self.unselected  # both share the facts that are already derived
         return selected
 
     def event_counts(self) -> dict[EventKind, int]:
@@ -215,7 +215,7 @@ class RankTrace:
 
     @property
     def events_held(self) -> int:
-        """Roughly how many events are in memory; 0 if only header and health were used."""
+        """Approximate number of events in memory; 0 if only header and health were used."""
         is_used = self._is_used or self.unselected._is_used  # noqa: SLF001 -- the same class
         try:
             return self.health.event_count + _EVENTS_OF_ANY_RANK if is_used else 0
@@ -230,7 +230,7 @@ class RankTrace:
 
     def _forget_own(self) -> None:
         self._is_used = False
-        self._derived = {}  # another thread may be adding to what was there
+        self._derived = {}  # a new dict, because another thread may be adding to the old one
         for cached in ("strings", "_mask", "_is_selected", "_selected_events"):
             self.__dict__.pop(cached, None)
 
@@ -276,7 +276,7 @@ class Trace:
     def __init__(
         self, ranks: Mapping[int, RankTrace], skipped: Iterable[SkippedFile] = (), on_error: OnError = "fail"
     ) -> None:
-        """Take the ranks of a job; `holotrace.open_trace` calls this."""
+        """Create the trace of a job from its ranks; `holotrace.open_trace` does so for users."""
         self.ranks: dict[int, RankTrace] = dict(sorted(ranks.items()))
         self.skipped = tuple(skipped)
         self.on_error = on_error
@@ -300,7 +300,7 @@ class Trace:
         return f"{html_table(headings, map(_described, shown))}{more}{skipped}"
 
     def select(self, ranks: Iterable[int] | None) -> Trace:
-        """Return the trace with only these ranks, with all for None.
+        """Return the trace with only these ranks, or with all ranks for None.
 
         Raises:
             UnknownRankError: the job does not have one of the ranks.
@@ -368,7 +368,7 @@ class Trace:
         return None
 
     def _without(self, errors: Mapping[int, Exception]) -> Trace:
-        """Return the trace with these ranks in `skipped`, and log them; if none would be left, raise the first error."""
+        """Return the trace with these ranks in `skipped`, and log them; if no rank remains, raise the first error."""
         if not errors:
             return self
         if len(errors) == len(self.ranks):
@@ -403,7 +403,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Visit(Generic[T]):
-    """What a function returned for the ranks of a trace.
+    """The results of a function for the ranks of a trace.
 
     results   {rank: result}, sorted by rank
     trace     the trace with only these ranks; its `skipped` also lists those that failed

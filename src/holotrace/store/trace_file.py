@@ -31,7 +31,7 @@ logger = logging.getLogger("holotrace")
 
 
 class Reader(Protocol):
-    """Reads one trace format; instances pickle, so that workers can read, too."""
+    """Reads one trace format; instances pickle, so that workers can also read."""
 
     def read(self, path: Location, folder: Path | None, progress: Progress) -> Reading:
         """Read `path` and write the tables into the empty `folder`, or keep them in memory if `folder` is None.
@@ -61,7 +61,7 @@ class TraceFile:
         progress: Progress = SILENT,
         base: str = "",
     ) -> None:
-        """Name a file; `base` is the folder a relative `path` starts from, by default the current one."""
+        """Name a file; a relative `path` starts from the folder `base`, by default the current folder."""
         self.path = str(path)
         self._base = base or str(Path.cwd())
         self._reader = reader
@@ -73,7 +73,7 @@ class TraceFile:
         self._tables: dict[str, ColumnMemo] = {}
 
     def __reduce__(self) -> tuple[Callable[..., TraceFile], tuple[str | RemotePath]]:
-        """Pickle the address alone."""
+        """Pickle only the address of the file."""
         rebuild = functools.partial(TraceFile, reader=self._reader, cache=self._cache, base=self._base)
         return rebuild, (self._location if isinstance(self._location, RemotePath) else self.path,)
 
@@ -92,7 +92,7 @@ class TraceFile:
         return Health.from_json(self._opened().health)
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """Return columns of a table; those read before are not read again.
+        """Return columns of a table; each column is read only once.
 
         Raises:
             InvalidOptionError: the schema has no such table or column.
@@ -108,14 +108,14 @@ class TraceFile:
         return self._rebuilding(lambda tables: tables.read_events(wanted, kinds))
 
     def forget(self) -> None:
-        """Free the memory of what was read; the next use opens the file again."""
+        """Free the memory of header, health and tables; the next use opens the file again."""
         with self._lock:
             self._tables.clear()
             self._entry = None
 
     @property
     def address(self) -> str:
-        """The file's absolute path, or its URL."""
+        """The absolute path of the file, or its URL."""
         return str(self._location.absolute() if isinstance(self._location, Path) else self._location)
 
     @property
@@ -131,7 +131,7 @@ class TraceFile:
     def borrowed(self) -> Iterator[Entry]:
         """Yield the current content: from the cache, or read into a temporary folder that is removed afterwards.
 
-        For callers that need the whole content once and should not fill the cache with it.
+        This serves callers that need the whole content once and should not fill the cache with it.
 
         Raises:
             NotATraceError, UnreadableTraceError: the file is not a trace, cannot be read, or there is no room for it.

@@ -1,14 +1,14 @@
 """The cache: the tables of a trace file, kept as Arrow files so that opening the trace again takes milliseconds.
 
     <cache folder>/<hash of the trace's path>/<content hash>-r<reader version>/
-        manifest.json     header, health record, content hash and time; checksums of the tables and of itself
+        manifest.json     header, health record, content hash and time; checksums of the tables and of the manifest
         <table>.arrow     one file for each table of the schema
 
 An entry is written into a temporary sibling folder and then renamed, so entries are always complete, and two processes
 that read the same trace do not disturb each other: the second finds the name taken and uses the existing entry.
-Only the user who wrote an entry can read it. Data that does not match its checksum is read from the trace again.
+Only the user who wrote an entry can read it. If data does not match its checksum, the trace is read again.
 
-A cache behind a URL is shared by several machines: entries are copied from it into the user's cache folder, and to it
+Several machines can share a cache behind a URL: entries are copied from it into the user's cache folder, and to it
 after a trace was read. Its folders have the same names.
 """
 
@@ -119,7 +119,7 @@ class Cache:
         for folder, manifest in shared_manifests(self.shared / _home_name(source)):
             with suppress(KeyError, TypeError, DamagedEntryError, OSError):
                 stamp = Stamp(**manifest["stamp"])
-                if isinstance(source, Path):  # the stamp is of another machine's file with this path: compare bytes
+                if isinstance(source, Path):  # the stamp is that of another machine's file: compare bytes
                     stamp = replace(stamp, taken_ns=0)
                 kept = Entry("", "", manifest["content_hash"], MemoryTables({}), stamp=stamp)
                 if kept.is_of(source, content_hash):
@@ -237,7 +237,7 @@ def _temporary_folder(home: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         with suppress(OSError):
-            home.rmdir()  # fails unless it is empty
+            home.rmdir()  # fails unless the folder is empty
 
 
 def _make_folder(folder: Path) -> None:
@@ -260,7 +260,7 @@ def _write_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         message = f"the cache {folder} cannot be written ({error.strerror or error})"
         raise CacheWriteError(message) from error
-    except DamagedEntryError as error:  # another process removed it at once: the file is changing
+    except DamagedEntryError as error:  # another process has removed the entry at once: the file is changing
         message = f"the cache {folder} does not keep what is written ({error})"
         raise CacheWriteError(message) from error
 

@@ -17,7 +17,7 @@ from holotrace.store.arrow_tables import FolderTables, MemoryTables, Tables, arr
 from holotrace.store.checksums import TableSums, is_sealed, sealed, unsealed
 
 MANIFEST = "manifest.json"
-"""Written last, so an entry with a manifest is complete."""
+"""Name of the manifest, which is written last: an entry with a manifest is complete."""
 
 # A file changed again within the resolution of its time stamp looks unchanged. The coarsest in use is FAT's 2 seconds:
 # https://learn.microsoft.com/en-us/windows/win32/sysinfo/file-times
@@ -25,11 +25,11 @@ _TIMESTAMP_RESOLUTION_NS = 2_000_000_000
 
 
 class DamagedEntryError(HolotraceError):
-    """An entry is incomplete; it is rebuilt."""
+    """An entry of the cache is incomplete; the cache rebuilds it."""
 
 
 class OtherVersionError(DamagedEntryError):
-    """An entry was written by another version; it is rebuilt."""
+    """Another version wrote an entry of the cache; the cache rebuilds it."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Entry:
             raise DamagedEntryError(message) from error
 
     def is_of(self, source: Location, content_hash: Callable[[Location], str]) -> bool:
-        """Whether the entry matches the current content of `source`; reads the file only if size and time cannot decide."""
+        """Whether the entry matches the content of `source`, which is read only if size and time cannot decide."""
         now = Stamp.of(source)
         if self.stamp is None or self.stamp.size != now.size:
             return False
@@ -143,7 +143,7 @@ class Entry:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _restamp(self, now: Stamp) -> None:
-        """Record that the content was compared at `now`; if that cannot be written, it will be compared again."""
+        """Record that the content was compared at `now`; if that cannot be written, the next use compares again."""
         if self.folder is not None:
             with suppress(OSError, DamagedEntryError):
                 write_manifest(self.folder, replace(self, stamp=now))

@@ -17,7 +17,7 @@ _SWEEP_SHARE = 16
 the cache again: measuring all entries each time one is added would take quadratic time in jobs of many ranks."""
 
 _GROUP_AND_OTHERS = 0o077
-_room_bytes: dict[tuple[Path, int | None], float] = {}  # what this process may still add before it measures again
+_room_bytes: dict[tuple[Path, int | None], float] = {}  # bytes that this process may still add before it measures again
 
 
 @dataclass(frozen=True, order=True)
@@ -43,7 +43,7 @@ def make_room(folder: Path, limit_bytes: int | None, *, keep: Path | None) -> No
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what killed processes left in the cache, and make folders private that others can read."""
+    """Remove files that killed processes left in the cache, and make folders private that others can read."""
     for home in _folders_in(folder):
         with suppress(OSError):
             if home.stat().st_mode & _GROUP_AND_OTHERS:
@@ -52,7 +52,7 @@ def _sweep(folder: Path) -> None:
         for entry in _folders_in(home):
             remove_left_behind(path for path in _paths_in(entry) if is_temporary(path))
         with suppress(OSError):
-            home.rmdir()  # fails unless it is empty
+            home.rmdir()  # fails unless the folder is empty
 
 
 def _remove_least_recently_used(folder: Path, limit_bytes: int, *, keep: Path | None) -> int:

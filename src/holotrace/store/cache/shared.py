@@ -56,7 +56,7 @@ def share_entry(folder: Path, to: RemotePath) -> None:
 
 
 def shared_folder(option: object) -> RemotePath | None:
-    """Return the folder that a URL names, None for anything else."""
+    """Return the folder that a URL names; None for an option that is not a URL."""
     if isinstance(option, str) and is_url(option):
         option = located(option)
     return option if isinstance(option, RemotePath) else None
