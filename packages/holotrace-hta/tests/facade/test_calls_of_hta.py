@@ -63,7 +63,7 @@ NOT_OFFERED = {
 """Calls without a counterpart, and why."""
 
 NOT_OFFERED_OR_ELSEWHERE = {
-    r"(compare_traces|ops_diff)\.compare\..*": "tests/test_real_input.py makes this call on traces of the repository",
+    r"(compare_traces|ops_diff)\.compare\..*": "tests/input/test_real_input.py makes this call on traces of the repository",
     r"(compare_traces|ops_diff)\.h100_mi300_qwen\..*": "these traces are not among the real ones",
     r"memory_timeline": "not a TraceDiff call; see tests/test_memory_analysis.py",
     r"names": "not a TraceDiff call; see tests/facade/test_facade_names.py",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PATIENCE_MS = 120_000
 """How long to wait for a page, which is slow on a busy machine."""
 
-SCREENSHOTS = Path(__file__).parent.parent / "build" / "screenshots"
+SCREENSHOTS = Path(__file__).parent.parent.parent.parent / "build" / "screenshots"
 
 REAL_TRACES = {
     "resnet50": "tensorboard/resnet50_num_workers_0",
