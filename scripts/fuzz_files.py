@@ -5,7 +5,7 @@ limits of time and memory. The rules:
 
     - the reader returns a trace or raises a `HolotraceError`; it does not crash, hang or use much memory
     - if the changed text is still JSON, the trace has what a plain JSON parser returns
-    - if it is not, the health of the file says so
+    - if the changed text is not JSON, the health of the file reports damage
     - every event of the text is in the tables or counted as lost
 
 Files that break a rule stay in build/fuzz-files, and the exit code is 1.
@@ -41,10 +41,10 @@ ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "build" / "fuzz-files"
 TRACES = (ROOT / "tests" / "reference" / "traces", ROOT.parent / "shared" / "traces")
 PIECE_BYTES = 60_000
-"""How much text of a trace is used: large enough for hundreds of events, small enough for 20 files a second."""
+"""Size of the piece of a trace: large enough for hundreds of events, small enough for 20 files a second."""
 
 MOST_FILE_BYTES = 400_000
-"""Larger traces are skipped: they have nothing that smaller ones lack, and parsing them takes minutes."""
+"""Larger traces are skipped, because smaller traces have the same features, and parsing large ones takes minutes."""
 
 LIMIT_S = 20
 LIMIT_BYTES = 600 << 20
@@ -59,7 +59,7 @@ SLACK = 3
 
 _PHASE = b'"ph"'
 _FURTHER_PHASE = b'"ph"\t:'
-"""How a mutation writes a second phase into an event, so that it is not counted as another event."""
+"""A mutation writes a second phase into an event in this form, so that it does not count as another event."""
 
 _EVENT_FAULTS = {
     "broken_event", "missing_time", "not_an_event", "oversized_event", "time_overflow", "truncated_json", "unknown_phase"
@@ -107,7 +107,7 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=10_000, help="how many files")
+    parser.add_argument("--count", type=int, default=10_000, help="number of files")
     parser.add_argument("--first", type=int, default=0, help="number of the first mutation")
     parser.add_argument("--workers", type=int, default=2)
     return parser.parse_args()
@@ -359,7 +359,7 @@ def _read(path: Path, made: Case) -> tuple[str, list[str]]:
     faults = [] if heights == health.row_counts else ["the tables are not as long as the health says"]
     if text is not None:
         if expected is None and health.is_clean:
-            faults.append("it is not JSON, but its health is clean")
+            faults.append("the text is not JSON, but its health is clean")
         if isinstance(expected, dict):
             faults += _differences(rank_trace, text, expected)
         faults += _unexplained(rank_trace, text)

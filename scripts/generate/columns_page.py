@@ -9,8 +9,8 @@ from holotrace.result_columns import GROUPS, ResultColumn
 _BEGINNING = """\
 # Columns of results
 
-A column name means the same in every result, table, CSV or JSON file, and SQL view. Times are whole nanoseconds; a time that says when is
-counted from the Unix epoch, in UTC. A column may be null unless it says otherwise; the page of an analysis says which tables it has.
+A column name means the same in every result, table, CSV or JSON file, and SQL view. Times are whole nanoseconds; points in time count
+from the Unix epoch, in UTC. A column may be null unless its meaning excludes it; the page of an analysis lists its tables.
 
 - A name ends in its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.
 - `duration_ns` is the length of one event, `total_ns` a sum over many, `self_ns` the part outside inner events.
@@ -75,7 +75,7 @@ _RENAMED = {
     },
     "SQL views": {"delay_ns": "launch_delay_ns", "exclusive_ns": "self_ns", "device_id (of memory)": "device (int32)"},
 }
-"""What columns and tables were called before they had one vocabulary."""
+"""Earlier names of columns and tables, and the names that replaced them."""
 
 _EARLIER = """\
 ## Earlier names

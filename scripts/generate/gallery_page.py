@@ -29,8 +29,8 @@ _PAGES = (
         "Four ranks on the CPU; rank 3 sleeps in every step.",
         "reference/analyses/stragglers.md",
     ),
-    ("diff", "Two runs", "Side by side, the largest change first.", "reference/analyses/compare_traces.md"),
-    ("health", "Health", "What the files hold, and what was wrong with them.", "how-to/serve.md#pages"),
+    ("diff", "Two runs", "Two runs side by side, the largest change first.", "reference/analyses/compare_traces.md"),
+    ("health", "Health", "The content of each file, and what was wrong with it.", "how-to/serve.md#pages"),
     ("tensorboard", "TensorBoard", "The same pages as a tab in TensorBoard.", "how-to/tensorboard.md"),
     ("report", "Report", "One HTML file to share; it opens offline.", "how-to/read_a_report.md"),
 )

@@ -28,7 +28,7 @@ Each question is a command with the [common options](commands.md) and these:
 JSON contains every row; times are whole nanoseconds, shares are fractions of 1, and unknown values are null.
 
 A figure that ends in `.html` is a page that works offline. With kaleido and a Chrome browser installed, `.png`, `.jpg`, `.webp`, `.svg`
-and `.pdf` work, too. If the file exists or cannot be written, the command stops before it reads anything.
+and `.pdf` also work. If the file exists or cannot be written, the command stops before it reads the traces.
 """
 
 _COMPARISONS = """\

@@ -40,12 +40,12 @@ def figures_stub() -> str:
 
 
 def _names(question: Analysis) -> tuple[str, str]:
-    """Return the names of its result and of its function."""
+    """Return the names of a question's result and function."""
     return get_type_hints(question.compute)["return"].__name__, question.name
 
 
 def _import(module: str, *names: str) -> str:
-    """Import names under the same names, which makes them public; formatted as ruff does."""
+    """Import names under the same names, which makes them public, in ruff's format."""
     aliases = [f"{name} as {name}" for name in names]
     line = f"from {module} import {', '.join(aliases)}"
     if len(line) > _LONGEST_LINE:

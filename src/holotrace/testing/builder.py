@@ -22,7 +22,7 @@ Time: TypeAlias = int | float | Decimal
 """Microseconds with at most three decimals; floats count as the decimal number they print as."""
 
 Args: TypeAlias = Mapping[str, Any]
-"""Args of one event, added to those of the builder. An arg of the same name replaces the builder's; None removes it."""
+"""Args of one event, added to those of the builder; an arg replaces the builder's arg of its name, None removes it."""
 
 FIRST_AUTOMATIC_CORRELATION = 100_001
 """The first correlation that the builder assigns to rows with `launch_us` but without `correlation`."""
@@ -246,7 +246,7 @@ class TraceBuilder:
         rank: int | None = None,
         args: Args | None = None,
     ) -> TraceBuilder:
-        """Add a user annotation as projected onto a stream."""
+        """Add a user annotation that the profiler projected onto a stream."""
         known = {"device": device, "stream": stream, **(args or {})}
         return self._row(
             "gpu_user_annotation",
@@ -269,7 +269,7 @@ class TraceBuilder:
         rank: int | None = None,
         args: Args | None = None,
     ) -> TraceBuilder:
-        """Add a call of the CUDA or HIP runtime, or of the driver if the name is one of its, such as `cuLaunchKernelEx`."""
+        """Add a call of the CUDA or HIP runtime, or of the driver if it has a name such as `cuLaunchKernelEx`."""
         category = "cuda_driver" if name.startswith("cu") and not name.startswith("cuda") else "cuda_runtime"
         known = {"correlation": correlation, **(args or {})}
         return self._row(
@@ -339,7 +339,7 @@ class TraceBuilder:
         return paths
 
     def _exists_at_all(self) -> None:
-        """Give a builder without any rank an empty rank 0."""
+        """Give a builder without ranks an empty rank 0."""
         if not self._ranks:
             self._events_of(None)
 

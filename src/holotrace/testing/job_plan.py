@@ -34,16 +34,16 @@ FIRST_STEP = 10
 """Number of the first recorded step; the profiler waited and warmed up during the earlier ones."""
 
 OPERATOR_NS = 1_500
-"""Host time of an operator before it calls the next inner one, and again after that."""
+"""Host time of an operator before it calls the next inner operator, and again after this operator has returned."""
 
 LAUNCH_CALL_NS = 3_000
 """Host time of a launching call."""
 
 LAUNCH_LATENCY_NS = 4_500
-"""From the start of a launching call until its work can begin on an idle device."""
+"""Time from the start of a launching call until its work can begin on an idle device."""
 
 STREAM_GAP_NS = 1_100
-"""From the end of one piece of work to the start of the next one on the same stream, or of one that depends on it."""
+"""Time from the end of work to the start of the next work on the stream, or of work that depends on it."""
 
 DATA_LOADING_NS = 640_000
 """Host time of fetching a batch, during which the device is idle."""
@@ -99,7 +99,7 @@ class JobOptions:
 
 @dataclass(frozen=True)
 class HostClock:
-    """The clock of one host: wrong by an offset at `BEGIN_NS`, and running fast by the drift."""
+    """The clock of one host, which is wrong by an offset at `BEGIN_NS` and runs fast by the drift."""
 
     offset_ns: int = 0
     drift_ppb: int = 0
@@ -160,7 +160,7 @@ class PlannedCollective:
 
     @property
     def waited_ns(self) -> tuple[int, ...]:
-        """How long each member waited for the last one."""
+        """The time that each member waited for the last member to arrive."""
         return tuple(max(self.start_ns) - start_ns for start_ns in self.start_ns)
 
 
@@ -343,5 +343,5 @@ class _Meeting:
         self.held.append(PlannedCollective(parts[0].work.collective.name, group, members, sequence, starts, end_ns))
 
     def _arrive(self, rank: int, part: PlannedWork) -> None:
-        """Wait for the collective before on the same stream."""
+        """Wait for the previous collective on the same stream."""
         part.start_ns = max(part.start_ns, self._machines[rank].free_ns[part.work.stream] + STREAM_GAP_NS)

@@ -1,4 +1,4 @@
-"""A job of two ranks and two steps, small enough to check every number by hand."""
+"""A job of two ranks and two steps, so small that every number can be checked by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: intervals, events, whole trace files with every legal oddity, and damaged ones.
+"""Hypothesis strategies: intervals, events, whole trace files with every legal oddity, and damaged files.
 
     @given(trace_documents())
     def test_...(document: bytes): ...

@@ -1,4 +1,4 @@
-"""A simulated multi-rank GPU training job, so that the truth about it is known.
+"""A simulated multi-rank GPU training job, of which every number is known.
 
     python -m holotrace.testing.synthetic FOLDER --ranks 8
 
@@ -48,11 +48,11 @@ def write_job(  # noqa: PLR0913 -- one option per property of the job
         steps: recorded training steps; a step of six layers takes about 14 ms.
         layers: layers of the model; a step of a rank has about 100 events per layer.
         straggler_rank: the slow rank, counted from the end if negative; None for a job without one.
-        straggler_delay_us: how much longer its forward and backward pass take in each step.
+        straggler_delay_us: how much longer the forward and backward pass of the slow rank take in each step.
         ranks_per_host: ranks that share a host, and so a clock.
         clock_offset_us: how far the clocks of all hosts except the first may be off, in either direction.
-        clock_drift_ppm: by how many millionths they may run fast or slow.
-        seed: of the small variations in every duration, and of the clocks.
+        clock_drift_ppm: by how many millionths these clocks may run fast or slow.
+        seed: seed of the small variations in every duration, and of the clocks.
 
     Returns:
         The content of `truth.json`.
@@ -114,7 +114,7 @@ def _write(folder: Path, plan: JobPlan) -> JobTruth:
 def _write_rank(folder: Path, options: JobOptions, rank_plan: RankPlan) -> tuple[str, str]:
     """Write the file of a rank; return its host and its name."""
     file = RankFile(options, rank_plan)
-    # Without a time in its header, the same content is the same file.
+    # Without a time in the gzip header, equal contents give equal files.
     (folder / file.name).write_bytes(gzip.compress(file.content(), _COMPRESSION_LEVEL, mtime=0))
     return file.host, file.name
 
@@ -123,18 +123,20 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m holotrace.testing.synthetic", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write; created if necessary")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="folder to write to; created if necessary")
     parser.add_argument("--ranks", type=int, default=8, help="processes, each with its own GPU (%(default)s)")
     parser.add_argument("--steps", type=int, default=4, help="recorded training steps (%(default)s)")
     parser.add_argument("--layers", type=int, default=6, help="layers of the model (%(default)s)")
     parser.add_argument(
         "--straggler-rank", type=int, default=-1, help="the slow rank; -1 is the last one (%(default)s)"
     )
-    parser.add_argument("--straggler-delay-us", type=int, default=1_500, help="its delay in each step (%(default)s)")
+    parser.add_argument(
+        "--straggler-delay-us", type=int, default=1_500, help="delay of the slow rank in each step (%(default)s)"
+    )
     parser.add_argument("--ranks-per-host", type=int, default=4, help="ranks that share a clock (%(default)s)")
     parser.add_argument("--clock-offset-us", type=int, default=250, help="largest offset of a clock (%(default)s)")
     parser.add_argument("--clock-drift-ppm", type=int, default=20, help="largest drift of a clock (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of small variations (%(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of small variations (%(default)s)")
     return parser
 
 

@@ -53,8 +53,8 @@ class Collective:
 class DeviceWork:
     """One kernel, copy or memset.
 
-    duration_ns   on an idle device; for communication, from the arrival of the last rank
-    collective    only meaningful if `kind` is communication
+    duration_ns   duration on an idle device; for communication, from the arrival of the last rank
+    collective    args of the collective; meaningful only if `kind` is communication
     """
 
     name: str
@@ -67,14 +67,14 @@ class DeviceWork:
 
     @property
     def category(self) -> str:
-        """The category of its row."""
+        """The category of the work's row."""
         if self.kind != "memory":
             return "kernel"
         return "gpu_memset" if self.name.startswith("Memset") else "gpu_memcpy"
 
     @property
     def launch_name(self) -> str:
-        """The host call that launches it."""
+        """The host call that launches the work."""
         if self.kind == "communication":
             return "cudaLaunchKernelExC"
         return {"kernel": "cudaLaunchKernel", "gpu_memset": "cudaMemsetAsync", "gpu_memcpy": "cudaMemcpyAsync"}[
@@ -96,7 +96,7 @@ class Call:
 
     @property
     def is_autograd(self) -> bool:
-        """Whether it is part of the forward or the backward pass."""
+        """Whether the call is part of the forward or the backward pass."""
         return self.sequence is not None
 
 
