@@ -1,6 +1,6 @@
-"""The communication of one rank, in the form in which it is matched with that of the others.
+"""The communication of one rank, in the form in which it is matched with that of other ranks.
 
-Each rank sends `OfRank`, some hundred bytes for each call; only these tables come together.
+Each rank sends `OfRank`, some hundred bytes for each call; the matching uses only these tables.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class RankFacts(NamedTuple):
 
 
 class OfRank(NamedTuple):
-    """What a rank sends: its `calls` and its facts."""
+    """The data that a rank sends for the matching: its `calls` and its facts."""
 
     calls: pl.DataFrame
     facts: RankFacts
@@ -104,7 +104,7 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
         family             Enum    all_reduce, …, send, recv, or `unknown`
         dtype              str     PyTorch's name of the element type; null if unknown
         start_ns, end_ns   int64
-        asked_ns           int64   when the host asked for it; null if before the recording
+        asked_ns           int64   time of the host's request; null if before the recording
         window             int64   the step in which the host asked for it, null outside all
         group              uint64  number of its process group, see `ProcessGroup`; null if unknown
         sequence           int64   number within the group; null if not recorded
@@ -115,7 +115,7 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
         sent_bytes         int64   bytes that an uneven all-to-all sends to other ranks; null if the split is unknown
         peer               int32   rank at the other end of a send or receive; null if unknown
         group_peer         int32   the same as its group numbers it, where only this is recorded
-        tag                int64   of a send or receive; null if unknown
+        tag                int64   tag of a send or receive; null if unknown
         stream             int64   null on the host
         is_asynchronous    bool    null if unknown
     """

@@ -18,20 +18,20 @@ from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT, of_most
 
 _LIKE = ("family", "content")
 _EVEN_SHARE = 0.5
-"""At least this share of the calls must be on ranks that have equally many in a step."""
+"""At least this share of the calls must be on ranks that have equally many of them in a step."""
 
 _POSSIBLE_SHARE = 0.75
 """At least this share of these operations must be possible: no rank leaves before another enters."""
 
 _POSSIBLE_SHARE_OF_ONLY = 0.5
-"""The same if the job has no other group to which the calls could belong."""
+"""Least share of possible operations if the calls can belong to no other group of the job."""
 
 _MEMBER_SHARE = 0.75
 """At least this share of the ranks must have made such calls."""
 
 
 class Inferred(NamedTuple):
-    """What was inferred.
+    """The inferred groups of calls.
 
     groups        row uint32 and group uint64, of the calls whose group was inferred
     is_ambiguous  row uint32, of calls that several groups of equal size fit
@@ -42,7 +42,7 @@ class Inferred(NamedTuple):
 
 
 def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
-    """Infer the groups of the collectives that have none.
+    """Infer the groups of the collectives whose group is not recorded.
 
     Args:
         rows: unmatched rows of `rows_of`.
@@ -95,7 +95,7 @@ def _present(ranks: Iterable[int], of_ranks: Mapping[int, OfRank]) -> tuple[int,
 
 
 def _only(candidates: pl.DataFrame) -> pl.Series:
-    """Return the ranks that only one group has."""
+    """Return the ranks that belong to only one group."""
     return candidates.group_by("rank").len().filter(pl.col("len") == 1)["rank"]
 
 

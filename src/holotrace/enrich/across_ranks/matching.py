@@ -26,13 +26,13 @@ _GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
 
 @dataclass(frozen=True, eq=False)
 class Matching(EqualByContent):
-    """The calls of all ranks, and which of them are the same operation.
+    """The calls of all ranks, with a number for the calls that are the same operation.
 
     calls     one row per call, sorted by rank and start_ns; the columns of `OfRank.calls` (but group_peer), and:
 
               rank          int32
               instance      int64   equal on all ranks of one operation, or at both ends of a send; null if not matched
-              matched_by    Enum    how it was matched, see `MatchedBy`; null if not matched
+              matched_by    Enum    how the call was matched, see `MatchedBy`; null if not matched
               kernel_count  uint32  kernels in this row: more than 1 if the calls of one number were coalesced
 
               `group` and `peer` are filled where they were inferred.
@@ -66,7 +66,7 @@ def match(of_ranks: Mapping[int, OfRank]) -> Matching:
     """Match the calls of all ranks.
 
     Args:
-        of_ranks: what each rank sent, by rank.
+        of_ranks: the data that each rank sent, by rank.
     """
     recorded = rows_of(of_ranks)
     numbered = by_number(recorded)
