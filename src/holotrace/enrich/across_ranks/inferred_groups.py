@@ -6,13 +6,10 @@ to belong to one group: the largest one whose ranks could have made them togethe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.calls import OfRank
-from holotrace.enrich.across_ranks.groups import ProcessGroup, process_group
 from holotrace.enrich.across_ranks.rough_clocks import corrected, operations, rough_offsets
 from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT, of_most
 
@@ -46,7 +43,7 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
 
     Args:
         rows: unmatched rows of `rows_of`.
-        candidates: see `candidate_groups`.
+        candidates: see `holotrace.enrich.across_ranks.job_groups.candidate_groups`.
     """
     rest = rows.filter(~IS_POINT_TO_POINT & pl.col("group").is_null()).drop("group")
     groups, ambiguous = [rows.select("row", "group").clear()], [rows.select("row").clear()]
@@ -64,34 +61,6 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
         ambiguous.append(several.filter(is_ambiguous).select("row").unique())
         rest = rest.join(fitting, on="row", how="anti", maintain_order="left")
     return Inferred(pl.concat(groups), pl.concat(ambiguous))
-
-
-def candidate_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Return the groups to which calls may belong: those of the ranks, and the whole job.
-
-    Of groups with the same ranks among those of the trace, only the first counts.
-
-    Returns:
-        group uint64, rank int32, and present: the number of its ranks in the trace, at least 2. One row for each rank.
-    """
-    known = {group.number: group for of_rank in of_ranks.values() for group in of_rank.facts.groups}
-    candidates = {
-        _present(group.ranks or (), of_ranks): group for group in reversed([*known.values(), whole_job(of_ranks)])
-    }
-    rows = [(group.number, list(ranks), len(ranks)) for ranks, group in candidates.items() if len(ranks) > 1]
-    table = pl.DataFrame(rows, {"group": pl.UInt64, "rank": pl.List(pl.Int32), "present": pl.Int64}, orient="row")
-    return table.explode("rank")
-
-
-def whole_job(of_ranks: Mapping[int, OfRank]) -> ProcessGroup:
-    """Return the group of all ranks of the job or, if their number is unknown, of the trace."""
-    sizes = {of_rank.facts.world_size for of_rank in of_ranks.values()} - {None}
-    size = max((size for size in sizes if size), default=0)
-    return process_group(range(size) if size > max(of_ranks) else sorted(of_ranks))
-
-
-def _present(ranks: Iterable[int], of_ranks: Mapping[int, OfRank]) -> tuple[int, ...]:
-    return tuple(sorted(set(ranks) & of_ranks.keys()))
 
 
 def _only(candidates: pl.DataFrame) -> pl.Series:

@@ -9,9 +9,11 @@ import polars as pl
 
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.across_ranks.calls import OfRank
-from holotrace.enrich.across_ranks.inferred_groups import candidate_groups, inferred_groups, whole_job
+from holotrace.enrich.across_ranks.inferred_groups import inferred_groups
+from holotrace.enrich.across_ranks.job_groups import candidate_groups, known_groups, positions
 from holotrace.enrich.across_ranks.numbered import by_number
-from holotrace.enrich.across_ranks.rows import rows_of, without
+from holotrace.enrich.across_ranks.rows import matched, rows_of, without
+from holotrace.enrich.across_ranks.send_receive import by_order, with_peers
 from holotrace.enrich.across_ranks.signatures import by_signature
 
 _ADDED = ("in_bytes", "out_bytes", "sent_bytes", "kernel_count")
@@ -20,7 +22,6 @@ _GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
     "ranks": pl.List(pl.Int32),
     "size": pl.Int64,
     "description": pl.String,
-    "is_inferred": pl.Boolean,
 }
 
 
@@ -71,10 +72,12 @@ def match(of_ranks: Mapping[int, OfRank]) -> Matching:
     recorded = rows_of(of_ranks)
     numbered = by_number(recorded)
     inferred = inferred_groups(without(recorded, numbered), candidate_groups(of_ranks))
-    rows = recorded.update(inferred.groups, on="row")
-    matches = pl.concat([numbered, by_signature(rows, numbered)])
+    peers = with_peers(recorded, positions(of_ranks))
+    rows = recorded.update(inferred.groups, on="row").update(peers, on="row")
+    sends = matched(by_order(rows), "send_receive")
+    matches = pl.concat([numbered, by_signature(rows, numbered), sends])
     calls = _one_per_rank(rows.join(matches, on="row", how="left", maintain_order="left"))
-    groups = _groups(of_ranks, rows, inferred.groups["group"])
+    groups = _groups(of_ranks, rows, pl.concat([inferred.groups["group"], peers["group"]]))
     alone = groups.filter(pl.col("size") == 1)["group"]
     return Matching(
         calls, groups, _coverage(calls.filter(~pl.col("group").is_in(alone.implode()).fill_null(value=False))), ()
@@ -99,23 +102,18 @@ def _one_per_rank(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _groups(of_ranks: Mapping[int, OfRank], rows: pl.DataFrame, inferred: pl.Series) -> pl.DataFrame:
-    used = set(inferred.unique())
-    job = whole_job(of_ranks)
-    known = {group.number: group for of_rank in of_ranks.values() for group in of_rank.facts.groups}
-    with_job = known | {job.number: job} if job.number in used else known
     listed = [
-        (
-            number,
-            None if group.ranks is None else list(group.ranks),
-            group.size,
-            group.description or None,
-            number in used,
-        )
-        for number, group in with_job.items()
+        (number, None if group.ranks is None else list(group.ranks), group.size, group.description or None)
+        for number, group in known_groups(of_ranks).items()
     ]
     users = rows.drop_nulls("group").group_by("group").agg(pl.col("rank").unique().sort().alias("users"))
     groups = pl.DataFrame(listed, _GROUP, orient="row").join(users, on="group", how="left", maintain_order="left")
-    return groups.select("group", pl.coalesce("ranks", "users"), "size", "description", "is_inferred")
+    is_inferred = pl.col("group").is_in(inferred.unique().implode()).alias("is_inferred")
+    is_recorded = pl.col("group").is_in(
+        [group.number for of_rank in of_ranks.values() for group in of_rank.facts.groups]
+    )
+    known = groups.filter(is_recorded | pl.col("users").is_not_null())
+    return known.select("group", pl.coalesce("ranks", "users"), "size", "description", is_inferred)
 
 
 def _coverage(calls: pl.DataFrame) -> pl.DataFrame:

@@ -58,13 +58,13 @@ def _of_largest(rows: pl.DataFrame) -> pl.DataFrame:
 def _nearest(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     """Return row, rank, instance and distance_ns of the possible operation that ends nearest to each call.
 
-    None if another possible one ends less than twice as far away.
+    None if another possible one ends less than three times as far away.
     """
     before, after = (_possible(rows, spans, side) for side in ("backward", "forward"))
     together = pl.concat([before, after]).unique(["row", "instance"]).sort("row", "distance_ns")
     next_ns = pl.col("distance_ns").shift(-1).over("row").fill_null(_FAR_NS).alias("next_ns")
     first = together.with_columns(next_ns).group_by("row", maintain_order=True).first()
-    return first.filter(2 * pl.col("distance_ns") < pl.col("next_ns"))
+    return first.filter(3 * pl.col("distance_ns") < pl.col("next_ns"))
 
 
 def _possible(rows: pl.DataFrame, spans: pl.DataFrame, side: Literal["backward", "forward"]) -> pl.DataFrame:

@@ -1,0 +1,56 @@
+"""The process groups of a job, from what all its ranks know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.calls import OfRank
+from holotrace.enrich.across_ranks.groups import ProcessGroup, process_group
+
+
+def known_groups(of_ranks: Mapping[int, OfRank]) -> dict[int, ProcessGroup]:
+    """Return the groups that the ranks know, by number, and last the group of all ranks, if none of these is it."""
+    known = {group.number: group for of_rank in of_ranks.values() for group in of_rank.facts.groups}
+    job = _whole_job(of_ranks)
+    is_known = any(group.ranks == job.ranks for group in known.values())
+    return known if is_known else known | {job.number: job}
+
+
+def candidate_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
+    """Return the groups to which calls may belong, with those of their ranks that are in the trace.
+
+    Of groups with the same ranks among those of the trace, only the first counts.
+
+    Returns:
+        group uint64, rank int32, and present: the number of its ranks in the trace, at least 2. One row for each rank.
+    """
+    groups = reversed(known_groups(of_ranks).values())
+    by_ranks = {_present(group.ranks or (), of_ranks): group for group in groups}
+    rows = [(group.number, list(ranks), len(ranks)) for ranks, group in by_ranks.items() if len(ranks) > 1]
+    table = pl.DataFrame(rows, {"group": pl.UInt64, "rank": pl.List(pl.Int32), "present": pl.Int64}, orient="row")
+    return table.explode("rank")
+
+
+def positions(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
+    """Return the number that each group gives to each of its ranks.
+
+    Returns:
+        group uint64, rank int32, position int32 from 0, and size int64 of the group. One row for each rank.
+    """
+    listed = [(group.number, list(group.ranks), group.size) for group in known_groups(of_ranks).values() if group.ranks]
+    table = pl.DataFrame(listed, {"group": pl.UInt64, "rank": pl.List(pl.Int32), "size": pl.Int64}, orient="row")
+    numbered = table.with_columns(pl.int_ranges("size", dtype=pl.Int32).alias("position"))
+    return numbered.explode("rank", "position").filter(pl.col("rank").is_in(list(of_ranks)))
+
+
+def _whole_job(of_ranks: Mapping[int, OfRank]) -> ProcessGroup:
+    """Return the group of all ranks of the job or, if their number is unknown, of the trace."""
+    sizes = [of_rank.facts.world_size for of_rank in of_ranks.values() if of_rank.facts.world_size]
+    is_whole = bool(sizes) and max(sizes) > max(of_ranks)
+    return process_group(range(max(sizes)) if is_whole else sorted(of_ranks))
+
+
+def _present(ranks: Iterable[int], of_ranks: Mapping[int, OfRank]) -> tuple[int, ...]:
+    return tuple(sorted(set(ranks) & of_ranks.keys()))

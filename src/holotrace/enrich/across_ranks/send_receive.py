@@ -1,0 +1,140 @@
+"""Sends matched with their receives.
+
+The k-th send of a rank to another, with the same tag, type and size, is the k-th receive there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT, instances, without
+
+_PAIR = ("source", "destination", "tag", "content")
+_LEAST_SHARE = 0.5
+"""A group fits if the other rank has at least this share as many receives as this one sends, and the reverse."""
+
+_NOISE_NS = 20_000
+_IS_SEND = pl.col("family") == "send"
+
+
+def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
+    """Return row, peer and group of the sends and receives that only know the number of their peer within a group.
+
+    The group is that in which the other rank has about as many receives from this rank as this one sends there; of
+    several with the same peer, the smallest. If different peers fit equally well, none is chosen.
+
+    Args:
+        rows: `rows_of` all ranks.
+        positions: group uint64, rank int32, position int32 (the number of the rank within the group) and size.
+    """
+    unknown = rows.filter(IS_POINT_TO_POINT & pl.col("peer").is_null() & pl.col("group_peer").is_not_null())
+    own = ["rank", "family", "group_peer", "tag", "content"]
+    counts = unknown.group_by([*own, "group"]).len("count").rename({"group": "recorded_group"})
+    others = positions.select("group", peer="rank", group_peer="position")
+    offered = counts.join(positions, on="rank").join(others, on=["group", "group_peer"])
+    possible = offered.filter((pl.col("recorded_group") == pl.col("group")).fill_null(value=True))
+    fitting = _fitting(possible.filter(pl.col("rank") != pl.col("peer")))
+    best = fitting.filter(pl.col("share") == pl.col("share").max().over(own))
+    is_clear = pl.col("peer").n_unique().over(own) == 1
+    chosen = best.filter(is_clear).sort("size", "group").unique(own, keep="first", maintain_order=True)
+    return (
+        unknown.drop("peer", "group").join(chosen, on=own, nulls_equal=True).select("row", "peer", "group").sort("row")
+    )
+
+
+def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
+    """Add `share`: how many receives there are for each send, or the reverse if fewer; only where there are enough."""
+    sides = _with_ends(offered)
+    counterparts = sides.select("group", *_PAIR, "family", counterpart_count="count").with_columns(
+        pl.when(_IS_SEND).then(pl.lit("recv")).otherwise(pl.lit("send")).cast(sides["family"].dtype).alias("family")
+    )
+    both = sides.join(counterparts, on=["group", *_PAIR, "family"], nulls_equal=True)
+    share = pl.min_horizontal("count", "counterpart_count") / pl.max_horizontal("count", "counterpart_count")
+    return both.with_columns(share.alias("share")).filter(pl.col("share") >= _LEAST_SHARE)
+
+
+def by_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """Match sends with receives by source, destination, tag, type, size and order.
+
+    Steps in which a rank has one more than the other are matched where their times show which one is missing.
+
+    Args:
+        rows: `rows_of` all ranks, with peers.
+
+    Returns:
+        row and instance.
+    """
+    ends = _with_ends(rows.filter(IS_POINT_TO_POINT & pl.col("peer").is_not_null()))
+    per_step = _equal(ends, [*_PAIR, "window"])
+    rest = without(ends, per_step)
+    apart = rest.join(ends.join(per_step, on="row"), on=_PAIR, how="anti", nulls_equal=True, maintain_order="left")
+    at_other_steps = _equal(apart, _PAIR)
+    return pl.concat([per_step, at_other_steps, _one_missing(without(rest, at_other_steps))])
+
+
+def _with_ends(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(
+        pl.when(_IS_SEND).then("rank").otherwise("peer").alias("source"),
+        pl.when(_IS_SEND).then("peer").otherwise("rank").alias("destination"),
+    )
+
+
+def _equal(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Match the k-th send with the k-th receive where there are equally many; return row and instance."""
+    counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
+    is_equal = pl.col("count").min().over(keys) == pl.col("count").max().over(keys)
+    return instances(counted.filter(is_equal), keys)
+
+
+def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
+    """Match sends with receives of steps in which one side has one more; return row and instance.
+
+    A receive ends soon after both ends have begun. The k-th of the side with fewer matches the k-th of the other side, or
+    from the missing one on, the (k+1)-th. Of all positions of the missing one, those count with which the receives end
+    at most twice as late, in sum, as with the best one; calls that they match differently stay unmatched.
+    """
+    keys = [*_PAIR, "window"]
+    sided = rows.with_columns(
+        pl.len().over(*keys, "rank").alias("count"), pl.int_range(pl.len()).over(*keys, "rank").alias("place")
+    )
+    fewer, more = pl.col("count").min().over(keys), pl.col("count").max().over(keys)
+    uneven = sided.filter((more - fewer == 1) & (pl.col("host").n_unique().over(keys) == 1))
+    short, long = (uneven.filter(pl.col("count") == side) for side in (fewer, more))
+    columns = [*keys, "place", "row", "start_ns", "end_ns", "family"]
+    both = short.select(columns).sort(*keys, "place")
+    for shift in (0, 1):
+        shifted = long.select(
+            *keys, pl.col("place") - shift, pl.col("row", "start_ns", "end_ns").name.suffix(f"_{shift}")
+        )
+        both = both.join(shifted, on=[*keys, "place"], nulls_equal=True, maintain_order="left")
+    lags = both.with_columns(_lag(shift).alias(f"lag_{shift}") for shift in (0, 1))
+    chosen = _clear_shifts(lags, keys)
+    pairs = chosen.select("row", other=pl.when(pl.col("shift") == 0).then("row_0").otherwise("row_1"))
+    instance = pl.min_horizontal("row", "other").alias("instance")
+    return pl.concat([pairs.select("row", instance), pairs.select(instance, row="other").select("row", "instance")])
+
+
+def _lag(shift: int) -> pl.Expr:
+    """Return how long after both ends have begun the receive ends; gloo's annotations may also end too early."""
+    receive_end = pl.when(_IS_SEND).then(f"end_ns_{shift}").otherwise("end_ns")
+    return (receive_end - pl.max_horizontal("start_ns", f"start_ns_{shift}")).abs()
+
+
+def _clear_shifts(lags: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Return the pairs that all likely positions of the missing call match in the same way, with `shift` 0 or 1."""
+    before = pl.col("lag_0").cum_sum().over(keys) - pl.col("lag_0")
+    after = pl.col("lag_1").cum_sum(reverse=True).over(keys)
+    total = before + after  # if the missing call precedes this one
+    at_end = pl.col("lag_0").sum().over(keys)
+    costs = lags.with_columns(total.alias("total"), at_end.alias("at_end"))
+    least = pl.min_horizontal(pl.col("total").min().over(keys), "at_end")
+    limit = 4 * least + _NOISE_NS
+    is_likely = pl.col("total") <= limit
+    size = pl.len().over(keys)
+    first = pl.when(is_likely).then("place").otherwise(size).min().over(keys)
+    last = pl.when(pl.col("at_end") <= limit).then(size).otherwise(pl.when(is_likely).then("place").max().over(keys))
+    marked = costs.with_columns(first.alias("first"), last.alias("last"))
+    shift = pl.when(pl.col("place") < pl.col("first")).then(0).when(pl.col("place") >= pl.col("last")).then(1)
+    return marked.with_columns(shift.alias("shift")).drop_nulls("shift")
