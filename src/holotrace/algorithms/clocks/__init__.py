@@ -1,0 +1,1 @@
+"""Clocks of machines, from operations in which some participants wait for others."""

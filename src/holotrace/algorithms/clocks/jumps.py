@@ -1,0 +1,268 @@
+"""Finds clocks that jump, and operations that are matched wrongly.
+
+A clock that no single line fits is divided in time into segments that a line fits each; operations that contradict a
+segment which otherwise goes on are dropped. Every segment is then a clock of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from holotrace.algorithms.clocks.bounds import Marks, Slopes, clock_bounds
+from holotrace.algorithms.clocks.lines import ClockGraph, Lines, Readings, clock_graph, rough_lines
+
+Float64Array: TypeAlias = npt.NDArray[np.float64]
+Int64Array: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+DROPPED = -1
+
+_FEWEST_IN_SEGMENT = 3
+"""Fewer operations that contradict the rest are matched wrongly; the clock did not jump."""
+
+_SEARCHED_AROUND_JUMP = 64
+
+
+class Participants(NamedTuple):
+    """One row per operation and clock, sorted by operation; several processes of a clock count as one.
+
+    operation    int64    from 0, without gaps
+    clock        int64    from 0
+    start        float64  the latest start that others wait for, on this clock; -inf if nobody waits for it
+    end          float64  the earliest end that waits for others; inf if it waits for nobody
+    reading      float64  the earliest end
+    is_together  bool     whether all participants of the operation wait for each other
+    """
+
+    operation: Int64Array
+    clock: Int64Array
+    start: Float64Array
+    end: Float64Array
+    reading: Float64Array
+    is_together: BoolArray
+
+    def rows(self, rows: BoolArray | Int64Array) -> Participants:
+        """Return some rows, with their numbers of operations."""
+        return Participants(
+            self.operation[rows],
+            self.clock[rows],
+            self.start[rows],
+            self.end[rows],
+            self.reading[rows],
+            self.is_together[rows],
+        )
+
+    def only(self, rows: BoolArray | Int64Array) -> Participants:
+        """Return some rows, in their order, with operations numbered without gaps."""
+        chosen = self.rows(rows)
+        return chosen._replace(operation=np.unique(chosen.operation, return_inverse=True)[1])
+
+    def readings(self) -> Readings:
+        """Return the ends, to estimate clocks from."""
+        return Readings(self.operation, self.clock, self.reading, self.is_together)
+
+    def marks(self) -> tuple[Marks, Marks]:
+        """Return the starts and ends that bound clocks."""
+        starts, ends = np.isfinite(self.start), np.isfinite(self.end)
+        return (
+            Marks(self.operation[starts], self.clock[starts], self.start[starts]),
+            Marks(self.operation[ends], self.clock[ends], self.end[ends]),
+        )
+
+    def on(self, lines: Lines) -> Participants:
+        """Return the participants with all times mapped by the lines of their clocks."""
+        start, end, reading = (lines.at(self.clock, time) for time in (self.start, self.end, self.reading))
+        return self._replace(start=start, end=end, reading=reading)
+
+
+def slope_limits(lines: Lines, largest_drift: float) -> Slopes:
+    """Return how much steeper than its line a clock may be if its rate is within 1 ± largest_drift."""
+    rate = np.nan_to_num(lines.rate, nan=1.0)
+    return Slopes((1 - largest_drift) / rate - 1, (1 + largest_drift) / rate - 1)
+
+
+def segments(participants: Participants, graph: ClockGraph, reference: int, largest_drift: float) -> Int64Array:
+    """Return the segment of its clock that each row belongs to, from 0 in order of time; `DROPPED` for wrong matches.
+
+    Clocks are examined in order of their distance from the reference, each against its parent in the graph, so that a
+    jump of a parent is not taken for one of its children. The reference itself has one segment.
+    """
+    segment = np.full(len(participants.operation), DROPPED)
+    start, end, reading = np.full((3, len(segment)), np.nan)
+    aligned = participants._replace(start=start, end=end, reading=reading)
+    of_reference = np.flatnonzero(participants.clock == reference)
+    segment[of_reference] = 0
+    _align(aligned, participants, of_reference, 1.0, 0.0)
+    for clock in graph.by_distance:
+        rows = np.flatnonzero(participants.clock == clock)
+        met = rows[graph.edge[rows] == graph.parent_edge[clock]]
+        known = met[~np.isnan(aligned.reading[graph.hub_row[met]])]
+        parts = _Pair.of(participants, aligned, known, graph.hub_row, largest_drift).parts()
+        _mark_parts(segment, aligned, participants, np.setdiff1d(rows, known), list(parts))
+    return segment
+
+
+def _mark_parts(
+    segment: Int64Array, aligned: Participants, raw: Participants, others: Int64Array, parts: list[_Part]
+) -> None:
+    """Note the segment of the rows that define it, and of the other rows of the clock that can be in only one."""
+    fits = [part.holds(raw.reading[others]) for part in parts]
+    is_clear = np.sum(fits, axis=0) == 1
+    for number, part in enumerate(parts):
+        rows = np.concatenate([part.rows, others[fits[number] & is_clear]])
+        segment[rows] = number
+        _align(aligned, raw, rows, part.rate, part.offset)
+
+
+class _Part(NamedTuple):
+    """A segment: its line, when it begins and ends on the reference clock, and the rows that show this."""
+
+    rate: float
+    offset: float
+    begin: float
+    end: float
+    rows: Int64Array
+
+    def holds(self, reading: Float64Array) -> BoolArray:
+        """Return whether times on the clock are inside the segment, if they are on its line."""
+        mapped = self.rate * reading + self.offset
+        inside: BoolArray = (self.begin <= mapped) & (mapped <= self.end)
+        return inside
+
+
+def _align(aligned: Participants, raw: Participants, rows: Int64Array, rate: float, offset: float) -> None:
+    for name in ("start", "end", "reading"):
+        getattr(aligned, name)[rows] = rate * getattr(raw, name)[rows] + offset
+
+
+class _Pair(NamedTuple):
+    """The operations of a clock and its parent, in order of time: rows of the clock, and both participants."""
+
+    rows: Int64Array
+    child: Participants
+    parent: Participants
+    largest_drift: float
+
+    @classmethod
+    def of(
+        cls, raw: Participants, aligned: Participants, rows: Int64Array, hub_row: Int64Array, largest_drift: float
+    ) -> _Pair:
+        ordered = rows[np.argsort(aligned.reading[hub_row[rows]], kind="stable")]
+        return cls(ordered, raw.rows(ordered), aligned.rows(hub_row[ordered]), largest_drift)
+
+    def parts(self) -> Iterator[_Part]:
+        """Divide the clock into segments."""
+        begin, count = 0, len(self.rows)
+        is_first = True
+        while begin < count:
+            chosen, end = self._longest_segment(begin)
+            if len(chosen) >= min(_FEWEST_IN_SEGMENT, count):
+                first, last = self.parent.reading[chosen[[0, -1]]]
+                earliest, latest = -np.inf if is_first else float(first), np.inf if end == count else float(last)
+                yield _Part(*self._line(chosen), earliest, latest, self.rows[chosen])
+                is_first = False
+            begin = end
+
+    def _longest_segment(self, begin: int) -> tuple[Int64Array, int]:
+        """Return the operations of the segment that begins here, and where the next one begins."""
+        dropped: list[int] = []
+        while True:
+            kept = self._without(begin, len(self.rows), dropped)
+            length = self._longest_fit(kept)
+            if length == len(kept):
+                return kept, len(self.rows)
+            conflict = int(kept[length])
+            wrong = self._wrong_matches(begin, conflict, dropped)
+            if wrong is None:
+                end = self._jump_near(begin, conflict, dropped)
+                return self._without(begin, end, dropped), end
+            dropped += wrong
+
+    def _without(self, begin: int, end: int, dropped: list[int]) -> Int64Array:
+        return np.setdiff1d(np.arange(begin, end), dropped)
+
+    def _longest_fit(self, kept: Int64Array) -> int:
+        """Return how many of the first operations a line fits."""
+        if self._fits(kept):
+            return len(kept)
+        fitting, failing = 1, len(kept)
+        while failing - fitting > 1:
+            middle = (fitting + failing) // 2
+            if self._fits(kept[:middle]):
+                fitting = middle
+            else:
+                failing = middle
+        return fitting
+
+    def _wrong_matches(self, begin: int, conflict: int, dropped: list[int]) -> list[int] | None:
+        """Return at most two operations without which the segment goes on beyond the conflict; None if it jumps there."""
+        end = min(conflict + _FEWEST_IN_SEGMENT, len(self.rows))
+        kept = self._without(begin, end, dropped)
+        wrong: list[int] = []
+        while len(wrong) < _FEWEST_IN_SEGMENT - 1 and len(kept) > 1:
+            worst = int(np.argmax(np.abs(self._residuals(kept))))
+            wrong.append(int(kept[worst]))
+            kept = np.delete(kept, worst)
+            if self._fits(kept):
+                return wrong
+        return None
+
+    def _residuals(self, kept: Int64Array) -> Float64Array:
+        rate, offset = self._line(kept)
+        difference: Float64Array = self.parent.reading[kept] - (rate * self.child.reading[kept] + offset)
+        return difference - float(np.median(difference))
+
+    def _jump_near(self, begin: int, conflict: int, dropped: list[int]) -> int:
+        """Return the operation at which the ends of the pair move apart; the conflict may show only later.
+
+        Chooses the position that minimises the sum of the distances from the medians before and after it.
+        """
+        window = self._without(max(begin, conflict - _SEARCHED_AROUND_JUMP), conflict + _SEARCHED_AROUND_JUMP, dropped)
+        window = window[window < len(self.rows)]
+        line = self._without(begin, conflict, dropped)
+        rate, offset = self._line(line)
+        difference = self.parent.reading[window] - (rate * self.child.reading[window] + offset)
+        positions = [place for place in range(1, len(window)) if begin < window[place] <= conflict]
+        costs = [_spread(difference[:place]) + _spread(difference[place:]) for place in positions]
+        return int(window[positions[int(np.argmin(costs))]]) if positions else conflict
+
+    def _line(self, kept: Int64Array) -> tuple[float, float]:
+        """Return the rough line from the clock to its parent."""
+        lines = self._lines(kept)
+        return float(lines.rate[1]), float(lines.offset[1])
+
+    def _lines(self, kept: Int64Array) -> Lines:
+        readings = self._both(kept).readings()
+        return rough_lines(readings, clock_graph(readings, 2, 0), 0, self.largest_drift)
+
+    def _fits(self, kept: Int64Array) -> bool:
+        """Return whether one line satisfies all inequalities of these operations."""
+        lines = self._lines(kept)
+        starts, ends = self._both(kept).on(lines).marks()
+        bounds = clock_bounds(starts, ends, slope_limits(lines, self.largest_drift))
+        return not bounds.is_contradictory[1]
+
+    def _both(self, kept: Int64Array) -> Participants:
+        """Return the parent as clock 0 and the clock as clock 1, in operations numbered from 0."""
+        parent, child = self.parent.rows(kept), self.child.rows(kept)
+        return Participants(
+            operation=np.repeat(np.arange(len(kept)), 2),
+            clock=np.tile([0, 1], len(kept)),
+            start=_alternating(parent.start, child.start),
+            end=_alternating(parent.end, child.end),
+            reading=_alternating(parent.reading, child.reading),
+            is_together=np.repeat(child.is_together, 2),
+        )
+
+
+def _alternating(first: Float64Array, second: Float64Array) -> Float64Array:
+    """Return the first value of one, the first of the other, and so on."""
+    return np.stack([first, second], axis=1).ravel()
+
+
+def _spread(values: Float64Array) -> float:
+    return float(np.abs(values - np.median(values)).sum())

@@ -1,0 +1,264 @@
+"""Estimates of clocks, from operations that all participants end at about the same time.
+
+`reading` is what a clock shows at the end of an operation. The operations connect the clocks in a graph: in each operation,
+the hub is the participant nearest to the reference clock, and an edge leads from it to every other participant. The median
+difference of the readings of an edge is little affected by single operations that a participant ends late.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+Float64Array: TypeAlias = npt.NDArray[np.float64]
+Int64Array: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+_CHUNK_COUNT = 16
+"""The readings of an edge are divided into this many parts, each with its median."""
+
+_LAST_RESORT = 1 << 20
+"""Distance that an operation adds if its participants need not end together: only used where nothing else connects."""
+
+_UNREACHED = 1 << 40
+_RIDGE = 1e-6
+"""Keeps the equations solvable if the readings of a clock allow any slope; small beside a single reading."""
+
+
+class Readings(NamedTuple):
+    """One row per participant, sorted by operation.
+
+    operation    int64    from 0, without gaps
+    clock        int64    from 0
+    time         float64  what the clock shows at the end
+    is_together  bool     whether all participants of the operation end at about the same time
+    """
+
+    operation: Int64Array
+    clock: Int64Array
+    time: Float64Array
+    is_together: BoolArray
+
+
+class Lines(NamedTuple):
+    """For each clock, the line rate · time + offset; not a number if unknown."""
+
+    rate: Float64Array
+    offset: Float64Array
+
+    def at(self, clock: Int64Array, time: Float64Array) -> Float64Array:
+        """Return the value of the lines of clocks at times."""
+        value: Float64Array = self.rate[clock] * time + self.offset[clock]
+        return value
+
+
+@dataclass(frozen=True)
+class ClockGraph:
+    """How operations connect clocks.
+
+    distance     int64 [clocks]  operations between the clock and the reference; at least `UNREACHED` if there are none
+    hub_row      int64 [rows]    row of the hub of the operation of each row
+    edge         int64 [rows]    the edge between hub and participant; -1 for the hub itself, and the unconnected
+    edges        int64 [edges, 2]  hub and other clock
+    parent_edge  int64 [clocks]  the edge to a clock that is nearer to the reference; -1 for the reference, and the unconnected
+    """
+
+    distance: Int64Array
+    hub_row: Int64Array
+    edge: Int64Array
+    edges: Int64Array
+    parent_edge: Int64Array
+
+    @property
+    def by_distance(self) -> Int64Array:
+        """The clocks connected with the reference, the nearest first, without the reference itself."""
+        order = np.argsort(self.distance, kind="stable")
+        reached: Int64Array = order[self.parent_edge[order] >= 0]
+        return reached
+
+
+def clock_graph(readings: Readings, clock_count: int, reference: int) -> ClockGraph:
+    """Connect every clock with the reference by as few operations as possible."""
+    first = _first_rows(readings.operation)
+    distance = _distances(readings, first, clock_count, reference)
+    hub_row = _hub_rows(readings, first, distance)
+    pair = readings.clock[hub_row] * clock_count + readings.clock
+    is_edge = (hub_row != np.arange(len(pair))) & (distance[readings.clock] < _UNREACHED)
+    pairs, edge_of_row, counts = np.unique(pair[is_edge], return_inverse=True, return_counts=True)
+    edge = np.full(len(pair), -1)
+    edge[is_edge] = edge_of_row
+    edges = np.stack(np.divmod(pairs, clock_count), axis=1)
+    return ClockGraph(distance, hub_row, edge, edges, _parent_edges(edges, counts, distance))
+
+
+def rough_lines(readings: Readings, graph: ClockGraph, reference: int, largest_drift: float) -> Lines:
+    """Return lines that map each clock to the reference clock, within the noise of the readings.
+
+    Each clock follows its parent in the graph, so errors add up with the distance to the reference.
+    """
+    rows = np.flatnonzero(graph.edge >= 0)
+    difference = readings.time[graph.hub_row[rows]] - readings.time[rows]
+    middle, value, slope = _median_lines(graph.edge[rows], readings.time[rows], difference, len(graph.edges))
+    rate, offset = np.full((2, len(graph.distance)), np.nan)
+    rate[reference], offset[reference] = 1.0, 0.0
+    for clock in graph.by_distance:
+        edge = graph.parent_edge[clock]
+        hub = graph.edges[edge, 0]
+        rate[clock] = np.clip(rate[hub] * (1 + slope[edge]), 1 - largest_drift, 1 + largest_drift)
+        at_middle = rate[hub] * (middle[edge] + value[edge]) + offset[hub]
+        offset[clock] = at_middle - rate[clock] * middle[edge]
+    return Lines(rate, offset)
+
+
+class Adjustment(NamedTuple):
+    """What `adjusted` returns.
+
+    middle         the time in which the adjusted lines are expanded
+    value, slope   float64 [clocks]  add value + slope · (time - middle) to a clock
+    closure_error  largest median difference on an edge that closes a cycle; None without a cycle
+    """
+
+    middle: float
+    value: Float64Array
+    slope: Float64Array
+    closure_error: float | None
+
+    def at(self, clock: Int64Array, time: Float64Array) -> Float64Array:
+        """Return what to add to clocks at times."""
+        added: Float64Array = self.value[clock] + self.slope[clock] * (time - self.middle)
+        return added
+
+
+def adjusted(readings: Readings, graph: ClockGraph, reference: int) -> Adjustment:
+    """Return what to add to roughly aligned clocks, by least squares over all edges of the graph.
+
+    With z_a(t) = v_a + s_a·t, and t relative to the middle, each chunk of n readings of an edge from hub h to clock a, with
+    median time t and median difference r, contributes n·(z_a(t) - z_h(t) - r)² to the sum that is minimised.
+    """
+    together = readings.is_together | (graph.parent_edge[readings.clock] == graph.edge)
+    rows = np.flatnonzero((graph.edge >= 0) & together)
+    difference = readings.time[graph.hub_row[rows]] - readings.time[rows]
+    chunks = _chunks(graph.edge[rows], readings.time[rows], difference)
+    first, last = (float(bound(readings.time, initial=0.0)) for bound in (np.min, np.max))
+    middle, half = (first + last) / 2, max((last - first) / 2, 1.0)
+    value, slope = _least_squares(chunks, graph, (chunks["time"].to_numpy() - middle) / half, reference)
+    return Adjustment(middle, value, slope / half, _closure_error(chunks, graph))
+
+
+def _least_squares(
+    chunks: pl.DataFrame, graph: ClockGraph, time: Float64Array, reference: int
+) -> tuple[Float64Array, Float64Array]:
+    clock_count = len(graph.distance)
+    hub, clock = graph.edges[chunks["edge"].to_numpy()].T
+    columns = np.stack([clock, clock + clock_count, hub, hub + clock_count])
+    factors = np.stack([np.ones_like(time), time, -np.ones_like(time), -time])
+    count, difference = chunks["count"].to_numpy(), chunks["difference"].to_numpy()
+    matrix, right = np.eye(2 * clock_count) * _RIDGE, np.zeros(2 * clock_count)
+    for column, factor in zip(columns, factors, strict=True):
+        np.add.at(right, column, count * factor * difference)
+        for other, other_factor in zip(columns, factors, strict=True):
+            np.add.at(matrix, (column, other), count * factor * other_factor)
+    fixed = [reference, reference + clock_count]
+    matrix[fixed] = 0
+    matrix[fixed, fixed], right[fixed] = 1, 0
+    solution = np.linalg.solve(matrix, right).astype(np.float64)
+    return solution[:clock_count], solution[clock_count:]
+
+
+def _closure_error(chunks: pl.DataFrame, graph: ClockGraph) -> float | None:
+    """Return the largest difference on edges that the rough alignment did not use: those close the cycles."""
+    closing = chunks.filter(~pl.col("edge").is_in(graph.parent_edge.tolist()))
+    by_edge = closing.group_by("edge").agg(pl.col("difference").median().abs())
+    return None if by_edge.is_empty() else float(by_edge["difference"].to_numpy().max())
+
+
+def _distances(readings: Readings, first: Int64Array, clock_count: int, reference: int) -> Int64Array:
+    """Return the distance of each clock from the reference; see `ClockGraph`."""
+    distance = np.full(clock_count, _UNREACHED)
+    distance[reference] = 0
+    length = np.where(readings.is_together, 1, _LAST_RESORT)
+    while len(first):
+        nearest = np.minimum.reduceat(distance[readings.clock], first)[readings.operation]
+        following = distance.copy()
+        np.minimum.at(following, readings.clock, nearest + length)
+        if (following == distance).all():
+            break
+        distance = following
+    reached: Int64Array = np.minimum(distance, _UNREACHED)
+    return reached
+
+
+def _hub_rows(readings: Readings, first: Int64Array, distance: Int64Array) -> Int64Array:
+    """Return the row of the participant nearest to the reference, in the operation of each row."""
+    if not len(first):
+        return np.empty(0, np.int64)
+    order = distance[readings.clock] * len(distance) + readings.clock
+    is_hub = order == np.minimum.reduceat(order, first)[readings.operation]
+    hub_of_operation = np.zeros(len(first), np.int64)
+    hub_of_operation[readings.operation[is_hub]] = np.flatnonzero(is_hub)
+    hub_row: Int64Array = hub_of_operation[readings.operation]
+    return hub_row
+
+
+def _parent_edges(edges: Int64Array, counts: Int64Array, distance: Int64Array) -> Int64Array:
+    """Return, for each clock, the edge from a clock one operation nearer to the reference, with the most readings."""
+    hub, clock = edges.T
+    step = distance[clock] - distance[hub]
+    order = np.lexsort((counts, -step))
+    leads_away = order[step[order] > 0]
+    parents = np.full(len(distance), -1)
+    parents[clock[leads_away]] = leads_away
+    return parents
+
+
+def _median_lines(
+    edge: Int64Array, time: Float64Array, difference: Float64Array, edge_count: int
+) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Return a robust line of each edge: middle time, value there, slope.
+
+    The slope is the median of the slopes between the medians of all chunks: Theil, Sen,
+    https://en.wikipedia.org/wiki/Theil%E2%80%93Sen_estimator.
+    """
+    chunks = _chunks(edge, time, difference)
+    place = chunks["edge"].to_numpy(), chunks["chunk"].to_numpy()
+    times, differences = np.full((2, edge_count, _CHUNK_COUNT), np.nan)
+    times[place], differences[place] = chunks["time"].to_numpy(), chunks["difference"].to_numpy()
+    slope = _median_slopes(times, differences)
+    middle = np.nanmean(times, axis=1) if edge_count else np.empty(0)
+    level = differences - slope[:, None] * (times - middle[:, None])
+    return middle, np.nanmedian(level, axis=1) if edge_count else middle, slope
+
+
+def _median_slopes(times: Float64Array, values: Float64Array) -> Float64Array:
+    """Return the median slope between any two chunks of each edge, 0 if there is only one chunk."""
+    later, earlier = np.triu_indices(_CHUNK_COUNT, 1)[::-1]
+    run = times[:, later] - times[:, earlier]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes = np.where(run > 0, (values[:, later] - values[:, earlier]) / run, np.nan)
+    has_slope = np.isfinite(slopes).any(axis=1)
+    median = np.zeros(len(times))
+    median[has_slope] = np.nanmedian(slopes[has_slope], axis=1)
+    return median
+
+
+def _chunks(edge: Int64Array, time: Float64Array, difference: Float64Array) -> pl.DataFrame:
+    """Return the median time and difference of equal parts of the readings of each edge, in order of time."""
+    position = pl.int_range(pl.len()).over("edge")
+    size = pl.len().over("edge")
+    return (
+        pl.DataFrame({"edge": edge, "time": time, "difference": difference})
+        .sort("edge", "time")
+        .with_columns((position * _CHUNK_COUNT // pl.max_horizontal(size, _CHUNK_COUNT)).alias("chunk"))
+        .group_by("edge", "chunk", maintain_order=True)
+        .agg(pl.col("time", "difference").median(), pl.len().alias("count"))
+    )
+
+
+def _first_rows(operation: Int64Array) -> Int64Array:
+    """Return the first row of each operation."""
+    changes = np.flatnonzero(np.diff(operation)) + 1
+    return np.concatenate([np.zeros(min(len(operation), 1), np.int64), changes])

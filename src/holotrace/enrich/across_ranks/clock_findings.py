@@ -1,0 +1,72 @@
+"""What is unknown, doubtful or contradictory about the clocks of a job, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from holotrace.units import duration_text
+
+_MOST_NAMED = 5
+
+
+def findings_of(
+    per_host: pl.DataFrame, jumps: pl.DataFrame, contradictions: pl.DataFrame, dropped_count: int
+) -> tuple[str, ...]:
+    """Return the findings, the most general first; the tables are those of `Clocks` and `HostCheck`."""
+    return (
+        *_unknown(per_host),
+        *_divided_hosts(per_host, contradictions),
+        *_jumped(jumps),
+        *_dropped(dropped_count),
+    )
+
+
+def _unknown(per_host: pl.DataFrame) -> Iterator[str]:
+    """Say which clocks could not be compared with the reference, and why."""
+    reference = _name(*per_host.row(0)[:2]) if len(per_host) else ""
+    others = per_host.slice(1).filter(pl.col("offset_ns").is_null())
+    for is_met, reason in (
+        (False, "share no synchronising collective with it, directly or through other hosts"),
+        (True, "are bounded on one side only, or contradict themselves"),
+    ):
+        chosen = others.filter((pl.col("instance_count") > 0) == is_met)
+        if len(chosen):
+            names = _names(_name(*row) for row in chosen.select("host", "rank").iter_rows())
+            yield f"Clocks of unknown offset to {reference}: {names}. Their calls {reason}."
+
+
+def _divided_hosts(per_host: pl.DataFrame, contradictions: pl.DataFrame) -> Iterator[str]:
+    """Say which ranks cannot share a clock, though they share a host name."""
+    divided = per_host.filter(pl.col("rank").is_not_null())["host"].unique()
+    for host, count, largest_ns in contradictions.filter(pl.col("host").is_in(divided.implode())).iter_rows():
+        yield (
+            f"Ranks of host {host} leave collectives up to {duration_text(largest_ns)} before others enter them "
+            f"({count:,} times), so their clocks differ by at least as much; each rank counts as a host of its own."
+        )
+
+
+def _jumped(jumps: pl.DataFrame) -> Iterator[str]:
+    for host, rank, _, latest_ns, forward_ns in jumps.iter_rows():
+        direction = "forward" if forward_ns > 0 else "back"
+        yield (
+            f"The clock of {_name(host, rank)} jumped {direction} by {duration_text(abs(forward_ns))} before it showed "
+            f"{latest_ns} ns; it is compared separately before and after."
+        )
+
+
+def _dropped(count: int) -> Iterator[str]:
+    if count:
+        calls = "One call contradicts" if count == 1 else f"{count:,} calls contradict"
+        yield f"{calls} the others about the clocks, so the match is probably wrong: left out of the comparison of clocks."
+
+
+def _name(host: str, rank: int | None) -> str:
+    return host if rank is None else f"{host} (rank {rank})"
+
+
+def _names(names: Iterator[str]) -> str:
+    every: Sequence[str] = list(dict.fromkeys(names))
+    more = len(every) - _MOST_NAMED
+    return ", ".join(every[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,359 @@
+"""The clocks of the hosts of a job, compared through the calls that their ranks share.
+
+The ranks of a host share its clock. When the clock of a host shows t, the clock of the reference host shows t + x(t). Both
+run at constant rates, so x is a line; a clock that jumps has one line before and one after. No rank can leave an
+all-reduce before all have entered it, so every such call bounds x: see `holotrace.algorithms.clocks.bounds`. Within its
+bounds, x is estimated from the ends of the calls, which are nearly the same on all ranks: see
+`holotrace.algorithms.clocks.lines`.
+
+    offset      the estimate of x at some time
+    half width  the largest distance from the estimate to a bound: x is in [offset - half width, offset + half width]
+    drift       by how much faster the reference clock runs, in parts in 10^9
+
+The bounds hold if clocks run at constant rates, and the calls are matched correctly. A half-width cannot be smaller than
+about the duration of the shortest call, from the last start to the first end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.clocks.fitting import Correction, Fit, fit
+from holotrace.algorithms.clocks.jumps import DROPPED
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.across_ranks.clock_findings import findings_of
+from holotrace.enrich.across_ranks.participants import (
+    HostCheck,
+    OfClocks,
+    by_clock,
+    contradictions_within_hosts,
+    waiting_calls,
+)
+
+LARGEST_DRIFT = 1e-3
+"""The most by which the rates of two clocks differ: each is slewed by at most 500 ppm.
+
+Source: "the slew rate is limited to 0.5 ms/s", https://www.ntp.org/documentation/4.2.8-series/ntpd/
+"""
+
+_FEWEST_CONTRADICTIONS = 3
+"""Fewer calls that contradict the others are matched wrongly; as many say that clocks differ."""
+
+_ROUNDING_NS = 1
+_EARLIEST_NS, _LATEST_NS = (getattr(np.iinfo(np.int64), name) for name in ("min", "max"))
+_JUMPS = {
+    "host": pl.String,
+    "rank": pl.Int32,
+    "earliest_ns": pl.Int64,
+    "latest_ns": pl.Int64,
+    "forward_ns": pl.Int64,
+}
+
+Float64Array: TypeAlias = npt.NDArray[np.float64]
+Int64Array: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Clocks(EqualByContent):
+    """The clocks of a job.
+
+    per_host          one row per clock, the reference first, then by host and rank. A host has more than one clock if it
+                      jumped, or if its ranks contradict each other:
+
+                      host                  str
+                      rank                  int32    null if the ranks of the host share the clock
+                      rank_count            int64
+                      from_ns, to_ns        int64    when a clock that jumped has this line, on the clock itself; else null
+                      instance_count        int64    calls that the clock is compared by
+                      at_ns                 int64    the middle of these calls, on the clock itself
+                      offset_ns             int64    to add at this time, to get the time on the reference clock
+                      half_width_ns         int64
+                      drift_ppb             float64  by how much faster the reference clock runs
+                      drift_half_width_ppb  float64
+
+                      What is unknown is null: the calls do not connect the host, or bound its clock on one side only.
+    jumps             one row per jump, in order of host and time:
+
+                      host                    str
+                      rank                    int32  as above
+                      earliest_ns, latest_ns  int64  the jump is between these times on the clock, before and after it
+                      forward_ns              int64  negative if the clock was set back
+    reference         host and, if it has its own clock, rank
+    closure_error_ns  the largest sum of estimated differences around a cycle of hosts, 0 if all agree; null without a cycle
+    dropped_count     instances left out, since they contradict the others
+    findings          what is unknown, doubtful or contradictory, in sentences
+    """
+
+    per_host: pl.DataFrame
+    jumps: pl.DataFrame
+    reference: str
+    closure_error_ns: int | None
+    dropped_count: int
+    findings: tuple[str, ...]
+    model: ClockModel
+
+    def aligned(self, calls: pl.DataFrame) -> pl.DataFrame:
+        """Add the times of calls on the reference clock.
+
+        Args:
+            calls: with the columns rank, start_ns, end_ns.
+
+        Returns:
+            The same rows and columns, and:
+
+            clock              int64  number of the clock; calls with the same clock compare without any error
+            aligned_start_ns   int64
+            aligned_end_ns     int64
+            half_width_ns      int64  of both times
+
+            All four are null if the clock is unknown, or if it jumped about then.
+        """
+        clock = self.model.clock_of(calls)
+        start, end = (self.model.correction(clock, calls[column].to_numpy()) for column in ("start_ns", "end_ns"))
+        columns = {
+            "clock": clock,
+            "aligned_start_ns": calls["start_ns"].to_numpy() + start.offset_ns,
+            "aligned_end_ns": calls["end_ns"].to_numpy() + end.offset_ns,
+            "half_width_ns": np.maximum(start.half_width_ns, end.half_width_ns),
+        }
+        known = pl.Series(start.is_known)
+        return calls.with_columns(
+            pl.when(known).then(pl.Series(values)).alias(name) for name, values in columns.items()
+        )
+
+    def corrections(self, rank: int, at_ns: Int64Array) -> pl.DataFrame:
+        """Return what to add to times of a rank.
+
+        Returns:
+            at_ns          int64  as given
+            offset_ns      int64  to add, to get the time on the reference clock; null if unknown
+            half_width_ns  int64  null if unknown
+        """
+        times = pl.DataFrame({"rank": np.full(len(at_ns), rank, np.int32), "start_ns": at_ns, "end_ns": at_ns})
+        offset = pl.col("aligned_start_ns") - pl.col("start_ns")
+        return self.aligned(times).select(pl.col("start_ns").alias("at_ns"), offset.alias("offset_ns"), "half_width_ns")
+
+
+class WholeCorrection(NamedTuple):
+    """What to add to times, and its half-width, in whole nanoseconds; 0 where unknown."""
+
+    offset_ns: Int64Array
+    half_width_ns: Int64Array
+    is_known: npt.NDArray[np.bool_]
+
+
+class ClockModel(NamedTuple):
+    """The fitted clocks.
+
+    fit        lines and bounds, relative to `base_ns`
+    base_ns    the time that each clock's times are relative to
+    reference  number of the reference clock
+    of_ranks   the clocks of each rank: rank, clock, and from_ns and to_ns, between which a clock that jumped has this line
+    """
+
+    fit: Fit
+    base_ns: Int64Array
+    reference: int
+    of_ranks: pl.DataFrame
+
+    def clock_of(self, calls: pl.DataFrame) -> Int64Array:
+        """Return the clock of each call; -1 if its rank has none, or if it may be before or after a jump."""
+        if self.of_ranks["rank"].is_unique().all():
+            clock_of = dict(self.of_ranks.select("rank", "clock").iter_rows())
+            return calls["rank"].replace_strict(clock_of, default=-1, return_dtype=pl.Int64).to_numpy()
+        is_within = (pl.col("start_ns") >= pl.col("from_ns")) & (pl.col("end_ns") <= pl.col("to_ns"))
+        possible = (
+            calls.select("rank", "start_ns", "end_ns")
+            .with_row_index("row")
+            .join(self.of_ranks, on="rank")
+            .filter(is_within)
+            .filter(pl.len().over("row") == 1)
+        )
+        clock = np.full(calls.height, -1)
+        clock[possible["row"].to_numpy()] = possible["clock"].to_numpy()
+        return clock
+
+    def correction(self, clock: Int64Array, at_ns: Int64Array) -> WholeCorrection:
+        """Return what to add to times of clocks; -1 is an unknown clock."""
+        exact = self.fit.clocks.correction(clock, (at_ns - self.base_ns[clock]).astype(np.float64))
+        is_known = (clock >= 0) & np.isfinite(exact.value)
+        offset = self.base_ns[self.reference] - self.base_ns[clock] + whole(np.round(exact.value))
+        half_width = np.where(clock == self.reference, 0, whole(np.ceil(exact.half_width)) + _ROUNDING_NS)
+        return WholeCorrection(offset, half_width, is_known)
+
+
+def clocks(calls: pl.DataFrame, hosts: Mapping[int, str]) -> Clocks:
+    """Compare the clocks of hosts.
+
+    Args:
+        calls: matched calls of all ranks: rank, instance (equal on all ranks of one call, null if unmatched), family,
+            start_ns, end_ns; if available also in_bytes, out_bytes, sent_bytes, matched_by. Calls that were matched by their
+            times are not used.
+        hosts: the host of each rank.
+
+    The reference is the host with the most ranks, of these the one with the lowest rank.
+    """
+    known_hosts = {**{int(rank): f"rank {rank}" for rank in calls["rank"].unique()}, **hosts}
+    waiting = waiting_calls(calls)
+    check = contradictions_within_hosts(waiting, known_hosts)
+    owners = _owners(known_hosts, check)
+    sound = _without_mismatches(waiting, check)
+    compared = by_clock(sound, owners.clock_of_rank, len(owners.names))
+    fitted = fit(compared.participants, len(owners.names), 0, largest_drift=LARGEST_DRIFT)
+    dropped_count = _dropped_count(compared, fitted) + waiting["instance"].n_unique() - sound["instance"].n_unique()
+    spans = _spans(compared, fitted)
+    model = ClockModel(fitted, compared.base_ns[fitted.source], 0, _of_ranks(owners, spans))
+    per_host = _per_host(model, owners, spans)
+    jumps = _jumps(model, owners, spans)
+    closure_error = fitted.clocks.closure_error
+    return Clocks(
+        per_host=per_host,
+        jumps=jumps,
+        reference=owners.text(0),
+        closure_error_ns=None if closure_error is None else round(closure_error),
+        dropped_count=dropped_count,
+        findings=findings_of(per_host, jumps, check.by_host, dropped_count),
+        model=model,
+    )
+
+
+class _Owners(NamedTuple):
+    """Whose clocks there are: names, as host and rank (None if its ranks share the clock), and the clock of each rank."""
+
+    names: list[tuple[str, int | None]]
+    clock_of_rank: dict[int, int]
+
+    def text(self, clock: int) -> str:
+        host, rank = self.names[clock]
+        return host if rank is None else f"{host}, rank {rank}"
+
+
+def _owners(hosts: Mapping[int, str], check: HostCheck) -> _Owners:
+    """Number the clocks, the reference first. Ranks of a host that contradict each other have their own."""
+    is_clear = pl.col("contradicted_count") >= _FEWEST_CONTRADICTIONS
+    divided = set(check.by_host.filter(is_clear)["host"])
+    ranks_of = {host: [rank for rank in sorted(hosts) if hosts[rank] == host] for host in set(hosts.values())}
+    in_order = sorted(ranks_of, key=lambda host: (-len(ranks_of[host]), ranks_of[host][0]))
+    names = [(host, rank) for host in in_order for rank in (ranks_of[host] if host in divided else [None])]
+    number = {name: clock for clock, name in enumerate(names)}
+    return _Owners(names, {rank: number[host, rank if host in divided else None] for rank, host in hosts.items()})
+
+
+def _without_mismatches(waiting: pl.DataFrame, check: HostCheck) -> pl.DataFrame:
+    """Leave out the few instances that contradict a host which otherwise agrees with itself."""
+    few = check.by_host.filter(pl.col("contradicted_count") < _FEWEST_CONTRADICTIONS)["host"]
+    wrong = check.instances.filter(pl.col("host").is_in(few.implode()))["instance"]
+    return waiting if wrong.is_empty() else waiting.filter(~pl.col("instance").is_in(wrong.unique().implode()))
+
+
+def _dropped_count(compared: OfClocks, fitted: Fit) -> int:
+    """Return how many operations lost a participant because they contradict the others."""
+    return len(np.unique(compared.participants.operation[fitted.clock_of_row == DROPPED]))
+
+
+def _spans(compared: OfClocks, fitted: Fit) -> pl.DataFrame:
+    """Return, for each clock, how many operations it is compared by, and when they begin and end on the clock itself.
+
+    Returns:
+        clock, source, instance_count, first_ns, last_ns: int64; sorted by source and time.
+    """
+    rows = pl.DataFrame({"clock": fitted.clock_of_row, "operation": compared.participants.operation})
+    base_ns = compared.base_ns[compared.participants.clock]
+    start = np.minimum(compared.participants.start, compared.participants.reading)
+    known_start = np.where(np.isfinite(start), start, compared.participants.reading)
+    times = rows.with_columns(
+        pl.Series("first_ns", base_ns + whole(known_start)),
+        pl.Series("last_ns", base_ns + whole(compared.participants.reading)),
+    )
+    spans = times.group_by("clock").agg(
+        pl.len().cast(pl.Int64).alias("instance_count"), pl.col("first_ns").min(), pl.col("last_ns").max()
+    )
+    every = pl.DataFrame({"clock": np.arange(len(fitted.source)), "source": fitted.source})
+    return every.join(spans, on="clock", how="left").with_columns(pl.col("instance_count").fill_null(0))
+
+
+def _windows(spans: pl.DataFrame) -> pl.DataFrame:
+    """Add from_ns and to_ns: until when each line of a clock surely holds; nothing is sure between two of them."""
+    is_first = pl.int_range(pl.len()).over("source") == 0
+    is_last = pl.int_range(pl.len()).over("source") == pl.len().over("source") - 1
+    return spans.sort("source", "clock").with_columns(
+        pl.when(is_first).then(_EARLIEST_NS).otherwise("first_ns").alias("from_ns"),
+        pl.when(is_last).then(_LATEST_NS).otherwise("last_ns").alias("to_ns"),
+    )
+
+
+def _of_ranks(owners: _Owners, spans: pl.DataFrame) -> pl.DataFrame:
+    """Return the clocks of each rank, see `ClockModel`."""
+    schema = {"rank": pl.Int32, "source": pl.Int64}
+    ranks = pl.DataFrame(list(owners.clock_of_rank.items()), schema=schema, orient="row")
+    return ranks.join(_windows(spans), on="source").select(pl.col("rank"), "clock", "from_ns", "to_ns")
+
+
+def _per_host(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.DataFrame:
+    """Return the table of `Clocks`."""
+    counts = np.bincount(list(owners.clock_of_rank.values()), minlength=len(owners.names))
+    ordered = _windows(spans)
+    clock, source = ordered["clock"].to_numpy(), ordered["source"].to_numpy()
+    middle = (ordered["first_ns"] + (ordered["last_ns"] - ordered["first_ns"]) // 2).fill_null(0)
+    offset = model.correction(clock, middle.to_numpy())
+    rate = Correction(*(part[clock] for part in model.fit.clocks.rate()))
+    is_known, is_met = pl.Series(offset.is_known), ordered["instance_count"] > 0
+    has_jumped = (pl.len().over("source") > 1) & pl.Series(is_met)
+    return ordered.select(
+        pl.Series("host", [owners.names[number][0] for number in source], pl.String),
+        pl.Series("rank", [owners.names[number][1] for number in source], pl.Int32),
+        pl.Series("rank_count", counts[source], pl.Int64),
+        pl.when(has_jumped).then("first_ns").alias("from_ns"),
+        pl.when(has_jumped).then("last_ns").alias("to_ns"),
+        "instance_count",
+        pl.when(is_met).then(middle).alias("at_ns"),
+        pl.when(is_known).then(pl.Series(offset.offset_ns)).alias("offset_ns"),
+        pl.when(is_known).then(pl.Series(offset.half_width_ns)).alias("half_width_ns"),
+        pl.when(is_known).then(pl.Series(rate.value * 1e9)).alias("drift_ppb"),
+        pl.when(is_known).then(pl.Series(rate.half_width * 1e9)).alias("drift_half_width_ppb"),
+    )
+
+
+def _jumps(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.DataFrame:
+    """Return the table of `Clocks`: a jump changes what must be added by the opposite."""
+    following = spans.sort("source", "clock").with_columns(
+        pl.col("clock", "last_ns").shift().over("source").name.prefix("before_")
+    )
+    pairs = following.drop_nulls()
+    source, at_ns = pairs["source"].to_numpy(), pairs["before_last_ns"].to_numpy()
+    before, after = (model.correction(pairs[column].to_numpy(), at_ns) for column in ("before_clock", "clock"))
+    return pl.DataFrame(
+        {
+            "host": [owners.names[number][0] for number in source],
+            "rank": [owners.names[number][1] for number in source],
+            "earliest_ns": at_ns,
+            "latest_ns": pairs["first_ns"],
+            "forward_ns": before.offset_ns - after.offset_ns,
+        },
+        schema=_JUMPS,
+    ).filter(pl.Series(before.is_known & after.is_known, dtype=pl.Boolean))
+
+
+def whole(values: Float64Array) -> Int64Array:
+    """Return whole numbers, 0 for those that are unknown or infinite."""
+    return np.where(np.isfinite(values), values, 0).astype(np.int64)
+
+
+def resolved(value: str, half_width: str) -> pl.Expr:
+    """Return a column where it exceeds its half-width, else null: its sign is not known.
+
+    >>> pl.DataFrame({"skew_ns": [900, -40], "half_width_ns": [50, 50]}).select(resolved("skew_ns", "half_width_ns"))["skew_ns"]
+    shape: (2,)
+    Series: 'skew_ns' [i64]
+    [
+        900
+        null
+    ]
+    """
+    return pl.when(pl.col(value).abs() > pl.col(half_width)).then(pl.col(value)).alias(value)

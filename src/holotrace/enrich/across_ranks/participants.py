@@ -1,0 +1,170 @@
+"""Which ranks wait for which others in the matched calls.
+
+    all_reduce, all_gather, reduce_scatter, barrier   everyone waits for everyone
+    all_to_all                                        the same if all ranks send and receive equally much
+    send, recv                                        the receiver waits for the sender
+    broadcast, scatter, reduce, gather, others        not used: their root is not recorded, or they need not wait
+
+An all-to-all with splits is not used either, since a rank does not wait for one that sends it nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.clocks.jumps import Participants
+
+_EVERYONE_WAITS = ("all_reduce", "all_gather", "reduce_scatter", "barrier")
+_FROM_TIMES = ("time", "stream_order")
+"""How calls were matched whose match is a guess from times or counts: clocks must not depend on it."""
+
+
+def waiting_calls(calls: pl.DataFrame) -> pl.DataFrame:
+    """Return the matched calls that bound clocks.
+
+    Returns:
+        Sorted by instance and rank, at least two rows per instance:
+
+        rank, instance    as in `calls`
+        start_ns, end_ns  int64  `end_ns` is later than recorded by the error of rounding, so that start ≤ end holds
+        is_entered        bool   others wait for the start
+        is_left           bool   the end waits for others
+        is_together       bool   all ranks of the instance wait for each other
+    """
+    usable = _usable(calls)
+    family = pl.col("family").cast(pl.String)
+    by_instance = usable.with_columns(family).with_columns(
+        (family.n_unique() == 1).over("instance").alias("is_one_family"),
+        _is_even(usable).alias("is_even"),
+    )
+    together = pl.col("is_one_family") & (family.is_in(_EVERYONE_WAITS) | pl.col("is_even"))
+    rounding = 2 * _resolution_ns(usable)
+    return (
+        by_instance.select(
+            "rank",
+            "instance",
+            "start_ns",
+            pl.col("end_ns") + rounding,
+            (together | (family == "send")).alias("is_entered"),
+            (together | (family == "recv")).alias("is_left"),
+            together.alias("is_together"),
+        )
+        .filter(pl.col("is_entered") | pl.col("is_left"))
+        .filter(pl.len().over("instance") > 1)
+        .sort("instance", "rank")
+    )
+
+
+def _usable(calls: pl.DataFrame) -> pl.DataFrame:
+    """Return matched calls with possible times, one row per rank and instance."""
+    is_sound = pl.col("instance").is_not_null() & (pl.col("start_ns") <= pl.col("end_ns"))
+    if "matched_by" in calls.columns:
+        is_sound &= ~pl.col("matched_by").cast(pl.String).is_in(_FROM_TIMES).fill_null(value=False)
+    sound = calls.filter(is_sound)
+    key = ["instance", "rank"]
+    if sound.select(pl.struct(key).n_unique()).item() == sound.height:
+        return sound
+    others = [column for column in sound.columns if column not in {*key, "start_ns", "end_ns"}]
+    return sound.group_by(key, maintain_order=True).agg(
+        pl.col("start_ns").min(), pl.col("end_ns").max(), pl.col(others).first()
+    )
+
+
+def _is_even(calls: pl.DataFrame) -> pl.Expr:
+    """Return whether the calls are all-to-alls in which all ranks send and receive equally much, and no splits are known."""
+    sizes = [pl.col(column) for column in ("in_bytes", "out_bytes") if column in calls.columns]
+    if len(sizes) < 2:  # noqa: PLR2004 -- both
+        return pl.lit(value=False)
+    smallest, largest = (choose(*sizes) for choose in (pl.min_horizontal, pl.max_horizontal))
+    is_known = pl.all_horizontal(size.is_not_null() for size in sizes) & (largest > 0)
+    if "sent_bytes" in calls.columns:
+        is_known &= pl.col("sent_bytes").is_null()
+    is_even = is_known.all() & (smallest.min() == largest.max())
+    return (pl.col("family").cast(pl.String) == "all_to_all") & is_even.over("instance")
+
+
+def _resolution_ns(calls: pl.DataFrame) -> int:
+    """Return the unit in which the times were recorded: older traces have whole microseconds."""
+    is_microseconds = pl.all_horizontal((pl.col("start_ns", "end_ns") % 1_000 == 0).all())
+    return 1_000 if calls.select(is_microseconds).item() else 1
+
+
+class HostCheck(NamedTuple):
+    """By how much the ranks of one host contradict each other, though they share a clock.
+
+    host                str
+    contradicted_count  int64  instances in which a rank left before another had entered
+    largest_ns          int64  the longest such time: the devices' clocks are apart by at least this much
+    """
+
+    by_host: pl.DataFrame
+    instances: pl.DataFrame
+
+
+def contradictions_within_hosts(waiting: pl.DataFrame, hosts: Mapping[int, str]) -> HostCheck:
+    """Look for instances in which a rank leaves before another one on the same host enters."""
+    within = (
+        waiting.with_columns(pl.col("rank").replace_strict(dict(hosts), return_dtype=pl.String).alias("host"))
+        .group_by("instance", "host")
+        .agg(
+            (
+                pl.col("start_ns").filter(pl.col("is_entered")).max() - pl.col("end_ns").filter(pl.col("is_left")).min()
+            ).alias("excess_ns"),
+        )
+        .filter(pl.col("excess_ns") > 0)
+    )
+    by_host = (
+        within.group_by("host")
+        .agg(pl.len().cast(pl.Int64).alias("contradicted_count"), pl.col("excess_ns").max().alias("largest_ns"))
+        .sort("host")
+    )
+    return HostCheck(by_host, within.select("instance", "host"))
+
+
+class OfClocks(NamedTuple):
+    """The participants by clock, with times after the base of each clock, and the instance of each operation."""
+
+    participants: Participants
+    base_ns: np.ndarray[tuple[int], np.dtype[np.int64]]
+    instances: pl.Series
+
+
+def by_clock(waiting: pl.DataFrame, clock_of_rank: Mapping[int, int], clock_count: int) -> OfClocks:
+    """Combine the ranks that share a clock: of these, the last to enter and the first to leave say most.
+
+    Only operations of at least two clocks remain.
+    """
+    entered, left = pl.col("start_ns").filter(pl.col("is_entered")), pl.col("end_ns").filter(pl.col("is_left"))
+    combined = (
+        waiting.with_columns(pl.col("rank").replace_strict(dict(clock_of_rank), return_dtype=pl.Int64).alias("clock"))
+        .group_by("instance", "clock")
+        .agg(
+            entered.max().alias("start"),
+            left.min().alias("end"),
+            pl.col("end_ns").min().alias("reading"),
+            pl.col("is_together").first(),
+        )
+        .filter(pl.len().over("instance") > 1)
+        .sort("instance", "clock")
+    )
+    base = combined.group_by("clock").agg(pl.min_horizontal("start", "reading").min().alias("base"))
+    base_ns = np.zeros(clock_count, np.int64)
+    base_ns[base["clock"].to_numpy()] = base["base"].to_numpy()
+    return OfClocks(_participants(combined, base_ns), base_ns, combined["instance"].unique(maintain_order=True))
+
+
+def _participants(combined: pl.DataFrame, base_ns: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Participants:
+    clock = combined["clock"].to_numpy()
+    times = combined.select(pl.col("start", "end", "reading") - pl.Series(base_ns[clock]))
+    return Participants(
+        operation=combined["instance"].rle_id().cast(pl.Int64).to_numpy(),
+        clock=clock,
+        start=times["start"].cast(pl.Float64).fill_null(float("-inf")).to_numpy(),
+        end=times["end"].cast(pl.Float64).fill_null(float("inf")).to_numpy(),
+        reading=times["reading"].cast(pl.Float64).to_numpy(),
+        is_together=combined["is_together"].to_numpy(),
+    )
