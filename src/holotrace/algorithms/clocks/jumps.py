@@ -25,6 +25,7 @@ _FEWEST_IN_SEGMENT = 3
 """Fewer operations that contradict the rest are matched wrongly; the clock did not jump."""
 
 _SEARCHED_AROUND_JUMP = 64
+_FEWEST_TO_SPLIT = 8
 
 
 class Participants(NamedTuple):
@@ -102,20 +103,30 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
         met = rows[graph.edge[rows] == graph.parent_edge[clock]]
         known = met[~np.isnan(aligned.reading[graph.hub_row[met]])]
         parts = _Pair.of(participants, aligned, known, graph.hub_row, largest_drift).parts()
-        _mark_parts(segment, aligned, participants, np.setdiff1d(rows, known), list(parts))
+        others = np.setdiff1d(rows, known)
+        hub = graph.hub_row[others]
+        met_at = np.where(hub == others, np.nan, aligned.reading[hub])
+        for number, (part, inside) in enumerate(_rows_of_parts(list(parts), participants.reading[others], met_at)):
+            of_part = np.concatenate([part.rows, others[inside]])
+            segment[of_part] = number
+            _align(aligned, participants, of_part, part.rate, part.offset)
     return segment
 
 
-def _mark_parts(
-    segment: Int64Array, aligned: Participants, raw: Participants, others: Int64Array, parts: list[_Part]
-) -> None:
-    """Note the segment of the rows that define it, and of the other rows of the clock that can be in only one."""
-    fits = [part.holds(raw.reading[others]) for part in parts]
+def _rows_of_parts(
+    parts: list[_Part], reading: Float64Array, met_at: Float64Array
+) -> Iterator[tuple[_Part, BoolArray]]:
+    """Return, for each segment of a clock, which of some rows are certainly inside.
+
+    Args:
+        parts: the segments.
+        reading: on the clock.
+        met_at: when the hub of the operation read its own end, on the reference clock; not a number if unknown.
+    """
+    fits = [part.holds(part.rate * reading + part.offset) for part in parts]
     is_clear = np.sum(fits, axis=0) == 1
-    for number, part in enumerate(parts):
-        rows = np.concatenate([part.rows, others[fits[number] & is_clear]])
-        segment[rows] = number
-        _align(aligned, raw, rows, part.rate, part.offset)
+    for part, fit in zip(parts, fits, strict=True):
+        yield part, fit & np.where(np.isnan(met_at), is_clear, part.holds(met_at))
 
 
 class _Part(NamedTuple):
@@ -128,9 +139,8 @@ class _Part(NamedTuple):
     rows: Int64Array
 
     def holds(self, reading: Float64Array) -> BoolArray:
-        """Return whether times on the clock are inside the segment, if they are on its line."""
-        mapped = self.rate * reading + self.offset
-        inside: BoolArray = (self.begin <= mapped) & (mapped <= self.end)
+        """Return whether times on the reference clock are inside the segment."""
+        inside: BoolArray = (self.begin <= reading) & (reading <= self.end)
         return inside
 
 
@@ -223,6 +233,8 @@ class _Pair(NamedTuple):
         """
         window = self._without(max(begin, conflict - _SEARCHED_AROUND_JUMP), conflict + _SEARCHED_AROUND_JUMP, dropped)
         window = window[window < len(self.rows)]
+        together = window[self.child.is_together[window]]
+        window = together if len(together) >= _FEWEST_TO_SPLIT else window
         line = self._without(begin, conflict, dropped)
         rate, offset = self._line(line)
         difference = self.parent.reading[window] - (rate * self.child.reading[window] + offset)

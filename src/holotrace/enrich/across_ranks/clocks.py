@@ -208,7 +208,8 @@ def clocks(calls: pl.DataFrame, hosts: Mapping[int, str]) -> Clocks:
     fitted = fit(compared.participants, len(owners.names), 0, largest_drift=LARGEST_DRIFT)
     dropped_count = _dropped_count(compared, fitted) + waiting["instance"].n_unique() - sound["instance"].n_unique()
     spans = _spans(compared, fitted)
-    model = ClockModel(fitted, compared.base_ns[fitted.source], 0, _of_ranks(owners, spans))
+    model = ClockModel(fitted, compared.base_ns[fitted.source], 0, pl.DataFrame())
+    model = model._replace(of_ranks=_of_ranks(model, owners, spans))
     per_host = _per_host(model, owners, spans)
     jumps = _jumps(model, owners, spans)
     closure_error = fitted.clocks.closure_error
@@ -278,27 +279,52 @@ def _spans(compared: OfClocks, fitted: Fit) -> pl.DataFrame:
     return every.join(spans, on="clock", how="left").with_columns(pl.col("instance_count").fill_null(0))
 
 
-def _windows(spans: pl.DataFrame) -> pl.DataFrame:
-    """Add from_ns and to_ns: until when each line of a clock surely holds; nothing is sure between two of them."""
-    is_first = pl.int_range(pl.len()).over("source") == 0
-    is_last = pl.int_range(pl.len()).over("source") == pl.len().over("source") - 1
-    return spans.sort("source", "clock").with_columns(
-        pl.when(is_first).then(_EARLIEST_NS).otherwise("first_ns").alias("from_ns"),
-        pl.when(is_last).then(_LATEST_NS).otherwise("last_ns").alias("to_ns"),
+def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
+    """Return the clocks by source and time, with from_ns and to_ns, between which a clock that jumped may have this line.
+
+    It jumped somewhere between the last call before and the first call after, so the windows reach there; a time in two
+    windows is ambiguous. Calls that are not compared are taken to extend no further than the compared ones last.
+    """
+    ordered = spans.sort("source", "clock")
+    beside = ordered.with_columns(
+        pl.col("last_ns").shift().over("source").alias("earlier_ns"),
+        pl.col("clock").shift().over("source").alias("earlier"),
+        pl.col("first_ns").shift(-1).over("source").alias("later_ns"),
+        pl.col("clock").shift(-1).over("source").alias("later"),
+    )
+    length = pl.lit(int(np.ptp(model.fit.clocks.bounds.knots)))
+    is_only = pl.len().over("source") == 1
+    begin = pl.coalesce(_on_line_of(model, beside, "earlier"), pl.col("first_ns") - length)
+    end = pl.coalesce(_on_line_of(model, beside, "later"), pl.col("last_ns") + length)
+    return ordered.with_columns(
+        pl.when(is_only).then(_EARLIEST_NS).otherwise(begin).alias("from_ns"),
+        pl.when(is_only).then(_LATEST_NS).otherwise(end).alias("to_ns"),
     )
 
 
-def _of_ranks(owners: _Owners, spans: pl.DataFrame) -> pl.DataFrame:
+def _on_line_of(model: ClockModel, beside: pl.DataFrame, which: str) -> pl.Series:
+    """Return what the clock would have shown at a time that the line before, or after, shows; null if unknown."""
+    other = beside[which].fill_null(-1).to_numpy()
+    at_ns = beside[f"{which}_ns"].fill_null(0).to_numpy()
+    there, here = model.correction(other, at_ns), model.correction(beside["clock"].to_numpy(), at_ns)
+    shown = at_ns + there.offset_ns - here.offset_ns
+    reach = (there.half_width_ns + here.half_width_ns) * (1 if which == "later" else -1)
+    return pl.Series(shown + reach).zip_with(
+        pl.Series(there.is_known & here.is_known), pl.Series([None], dtype=pl.Int64)
+    )
+
+
+def _of_ranks(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.DataFrame:
     """Return the clocks of each rank, see `ClockModel`."""
     schema = {"rank": pl.Int32, "source": pl.Int64}
     ranks = pl.DataFrame(list(owners.clock_of_rank.items()), schema=schema, orient="row")
-    return ranks.join(_windows(spans), on="source").select(pl.col("rank"), "clock", "from_ns", "to_ns")
+    return ranks.join(_windows(model, spans), on="source").select("rank", "clock", "from_ns", "to_ns")
 
 
 def _per_host(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.DataFrame:
     """Return the table of `Clocks`."""
     counts = np.bincount(list(owners.clock_of_rank.values()), minlength=len(owners.names))
-    ordered = _windows(spans)
+    ordered = spans.sort("source", "clock")
     clock, source = ordered["clock"].to_numpy(), ordered["source"].to_numpy()
     middle = (ordered["first_ns"] + (ordered["last_ns"] - ordered["first_ns"]) // 2).fill_null(0)
     offset = model.correction(clock, middle.to_numpy())

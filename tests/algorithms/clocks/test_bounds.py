@@ -1,0 +1,118 @@
+"""Hard bounds on clocks, compared with all lines through two of the points that bound them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holotrace.algorithms.clocks.bounds import Marks, Slopes, clock_bounds
+
+LIMITS = Slopes(np.full(2, -1e-3), np.full(2, 1e-3))
+EXACT = 1e-3  # rounding of float64
+
+
+def marks_of(operation, clock, time):
+    """Return marks, sorted by operation."""
+    return Marks(np.array(operation, np.int64), np.array(clock, np.int64), np.array(time, np.float64))
+
+
+def met(times):
+    """Return starts and ends of two clocks in operations: (start 0, end 0, start 1, end 1) each."""
+    operation = np.repeat(np.arange(len(times)), 2)
+    clock = np.tile([0, 1], len(times))
+    starts, ends = (np.array([[row[i], row[i + 2]] for row in times], float).ravel() for i in (0, 1))
+    return marks_of(operation, clock, starts), marks_of(operation, clock, ends)
+
+
+def test_one_meeting_bounds_the_offset_by_its_starts_and_ends() -> None:
+    """Clock 1 enters at 100 and clock 0 leaves at 130; clock 0 enters at 0 and clock 1 leaves at 125."""
+    bounds = clock_bounds(*met([(0, 130, 100, 125)]), LIMITS)
+
+    low, high = bounds.between(np.array([1, 1]), np.array([100.0, 125.0]))
+    assert high[0] == pytest.approx(30, abs=0.1)
+    assert low[1] == pytest.approx(-125, abs=0.1)
+    assert not bounds.is_contradictory.any()
+
+
+def test_clocks_that_never_meet_the_reference_are_bounded_through_others() -> None:
+    """Clock 2 meets only clock 1, which meets clock 0; each leaves 10 after all have entered."""
+    starts = marks_of([0, 0, 1, 1], [0, 1, 1, 2], [0, 0, 50, 50])
+    ends = marks_of([0, 0, 1, 1], [0, 1, 1, 2], [10, 10, 60, 60])
+    limits = Slopes(np.zeros(3), np.zeros(3))
+    bounds = clock_bounds(starts, ends, limits)
+
+    assert bounds.high[:, 0].tolist() == pytest.approx([0, 10, 20])
+    assert bounds.low[:, 0].tolist() == pytest.approx([0, -10, -20])
+
+
+def test_a_clock_that_only_sends_is_bounded_on_one_side() -> None:
+    """The receiver waits for the sender, not the other way round."""
+    bounds = clock_bounds(marks_of([0], [1], [5]), marks_of([0], [0], [20]), LIMITS)
+
+    assert np.isfinite(bounds.high[1]).all()
+    assert np.isneginf(bounds.low[1]).all()
+
+
+def test_a_jump_contradicts() -> None:
+    """A clock that is set forward by a second after half of the meetings fits no line."""
+    times = [(t, t + 10, t + jump, t + jump + 10) for t in range(0, 1_000, 100) for jump in [0 if t < 500 else 1e9]]
+
+    assert clock_bounds(*met(times), LIMITS).is_contradictory.tolist() == [False, True]
+
+
+@st.composite
+def meetings(draw):
+    """Draw a line within the limits, and meetings of two clocks that agree with it."""
+    offset, drift = draw(st.integers(-1_000, 1_000)), draw(st.integers(-900, 900)) * 1e-6
+    times = []
+    for at in draw(st.lists(st.integers(0, 30), min_size=1, max_size=12, unique=True)):
+        before, after, other_before, other_after = (draw(st.integers(0, 2_000)) for _ in range(4))
+        moment = at * 100_000.0
+        own = (moment - offset) / (1 + drift)
+        times.append((moment - before, moment + after, own - other_before, own + other_after))
+    return offset, drift, times
+
+
+@given(meetings())
+def test_bounds_contain_the_truth_and_no_more_than_lines_allow(drawn) -> None:
+    """At each knot: the line that the meetings agree with is inside, and no line that fits all of them is outside."""
+    offset, drift, times = drawn
+    starts, ends = met(times)
+    bounds = clock_bounds(starts, ends, LIMITS)
+
+    truth = offset + drift * bounds.knots
+    assert (bounds.low[1] <= truth + EXACT).all()
+    assert (truth <= bounds.high[1] + EXACT).all()
+    assert bounds.slopes.low[1] <= drift + 1e-12
+    assert drift <= bounds.slopes.high[1] + 1e-12
+    greatest, least = extremes(times, bounds.knots)
+    assert bounds.high[1] == pytest.approx(greatest, abs=1)
+    assert bounds.low[1] == pytest.approx(least, abs=1)
+
+
+def extremes(times, knots):
+    """Return the extreme values at the knots of all lines that fit, from the corners of their polygon."""
+    upper = [(start1, end0 - start1) for _, end0, start1, _ in times]
+    lower = [(end1, start0 - end1) for start0, _, _, end1 in times]
+    lines = [
+        line
+        for line in corners([*upper, *lower])
+        if all(line[0] + line[1] * t <= u + EXACT for t, u in upper)
+        and all(line[0] + line[1] * t >= v - EXACT for t, v in lower)
+    ]
+    values = np.array([[offset + slope * knot for knot in knots] for offset, slope in lines])
+    return values.max(axis=0), values.min(axis=0)
+
+
+def corners(points):
+    """Return lines through two points, and through one point with an extreme slope, as offset and slope."""
+    for (t, u), (s, v) in combinations(points, 2):
+        if t != s and abs((u - v) / (t - s)) <= 1e-3:
+            yield u - (u - v) / (t - s) * t, (u - v) / (t - s)
+    for t, u in points:
+        for slope in (-1e-3, 1e-3):
+            yield u - slope * t, slope

@@ -1,0 +1,60 @@
+"""Compares estimated clocks with those of a simulated job."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from holotrace.enrich.across_ranks.clocks import Clocks, clocks
+from holotrace.testing.job_calls import CallsOptions, JobCalls, simulated_calls
+
+
+class Comparison(NamedTuple):
+    """How the clocks of a job compare with the truth; hosts of unknown offset are only counted.
+
+    outside        offsets and drifts that are not within their half-widths, as text
+    half_width_ns  of each host except the reference
+    """
+
+    hosts: int
+    shortest_ns: int
+    outside: list[str]
+    half_width_ns: list[int]
+    unknown_count: int
+
+
+def compared(options: CallsOptions) -> Comparison:
+    """Simulate a job, and compare its clocks with the truth."""
+    job = simulated_calls(options)
+    return with_truth(job, clocks(job.calls, job.hosts))
+
+
+def with_truth(job: JobCalls, found: Clocks) -> Comparison:
+    """Compare the offsets when recording begins, in the middle, and when it ends, and the drifts."""
+    others = [row for row in found.per_host.iter_rows(named=True) if row["host"] != found.reference]
+    known = [row for row in others if row["offset_ns"] is not None]
+    outside = [text for row in known for text in (*_wrong_offsets(job, found, row), *_wrong_drift(job, found, row))]
+    return Comparison(
+        hosts=len(others) + 1,
+        shortest_ns=job.shortest_ns,
+        outside=outside,
+        half_width_ns=[row["half_width_ns"] for row in known],
+        unknown_count=len(others) - len(known),
+    )
+
+
+def _wrong_offsets(job, found, row):
+    rank = next(rank for rank, host in job.hosts.items() if host == row["host"])
+    times = job.calls.filter(rank=rank)
+    at_ns = np.array([row["at_ns"], times["start_ns"].min(), times["end_ns"].max()])
+    for shown_ns, offset_ns, half_width_ns in found.corrections(rank, at_ns).iter_rows():
+        truth = job.true_correction_ns(row["host"], shown_ns, found.reference)
+        if abs(truth - offset_ns) > half_width_ns:
+            yield f"{row['host']} at {shown_ns}: {offset_ns} ± {half_width_ns} ns, true {truth}"
+
+
+def _wrong_drift(job, found, row):
+    truth = 1e9 * (job.true_rate(row["host"], found.reference) - 1)
+    if abs(truth - row["drift_ppb"]) > row["drift_half_width_ppb"]:
+        yield f"{row['host']}: {row['drift_ppb']} ± {row['drift_half_width_ppb']} ppb, true {truth}"

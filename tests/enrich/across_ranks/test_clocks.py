@@ -1,0 +1,239 @@
+"""The clocks of hosts, compared with those of simulated jobs."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from clock_truth import compared, with_truth
+from holotrace.enrich.across_ranks.clocks import clocks, resolved
+from holotrace.testing.job_calls import CALL_SCHEMA, CallsOptions, simulated_calls
+
+TWO_HOSTS = {0: "a", 1: "b"}
+
+
+def calls_of(*rows):
+    """Return calls from (rank, instance, family, start_ns, end_ns)."""
+    schema = dict(list(CALL_SCHEMA.items())[:5])
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def every_10_us(count, shift, *, family="all_reduce", first=0):
+    """Return calls of ranks 0 and 1 that both enter and leave together; rank 1's clock is `shift` ahead."""
+    return [
+        (rank, number, family, 10_000 * number + rank * shift, 10_000 * number + 1_000 + rank * shift)
+        for number in range(first, first + count)
+        for rank in (0, 1)
+    ]
+
+
+def shifted_from(job, host, begin, by_ns):
+    """Return the job with the clock of a host set forward after a fraction of its calls."""
+    times = job.calls.filter(pl.col("rank").replace_strict(job.hosts) == host)["start_ns"].sort()
+    is_late = (pl.col("rank").replace_strict(job.hosts) == host) & (
+        pl.col("start_ns") >= times[int(begin * len(times))]
+    )
+    columns = [
+        pl.when(is_late).then(pl.col(name) + by_ns).otherwise(name).alias(name) for name in ("start_ns", "end_ns")
+    ]
+    return job._replace(calls=job.calls.with_columns(columns).sort("rank", "start_ns"))
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_the_truth_is_inside_the_interval(seed) -> None:
+    """Jobs of 2 to 64 hosts, with drifting clocks, slow hosts, missing calls and groups of every kind."""
+    assert compared(CallsOptions.drawn(seed)).outside == []
+
+
+@pytest.mark.slow
+def test_the_truth_is_inside_the_interval_for_many_jobs() -> None:
+    """`benchmarks/clocks.py` prints the table of 1,000 such jobs."""
+    assert [compared(CallsOptions.drawn(seed)).outside for seed in range(16, 216)] == [[]] * 200
+
+
+def test_two_hosts_that_enter_and_leave_together() -> None:
+    """The clock of b is 7 s ahead; each call lasts 1 µs, which is the half-width (with rounding of the ends, 2 µs)."""
+    found = clocks(calls_of(*every_10_us(20, 7_000_000_000)), TWO_HOSTS)
+
+    reference, other = found.per_host.iter_rows(named=True)
+    assert (reference["host"], reference["offset_ns"], reference["half_width_ns"]) == ("a", 0, 0)
+    assert other["offset_ns"] == -7_000_000_000
+    assert 1_000 <= other["half_width_ns"] <= 3_100
+    assert other["instance_count"] == 20
+    assert abs(other["drift_ppb"]) <= other["drift_half_width_ppb"]
+    assert (found.closure_error_ns, found.dropped_count, found.findings) == (None, 0, ())
+    aligned = found.aligned(
+        calls_of((0, 0, "all_reduce", 500, 600), (1, 0, "all_reduce", 7_000_000_500, 7_000_000_600))
+    )
+    assert aligned["aligned_start_ns"].to_list() == [500, 500]
+    assert aligned["half_width_ns"][0] == 0
+
+
+def test_one_host_has_offset_0_by_construction() -> None:
+    """Without other hosts, nothing needs to be compared."""
+    found = clocks(calls_of(*every_10_us(20, 0)), {0: "a", 1: "a"})
+
+    assert found.per_host.select("host", "rank", "rank_count", "offset_ns", "half_width_ns").rows() == [
+        ("a", None, 2, 0, 0)
+    ]
+    assert found.findings == ()
+
+
+def test_ranks_of_one_host_that_contradict_each_other_have_their_own_clocks() -> None:
+    """Rank 1 leaves 4 µs before rank 0 enters, in every call: the device clocks differ by at least 4 µs."""
+    found = clocks(calls_of(*every_10_us(20, -5_001)), {0: "a", 1: "a"})
+
+    assert found.per_host.select("host", "rank", "offset_ns").rows() == [("a", 0, 0), ("a", 1, 5_001)]
+    assert "leave collectives up to 4 µs before others enter" in found.findings[0]
+
+
+def test_hosts_that_share_no_call_are_unknown() -> None:
+    """Host c met nobody; nothing is said about its clock."""
+    found = clocks(calls_of(*every_10_us(20, 300), (2, 99, "all_reduce", 0, 10)), {**TWO_HOSTS, 2: "c"})
+
+    assert found.per_host.filter(host="c").select("offset_ns", "half_width_ns", "drift_ppb").row(0) == (
+        None,
+        None,
+        None,
+    )
+    (finding,) = found.findings
+    assert finding == (
+        "Clocks of unknown offset to a: c. "
+        "Their calls share no synchronising collective with it, directly or through other hosts."
+    )
+    assert found.aligned(calls_of((2, 99, "all_reduce", 0, 10)))["aligned_start_ns"].to_list() == [None]
+
+
+@pytest.mark.parametrize("family", ["broadcast", "reduce", "gather", "scatter", "unknown", "all_to_all"])
+def test_kinds_that_need_not_wait_do_not_bound_clocks(family) -> None:
+    """The root of a broadcast may leave before others enter; the sizes of these all-to-alls are unknown."""
+    found = clocks(calls_of(*every_10_us(20, 300, family=family)), TWO_HOSTS)
+
+    assert found.per_host["offset_ns"].to_list() == [0, None]
+
+
+def test_sends_bound_a_clock_on_one_side_and_answers_on_the_other() -> None:
+    """A send starts before its receive ends; only both directions together bound the offset."""
+    there = [
+        row
+        for number in range(10)
+        for row in (
+            (0, number, "send", 10_000 * number, 10_000 * number + 10),
+            (1, number, "recv", 10_000 * number, 10_000 * number + 900),
+        )
+    ]
+    back = [
+        row
+        for number in range(10)
+        for row in (
+            (1, 100 + number, "send", 10_000 * number + 5_000, 10_000 * number + 5_010),
+            (0, 100 + number, "recv", 10_000 * number + 5_000, 10_000 * number + 5_800),
+        )
+    ]
+
+    one_way, both_ways = (
+        clocks(calls_of(*rows), TWO_HOSTS).per_host.row(1, named=True) for rows in (there, there + back)
+    )
+    assert one_way["offset_ns"] is None
+    assert abs(both_ways["offset_ns"]) <= both_ways["half_width_ns"] <= 2_000
+
+
+def test_even_all_to_alls_count() -> None:
+    """All ranks send and receive equally much, so everyone waits for everyone."""
+    even = calls_of(*every_10_us(20, 300, family="all_to_all")).with_columns(in_bytes=pl.lit(64), out_bytes=pl.lit(64))
+
+    assert clocks(even, TWO_HOSTS).per_host["instance_count"].to_list() == [20, 20]
+    split = even.with_columns(sent_bytes=pl.lit(32))
+    assert clocks(split, TWO_HOSTS).per_host["instance_count"].to_list() == [0, 0]
+
+
+def test_calls_matched_by_their_times_do_not_count() -> None:
+    """Their match rests on clocks that it would then confirm."""
+    guessed = calls_of(*every_10_us(20, 300)).with_columns(matched_by=pl.lit("time"))
+
+    assert clocks(guessed, TWO_HOSTS).per_host["offset_ns"].to_list() == [0, None]
+
+
+def test_whole_microseconds_widen_the_interval() -> None:
+    """Older traces round start and duration to microseconds; the true end may be 2 µs later than recorded."""
+    rounded = calls_of(*every_10_us(20, 0))
+
+    exact = rounded.with_columns(pl.col("start_ns", "end_ns") + 1)
+    coarse, fine = (clocks(calls, TWO_HOSTS).per_host["half_width_ns"][1] for calls in (rounded, exact))
+    assert coarse - fine == pytest.approx(2_000, abs=50)
+
+
+@pytest.mark.parametrize("by_ns", [3_000_000, -3_000_000, 100_000_000_000])
+def test_a_clock_that_jumps_has_one_line_before_and_one_after(by_ns) -> None:
+    """The jump is reported with its size, and calls on both sides are aligned."""
+    job = simulated_calls(
+        CallsOptions(hosts=4, operations=120, clock_offset_ns=1_000_000, clock_drift_ppb=20_000, seed=5)
+    )
+    jumped = shifted_from(job, "host2", 0.5, by_ns)
+    found = clocks(jumped.calls, jumped.hosts)
+
+    assert found.jumps["host"].to_list() == ["host2"]
+    assert found.jumps["forward_ns"][0] == pytest.approx(by_ns, abs=500_000)
+    assert "The clock of host2 jumped" in found.findings[0]
+    lines = found.per_host.filter(host="host2")
+    assert len(lines) == 2
+    true_before = job.true_correction_ns("host2", lines["at_ns"][0], found.reference)
+    true_after = job.true_correction_ns("host2", lines["at_ns"][1] - by_ns, found.reference) - by_ns
+    for row, truth in zip(lines.iter_rows(named=True), (true_before, true_after), strict=True):
+        assert abs(row["offset_ns"] - truth) <= row["half_width_ns"]
+    assert with_truth(job, found).unknown_count == 0
+
+
+def test_a_wrong_match_is_left_out() -> None:
+    """In one of 40 calls, rank 1's is a later one; the others agree."""
+    rows = every_10_us(40, 300)
+    rows[41] = (1, 20, "all_reduce", 10_000 * 23 + 300, 10_000 * 23 + 1_300)
+    found = clocks(calls_of(*rows), TWO_HOSTS)
+
+    assert found.dropped_count == 1
+    assert found.per_host["offset_ns"].to_list() == [0, -300]
+    assert "One call contradicts the others about the clocks" in found.findings[0]
+
+
+def test_a_rank_recorded_twice_counts_once() -> None:
+    """The parts of a call count from the first start to the last end."""
+    rows = [*every_10_us(20, 300), (1, 3, "all_reduce", 32_000, 32_100)]
+
+    assert clocks(calls_of(*rows), TWO_HOSTS).dropped_count == 0
+
+
+def test_no_calls() -> None:
+    """Clocks without calls are unknown, except the reference."""
+    found = clocks(calls_of(), TWO_HOSTS)
+
+    assert found.per_host["offset_ns"].to_list() == [0, None]
+    assert found.closure_error_ns is None
+
+
+def test_corrections_are_those_of_calls() -> None:
+    """`corrections` of a rank and `aligned` of its calls add the same."""
+    job = simulated_calls(CallsOptions(hosts=2, operations=30))
+    found = clocks(job.calls, job.hosts)
+    of_rank = job.calls.filter(rank=3)
+    aligned = found.aligned(of_rank)
+
+    added = aligned["aligned_start_ns"] - aligned["start_ns"]
+    assert found.corrections(3, of_rank["start_ns"].to_numpy())["offset_ns"].to_list() == added.to_list()
+
+
+def test_a_value_within_its_half_width_is_not_resolved() -> None:
+    """Its sign is not known, so it is not printed."""
+    table = pl.DataFrame({"skew_ns": [900, -40, None], "half_width_ns": [50, 50, 50]})
+
+    assert table.select(resolved("skew_ns", "half_width_ns"))["skew_ns"].to_list() == [900, None, None]
+
+
+def test_cycles_of_hosts_close() -> None:
+    """The estimates of a grid of hosts agree around cycles within the jitter of the ends."""
+    job = simulated_calls(CallsOptions(hosts=8, operations=150, topology="grid"))
+
+    closure_error_ns = clocks(job.calls, job.hosts).closure_error_ns
+    assert closure_error_ns is not None
+    assert 0 <= closure_error_ns < 50_000
+    assert np.isfinite(closure_error_ns)
