@@ -45,7 +45,8 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
         rows: unmatched rows of `rows_of`.
         candidates: see `holotrace.enrich.across_ranks.job_groups.candidate_groups`.
     """
-    rest = rows.filter(~IS_POINT_TO_POINT & pl.col("group").is_null()).drop("group")
+    slim = rows.select("row", "rank", "host", "window", *_LIKE, "start_ns", "end_ns", "group")
+    rest = slim.filter(~IS_POINT_TO_POINT & pl.col("group").is_null()).drop("group")
     groups, ambiguous = [rows.select("row", "group").clear()], [rows.select("row").clear()]
     is_only = pl.col("rank").is_in(_only(candidates).implode())
     for size in candidates["present"].unique().sort(descending=True):

@@ -48,7 +48,7 @@ def positions(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
 def _whole_job(of_ranks: Mapping[int, OfRank]) -> ProcessGroup:
     """Return the group of all ranks of the job or, if their number is unknown, of the trace."""
     sizes = [of_rank.facts.world_size for of_rank in of_ranks.values() if of_rank.facts.world_size]
-    is_whole = bool(sizes) and max(sizes) > max(of_ranks)
+    is_whole = bool(sizes) and max(sizes) > max(of_ranks, default=0)
     return process_group(range(max(sizes)) if is_whole else sorted(of_ranks))
 
 

@@ -15,6 +15,7 @@ from holotrace.enrich.across_ranks.numbered import by_number
 from holotrace.enrich.across_ranks.rows import matched, rows_of, without
 from holotrace.enrich.across_ranks.send_receive import by_order, with_peers
 from holotrace.enrich.across_ranks.signatures import by_signature
+from holotrace.enrich.across_ranks.unmatched import findings
 
 _ADDED = ("in_bytes", "out_bytes", "sent_bytes", "kernel_count")
 _GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -70,18 +71,24 @@ def match(of_ranks: Mapping[int, OfRank]) -> Matching:
         of_ranks: the data that each rank sent, by rank.
     """
     recorded = rows_of(of_ranks)
-    numbered = by_number(recorded)
+    numbered = by_number(_comparable(recorded, of_ranks))
     inferred = inferred_groups(without(recorded, numbered), candidate_groups(of_ranks))
     peers = with_peers(recorded, positions(of_ranks))
     rows = recorded.update(inferred.groups, on="row").update(peers, on="row")
     sends = matched(by_order(rows), "send_receive")
-    matches = pl.concat([numbered, by_signature(rows, numbered), sends])
+    matches = pl.concat([numbered, by_signature(_comparable(rows, of_ranks), numbered), sends])
     calls = _one_per_rank(rows.join(matches, on="row", how="left", maintain_order="left"))
     groups = _groups(of_ranks, rows, pl.concat([inferred.groups["group"], peers["group"]]))
-    alone = groups.filter(pl.col("size") == 1)["group"]
-    return Matching(
-        calls, groups, _coverage(calls.filter(~pl.col("group").is_in(alone.implode()).fill_null(value=False))), ()
-    )
+    alone = pl.col("group").is_in(groups.filter(pl.col("size") == 1)["group"].implode()).fill_null(value=False)
+    sentences = findings(of_ranks, rows.filter(~alone), matches, inferred.ambiguous)
+    return Matching(calls, groups, _coverage(calls.filter(~alone)), sentences)
+
+
+def _comparable(rows: pl.DataFrame, of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
+    """Return the rows without coalesced sends and receives in groups of more than two: their partners may differ."""
+    large = [group.number for group in known_groups(of_ranks).values() if group.size > 2]  # noqa: PLR2004 -- two ends
+    is_of_large = pl.col("group").is_in(pl.Series(large, dtype=pl.UInt64).implode()).fill_null(value=False)
+    return rows.filter(~((pl.col("family") == "send_recv") & is_of_large))
 
 
 def _one_per_rank(rows: pl.DataFrame) -> pl.DataFrame:

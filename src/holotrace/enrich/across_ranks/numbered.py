@@ -24,15 +24,11 @@ def by_number(rows: pl.DataFrame) -> pl.DataFrame:
     Returns:
         `MATCHES`; an operation may have several rows of a rank.
     """
-    collectives = rows.filter(~IS_POINT_TO_POINT & ((pl.col("family") != "send_recv") | _is_pair()))
+    slim = rows.select("row", "rank", "family", "content", "group", "sequence", "communication_id")
+    collectives = slim.filter(~IS_POINT_TO_POINT)
     by_sequence = _matched(collectives, "sequence", ["group", "sequence"])
     by_id = _matched(without(collectives, by_sequence), "communication_id", ["communication_id"])
     return pl.concat([pl.DataFrame(schema=MATCHES), by_sequence, by_id])
-
-
-def _is_pair() -> pl.Expr:
-    """Return whether at most two ranks use the group: only then do coalesced sends and receives have equal numbers."""
-    return pl.col("rank").n_unique().over("group") <= 2  # noqa: PLR2004 -- the two ends
 
 
 def _matched(rows: pl.DataFrame, number: str, identity: Sequence[str]) -> pl.DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.calls import OfRank
+from holotrace.enrich.across_ranks.calls import COLUMNS, OfRank
 
 MatchedBy = pl.Enum(["sequence", "communication_id", "signature", "time", "stream_order", "send_receive"])
 """How a call was matched."""
@@ -40,7 +40,8 @@ def rows_of(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
         )
         for rank, of_rank in sorted(of_ranks.items())
     ]
-    ordered = pl.concat(tables).sort("rank", "asked_ns", "start_ns", nulls_last=False, maintain_order=True)
+    empty = pl.DataFrame(schema=COLUMNS | {"rank": pl.Int32, "host": pl.UInt32})
+    ordered = pl.concat([empty, *tables]).sort("rank", "asked_ns", "start_ns", nulls_last=False, maintain_order=True)
     return ordered.with_row_index("row")
 
 

@@ -41,21 +41,22 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     Returns:
         `MATCHES`.
     """
+    slim = rows.select(*ALIKE, "row", "rank", "host", "start_ns", "end_ns", IS_BARE.alias("is_bare"))
     several = pl.col("group").is_not_null() & (pl.col("rank").n_unique().over("group") > 1)
-    unmatched = without(rows, known).filter(~IS_POINT_TO_POINT).filter(several)
+    unmatched = without(slim, known).filter(~IS_POINT_TO_POINT).filter(several)
     if unmatched.is_empty():
         return pl.DataFrame(schema=MATCHES)
-    described = unmatched.filter(~IS_BARE)
+    described = unmatched.filter(~pl.col("is_bare"))
     even = _even(unmatched, ALIKE)
     between = _between(described, even)
     gaps = without(_with_gaps(described, between), between)
     most = instances(of_most(gaps, [*ALIKE, "gap"]), [*ALIKE, "gap"])
     pairs = pl.concat([between, most])
-    offsets = rough_offsets(_with_instances(rows, pl.concat([pairs, known.select("row", "instance")])))
+    offsets = rough_offsets(_with_instances(slim, pl.concat([pairs, known.select("row", "instance")])))
     possible = _without_impossible(_with_instances(unmatched, pairs), offsets)
     kept = unmatched.join(possible, on="row", maintain_order="left")
     timed = by_time(without(described, possible), kept, offsets, ALIKE)
-    is_bare = unmatched.filter(IS_BARE).select("row")
+    is_bare = unmatched.filter("is_bare").select("row")
     return pl.concat(
         [
             matched(possible.join(is_bare, on="row", how="anti"), "signature"),

@@ -1,0 +1,122 @@
+"""Sentences about the calls that could not be matched, and about ranks that do not look like one job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.calls import OfRank
+from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT, without
+from holotrace.enrich.job.findings import ranks_text
+
+_MOST_FAMILIES = 3
+
+_REASONS = {
+    "alone": "belong to groups of which the trace has only one rank; add the files of the other ranks",
+    "ambiguous": "name no group, and several groups of the job fit them equally well",
+    "no_group": "name no group, and no group of the job fits their order and times",
+    "not_recorded": "are with ranks that the trace lacks; add their files",
+    "no_peer": "do not say with which rank",
+    "no_end": "have no clear other end",
+    "no_counterpart": "have no clear counterpart on the other ranks of their group",
+}
+"""Why calls are not matched, from the most to the least certain reason."""
+
+
+def findings(
+    of_ranks: Mapping[int, OfRank], rows: pl.DataFrame, matches: pl.DataFrame, ambiguous: pl.DataFrame
+) -> tuple[str, ...]:
+    """Say what could not be matched, and why.
+
+    Args:
+        of_ranks: what each rank sent.
+        rows: their calls, with inferred groups and peers, and without calls of groups of one rank.
+        matches: `MATCHES`.
+        ambiguous: row, of calls that several groups fit.
+    """
+    about_the_ranks = tuple(_about_the_ranks(of_ranks, rows))
+    if len(of_ranks) <= 1:
+        return about_the_ranks
+    return (*about_the_ranks, *_about_the_calls(rows, without(rows, matches), ambiguous))
+
+
+def _about_the_ranks(of_ranks: Mapping[int, OfRank], rows: pl.DataFrame) -> Iterator[str]:
+    if len(of_ranks) == 1:
+        yield f"The trace has only {ranks_text(list(of_ranks))}, so its calls cannot be matched with those of others."
+    yield from _different_sizes(of_ranks)
+    if silent := sorted(of_ranks.keys() - set(rows["rank"].unique())):
+        yield f"{_capital(ranks_text(silent))}: no communication was recorded."
+    for ranks in _same_recordings(rows):
+        yield f"{_capital(ranks_text(ranks))} have the same calls at the same times: their files may be one recording."
+    if _has_no_common_step(rows):
+        yield "No two ranks recorded the same step, so their calls cannot be matched by order."
+
+
+def _different_sizes(of_ranks: Mapping[int, OfRank]) -> Iterator[str]:
+    by_size: dict[int, list[int]] = {}
+    for rank, of_rank in sorted(of_ranks.items()):
+        if of_rank.facts.world_size:
+            by_size.setdefault(of_rank.facts.world_size, []).append(rank)
+    if len(by_size) > 1:
+        sizes = ", ".join(f"{size:,} ({ranks_text(ranks)})" for size, ranks in sorted(by_size.items()))
+        yield f"The ranks belong to jobs of different sizes: {sizes}."
+
+
+def _same_recordings(rows: pl.DataFrame) -> Iterable[list[int]]:
+    total = pl.struct("start_ns", "end_ns", "family").hash().sum().alias("total")
+    per_rank = rows.group_by("rank").agg(total, pl.len().alias("count"))
+    same = per_rank.group_by("total", "count").agg(pl.col("rank").sort()).filter(pl.col("rank").list.len() > 1)
+    return sorted(ranks.to_list() for ranks in same["rank"])
+
+
+def _has_no_common_step(rows: pl.DataFrame) -> bool:
+    ranks = rows.drop_nulls("window").group_by("window").agg(pl.col("rank").n_unique())["rank"]
+    return rows["rank"].n_unique() > 1 and len(ranks) > 0 and (ranks == 1).all()
+
+
+def _about_the_calls(rows: pl.DataFrame, unmatched: pl.DataFrame, ambiguous: pl.DataFrame) -> Iterator[str]:
+    users = rows.drop_nulls("group").group_by("group").agg(pl.col("rank").n_unique().alias("users"))
+    explained = unmatched.join(users, on="group", how="left").with_columns(
+        pl.col("row").is_in(ambiguous["row"].implode()).alias("is_ambiguous"),
+        pl.col("peer").is_in(rows["rank"].unique().implode()).alias("has_peer"),
+    )
+    reasons = explained.select("family", _reason().alias("reason"))
+    for reason, sentence in _REASONS.items():
+        concerned = reasons.filter(pl.col("reason") == reason)
+        if len(concerned):
+            yield f"{len(concerned):,} of {len(rows):,} calls ({_families(concerned)}) {sentence}."
+
+
+def _reason() -> pl.Expr:
+    of_pairs = (
+        pl.when(pl.col("peer").is_null())
+        .then(pl.lit("no_peer"))
+        .when("has_peer")
+        .then(pl.lit("no_end"))
+        .otherwise(pl.lit("not_recorded"))
+    )
+    return (
+        pl.when(IS_POINT_TO_POINT)
+        .then(of_pairs)
+        .when("is_ambiguous")
+        .then(pl.lit("ambiguous"))
+        .when(pl.col("group").is_null())
+        .then(pl.lit("no_group"))
+        .when(pl.col("users") == 1)
+        .then(pl.lit("alone"))
+        .when(pl.col("family") == "send_recv")
+        .then(pl.lit("no_peer"))
+        .otherwise(pl.lit("no_counterpart"))
+    )
+
+
+def _families(calls: pl.DataFrame) -> str:
+    """Return the most frequent families, as `36 all_reduce, 2 barrier`."""
+    counts = calls.group_by("family").len().sort("len", "family", descending=[True, False])
+    named = [f"{count:,} {family}" for family, count in counts.head(_MOST_FAMILIES).iter_rows()]
+    return ", ".join([*named, "…"] if len(counts) > _MOST_FAMILIES else named)
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]

@@ -1,0 +1,93 @@
+"""The findings say what could not be matched, and why; bad input gets an answer."""
+
+from __future__ import annotations
+
+from calls_of_ranks import of_rank
+from holotrace.enrich.across_ranks.groups import process_group
+from holotrace.enrich.across_ranks.matching import match
+
+PAIR = process_group([0, 1])
+
+
+def _call(start_us=0, **columns):
+    return {"group": PAIR.number, "times": (start_us, start_us + 5), **columns}
+
+
+def test_matched_calls_give_no_findings() -> None:
+    """Two ranks with the same call, a microsecond apart."""
+    assert match({0: of_rank(_call()), 1: of_rank(_call(1))}).findings == ()
+
+
+def test_nothing_at_all_is_an_answer() -> None:
+    """Without ranks, and without calls, all tables are empty."""
+    for of_ranks in ({}, {0: of_rank(), 1: of_rank()}):
+        matching = match(of_ranks)
+
+        assert matching.calls.is_empty()
+        assert matching.coverage.is_empty()
+    assert matching.findings == ("Ranks 0-1: no communication was recorded.",)
+
+
+def test_one_rank_alone_has_nobody_to_be_matched_with() -> None:
+    """Its calls stay, unmatched."""
+    matching = match({3: of_rank(_call())})
+
+    assert matching.findings == ("The trace has only rank 3, so its calls cannot be matched with those of others.",)
+    assert matching.calls["instance"].to_list() == [None]
+
+
+def test_ranks_of_jobs_of_different_sizes() -> None:
+    """Files of two jobs in one folder."""
+    of_ranks = {
+        0: of_rank(_call(), world_size=8),
+        1: of_rank(_call(1), world_size=8),
+        2: of_rank(_call(2, group=5), world_size=16),
+    }
+
+    assert match(of_ranks).findings == (
+        "The ranks belong to jobs of different sizes: 8 (ranks 0-1), 16 (rank 2).",
+        "1 of 3 calls (1 all_reduce) belong to groups of which the trace has only one rank; add the files of the other ranks.",
+    )
+
+
+def test_the_same_recording_twice() -> None:
+    """The file of rank 0 was copied as rank 1."""
+    assert match(dict.fromkeys((0, 1), of_rank(_call(), _call(9)))).findings == (
+        "Ranks 0-1 have the same calls at the same times: their files may be one recording.",
+    )
+
+
+def test_recordings_of_different_steps() -> None:
+    """Rank 0 recorded step 1, rank 1 step 2."""
+    assert match({0: of_rank(_call(window=1)), 1: of_rank(_call(90, window=2))}).findings == (
+        "No two ranks recorded the same step, so their calls cannot be matched by order.",
+        "2 of 2 calls (2 all_reduce) have no clear counterpart on the other ranks of their group.",
+    )
+
+
+def test_each_reason_is_one_sentence() -> None:
+    """Sends without an end, with a rank that is missing, and with an unknown one; calls of no group; exchanges of three."""
+    three = process_group([0, 1, 2], "mesh_pp")
+    send, exchange = {"family": "send"}, {"family": "send_recv", "group": three.number, "sequence": 1}
+    of_ranks = {
+        0: of_rank(_call(**send, peer=1), _call(9, **send, peer=7), _call(20, **send), _call(30, group=None)),
+        1: of_rank(_call(240, group=None), _call(50, **exchange), groups=(three,)),
+        2: of_rank(_call(51, **exchange), groups=(three,)),
+    }
+
+    assert match(of_ranks).findings == (
+        "2 of 7 calls (2 all_reduce) name no group, and no group of the job fits their order and times.",
+        "1 of 7 calls (1 send) are with ranks that the trace lacks; add their files.",
+        "3 of 7 calls (2 send_recv, 1 send) do not say with which rank.",
+        "1 of 7 calls (1 send) have no clear other end.",
+    )
+
+
+def test_many_kinds_of_calls_are_shortened() -> None:
+    """The three most frequent ones are named."""
+    families = ["barrier", "reduce", "reduce", "gather", "scatter"]
+    of_ranks = {0: of_rank(*(_call(9 * number, family=family) for number, family in enumerate(families))), 1: of_rank()}
+
+    alone = match(of_ranks).findings[1]
+
+    assert alone.startswith("5 of 5 calls (2 reduce, 1 barrier, 1 gather, …) belong to groups")
