@@ -30,12 +30,12 @@ def every_10_us(count, shift, *, family="all_reduce", first=0):
 
 def shifted_from(job, host, begin, by_ns):
     """Return the job with the clock of a host set forward after a fraction of its calls."""
-    times = job.calls.filter(pl.col("rank").replace_strict(job.hosts) == host)["start_ns"].sort()
-    is_late = (pl.col("rank").replace_strict(job.hosts) == host) & (
-        pl.col("start_ns") >= times[int(begin * len(times))]
-    )
+    is_on_host = pl.col("rank").replace_strict(job.hosts) == host
+    times = job.calls.filter(is_on_host)["start_ns"].sort()
+    is_late = [is_on_host & (pl.col(name) >= times[int(begin * len(times))]) for name in ("start_ns", "end_ns")]
     columns = [
-        pl.when(is_late).then(pl.col(name) + by_ns).otherwise(name).alias(name) for name in ("start_ns", "end_ns")
+        pl.when(late).then(pl.col(name) + by_ns).otherwise(name).alias(name)
+        for late, name in zip(is_late, ("start_ns", "end_ns"), strict=True)
     ]
     return job._replace(calls=job.calls.with_columns(columns).sort("rank", "start_ns"))
 

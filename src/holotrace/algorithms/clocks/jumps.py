@@ -89,8 +89,8 @@ def slope_limits(lines: Lines, largest_drift: float) -> Slopes:
 def segments(participants: Participants, graph: ClockGraph, reference: int, largest_drift: float) -> Int64Array:
     """Return the segment of its clock that each row belongs to, from 0 in order of time; `DROPPED` for wrong matches.
 
-    Clocks are examined in order of their distance from the reference, each against its parent in the graph, so that a
-    jump of a parent is not taken for one of its children. The reference itself has one segment.
+    Clocks are examined in order of their distance from the reference, each against the hubs it met, so that a jump of a
+    hub is not taken for one of the others. The reference itself has one segment.
     """
     segment = np.full(len(participants.operation), DROPPED)
     start, end, reading = np.full((3, len(segment)), np.nan)
@@ -100,33 +100,24 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
     _align(aligned, participants, of_reference, 1.0, 0.0)
     for clock in graph.by_distance:
         rows = np.flatnonzero(participants.clock == clock)
-        met = rows[graph.edge[rows] == graph.parent_edge[clock]]
-        known = met[~np.isnan(aligned.reading[graph.hub_row[met]])]
-        parts = _Pair.of(participants, aligned, known, graph.hub_row, largest_drift).parts()
-        others = np.setdiff1d(rows, known)
-        hub = graph.hub_row[others]
-        met_at = np.where(hub == others, np.nan, aligned.reading[hub])
-        for number, (part, inside) in enumerate(_rows_of_parts(list(parts), participants.reading[others], met_at)):
+        hub = graph.hub_row[rows]
+        met_at = np.where(hub == rows, np.nan, aligned.reading[hub])
+        has_met = ~np.isnan(met_at)
+        parts = list(_Pair.of(participants, aligned, rows[has_met], graph.hub_row, largest_drift).parts())
+        others = rows[~has_met]
+        for number, (part, inside) in enumerate(_rows_of_parts(parts, participants.reading[others])):
             of_part = np.concatenate([part.rows, others[inside]])
             segment[of_part] = number
             _align(aligned, participants, of_part, part.rate, part.offset)
     return segment
 
 
-def _rows_of_parts(
-    parts: list[_Part], reading: Float64Array, met_at: Float64Array
-) -> Iterator[tuple[_Part, BoolArray]]:
-    """Return, for each segment of a clock, which of some rows are certainly inside.
-
-    Args:
-        parts: the segments.
-        reading: on the clock.
-        met_at: when the hub of the operation read its own end, on the reference clock; not a number if unknown.
-    """
+def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[_Part, BoolArray]]:
+    """Return, for each segment of a clock, which times on the clock can be only inside it."""
     fits = [part.holds(part.rate * reading + part.offset) for part in parts]
     is_clear = np.sum(fits, axis=0) == 1
     for part, fit in zip(parts, fits, strict=True):
-        yield part, fit & np.where(np.isnan(met_at), is_clear, part.holds(met_at))
+        yield part, fit & is_clear
 
 
 class _Part(NamedTuple):
@@ -150,7 +141,7 @@ def _align(aligned: Participants, raw: Participants, rows: Int64Array, rate: flo
 
 
 class _Pair(NamedTuple):
-    """The operations of a clock and its parent, in order of time: rows of the clock, and both participants."""
+    """The operations of a clock and their hubs, its parents, in order of time: rows of the clock, and both participants."""
 
     rows: Int64Array
     child: Participants
@@ -165,15 +156,19 @@ class _Pair(NamedTuple):
         return cls(ordered, raw.rows(ordered), aligned.rows(hub_row[ordered]), largest_drift)
 
     def parts(self) -> Iterator[_Part]:
-        """Divide the clock into segments."""
+        """Divide the clock into segments.
+
+        Operations without a known hub are taken to begin or end at most as long outside as the others last.
+        """
         begin, count = 0, len(self.rows)
+        length = float(np.ptp(self.parent.reading)) if count else 0.0
         is_first = True
         while begin < count:
             chosen, end = self._longest_segment(begin)
             if len(chosen) >= min(_FEWEST_IN_SEGMENT, count):
                 first, last = self.parent.reading[chosen[[0, -1]]]
-                earliest, latest = -np.inf if is_first else float(first), np.inf if end == count else float(last)
-                yield _Part(*self._line(chosen), earliest, latest, self.rows[chosen])
+                earliest, latest = first - length * is_first, last + length * (end == count)
+                yield _Part(*self._line(chosen), float(earliest), float(latest), self.rows[chosen])
                 is_first = False
             begin = end
 
@@ -214,17 +209,23 @@ class _Pair(NamedTuple):
         kept = self._without(begin, end, dropped)
         wrong: list[int] = []
         while len(wrong) < _FEWEST_IN_SEGMENT - 1 and len(kept) > 1:
-            worst = int(np.argmax(np.abs(self._residuals(kept))))
+            worst = int(np.argmax(self._contradictions(kept)))
             wrong.append(int(kept[worst]))
             kept = np.delete(kept, worst)
             if self._fits(kept):
                 return wrong
         return None
 
-    def _residuals(self, kept: Int64Array) -> Float64Array:
+    def _contradictions(self, kept: Int64Array) -> Float64Array:
+        """Return by how much operations contradict their common line: how far apart the ends are, if they should not be."""
         rate, offset = self._line(kept)
         difference: Float64Array = self.parent.reading[kept] - (rate * self.child.reading[kept] + offset)
-        return difference - float(np.median(difference))
+        apart = np.abs(difference - float(np.median(difference)))
+        left_before = np.maximum(
+            self.parent.start[kept] - rate * self.child.end[kept] - offset,
+            rate * self.child.start[kept] + offset - self.parent.end[kept],
+        )
+        return np.where(self.child.is_together[kept], apart, left_before)
 
     def _jump_near(self, begin: int, conflict: int, dropped: list[int]) -> int:
         """Return the operation at which the ends of the pair move apart; the conflict may show only later.

@@ -62,7 +62,8 @@ class ClockGraph:
 
     distance     int64 [clocks]  operations between the clock and the reference; at least `UNREACHED` if there are none
     hub_row      int64 [rows]    row of the hub of the operation of each row
-    edge         int64 [rows]    the edge between hub and participant; -1 for the hub itself, and the unconnected
+    edge         int64 [rows]    the edge between hub and participant; -1 for the hub itself, the unconnected, and operations
+                                 that need not end together, if others of the pair do
     edges        int64 [edges, 2]  hub and other clock
     parent_edge  int64 [clocks]  the edge to a clock that is nearer to the reference; -1 for the reference, and the unconnected
     """
@@ -87,7 +88,9 @@ def clock_graph(readings: Readings, clock_count: int, reference: int) -> ClockGr
     distance = _distances(readings, first, clock_count, reference)
     hub_row = _hub_rows(readings, first, distance)
     pair = readings.clock[hub_row] * clock_count + readings.clock
-    is_edge = (hub_row != np.arange(len(pair))) & (distance[readings.clock] < _UNREACHED)
+    ends_together = np.isin(pair, pair[readings.is_together])
+    counts_here = readings.is_together | ~ends_together
+    is_edge = (hub_row != np.arange(len(pair))) & (distance[readings.clock] < _UNREACHED) & counts_here
     pairs, edge_of_row, counts = np.unique(pair[is_edge], return_inverse=True, return_counts=True)
     edge = np.full(len(pair), -1)
     edge[is_edge] = edge_of_row
