@@ -7,7 +7,10 @@ import polars as pl
 import pytest
 
 from clock_truth import compared, with_truth
+from holotrace import open_trace
+from holotrace.enrich.across_ranks.calls import of_rank
 from holotrace.enrich.across_ranks.clocks import clocks, resolved
+from holotrace.enrich.across_ranks.matching import match
 from holotrace.testing.job_calls import CALL_SCHEMA, CallsOptions, simulated_calls
 
 TWO_HOSTS = {0: "a", 1: "b"}
@@ -153,6 +156,36 @@ def test_calls_matched_by_their_times_do_not_count() -> None:
     guessed = calls_of(*every_10_us(20, 300)).with_columns(matched_by=pl.lit("time"))
 
     assert clocks(guessed, TWO_HOSTS).per_host["offset_ns"].to_list() == [0, None]
+
+
+def test_a_host_that_sends_by_itself_starts_when_it_is_asked() -> None:
+    """Gloo records a send only after sending, so the receive may end before the recorded start."""
+    rows = [
+        row
+        for number in range(10)
+        for row in (
+            (0, number, "send", 10_000 * number + 901, 10_000 * number + 950),
+            (1, number, "recv", 10_000 * number + 1, 10_000 * number + 501),
+        )
+    ]
+    calls = calls_of(*rows).with_columns(asked_ns=pl.col("start_ns") - 700, stream=pl.lit(None, pl.Int64))
+
+    assert clocks(calls, {0: "a", 1: "a"}).findings == ()
+    on_device = calls.with_columns(stream=pl.lit(7))
+    assert "(10 times)" in clocks(on_device, {0: "a", 1: "a"}).findings[1]
+
+
+@pytest.mark.parametrize("job", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank"])
+def test_ranks_of_one_real_host_taken_for_several_hosts(job, real_traces) -> None:
+    """They share a clock, so the true offset is 0: it is inside every interval, and nothing contradicts the matches."""
+    trace = open_trace(real_traces / job)
+    matching = match({rank: of_rank(rank_trace) for rank, rank_trace in trace.ranks.items()})
+    found = clocks(matching.calls, {rank: f"host{rank}" for rank in trace.ranks})
+
+    assert found.per_host["offset_ns"].null_count() == 0
+    assert found.per_host.filter(pl.col("offset_ns").abs() > pl.col("half_width_ns")).is_empty()
+    assert (found.dropped_count, found.findings) == (0, ())
+    assert clocks(matching.calls, dict.fromkeys(trace.ranks, "host")).findings == ()
 
 
 def test_whole_microseconds_widen_the_interval() -> None:

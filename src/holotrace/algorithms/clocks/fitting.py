@@ -120,7 +120,7 @@ def _fit_lines(participants: Participants, clock_count: int, reference: int, lar
     lines = rough_lines(connected.readings(), graph, reference, largest_drift)
     aligned = connected.on(lines)
     bounds = clock_bounds(*aligned.marks(), slope_limits(lines, largest_drift), reference=reference)
-    return _with_estimate(lines, bounds, adjusted(aligned.readings(), graph, reference), reference)
+    return _with_estimate(lines, bounds, adjusted(aligned.readings(), graph, reference, lines.rate), reference)
 
 
 def _is_connected(participants: Participants, clock_count: int, reference: int) -> BoolArray:

@@ -26,7 +26,11 @@ _LAST_RESORT = 1 << 20
 
 _UNREACHED = 1 << 40
 _RIDGE = 1e-6
-"""Keeps the equations solvable if the readings of a clock allow any slope; small beside a single reading."""
+"""Keeps the equations solvable if the readings of a clock leave it undetermined; small beside a single reading."""
+
+_USUAL_DRIFT = 50e-6
+_USUAL_JITTER_NS = 5_000.0
+"""How much rates of clocks and ends of operations usually differ: a short recording says little about the rates."""
 
 
 class Readings(NamedTuple):
@@ -136,11 +140,18 @@ class Adjustment(NamedTuple):
         return added
 
 
-def adjusted(readings: Readings, graph: ClockGraph, reference: int) -> Adjustment:
+def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float64Array) -> Adjustment:
     """Return what to add to roughly aligned clocks, by least squares over all edges of the graph.
 
+    Args:
+        readings: times that `rough_lines` mapped to the reference clock.
+        graph: of these readings.
+        reference: the clock that is not adjusted.
+        rate: of the rough lines; not a number if unknown.
+
     With z_a(t) = v_a + s_a·t, and t relative to the middle, each chunk of n readings of an edge from hub h to clock a, with
-    median time t and median difference r, contributes n·(z_a(t) - z_h(t) - r)² to the sum that is minimised.
+    median time t and median difference r, contributes n·(z_a(t) - z_h(t) - r)² to the sum that is minimised. Each clock adds
+    a term that draws its rate to 1, in the proportion of usual jitter and drift, which matters in short recordings only.
     """
     together = readings.is_together | (graph.parent_edge[readings.clock] == graph.edge)
     rows = np.flatnonzero((graph.edge >= 0) & together)
@@ -148,19 +159,28 @@ def adjusted(readings: Readings, graph: ClockGraph, reference: int) -> Adjustmen
     chunks = _chunks(graph.edge[rows], readings.time[rows], difference)
     first, last = (float(bound(readings.time, initial=0.0)) for bound in (np.min, np.max))
     middle, half = (first + last) / 2, max((last - first) / 2, 1.0)
-    value, slope = _least_squares(chunks, graph, (chunks["time"].to_numpy() - middle) / half, reference)
+    usual = _Usual(np.nan_to_num(1 / rate - 1) * half, (_USUAL_JITTER_NS / (_USUAL_DRIFT * half)) ** 2)
+    value, slope = _least_squares(chunks, graph, (chunks["time"].to_numpy() - middle) / half, reference, usual)
     return Adjustment(middle, value, slope / half, _closure_error(chunks, graph))
 
 
+class _Usual(NamedTuple):
+    """The slope that makes the rate of each clock 1, and how many readings this counts for."""
+
+    slope: Float64Array
+    weight: float
+
+
 def _least_squares(
-    chunks: pl.DataFrame, graph: ClockGraph, time: Float64Array, reference: int
+    chunks: pl.DataFrame, graph: ClockGraph, time: Float64Array, reference: int, usual: _Usual
 ) -> tuple[Float64Array, Float64Array]:
     clock_count = len(graph.distance)
     hub, clock = graph.edges[chunks["edge"].to_numpy()].T
     columns = np.stack([clock, clock + clock_count, hub, hub + clock_count])
     factors = np.stack([np.ones_like(time), time, -np.ones_like(time), -time])
     count, difference = chunks["count"].to_numpy(), chunks["difference"].to_numpy()
-    matrix, right = np.eye(2 * clock_count) * _RIDGE, np.zeros(2 * clock_count)
+    weights = np.repeat([_RIDGE, _RIDGE + usual.weight], clock_count)
+    matrix, right = np.diag(weights), weights * np.concatenate([np.zeros(clock_count), usual.slope])
     for column, factor in zip(columns, factors, strict=True):
         np.add.at(right, column, count * factor * difference)
         for other, other_factor in zip(columns, factors, strict=True):

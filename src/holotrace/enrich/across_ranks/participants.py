@@ -2,7 +2,8 @@
 
     all_reduce, all_gather, reduce_scatter, barrier   everyone waits for everyone
     all_to_all                                        the same if all ranks send and receive equally much
-    send, recv                                        the receiver waits for the sender
+    send, recv                                        the receiver waits for the sender; a host that sends by itself records
+                                                      that only afterwards, so the send starts when it is asked for
     broadcast, scatter, reduce, gather, others        not used: their root is not recorded, or they need not wait
 
 An all-to-all with splits is not used either, since a rank does not wait for one that sends it nothing.
@@ -47,7 +48,7 @@ def waiting_calls(calls: pl.DataFrame) -> pl.DataFrame:
         by_instance.select(
             "rank",
             "instance",
-            "start_ns",
+            _start(usable),
             pl.col("end_ns") + rounding,
             (together | (family == "send")).alias("is_entered"),
             (together | (family == "recv")).alias("is_left"),
@@ -72,6 +73,18 @@ def _usable(calls: pl.DataFrame) -> pl.DataFrame:
     return sound.group_by(key, maintain_order=True).agg(
         pl.col("start_ns").min(), pl.col("end_ns").max(), pl.col(others).first()
     )
+
+
+def _start(calls: pl.DataFrame) -> pl.Expr:
+    """Return the time before which a call certainly did not communicate.
+
+    ProcessGroupGloo first sends, and then creates the object that records `gloo:send`:
+    https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupGloo.cpp
+    """
+    if not {"asked_ns", "stream"} <= set(calls.columns):
+        return pl.col("start_ns")
+    is_host_send = (pl.col("family").cast(pl.String) == "send") & pl.col("stream").is_null()
+    return pl.when(is_host_send).then(pl.min_horizontal("start_ns", "asked_ns")).otherwise("start_ns").alias("start_ns")
 
 
 def _is_even(calls: pl.DataFrame) -> pl.Expr:
