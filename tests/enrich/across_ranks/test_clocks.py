@@ -218,6 +218,15 @@ def test_a_clock_that_jumps_has_one_line_before_and_one_after(by_ns) -> None:
     assert with_truth(job, found).unknown_count == 0
 
 
+def test_a_jump_that_the_reference_did_not_record() -> None:
+    """The reference begins to record after the jump; the other hosts show it."""
+    job = simulated_calls(CallsOptions(hosts=8, operations=150, topology="grid", late_host=0, seed=1))
+    found = clocks(*shifted_from(job, "host3", 0.15, 1_000_000_000)[:2])
+
+    assert found.jumps["host"].to_list() == ["host3"]
+    assert found.per_host["offset_ns"].null_count() == 0
+
+
 def test_a_wrong_match_is_left_out() -> None:
     """In one of 40 calls, rank 1's is a later one; the others agree."""
     rows = every_10_us(40, 300)

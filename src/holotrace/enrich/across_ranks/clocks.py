@@ -11,7 +11,8 @@ bounds, x is estimated from the ends of the calls, which are nearly the same on 
     drift       by how much faster the reference clock runs, in parts in 10^9
 
 The bounds hold if clocks run at constant rates, and the calls are matched correctly. A half-width cannot be smaller than
-about the duration of the shortest call, from the last start to the first end.
+about the duration of the shortest call, from the last start to the first end. A jump that is shorter than the waits in the
+calls around it may pass for drift; then the bounds can be wrong by the jump.
 """
 
 from __future__ import annotations
