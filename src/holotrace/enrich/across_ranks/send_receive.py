@@ -128,13 +128,13 @@ def _clear_shifts(lags: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     after = pl.col("lag_1").cum_sum(reverse=True).over(keys)
     total = before + after  # if the missing call precedes this one
     at_end = pl.col("lag_0").sum().over(keys)
-    costs = lags.with_columns(total.alias("total"), at_end.alias("at_end"))
+    costs = lags.with_columns(total.alias("total"), at_end.alias("at_end"), pl.len().over(keys).alias("size"))
     least = pl.min_horizontal(pl.col("total").min().over(keys), "at_end")
-    limit = 4 * least + _NOISE_NS
-    is_likely = pl.col("total") <= limit
-    size = pl.len().over(keys)
-    first = pl.when(is_likely).then("place").otherwise(size).min().over(keys)
-    last = pl.when(pl.col("at_end") <= limit).then(size).otherwise(pl.when(is_likely).then("place").max().over(keys))
-    marked = costs.with_columns(first.alias("first"), last.alias("last"))
+    limited = costs.with_columns((4 * least + _NOISE_NS).alias("limit"))
+    is_likely = pl.col("total") <= pl.col("limit")
+    first = pl.when(is_likely).then("place").otherwise("size").min().over(keys)
+    last_before_end = pl.when(is_likely).then("place").max().over(keys)
+    last = pl.when(pl.col("at_end") <= pl.col("limit")).then("size").otherwise(last_before_end)
+    marked = limited.with_columns(first.alias("first"), last.alias("last"))
     shift = pl.when(pl.col("place") < pl.col("first")).then(0).when(pl.col("place") >= pl.col("last")).then(1)
     return marked.with_columns(shift.alias("shift")).drop_nulls("shift")

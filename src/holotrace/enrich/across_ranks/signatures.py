@@ -89,8 +89,8 @@ def _with_gaps(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     numbered = _with_instances(rows, pairs)
     ranks = pl.col("rank").n_unique().over("group", "window")
     is_shared_by_all = pl.col("instance").is_not_null() & (pl.len().over("group", "instance") == ranks)
-    last = pl.when(is_shared_by_all).then("instance").cum_max().forward_fill().over("group", "rank")
-    return numbered.with_columns(last.alias("gap")).drop("instance")
+    shared = numbered.with_columns(pl.when(is_shared_by_all).then("instance").alias("gap"))
+    return shared.with_columns(pl.col("gap").cum_max().forward_fill().over("group", "rank")).drop("instance")
 
 
 def _with_instances(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
