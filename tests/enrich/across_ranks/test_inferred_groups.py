@@ -72,6 +72,20 @@ def test_nothing_is_chosen_between_two_groups_that_fit_equally_well() -> None:
     assert match(_job([together, together, together, apart])).calls["group"].null_count() == 16
 
 
+def test_groups_that_overlap_by_chance_are_told_apart_by_their_ends() -> None:
+    """The calls of ranks 2 and 3 begin before those of ranks 0 and 1 end, but end 30 µs later: no group of four does that."""
+    first, second = [0, 200, 400, 600], [30, 230, 430, 630]
+
+    assert set(_groups(_job([first, first, second, second])).values()) == {"mesh_dp"}
+
+
+def test_ends_that_differ_as_much_in_smaller_groups_belong_to_the_whole_job() -> None:
+    """Gloo's annotations end up to a millisecond apart, on all ranks."""
+    starts = [[start + shift for start in (0, 200, 400, 600)] for shift in (0, 30, 15, 40)]
+
+    assert _groups(_job(starts)) == dict.fromkeys(range(4), "default_pg")
+
+
 def test_a_missing_call_changes_nothing() -> None:
     """Rank 1 lacks one call: its step does not count as evidence, the others do."""
     first, second = [0, 200, 400, 600], [100, 300, 500, 700]

@@ -23,6 +23,11 @@ _POSSIBLE_SHARE = 0.75
 _POSSIBLE_SHARE_OF_ONLY = 0.5
 """Least share of possible operations if the calls can belong to no other group of the job."""
 
+_FAR_WIDER = 4
+_NOISE_NS = 20_000
+"""All ranks leave a collective together: if the ends differ by more than this times what they do in other groups, and by this
+much more, several groups made their calls at the same time."""
+
 _MEMBER_SHARE = 0.75
 """At least this share of the ranks must have made such calls."""
 
@@ -46,22 +51,41 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
         candidates: see `holotrace.enrich.across_ranks.job_groups.candidate_groups`.
     """
     slim = rows.select("row", "rank", "host", "window", *_LIKE, "start_ns", "end_ns", "group")
-    rest = slim.filter(~IS_POINT_TO_POINT & pl.col("group").is_null()).drop("group")
-    groups, ambiguous = [rows.select("row", "group").clear()], [rows.select("row").clear()]
-    is_only = pl.col("rank").is_in(_only(candidates).implode())
-    for size in candidates["present"].unique().sort(descending=True):
-        if rest.is_empty():
-            break
-        offered = rest.with_columns(is_only.alias("is_only")).join(
-            candidates.filter(pl.col("present") == size), on="rank", maintain_order="left"
-        )
-        fitting = _fitting(offered)
-        several = fitting.with_columns((pl.len().over("row") > 1).alias("is_ambiguous"))
-        is_ambiguous = pl.col("is_ambiguous").any().over("group", *_LIKE)
-        groups.append(several.filter(~is_ambiguous).select("row", "group"))
-        ambiguous.append(several.filter(is_ambiguous).select("row").unique())
-        rest = rest.join(fitting, on="row", how="anti", maintain_order="left")
-    return Inferred(pl.concat(groups), pl.concat(ambiguous))
+    unnamed = slim.filter(~IS_POINT_TO_POINT & pl.col("group").is_null()).drop("group")
+    is_only = pl.col("rank").is_in(_only(candidates).implode()).alias("is_only")
+    of_sizes = (
+        candidates.with_columns(is_only).partition_by("present") if len(unnamed) else [candidates.with_columns(is_only)]
+    )
+    fitting = pl.concat(_fitting(unnamed.join(of_size, on="rank", maintain_order="left")) for of_size in of_sizes)
+    chosen = _largest(fitting.join(candidates.select("group", "rank"), on="group"))
+    named = unnamed.select("row", "rank", *_LIKE).join(chosen, on=["rank", *_LIKE], maintain_order="left")
+    return Inferred(
+        named.filter(~pl.col("is_ambiguous")).select("row", "group"),
+        named.filter("is_ambiguous").select("row").unique(),
+    )
+
+
+def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
+    """Return rank, signature, group and is_ambiguous of the largest groups that fit and are not too wide.
+
+    A group is too wide if others that are not larger fit on all its ranks, and the ends agree far better in these.
+
+    Args:
+        fitting: rank, signature, group, present and spread_ns.
+    """
+    of_rank = ["rank", *_LIKE]
+    others = fitting.join(fitting.select(*of_rank, "present", "spread_ns"), on=of_rank, suffix="_of_other").filter(
+        pl.col("present_of_other") <= pl.col("present")
+    )
+    best = others.group_by("group", *of_rank).agg(pl.col("spread_ns_of_other").min().alias("best_ns"))
+    compared = fitting.join(best, on=["group", *of_rank], how="left", maintain_order="left")
+    is_worse = (pl.col("spread_ns") > _FAR_WIDER * pl.col("best_ns") + _NOISE_NS).fill_null(value=False)
+    narrow = compared.filter(~is_worse.all().over("group", *_LIKE))
+    largest = narrow.filter(pl.col("present") == pl.col("present").max().over(of_rank))
+    several = largest.with_columns((pl.len().over(of_rank) > 1).alias("is_ambiguous"))
+    return several.with_columns(pl.col("is_ambiguous").any().over("group", *_LIKE)).select(
+        *of_rank, "group", "is_ambiguous"
+    )
 
 
 def _only(candidates: pl.DataFrame) -> pl.Series:
@@ -70,13 +94,21 @@ def _only(candidates: pl.DataFrame) -> pl.Series:
 
 
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
-    """Return row, group and signature of the calls whose signature fits a group.
+    """Return the groups that a signature fits: group, signature, present, and the median spread of the ends, spread_ns.
 
     Args:
         offered: calls, once for each group to which they may belong, with `present` and `is_only`.
     """
     like = ["group", *_LIKE]
-    tested = _tested(offered).group_by(like).agg(pl.len().alias("even"), pl.col("is_possible").sum().alias("possible"))
+    tested = (
+        _tested(offered)
+        .group_by(like)
+        .agg(
+            pl.len().alias("even"),
+            pl.col("is_possible").sum().alias("possible"),
+            pl.col("spread_ns").median().alias("spread_ns"),
+        )
+    )
     calls = offered.group_by(like).agg(
         pl.len().alias("count"),
         pl.col("rank").n_unique().alias("ranks"),
@@ -84,8 +116,7 @@ def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
         pl.col("is_only").all(),
     )
     counted = calls.join(tested, on=like, how="left").with_columns(pl.col("even", "possible").fill_null(0))
-    fitting = counted.filter(_is_fitting())
-    return offered.join(fitting, on=like, how="semi", maintain_order="left").select("row", *like)
+    return counted.filter(_is_fitting()).select(*like, "present", "spread_ns")
 
 
 def _is_fitting() -> pl.Expr:
@@ -104,5 +135,6 @@ def _tested(offered: pl.DataFrame) -> pl.DataFrame:
     keys = ["group", "window", *_LIKE]
     placed = of_most(offered, keys).with_columns(pl.int_range(pl.len()).over(*keys, "rank").alias("place"))
     numbered = placed.with_columns(pl.col("row").min().over(*keys, "place").alias("instance"))
-    spans = operations(corrected(numbered, rough_offsets(numbered))).select("group", "instance", "is_possible")
-    return numbered.join(spans, on=["group", "instance"], how="left")
+    spans = operations(corrected(numbered, rough_offsets(numbered)))
+    spread = (2 * (pl.col("middle_end_ns") - pl.col("first_end_ns"))).alias("spread_ns")
+    return numbered.join(spans.select("group", "instance", "is_possible", spread), on=["group", "instance"], how="left")
