@@ -1,0 +1,102 @@
+"""Fit the time of a message as latency plus size over bandwidth (Hockney's model).
+
+Source: R. W. Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel Computing 20 (1994),
+https://doi.org/10.1016/S0167-8191(06)80021-9
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FEWEST_SIZES = 3
+LEAST_SPREAD = 4.0
+"""A fit needs this many sizes, and the largest must be this many times the smallest."""
+
+_MOST_SIZES = 24
+_MOST_SAMPLES = 200
+_RESAMPLES = 200
+_CONFIDENCE = (2.5, 97.5)
+
+_Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LatencyFit:
+    """Estimates with their 95 % confidence intervals: times in ns, bandwidths in bytes/s.
+
+    A bandwidth is infinite where the time does not grow with the size.
+    """
+
+    latency_ns: float
+    latency_low_ns: float
+    latency_high_ns: float
+    bytes_per_s: float
+    low_bytes_per_s: float
+    high_bytes_per_s: float
+
+
+def fit_latency(byte_counts: npt.NDArray[np.int64], times_ns: npt.NDArray[np.int64]) -> LatencyFit | None:
+    """Fit `time = latency + bytes / bandwidth` to messages; None if their sizes are too few or too similar.
+
+    The line runs through the median time of each size (Theil-Sen: the median of the slopes between all pairs of sizes),
+    so single slow messages do not move it. The intervals come from 200 bootstrap samples of the messages of each size;
+    the seed is fixed, so equal input gives an equal answer.
+
+    >>> sizes = np.array([1_000, 10_000, 100_000])
+    >>> fit = fit_latency(sizes, 5_000 + sizes // 10)
+    >>> round(fit.latency_ns), round(fit.bytes_per_s)
+    (5000, 10000000000)
+    """
+    sizes, samples = _by_size(byte_counts, times_ns)
+    if len(sizes) < FEWEST_SIZES or sizes[-1] < LEAST_SPREAD * sizes[0]:
+        return None
+    latency, ns_per_byte = _line(sizes, np.array([[np.median(times)] for times in samples]))
+    generator = np.random.default_rng(0)
+    latencies, slopes = _line(sizes, np.stack([_resampled_medians(times, generator) for times in samples]))
+    low, high = np.percentile(latencies, _CONFIDENCE)
+    slow, fast = _bytes_per_s(np.percentile(slopes, _CONFIDENCE[::-1]))
+    return LatencyFit(
+        latency_ns=float(latency[0]),
+        latency_low_ns=float(low),
+        latency_high_ns=float(high),
+        bytes_per_s=float(_bytes_per_s(ns_per_byte)[0]),
+        low_bytes_per_s=float(slow),
+        high_bytes_per_s=float(fast),
+    )
+
+
+def _by_size(
+    byte_counts: npt.NDArray[np.int64], times_ns: npt.NDArray[np.int64]
+) -> tuple[_Floats, list[npt.NDArray[np.int64]]]:
+    """Return the distinct sizes and the times of each; many sizes are grouped with their neighbours."""
+    order = np.argsort(byte_counts, kind="stable")
+    ordered, times = byte_counts[order], times_ns[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
+    if len(starts) > _MOST_SIZES:
+        starts = starts[np.linspace(0, len(starts), _MOST_SIZES, endpoint=False).astype(np.int64)]
+    sizes = [float(np.mean(part)) for part in np.split(ordered, starts[1:])]
+    return np.array(sizes), [_thinned(part) for part in np.split(times, starts[1:])]
+
+
+def _thinned(times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return at most `_MOST_SAMPLES` of the times, evenly spread in their order."""
+    return times[:: -(-len(times) // _MOST_SAMPLES)] if len(times) else times
+
+
+def _resampled_medians(times: npt.NDArray[np.int64], generator: np.random.Generator) -> _Floats:
+    medians: _Floats = np.median(generator.choice(times, (_RESAMPLES, len(times))), axis=1)
+    return medians
+
+
+def _line(sizes: _Floats, times: _Floats) -> tuple[_Floats, _Floats]:
+    """Return latency and ns per byte of each column of `times` [size, sample]."""
+    one, other = np.triu_indices(len(sizes), k=1)
+    slopes = np.median((times[other] - times[one]) / (sizes[other] - sizes[one])[:, None], axis=0)
+    return np.median(times - slopes * sizes[:, None], axis=0), slopes
+
+
+def _bytes_per_s(ns_per_byte: _Floats) -> _Floats:
+    return np.where(ns_per_byte > 0, 1e9 / np.where(ns_per_byte > 0, ns_per_byte, 1), np.inf)

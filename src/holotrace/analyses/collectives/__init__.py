@@ -1,0 +1,1 @@
+"""Collectives: the question, its computation, tables and figure."""

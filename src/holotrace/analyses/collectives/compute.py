@@ -1,0 +1,362 @@
+"""Who was late in each collective, what was waiting, and how fast was the transfer?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import polars as pl
+
+from holotrace.algorithms.covered_by_group import covered_by_group
+from holotrace.analyses.collectives.latency import PER_FIT, mergeable, per_fit
+from holotrace.analyses.collectives.slow_parts import SLOW, slow_parts
+from holotrace.analyses.collectives.verdicts import verdict
+from holotrace.enrich.across_ranks.calls import OfRank, of_rank
+from holotrace.enrich.across_ranks.job_calls import job_calls
+from holotrace.errors import InvalidOptionError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
+from holotrace.store.plan import Plan
+from holotrace.store.trace import Trace
+from holotrace.units import duration_text, size_text
+
+_EQUAL = ("process_group", "group_size", "collective", "dtype", "message_bytes")
+"""What collectives have in common that are summed in one row."""
+
+_PER_COLLECTIVE = {
+    "process_group": pl.String,
+    "group_size": pl.Int64,
+    "collective": pl.String,
+    "dtype": pl.String,
+    "message_bytes": pl.Int64,
+    "instance_count": pl.Int64,
+    "collective_ns": pl.Int64,
+    "wait_ns": pl.Int64,
+    "wait_fraction": pl.Float64,
+    "median_transfer_ns": pl.Float64,
+    "algorithm_bytes_per_s": pl.Float64,
+    "bus_bytes_per_s": pl.Float64,
+    "verdict": pl.String,
+    "late_rank": pl.Int32,
+    "late_fraction": pl.Float64,
+    "mergeable_count": pl.Int64,
+    "mergeable_ns": pl.Int64,
+}
+_PER_CALL = {
+    "instance": pl.Int64,
+    "step": pl.Int64,
+    "process_group": pl.String,
+    "group_size": pl.Int64,
+    "collective": pl.String,
+    "dtype": pl.String,
+    "message_bytes": pl.Int64,
+    "rank": pl.Int32,
+    "event_index": pl.UInt32,
+    "start_ns": pl.Int64,
+    "duration_ns": pl.Int64,
+    "lateness_ns": pl.Int64,
+    "lateness_half_width_ns": pl.Int64,
+    "wait_ns": pl.Int64,
+    "is_last": pl.Boolean,
+    "transfer_ns": pl.Int64,
+    "transfer_basis": pl.String,
+    "algorithm_bytes_per_s": pl.Float64,
+    "bus_bytes_per_s": pl.Float64,
+    "matched_by": pl.String,
+}
+_PER_RANK = {
+    "rank": pl.Int32,
+    "host": pl.String,
+    "collective_count": pl.Int64,
+    "wait_ns": pl.Int64,
+    "last_count": pl.Int64,
+    "caused_wait_ns": pl.Int64,
+    "collective_ns": pl.Int64,
+    "bus_bytes": pl.Int64,
+    "bus_bytes_per_s": pl.Float64,
+}
+_PER_PAIR = {
+    "source_rank": pl.Int32,
+    "destination_rank": pl.Int32,
+    "instance_count": pl.Int64,
+    "bytes": pl.Int64,
+    "median_transfer_ns": pl.Float64,
+    "bytes_per_s": pl.Float64,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Collectives(Result):
+    """Every collective of a job: who was late, who waited, and how fast the transfer was.
+
+    per_collective  one row per process group, collective, element type and size, the longest time first:
+
+        process_group          str      description and ranks of the group, such as `mesh_dp [0, 2]`; null if unknown
+        group_size             int64
+        collective             str      all_reduce, send …
+        dtype                  str      null if unknown
+        message_bytes          int64    of one collective, as nccl-tests counts; null if unknown
+        instance_count         int64    how often it ran
+        collective_ns          int64    time in it, summed over ranks
+        wait_ns                int64    part of it spent waiting for other ranks
+        wait_fraction          float64  0..1; null if no call has a counterpart on another rank
+        median_transfer_ns     float64
+        algorithm_bytes_per_s  float64  message_bytes / median_transfer_ns
+        bus_bytes_per_s        float64  the same times the bus factor
+        verdict                str      transfer-bound, skew-bound, mixed, or inconclusive
+        late_rank              int32    the rank that came last most often; null if nobody waits
+        late_fraction          float64  0..1, in how many instances it came last
+        mergeable_count        int64    calls that latency dominates and that follow one another; 0 without a fit
+        mergeable_ns           int64    latency saved per rank if each such series were one call
+
+    per_call        one row per collective and rank, sorted by instance and rank:
+
+        instance                int64    equal on all ranks of one collective; null if it was not matched
+        step                    int64    null outside the steps
+        process_group, group_size, collective, dtype, message_bytes
+        rank                    int32
+        event_index             uint32
+        start_ns                int64    on the rank's own clock
+        duration_ns             int64
+        lateness_ns             int64    how much later than the first rank; null if the clocks do not resolve it
+        lateness_half_width_ns  int64    its error from the clocks; null if they are unknown
+        wait_ns                 int64    null if no other rank recorded the collective
+        is_last                 bool     the others waited for this rank alone
+        transfer_ns             int64
+        transfer_basis          str      one clock, aligned clocks, or shortest duration (an upper bound)
+        algorithm_bytes_per_s   float64
+        bus_bytes_per_s         float64
+        matched_by              str      sequence, communication_id, signature, time, stream_order, send_receive; null
+
+    per_rank        one row per rank:
+
+        rank                int32
+        host                str
+        collective_count    int64
+        wait_ns             int64    time spent waiting for others
+        last_count          int64    collectives in which it came last, alone
+        caused_wait_ns      int64    what the others waited in those
+        collective_ns       int64    time in which at least one collective runs
+        bus_bytes           int64    bytes on the rank's link, by the bus factors; null if a size is unknown
+        bus_bytes_per_s     float64  bus_bytes over the part of collective_ns in which data moves
+
+    per_fit         latency and bandwidth by size, one row per group and collective with enough sizes:
+
+        process_group, collective, instance_count, size_count,
+        latency_ns, latency_low_ns, latency_high_ns, bus_bytes_per_s, low_bytes_per_s, high_bytes_per_s
+
+    per_pair        one row per sender and receiver:
+
+        source_rank, destination_rank, instance_count, bytes, median_transfer_ns, bytes_per_s
+
+    slow            hosts, links and groups that are slower than their peers:
+
+        kind                str      host, link or group
+        part                str      which one
+        collective          str
+        message_bytes       int64
+        instance_count      int64
+        median_transfer_ns  float64
+        peer_transfer_ns    float64  median over the peers
+        slowdown            float64  median_transfer_ns / peer_transfer_ns
+
+    per_host        clocks: host, rank_count, offset_ns, half_width_ns, drift_ppb, …
+    coverage        how the calls were matched: matched_by, call_count, call_fraction, byte_fraction, time_fraction
+    findings        what stands out, and what could not be matched or aligned
+    """
+
+    per_collective: pl.DataFrame
+    per_call: pl.DataFrame
+    per_rank: pl.DataFrame
+    per_fit: pl.DataFrame
+    per_pair: pl.DataFrame
+    slow: pl.DataFrame
+    per_host: pl.DataFrame
+    coverage: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+def collectives(
+    trace: Trace, *, steps: Sequence[int] | None = None, executor: Executor = IN_PROCESS
+) -> Collectives:
+    """Match collectives across ranks, align the clocks of the hosts, and divide each into waiting and transfer.
+
+    With S the size of the message, t its transfer time, and n the ranks of its group:
+
+        algorithm bandwidth = S / t
+        bus bandwidth       = factor * S / t
+
+    in decimal GB/s. S and the factors are those of nccl-tests: 2 (n - 1) / n for all_reduce; (n - 1) / n for all_gather,
+    reduce_scatter, all_to_all, gather and scatter; 1 for broadcast, reduce, send and recv. An uneven all-to-all counts
+    the bytes that its splits send.
+
+    The verdict of a collective compares its waiting to its time over all ranks: up to a quarter is transfer-bound,
+    three quarters and more is skew-bound, and between them it is mixed; fewer than 3 instances are inconclusive.
+
+    Args:
+        trace: the job.
+        steps: count only collectives of these steps.
+        executor: where the ranks run.
+
+    Raises:
+        InvalidOptionError: there is no such step; the message lists those there are.
+
+    Source: docs/reference/analyses/collectives.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> calls = holotrace.collectives(small_job()).per_call
+    >>> calls.select("instance", "rank", "wait_ns", "transfer_ns").rows()
+    [(0, 0, 200000, 100000), (0, 1, 0, 100000), (1, 0, 200000, 100000), (1, 1, 0, 100000)]
+    """
+    return plan(steps=steps).run(trace, executor)
+
+
+def plan(*, steps: Sequence[int] | None = None) -> Plan[OfRank, Collectives]:
+    """Return the two halves of `collectives`."""
+    return Plan(of_rank, partial(_combine, steps=steps))
+
+
+def _combine(of_ranks: dict[int, OfRank], *, steps: Sequence[int] | None) -> Collectives:
+    job = job_calls(of_ranks)
+    calls = _with_bandwidths(_of_steps(job.calls, steps))
+    instances = _instances(calls)
+    fits = per_fit(instances)
+    slow = slow_parts(instances)
+    return Collectives(
+        _per_collective(calls, instances.join(mergeable(instances, fits), on="operation", how="left")),
+        _columns(calls, _PER_CALL).sort("instance", "rank", "start_ns", nulls_last=True),
+        _per_rank(calls),
+        _columns(fits, PER_FIT),
+        _per_pair(calls),
+        _columns(slow, SLOW),
+        job.clocks.per_host,
+        job.coverage,
+        (*_slow_findings(slow), *job.findings),
+    )
+
+
+def _of_steps(calls: pl.DataFrame, steps: Sequence[int] | None) -> pl.DataFrame:
+    if steps is None:
+        return calls
+    available = calls["step"].unique().drop_nulls().sort().to_list()
+    unknown = sorted(set(steps) - set(available))
+    if unknown or not steps:
+        raise InvalidOptionError.unknown(unknown, available, what="step")
+    return calls.filter(pl.col("step").is_in(list(steps)))
+
+
+def _with_bandwidths(calls: pl.DataFrame) -> pl.DataFrame:
+    duration = (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns")
+    alone = -1 - pl.int_range(pl.len())
+    return calls.with_columns(
+        duration,
+        pl.coalesce("instance", alone).alias("operation"),
+        _per_second("message_bytes", "transfer_ns").alias("algorithm_bytes_per_s"),
+        _per_second("bus_bytes", "transfer_ns").alias("bus_bytes_per_s"),
+    )
+
+
+def _per_second(byte_count: str, duration_ns: str) -> pl.Expr:
+    """Return bytes/s; null without bytes or time."""
+    is_known = (pl.col(byte_count) > 0) & (pl.col(duration_ns) > 0)
+    return pl.when(is_known).then(pl.col(byte_count) / pl.col(duration_ns) * 1e9)
+
+
+def _instances(calls: pl.DataFrame) -> pl.DataFrame:
+    """Return one row per collective, with what its ranks have in common; an unmatched call is one by itself."""
+    return calls.group_by("operation", maintain_order=True).agg(
+        pl.col("process_group", "group_size", "collective", "dtype", "step").first(),
+        pl.col("message_bytes", "bus_bytes", "transfer_ns").max(),
+        pl.col("start_ns").max().alias("last_start_ns"),
+        pl.col("end_ns").max().alias("last_end_ns"),
+        pl.col("host").unique().sort().alias("hosts"),
+        pl.col("rank").filter("is_last").first().alias("late_rank"),
+    )
+
+
+def _per_collective(calls: pl.DataFrame, instances: pl.DataFrame) -> pl.DataFrame:
+    sizes = instances.select("operation", "message_bytes")
+    rows = calls.drop("message_bytes").join(sizes, on="operation")
+    is_matched = pl.col("wait_ns").is_not_null()
+    sums = rows.group_by(_EQUAL).agg(
+        pl.col("duration_ns").sum().alias("collective_ns"),
+        pl.col("wait_ns").sum(),
+        is_matched.mean().alias("matched_fraction"),
+        (pl.col("wait_ns").sum() / pl.col("duration_ns").filter(is_matched).sum()).alias("wait_fraction"),
+    )
+    joined = sums.join(_equal_instances(instances), on=_EQUAL, nulls_equal=True).with_columns(
+        pl.col("wait_fraction").fill_nan(None)
+    )
+    complete = joined.with_columns(
+        _per_second("message_bytes", "median_transfer_ns").alias("algorithm_bytes_per_s"),
+        _per_second("bus_bytes", "median_transfer_ns").alias("bus_bytes_per_s"),
+        verdict(),
+    )
+    keys = ["collective_ns", *_EQUAL]
+    return _columns(complete, _PER_COLLECTIVE).sort(keys, descending=[True, *[False] * len(_EQUAL)])
+
+
+def _equal_instances(instances: pl.DataFrame) -> pl.DataFrame:
+    late = pl.col("late_rank").drop_nulls()
+    return instances.group_by(_EQUAL).agg(
+        pl.len().alias("instance_count"),
+        pl.col("transfer_ns").median().alias("median_transfer_ns"),
+        pl.col("bus_bytes").median(),
+        late.mode().sort().first().alias("late_rank"),
+        (late.unique_counts().max() / pl.len()).alias("late_fraction"),
+        pl.col("is_mergeable").fill_null(value=False).sum().alias("mergeable_count"),
+        pl.col("saved_ns").sum().alias("mergeable_ns"),
+    )
+
+
+def _per_rank(calls: pl.DataFrame) -> pl.DataFrame:
+    caused = pl.col("wait_ns").sum().over("operation") * pl.col("is_last").cast(pl.Int64)
+    sums = (
+        calls.with_columns(caused.alias("caused_wait_ns"))
+        .group_by("rank", "host")
+        .agg(
+            pl.len().alias("collective_count"),
+            pl.col("wait_ns", "caused_wait_ns").sum(),
+            pl.col("is_last").sum().alias("last_count"),
+            pl.when(pl.col("bus_bytes").null_count() == 0).then(pl.col("bus_bytes").sum()).alias("bus_bytes"),
+        )
+    )
+    merged = covered_by_group(calls, ["rank"], name="collective_ns")
+    moving = calls.with_columns((pl.col("start_ns") + pl.col("wait_ns").fill_null(0)).alias("moves_ns"))
+    transfer = covered_by_group(moving, ["rank"], start="moves_ns", name="moving_ns")
+    joined = sums.join(merged, on="rank").join(transfer, on="rank")
+    bandwidth = _per_second("bus_bytes", "moving_ns").alias("bus_bytes_per_s")
+    return _columns(joined.with_columns(bandwidth), _PER_RANK).sort("rank")
+
+
+def _per_pair(calls: pl.DataFrame) -> pl.DataFrame:
+    """Return what each rank sent to each other; a matched send and receive are one transfer, counted at the sender."""
+    is_send = pl.col("collective") == "send"
+    one_end = pl.col("collective").is_in(["send", "recv"]) & pl.col("peer").is_not_null()
+    ends = calls.filter(one_end).with_columns(
+        pl.when(is_send).then("rank").otherwise("peer").alias("source_rank"),
+        pl.when(is_send).then("peer").otherwise("rank").alias("destination_rank"),
+    )
+    once = ends.sort(~is_send).unique("operation", keep="first", maintain_order=True)
+    pairs = once.group_by("source_rank", "destination_rank").agg(
+        pl.len().alias("instance_count"),
+        pl.when(pl.col("message_bytes").null_count() == 0).then(pl.col("message_bytes").sum()).alias("bytes"),
+        pl.col("transfer_ns").median().alias("median_transfer_ns"),
+        pl.col("algorithm_bytes_per_s").median().alias("bytes_per_s"),
+    )
+    return _columns(pairs, _PER_PAIR).sort("source_rank", "destination_rank")
+
+
+def _slow_findings(slow: pl.DataFrame) -> tuple[str, ...]:
+    worst = slow.unique(["kind", "part"], keep="first", maintain_order=True)
+    return tuple(
+        f"{row['kind']} {row['part']} is slow: its {row['collective']} of {size_text(row['message_bytes'] or 0)} takes "
+        f"{duration_text(row['median_transfer_ns'])}, its peers' {duration_text(row['peer_transfer_ns'])}"
+        for row in worst.iter_rows(named=True)
+    )
+
+
+def _columns(table: pl.DataFrame, types: dict[str, type[pl.DataType]]) -> pl.DataFrame:
+    return table.select(pl.col(name).cast(kind) for name, kind in types.items())

@@ -1,0 +1,70 @@
+"""Latency and bandwidth of each group by message size, and the small messages that could be one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import polars as pl
+
+from holotrace.algorithms.latency_fit import fit_latency
+
+PER_FIT = {
+    "process_group": pl.String,
+    "group_size": pl.Int64,
+    "collective": pl.String,
+    "instance_count": pl.Int64,
+    "size_count": pl.Int64,
+    "latency_ns": pl.Float64,
+    "latency_low_ns": pl.Float64,
+    "latency_high_ns": pl.Float64,
+    "bus_bytes_per_s": pl.Float64,
+    "low_bytes_per_s": pl.Float64,
+    "high_bytes_per_s": pl.Float64,
+}
+_GROUP = ["process_group", "group_size", "collective"]
+
+_LONGEST_PAUSE = 1.0
+"""Calls follow one another if the pause between them is at most this many times the latency."""
+
+
+def per_fit(instances: pl.DataFrame) -> pl.DataFrame:
+    """Fit latency and bus bandwidth of each group and collective; groups with too few sizes are left out.
+
+    Args:
+        instances: one row per collective, with process_group, group_size, collective, bus_bytes and transfer_ns.
+    """
+    return pl.DataFrame(list(_fits(instances.filter(pl.col("bus_bytes") > 0))), PER_FIT, orient="row").sort(_GROUP)
+
+
+def _fits(measured: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    for key, rows in measured.group_by(_GROUP):
+        fit = fit_latency(rows["bus_bytes"].to_numpy(), rows["transfer_ns"].to_numpy())
+        if fit is not None:
+            estimates = asdict(fit)
+            estimates["bus_bytes_per_s"] = estimates.pop("bytes_per_s")
+            counts = {"instance_count": rows.height, "size_count": rows["bus_bytes"].n_unique()}
+            yield dict(zip(_GROUP, key, strict=True)) | counts | estimates
+
+
+def mergeable(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
+    """Return for each instance whether it extends a series of small messages, and the latency that merging would save.
+
+    A message is small if latency takes longer than its bytes: below latency * bandwidth. A series is a run of equal
+    collectives of one group in one step, each beginning at most one latency after its predecessor ended; all of them but
+    the first could join the first.
+
+    Returns:
+        operation, is_mergeable bool, and saved_ns int64, sorted by operation.
+    """
+    fitted = instances.join(fits.select(*_GROUP, "latency_ns", "bus_bytes_per_s"), on=_GROUP, how="inner", nulls_equal=True)
+    bytes_below = pl.col("latency_ns") * pl.col("bus_bytes_per_s") / 1e9
+    is_small = pl.col("bus_bytes") < bytes_below
+    run = [*_GROUP, "dtype", "step"]
+    ordered = fitted.sort("last_start_ns").with_columns(is_small.alias("is_small"))
+    pause = pl.col("last_start_ns") - pl.col("last_end_ns").shift().over(run)
+    follows = pl.col("is_small").shift().over(run) & (pause <= _LONGEST_PAUSE * pl.col("latency_ns"))
+    is_mergeable = (pl.col("is_small") & follows).fill_null(value=False)
+    saved = pl.when(is_mergeable).then(pl.col("latency_ns").round().cast(pl.Int64)).otherwise(0)
+    return ordered.select("operation", is_mergeable.alias("is_mergeable"), saved.alias("saved_ns")).sort("operation")

@@ -1,0 +1,28 @@
+"""Collectives: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.options import Option, numbers
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Collectives",
+    question="Who was late, and how fast was the wire?",
+    section="Distributed",
+    definitions=(
+        ("waits", "from a rank's arrival in a collective to the arrival of the last rank, summed over ranks"),
+        ("transfer", "from the arrival of the last rank to the end: only then can all data move"),
+        ("message", "size of the whole array that the collective handles, as nccl-tests counts it"),
+        ("algorithm bandwidth", "message / transfer, in decimal units (1 GB/s is 1e9 bytes/s)"),
+        ("bus bandwidth", "what each rank's link carries: algorithm bandwidth times the factor of nccl-tests"),
+        (
+            "verdict",
+            "transfer-bound: at most a quarter of the time is waiting; skew-bound: three quarters or more; mixed between; "
+            "inconclusive: fewer than 3 instances, or few counterparts on other ranks",
+        ),
+        ("mergeable", "small calls that follow one another: as one call they would save their latencies"),
+        ("lateness", "how much later than the first rank; empty where the clocks do not resolve it"),
+    ),
+    options=(Option("steps", "Count only the collectives of these steps.", metavar="0-7,9", read=numbers),),
+)

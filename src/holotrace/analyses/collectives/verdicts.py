@@ -1,0 +1,31 @@
+"""Whether the time of a collective goes into its transfer or into waiting for a late rank."""
+
+from __future__ import annotations
+
+import polars as pl
+
+FEWEST_INSTANCES = 3
+MOST_WAITING = 0.25
+LEAST_WAITING = 0.75
+
+
+def verdict() -> pl.Expr:
+    """Return what bounds equal collectives, from wait_fraction, instance_count and matched_fraction.
+
+        transfer-bound  at most a quarter of the ranks' time in them is waiting: a faster link or fewer bytes help
+        skew-bound      at least three quarters are: ranks arrive at different times, and the link hardly matters
+        mixed           in between
+        inconclusive    fewer than 3 instances, or most calls have no counterpart on another rank
+    """
+    is_known = (pl.col("instance_count") >= FEWEST_INSTANCES) & (pl.col("matched_fraction") >= 1 / 2)
+    waiting = pl.col("wait_fraction")
+    return (
+        pl.when(~is_known | waiting.is_null())
+        .then(pl.lit("inconclusive"))
+        .when(waiting <= MOST_WAITING)
+        .then(pl.lit("transfer-bound"))
+        .when(waiting >= LEAST_WAITING)
+        .then(pl.lit("skew-bound"))
+        .otherwise(pl.lit("mixed"))
+        .alias("verdict")
+    )

@@ -1,0 +1,132 @@
+"""Who arrived late in a collective, who waited, and how long the transfer itself took."""
+
+from __future__ import annotations
+
+import polars as pl
+
+ONE_CLOCK = "one clock"
+ALIGNED_CLOCKS = "aligned clocks"
+SHORTEST_DURATION = "shortest duration"
+
+LARGEST_CLOCK_ERROR = 0.1
+"""Clocks of several hosts time a transfer only if their error is at most this part of it."""
+
+_DURATION = pl.col("end_ns") - pl.col("start_ns")
+_START, _END = pl.col("aligned_start_ns"), pl.col("aligned_end_ns")
+
+
+def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
+    """Add what each call waited, and how long the transfer took once all ranks were there.
+
+    A collective can transfer its last byte only after its last rank has arrived. With the start and end of each rank on one
+    clock:
+
+        lateness  start of the rank - the first start
+        wait      the last start - start of the rank, at most its duration
+        transfer  the last end - the last start
+
+    Where the clocks are not known well enough, a rank is missing, or a rank ends before another has arrived, durations
+    decide. All ranks leave at about the same time, so with d the duration of each rank:
+
+        wait      d - the shortest d
+        transfer  the shortest d, an upper bound: it may contain waiting for a rank that was not recorded
+
+    Args:
+        calls: matched calls of all ranks, with instance, host, group_size, start_ns and end_ns on the rank's own clock, and
+            aligned_start_ns, aligned_end_ns and half_width_ns on the clock of the reference host, null if unknown.
+
+    Returns:
+        The rows of `calls` in their order, and:
+
+        lateness_ns             int64  null if alone, if the clocks are unknown, or if smaller than its half-width
+        lateness_half_width_ns  int64  0 on the host of the first rank
+        wait_ns                 int64  null if no other rank recorded the collective
+        transfer_ns             int64
+        transfer_basis          str    one clock, aligned clocks, or shortest duration
+        is_last                 bool   the only rank that waited least, where others waited
+    """
+    known = calls.join(_instances(calls), on="instance", how="left", maintain_order="left").with_columns(
+        _basis().alias("transfer_basis")
+    )
+    timed = known.with_columns(_transfer().alias("transfer_ns"), _wait().alias("wait_ns"), _half_width())
+    waits_least = (pl.col("wait_ns") == pl.col("wait_ns").min()) & (pl.col("wait_ns").max() > 0)
+    return timed.with_columns(
+        _lateness(),
+        (waits_least & (pl.col("wait_ns").rank("max") == 1)).over("instance").fill_null(value=False).alias("is_last"),
+    ).drop(_OF_INSTANCE)
+
+
+_OF_INSTANCE = (
+    "present_count",
+    "host_count",
+    "first_host",
+    "first_half_width",
+    "first_start",
+    "last_start",
+    "first_end",
+    "last_end",
+    "shortest",
+    "clock_error",
+)
+
+
+def _instances(calls: pl.DataFrame) -> pl.DataFrame:
+    """Return what the ranks of each instance have in common."""
+    first = _START.arg_min()
+    return (
+        calls.drop_nulls("instance")
+        .group_by("instance")
+        .agg(
+            pl.len().alias("present_count"),
+            pl.col("host").n_unique().alias("host_count"),
+            pl.col("host").get(first).alias("first_host"),
+            pl.col("half_width_ns").get(first).alias("first_half_width"),
+            _START.min().alias("first_start"),
+            _START.max().alias("last_start"),
+            _END.min().alias("first_end"),
+            _END.max().alias("last_end"),
+            _DURATION.min().alias("shortest"),
+            pl.when(pl.col("half_width_ns").null_count() == 0)
+            .then(2 * pl.col("half_width_ns").max())
+            .alias("clock_error"),
+        )
+    )
+
+
+def _basis() -> pl.Expr:
+    is_complete = pl.col("present_count") >= pl.col("group_size").fill_null(2)
+    overlaps = pl.col("last_start") <= pl.col("first_end")
+    is_precise = pl.col("clock_error") <= LARGEST_CLOCK_ERROR * (pl.col("last_end") - pl.col("last_start"))
+    return (
+        pl.when(is_complete & overlaps & (pl.col("present_count") > 1) & (pl.col("host_count") == 1))
+        .then(pl.lit(ONE_CLOCK))
+        .when(is_complete & overlaps & (pl.col("present_count") > 1) & is_precise)
+        .then(pl.lit(ALIGNED_CLOCKS))
+        .otherwise(pl.lit(SHORTEST_DURATION))
+    )
+
+
+_BY_CLOCK = pl.col("transfer_basis") != SHORTEST_DURATION
+
+
+def _transfer() -> pl.Expr:
+    by_duration = pl.coalesce("shortest", _DURATION)
+    return pl.when(_BY_CLOCK).then(pl.col("last_end") - pl.col("last_start")).otherwise(by_duration)
+
+
+def _wait() -> pl.Expr:
+    by_clock = pl.min_horizontal(pl.col("last_start") - _START, _DURATION)
+    waited = pl.when(_BY_CLOCK).then(by_clock).otherwise(_DURATION - pl.col("shortest"))
+    return pl.when(pl.col("present_count") > 1).then(waited)
+
+
+def _half_width() -> pl.Expr:
+    is_beside_first = pl.col("host") == pl.col("first_host")
+    apart = pl.col("half_width_ns") + pl.col("first_half_width")
+    return pl.when(is_beside_first).then(0).otherwise(apart).alias("lateness_half_width_ns")
+
+
+def _lateness() -> pl.Expr:
+    lateness = _START - pl.col("first_start")
+    is_resolved = (pl.col("present_count") > 1) & (lateness >= pl.col("lateness_half_width_ns"))
+    return pl.when(is_resolved).then(lateness).alias("lateness_ns")

@@ -1,0 +1,95 @@
+"""The communication of a whole job: matched across ranks, on one clock, divided into waiting and transfer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.arrivals import arrivals
+from holotrace.enrich.across_ranks.calls import OfRank
+from holotrace.enrich.across_ranks.clocks import Clocks, clocks
+from holotrace.enrich.across_ranks.matching import match
+from holotrace.enrich.across_ranks.message_sizes import bus_factor, message_bytes
+
+
+@dataclass(frozen=True)
+class JobCalls:
+    """The calls of all ranks, and what is known about them.
+
+    calls     the columns of `Matching.calls` and `arrivals`, with `step` and `collective` for window and family, and:
+
+              host           str
+              process_group  str      description and ranks of the group, such as `mesh_dp [0, 2]`; null if unknown
+              group_size     int64    2 for a send or receive
+              message_bytes  int64    see `holotrace.enrich.across_ranks.message_sizes`
+              bus_bytes      int64    the part of it that crosses the rank's link
+
+    groups    `Matching.groups`
+    clocks    of the hosts
+    coverage  `Matching.coverage`
+    findings  what could not be matched or aligned
+    """
+
+    calls: pl.DataFrame
+    groups: pl.DataFrame
+    clocks: Clocks
+    coverage: pl.DataFrame
+    findings: tuple[str, ...]
+
+
+def job_calls(of_ranks: Mapping[int, OfRank]) -> JobCalls:
+    """Match the calls of all ranks, align the clocks of their hosts, and time each call.
+
+    Args:
+        of_ranks: {rank: what `holotrace.enrich.across_ranks.calls.of_rank` returned}.
+    """
+    matching = match(of_ranks)
+    hosts = {rank: known.facts.host for rank, known in of_ranks.items()}
+    aligned = clocks(matching.calls, hosts)
+    named = _with_groups(matching.calls, matching.groups).with_columns(
+        pl.col("rank").replace_strict(hosts, return_dtype=pl.String).alias("host")
+    )
+    timed = arrivals(aligned.aligned(named)).with_columns(message_bytes(), bus_factor())
+    return JobCalls(
+        calls=_with_bus_bytes(timed).rename({"window": "step", "family": "collective"}),
+        groups=matching.groups,
+        clocks=aligned,
+        coverage=matching.coverage,
+        findings=(*matching.findings, *aligned.findings),
+    )
+
+
+def _with_groups(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
+    named = groups.select("group", "size", pl.Series("process_group", _labels(groups), pl.String))
+    is_pair = pl.col("family").is_in(["send", "recv"])
+    size = pl.when(is_pair).then(2).otherwise(pl.col("size").cast(pl.Int64)).alias("group_size")
+    return calls.join(named, on="group", how="left", maintain_order="left").with_columns(size).drop("size")
+
+
+def _with_bus_bytes(calls: pl.DataFrame) -> pl.DataFrame:
+    """Replace `bus_factor` by bytes; an uneven all-to-all sends what its splits say."""
+    by_factor = (pl.col("message_bytes") * pl.col("bus_factor")).round().cast(pl.Int64)
+    return calls.with_columns(pl.coalesce("sent_bytes", by_factor).alias("bus_bytes")).drop("bus_factor")
+
+
+def _labels(groups: pl.DataFrame) -> list[str]:
+    rows = groups.select("description", "ranks", "size").iter_rows()
+    return [f"{description or ''} {ranks_text(ranks, size)}".strip() for description, ranks, size in rows]
+
+
+def ranks_text(ranks: list[int] | None, size: int) -> str:
+    """Write the ranks of a group briefly.
+
+    >>> ranks_text([0, 2], 2), ranks_text([0, 1, 2, 3], 4), ranks_text([0, 8, 16, 24], 4), ranks_text(None, 64)
+    ('[0, 2]', '[0-3]', '[0-24 by 8]', '[64 ranks]')
+    """
+    if not ranks:
+        return f"[{size} ranks]"
+    strides = {after - before for before, after in zip(ranks, ranks[1:], strict=False)}
+    if len(ranks) > 2 and len(strides) == 1:  # noqa: PLR2004 -- two ranks are as short in full
+        stride = strides.pop()
+        return f"[{ranks[0]}-{ranks[-1]}]" if stride == 1 else f"[{ranks[0]}-{ranks[-1]} by {stride}]"
+    shown = ", ".join(map(str, ranks[:4])) + (", …" if len(ranks) > 4 else "")  # noqa: PLR2004
+    return f"[{shown}]"
