@@ -50,9 +50,10 @@ def fit_latency(byte_counts: npt.NDArray[np.int64], times_ns: npt.NDArray[np.int
     >>> round(fit.latency_ns), round(fit.bytes_per_s)
     (5000, 10000000000)
     """
-    sizes, samples = _by_size(byte_counts, times_ns)
-    if len(sizes) < FEWEST_SIZES or sizes[-1] < LEAST_SPREAD * sizes[0]:
+    distinct = np.unique(byte_counts)
+    if len(distinct) < FEWEST_SIZES or distinct[-1] < LEAST_SPREAD * distinct[0]:
         return None
+    sizes, samples = _by_size(byte_counts, times_ns)
     latency, ns_per_byte = _line(sizes, np.array([[np.median(times)] for times in samples]))
     generator = np.random.default_rng(0)
     latencies, slopes = _line(sizes, np.stack([_resampled_medians(times, generator) for times in samples]))
@@ -83,7 +84,7 @@ def _by_size(
 
 def _thinned(times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return at most `_MOST_SAMPLES` of the times, evenly spread in their order."""
-    return times[:: -(-len(times) // _MOST_SAMPLES)] if len(times) else times
+    return times[:: -(-len(times) // _MOST_SAMPLES)]
 
 
 def _resampled_medians(times: npt.NDArray[np.int64], generator: np.random.Generator) -> _Floats:

@@ -1,0 +1,59 @@
+"""Latency fits per group, and small calls that could be one."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.analyses.collectives.latency import mergeable, per_fit
+
+_LATENCY_NS = 10_000
+_NS_PER_BYTE = 0.1
+_SIZES = (1_000, 1_000_000, 10_000_000)
+
+
+def _instances(sizes: list[int], *, pause_ns: int) -> pl.DataFrame:
+    """Return all-reduces one after another: 10 µs of latency and 10 GB/s."""
+    rows, now = [], 0
+    for operation, size in enumerate(sizes):
+        transfer = round(_LATENCY_NS + size * _NS_PER_BYTE)
+        rows.append((operation, size, transfer, now, now + transfer))
+        now += transfer + pause_ns
+    columns = ["operation", "bus_bytes", "transfer_ns", "last_start_ns", "last_end_ns"]
+    same = {"process_group": "world", "group_size": 4, "collective": "all_reduce", "dtype": "float32", "step": 1}
+    return pl.DataFrame(rows, columns, orient="row").with_columns(
+        pl.lit(value, pl.String if isinstance(value, str) else pl.Int64).alias(name) for name, value in same.items()
+    )
+
+
+def test_each_group_has_its_latency_and_bandwidth():
+    """Three sizes on a line of 10 µs and 10 GB/s give these two numbers."""
+    fits = per_fit(_instances([*_SIZES] * 5, pause_ns=0))
+
+    chosen = fits.select("process_group", "instance_count", "size_count", "latency_ns", "bus_bytes_per_s")
+    assert [tuple(round(v) if isinstance(v, float) else v for v in row) for row in chosen.rows()] == [
+        ("world", 15, 3, _LATENCY_NS, 10_000_000_000)
+    ]
+
+
+def test_small_calls_in_a_row_could_be_one():
+    """Of four small calls without pauses, three could join the first and save 10 µs each; large calls could not."""
+    instances = _instances([*_SIZES, 1_000, 1_000, 1_000, 1_000], pause_ns=0)
+
+    series = mergeable(instances, per_fit(instances))
+
+    assert series["is_mergeable"].to_list() == [False, False, False, False, True, True, True]
+    assert series["saved_ns"].to_list() == [0, 0, 0, 0, *[_LATENCY_NS] * 3]
+
+
+def test_calls_with_pauses_longer_than_the_latency_stay_apart():
+    """Work between small calls keeps them from being one."""
+    instances = _instances([*_SIZES, 1_000, 1_000], pause_ns=20_000)
+
+    assert not mergeable(instances, per_fit(instances))["is_mergeable"].any()
+
+
+def test_a_group_without_a_fit_has_no_mergeable_calls():
+    """One size gives no latency, so nothing is known about merging."""
+    instances = _instances([1_000] * 5, pause_ns=0)
+
+    assert mergeable(instances, per_fit(instances)).is_empty()
