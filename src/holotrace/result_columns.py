@@ -401,6 +401,41 @@ JOB = (
 )
 """How ranks wait for each other."""
 
+COLLECTIVES = (
+    _text("process_group", "description and ranks of the group: mesh_dp [0, 2]; null if unknown", "group"),
+    _count("group_size", "ranks in the group; 2 for a send or receive", "ranks"),
+    _count("instance", "number of a collective, equal on all its ranks; null if it was not matched"),
+    _count("instance_count", "how often it ran", "instances"),
+    _size("message_bytes", "the whole array that a collective handles, as nccl-tests counts; null if unknown", "message"),
+    _size("bus_bytes", "bytes that cross the rank's link, by the bus factors; null if unknown", "over the link"),
+    _fraction("wait_fraction", "wait_ns over the time in those collectives that other ranks recorded too", "waiting"),
+    _mean("median_transfer_ns", "median transfer", "transfer"),
+    _bandwidth("algorithm_bytes_per_s", "message_bytes over the transfer", "algorithm bandwidth"),
+    _bandwidth("bus_bytes_per_s", "bus_bytes over the transfer", "bus bandwidth"),
+    _bandwidth("low_bytes_per_s", "lower end of the 95 % interval of bus_bytes_per_s", "at least"),
+    _bandwidth("high_bytes_per_s", "upper end of the 95 % interval of bus_bytes_per_s", "at most"),
+    _text("verdict", "transfer-bound, skew-bound, mixed or inconclusive"),
+    ResultColumn("late_rank", "int32", "the rank that came last most often", heading="late rank"),
+    _fraction("late_fraction", "share of the instances in which it came last"),
+    _count("mergeable_count", "small calls that follow another and could be part of it", "mergeable"),
+    _length("mergeable_ns", "latency that merging them would save on each rank", "saves"),
+    _length("lateness_ns", "how much later than the first rank; null if the clocks do not resolve it", "lateness"),
+    _length("lateness_half_width_ns", "error of lateness_ns from the clocks; null if they are unknown", "±"),
+    _flag("is_last", "whether the others waited for this rank alone", "last"),
+    _text("transfer_basis", "one clock, aligned clocks, or shortest duration, which is an upper bound", "measured by"),
+    _text("matched_by", "sequence, communication_id, signature, time, stream_order or send_receive", "matched by"),
+    _count("size_count", "different message sizes", "sizes"),
+    _mean("latency_ns", "time of a message without bytes", "latency"),
+    _mean("latency_low_ns", "lower end of its 95 % interval", "at least"),
+    _mean("latency_high_ns", "upper end of its 95 % interval", "at most"),
+    ResultColumn("source_rank", "int32", "rank that sends", heading="from"),
+    ResultColumn("destination_rank", "int32", "rank that receives", heading="to"),
+    _text("part", "the host, link or group that is slow"),
+    _mean("peer_transfer_ns", "median transfer of its peers", "transfer of peers"),
+    _number("slowdown", "median_transfer_ns / peer_transfer_ns"),
+)
+"""Collectives matched across ranks."""
+
 PATH_CLASSES = {
     "cpu_operator": "CPU operators",
     "host_gap": "host gaps",

@@ -82,7 +82,7 @@ _PER_PAIR = {
     "instance_count": pl.Int64,
     "bytes": pl.Int64,
     "median_transfer_ns": pl.Float64,
-    "bytes_per_s": pl.Float64,
+    "median_bytes_per_s": pl.Float64,
 }
 
 
@@ -148,7 +148,7 @@ class Collectives(Result):
 
     per_pair        one row per sender and receiver:
 
-        source_rank, destination_rank, instance_count, bytes, median_transfer_ns, bytes_per_s
+        source_rank, destination_rank, instance_count, bytes, median_transfer_ns, median_bytes_per_s
 
     slow            hosts, links and groups that are slower than their peers:
 
@@ -344,7 +344,7 @@ def _per_pair(calls: pl.DataFrame) -> pl.DataFrame:
         pl.len().alias("instance_count"),
         pl.when(pl.col("message_bytes").null_count() == 0).then(pl.col("message_bytes").sum()).alias("bytes"),
         pl.col("transfer_ns").median().alias("median_transfer_ns"),
-        pl.col("algorithm_bytes_per_s").median().alias("bytes_per_s"),
+        pl.col("algorithm_bytes_per_s").median().alias("median_bytes_per_s"),
     )
     return _columns(pairs, _PER_PAIR).sort("source_rank", "destination_rank")
 

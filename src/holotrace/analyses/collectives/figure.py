@@ -43,7 +43,7 @@ def plot_collectives(result: Collectives, *, top: int = TOP_COLLECTIVES, theme: 
 
 def plot_pairs(result: Collectives, *, theme: Theme = "light") -> go.Figure:
     """Draw a square for each sender (row) and receiver (column), coloured by the bandwidth of its sends."""
-    pairs = result.per_pair.drop_nulls("bytes_per_s")
+    pairs = result.per_pair.drop_nulls("median_bytes_per_s")
     if pairs.is_empty():
         return empty_figure(_PAIRS.question, "No sends of known size between two ranks.", theme)
     ranks = sorted({*pairs["source_rank"], *pairs["destination_rank"]})
@@ -68,7 +68,7 @@ def _squares(pairs: pl.DataFrame, rank_count: int) -> go.Scatter:
         marker={
             "symbol": "square",
             "size": max(3, min(_MOST_MARKER, _SQUARE // (2 * rank_count))),
-            "color": (pairs["bytes_per_s"] / 1e9).to_list(),
+            "color": (pairs["median_bytes_per_s"] / 1e9).to_list(),
             "colorscale": _SLOW_TO_FAST,
             "colorbar": {"title": {"text": "GB/s"}},
             "line": {"width": 0},

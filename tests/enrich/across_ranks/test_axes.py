@@ -1,0 +1,107 @@
+"""The axis of parallelism of process groups."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from holotrace.enrich.across_ranks.axes import Use, axes_of_groups, axis_of_description, axis_of_use
+
+
+@pytest.mark.parametrize(
+    ("description", "axis"),
+    [
+        ("mesh_pp", "pp"),
+        ("mesh_dp", "dp"),
+        ("mesh_tp", "tp"),
+        ("mesh_cp", "cp"),
+        ("mesh_ep", "ep"),
+        ("mesh_dp_shard", "fsdp"),
+        ("mesh_dp_replicate", "dp"),
+        ("mesh_fsdp", "fsdp"),
+        ("DATA_PARALLEL_GROUP_WITH_CP", "dp"),
+        ("TENSOR_MODEL_PARALLEL_GROUP", "tp"),
+        ("PIPELINE_MODEL_PARALLEL_GROUP", "pp"),
+        ("CONTEXT_PARALLEL_GROUP", "cp"),
+        ("EXPERT_MODEL_PARALLEL_GROUP", "ep"),
+        ("EXPERT_DATA_PARALLEL_GROUP", "dp"),
+        ("EXPERT_TENSOR_PARALLEL_GROUP", "tp"),
+        ("default_pg", None),
+        ("undefined", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_descriptions_name_axes(description, axis):
+    """Mesh dimensions of PyTorch and groups of Megatron name their axis."""
+    assert axis_of_description(description) == axis
+
+
+@pytest.mark.parametrize(
+    ("use", "candidates"),
+    [
+        (Use(frozenset({"send", "recv"})), ("pp",)),
+        (Use(frozenset({"send", "recv", "barrier"})), ("pp",)),
+        (Use(frozenset({"all_to_all"}), has_uneven=True), ("ep",)),
+        (Use(frozenset({"all_to_all"})), ("ep", "cp")),
+        (Use(frozenset({"all_gather", "reduce_scatter"}), is_fsdp=True), ("fsdp",)),
+        (Use(frozenset({"all_gather", "reduce_scatter"})), ("fsdp", "tp")),
+        (Use(frozenset({"all_reduce"}), first_part=0.6), ("dp",)),
+        (Use(frozenset({"all_reduce", "broadcast"}), first_part=0.6), ("dp",)),
+        (Use(frozenset({"all_reduce"}), first_part=0.05), ("tp",)),
+        (Use(frozenset({"all_reduce"}), first_part=0.2), ("dp", "tp")),
+        (Use(frozenset({"all_reduce"})), ("dp", "tp")),
+        (Use(frozenset({"barrier"})), ()),
+    ],
+)
+def test_collectives_name_axes_or_leave_candidates(use, candidates):
+    """Where the collectives of a group fit two axes, both are candidates and none is chosen."""
+    axis = axis_of_use(use)
+
+    assert axis.candidates == candidates
+    assert axis.name == (candidates[0] if len(candidates) == 1 else "unknown")
+
+
+def _names(groups: list[tuple[list[int], str]], uses: list[Use]) -> list[str]:
+    table = pl.DataFrame(
+        {
+            "group": list(range(len(groups))),
+            "ranks": [ranks for ranks, _ in groups],
+            "description": [description for _, description in groups],
+        }
+    )
+    axes = axes_of_groups(table, dict(enumerate(uses)))
+    return [axes[number].name for number in range(len(groups))]
+
+
+_SENDS = Use(frozenset({"send", "recv"}))
+_LATE = Use(frozenset({"all_reduce"}), first_part=0.7)
+
+
+def test_blank_descriptions_leave_the_collectives_to_name_the_axes():
+    """Of two stages with two replicas, the groups with stride 2 send and are the pipeline; the others are replicas."""
+    groups = [([0, 2], ""), ([1, 3], ""), ([0, 1], ""), ([2, 3], "")]
+
+    assert _names(groups, [_SENDS, _SENDS, _LATE, _LATE]) == ["pp", "pp", "dp", "dp"]
+
+
+def test_a_described_group_names_those_of_equal_size_and_stride():
+    """Only one group says mesh_tp; the group beside it has the same size and stride."""
+    assert _names([([0, 1], "mesh_tp"), ([2, 3], "")], [_LATE, _LATE]) == ["tp", "tp"]
+
+
+def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
+    """DDP uses the default group for its gradients; beside a mesh the default group is `world`."""
+    everyone = [0, 1, 2, 3]
+
+    assert _names([(everyone, "default_pg")], [_LATE]) == ["dp"]
+    assert _names([(everyone, "default_pg"), ([0, 1], "mesh_tp")], [_LATE, _LATE]) == ["world", "tp"]
+
+
+def test_groups_without_ranks_have_a_shape_too():
+    """A group whose ranks are unknown is named by its collectives."""
+    table = pl.DataFrame(
+        {"group": [0], "ranks": [None], "description": [""]}, {"group": pl.Int64, "ranks": pl.List(pl.Int64), "description": pl.String}
+    )
+
+    assert axes_of_groups(table, {0: _SENDS})[0].name == "pp"
