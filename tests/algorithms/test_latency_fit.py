@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from holotrace.algorithms.latency_fit import fit_latency
 
 
-def _messages(sizes: list[int], latency_ns: float, ns_per_byte: float, noise: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def _messages(
+    sizes: list[int], latency_ns: float, ns_per_byte: float, noise: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Return 20 messages of each size, whose times vary by `noise`."""
     bytes_sent = np.repeat(np.array(sizes), 20)
     jitter = 1 + noise * np.random.default_rng(7).standard_normal(len(bytes_sent))

@@ -16,7 +16,9 @@ _SCHEMA = {
 }
 
 
-def _timed(*rows: tuple[int | None, str, int, int, int | None, int | None], group_size: int = 2) -> list[dict[str, object]]:
+def _timed(
+    *rows: tuple[int | None, str, int, int, int | None, int | None], group_size: int = 2
+) -> list[dict[str, object]]:
     """Return what `arrivals` says of calls (instance, host, start, end, offset and half-width of the host's clock)."""
     calls = pl.DataFrame(list(rows), _SCHEMA, orient="row").with_columns(
         (pl.col("start_ns") + pl.col("offset_ns")).alias("aligned_start_ns"),
@@ -75,9 +77,9 @@ def test_unknown_clocks_leave_durations():
 
 def test_a_missing_rank_makes_the_transfer_an_upper_bound():
     """Two of four ranks were recorded: both may have waited for the others."""
-    assert {row["transfer_basis"] for row in _timed((0, "a", 0, 400, 0, 0), (0, "a", 300, 400, 0, 0), group_size=4)} == {
-        SHORTEST_DURATION
-    }
+    assert {
+        row["transfer_basis"] for row in _timed((0, "a", 0, 400, 0, 0), (0, "a", 300, 400, 0, 0), group_size=4)
+    } == {SHORTEST_DURATION}
 
 
 def test_a_call_without_counterpart_has_no_waiting():

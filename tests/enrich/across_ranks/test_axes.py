@@ -101,7 +101,8 @@ def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
 def test_groups_without_ranks_have_a_shape_too():
     """A group whose ranks are unknown is named by its collectives."""
     table = pl.DataFrame(
-        {"group": [0], "ranks": [None], "description": [""]}, {"group": pl.Int64, "ranks": pl.List(pl.Int64), "description": pl.String}
+        {"group": [0], "ranks": [None], "description": [""]},
+        {"group": pl.Int64, "ranks": pl.List(pl.Int64), "description": pl.String},
     )
 
     assert axes_of_groups(table, {0: _SENDS})[0].name == "pp"

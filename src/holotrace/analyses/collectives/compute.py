@@ -177,9 +177,7 @@ class Collectives(Result):
     findings: tuple[str, ...] = ()
 
 
-def collectives(
-    trace: Trace, *, steps: Sequence[int] | None = None, executor: Executor = IN_PROCESS
-) -> Collectives:
+def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: Executor = IN_PROCESS) -> Collectives:
     """Match collectives across ranks, align the clocks of the hosts, and divide each into waiting and transfer.
 
     With S the size of the message, t its transfer time, and n the ranks of its group:

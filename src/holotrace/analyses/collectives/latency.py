@@ -58,7 +58,9 @@ def mergeable(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
     Returns:
         operation, is_mergeable bool, and saved_ns int64, sorted by operation.
     """
-    fitted = instances.join(fits.select(*_GROUP, "latency_ns", "bus_bytes_per_s"), on=_GROUP, how="inner", nulls_equal=True)
+    fitted = instances.join(
+        fits.select(*_GROUP, "latency_ns", "bus_bytes_per_s"), on=_GROUP, how="inner", nulls_equal=True
+    )
     bytes_below = pl.col("latency_ns") * pl.col("bus_bytes_per_s") / 1e9
     is_small = pl.col("bus_bytes") < bytes_below
     run = [*_GROUP, "dtype", "step"]

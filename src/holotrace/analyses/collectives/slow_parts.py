@@ -82,7 +82,9 @@ def _slow_hosts(judged: pl.DataFrame) -> list[str]:
 
 def _worst_host(shared: pl.DataFrame) -> str | None:
     by_host = (
-        shared.explode("hosts").group_by("hosts").agg(pl.col("is_slow").sum().alias("slow_count"), pl.len().alias("count"))
+        shared.explode("hosts")
+        .group_by("hosts")
+        .agg(pl.col("is_slow").sum().alias("slow_count"), pl.len().alias("count"))
     )
     share = pl.col("slow_count") / pl.col("count")
     suspects = by_host.filter((pl.col("slow_count") > 1) & (share >= MOST_OF_A_HOST))

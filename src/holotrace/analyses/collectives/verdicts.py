@@ -12,10 +12,10 @@ LEAST_WAITING = 0.75
 def verdict() -> pl.Expr:
     """Return what bounds equal collectives, from wait_fraction, instance_count and matched_fraction.
 
-        transfer-bound  at most a quarter of the ranks' time in them is waiting: a faster link or fewer bytes help
-        skew-bound      at least three quarters are: ranks arrive at different times, and the link hardly matters
-        mixed           in between
-        inconclusive    fewer than 3 instances, or most calls have no counterpart on another rank
+    transfer-bound  at most a quarter of the ranks' time in them is waiting: a faster link or fewer bytes help
+    skew-bound      at least three quarters are: ranks arrive at different times, and the link hardly matters
+    mixed           in between
+    inconclusive    fewer than 3 instances, or most calls have no counterpart on another rank
     """
     is_known = (pl.col("instance_count") >= FEWEST_INSTANCES) & (pl.col("matched_fraction") >= 1 / 2)
     waiting = pl.col("wait_fraction")

@@ -82,10 +82,10 @@ def axis_of_description(description: str | None) -> str | None:
 def axis_of_use(use: Use) -> Axis:
     """Return the axis that uses its group in this way, or the candidates.
 
-        send, recv                      pp
-        all_to_all                      ep if a split is uneven, else ep or cp
-        all_gather and reduce_scatter   fsdp if its operators ask for them, else fsdp or tp
-        all_reduce                      dp if the first of a step comes after a quarter of it, tp if within a tenth
+    send, recv                      pp
+    all_to_all                      ep if a split is uneven, else ep or cp
+    all_gather and reduce_scatter   fsdp if its operators ask for them, else fsdp or tp
+    all_reduce                      dp if the first of a step comes after a quarter of it, tp if within a tenth
     """
     families = use.families - _SETUP
     if not families:

@@ -1,0 +1,1 @@
+"""Parallelism: the question, its computation, tables and figure."""

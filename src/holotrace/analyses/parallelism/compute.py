@@ -1,0 +1,243 @@
+"""Along which axis of parallelism does communication cost time?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from holotrace.analyses.parallelism.experts import PER_EXPERT_RANK, per_expert_rank
+from holotrace.analyses.parallelism.one_rank import ParallelRank, parallel_rank
+from holotrace.analyses.parallelism.pipeline import PER_STAGE, per_stage
+from holotrace.analyses.parallelism.uses import uses_of_groups
+from holotrace.enrich.across_ranks.axes import AXES, Axis, axes_of_groups
+from holotrace.enrich.across_ranks.exposed import divided_among_calls
+from holotrace.enrich.across_ranks.job_calls import JobCalls, job_calls
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.result import Result
+from holotrace.store.plan import Plan
+from holotrace.store.trace import Trace
+
+_PER_AXIS = {
+    "rank": pl.Int32,
+    "axis": pl.String,
+    "call_count": pl.Int64,
+    "exposed_ns": pl.Int64,
+    "wait_ns": pl.Int64,
+    "transfer_ns": pl.Int64,
+}
+_PER_STEP = {"rank": pl.Int32, "step": pl.Int64, "axis": pl.String, **dict.fromkeys(list(_PER_AXIS)[3:], pl.Int64)}
+_PER_MODULE = {
+    "axis": pl.String,
+    "module": pl.String,
+    "collective": pl.String,
+    "call_count": pl.Int64,
+    "exposed_ns": pl.Int64,
+    "wait_ns": pl.Int64,
+    "transfer_ns": pl.Int64,
+}
+_PER_GROUP = {
+    "process_group": pl.String,
+    "group_size": pl.Int64,
+    "axis": pl.String,
+    "named_by": pl.String,
+    "candidates": pl.List(pl.String),
+    "collectives": pl.List(pl.String),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Parallelism(Result):
+    """The axes of parallelism of a job, and the communication of each that computation does not hide.
+
+    per_axis         one row per rank and axis, sorted by rank and axis; the axes of a rank add up to its exposed time:
+
+        rank         int32
+        axis         str    pp, tp, cp, ep, fsdp, dp, world, or unknown
+        call_count   int64
+        exposed_ns   int64  wait_ns + transfer_ns
+        wait_ns      int64  part of it spent waiting for other ranks
+        transfer_ns  int64
+
+    per_step         the same by step, without call_count: rank, step (null outside), axis, exposed_ns, wait_ns, transfer_ns
+
+    per_module       the same over all ranks, by what asked for it, the longest first:
+
+        axis, module (null if unknown), collective, call_count, exposed_ns, wait_ns, transfer_ns
+
+    per_group        one row per process group that is used:
+
+        process_group  str
+        group_size     int64
+        axis           str
+        named_by       str        description, equal groups, collectives, or nothing
+        candidates     list[str]  axes that fit
+        collectives    list[str]  what the group does
+
+    per_stage        one row per rank of a pipeline and step:
+
+        rank, step, process_group, stage, stage_count, microbatch_count, step_ns, computation_ns,
+        transfer_ns        int64    exposed transfer of its sends and receives
+        bubble_ns          int64    exposed waiting in them
+        bubble_fraction    float64  bubble_ns / step_ns
+        expected_fraction  float64  (p - 1) / (m + p - 1) of the schedule with p equal stages and m microbatches
+
+    per_expert_rank  one row per rank of an expert-parallel group with recorded splits:
+
+        process_group, rank, call_count, sent_tokens, received_tokens, imbalance (received / mean of the group)
+
+    findings         what is ambiguous, uneven or unknown
+    """
+
+    per_axis: pl.DataFrame
+    per_step: pl.DataFrame
+    per_module: pl.DataFrame
+    per_group: pl.DataFrame
+    per_stage: pl.DataFrame
+    per_expert_rank: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism:
+    """Name the axis of every process group, and divide exposed communication among the axes.
+
+    The axis of a group follows from its description (`mesh_tp`, `DATA_PARALLEL_GROUP`); else from described groups of equal
+    size and stride; else from its collectives. Where two axes fit, both are candidates and the axis is `unknown`.
+
+    Exposed is the time in which a rank communicates and does not compute. Every exposed nanosecond belongs to one call: of
+    calls that run at once, to the axis first in pp, tp, cp, ep, fsdp, dp, world, unknown. So the axes add up.
+
+    Args:
+        trace: the job.
+        executor: where the ranks run.
+
+    Source: docs/reference/analyses/parallelism.md derives it and compares other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.parallelism(small_job()).per_axis.select("rank", "exposed_ns", "wait_ns", "transfer_ns").rows()
+    [(0, 600000, 400000, 200000), (1, 200000, 0, 200000)]
+    """
+    return plan().run(trace, executor)
+
+
+def plan() -> Plan[ParallelRank, Parallelism]:
+    """Return the two halves of `parallelism`."""
+    return Plan(parallel_rank, _combine)
+
+
+def _combine(ranks: dict[int, ParallelRank]) -> Parallelism:
+    job = job_calls({rank: known.communicating for rank, known in ranks.items()})
+    axes = axes_of_groups(job.groups, uses_of_groups(job.calls, ranks))
+    calls = _with_axis(job.calls, axes).with_row_index("row")
+    parts = _parts(calls, ranks)
+    by_axis = _by_axis(parts)
+    return Parallelism(
+        _columns(_per_axis(calls, by_axis), _PER_AXIS),
+        _columns(by_axis, _PER_STEP),
+        _columns(_per_module(calls, parts, ranks), _PER_MODULE),
+        _columns(_per_group(calls, axes), _PER_GROUP),
+        _columns(_per_stage(job, calls, by_axis, ranks, axes), PER_STAGE).sort("process_group", "stage", "step"),
+        _columns(per_expert_rank(calls, _of_ranks(ranks, "tokens")), PER_EXPERT_RANK),
+        (*_findings(calls, axes), *job.findings),
+    )
+
+
+def _with_axis(calls: pl.DataFrame, axes: Mapping[int, Axis]) -> pl.DataFrame:
+    names = {group: axis.name for group, axis in axes.items()}
+    known = pl.col("group").replace_strict(names, default="unknown", return_dtype=pl.String)
+    return calls.with_columns(known.fill_null("unknown").alias("axis"))
+
+
+def _parts(calls: pl.DataFrame, ranks: Mapping[int, ParallelRank]) -> pl.DataFrame:
+    """Return wait_ns and transfer_ns of the exposed time of each rank, call (row) and step."""
+    of_rank = calls.partition_by("rank", as_dict=True)
+    divided = [
+        divided_among_calls(known.exposed, of_rank.get((rank,), calls.clear()), AXES).with_columns(
+            pl.lit(rank, pl.Int32).alias("rank")
+        )
+        for rank, known in ranks.items()
+    ]
+    return pl.concat(divided).join(calls.select(pl.col("row").cast(pl.Int64), "axis"), on="row", how="left").with_columns(
+        pl.col("axis").fill_null("unknown"), (pl.col("wait_ns") + pl.col("transfer_ns")).alias("exposed_ns")
+    )
+
+
+def _by_axis(parts: pl.DataFrame) -> pl.DataFrame:
+    sums = parts.group_by("rank", "step", "axis").agg(pl.col("exposed_ns", "wait_ns", "transfer_ns").sum())
+    return sums.sort("rank", "step", _place(), nulls_last=True)
+
+
+def _per_axis(calls: pl.DataFrame, by_axis: pl.DataFrame) -> pl.DataFrame:
+    counts = calls.group_by("rank", "axis").len("call_count")
+    sums = by_axis.group_by("rank", "axis").agg(pl.col("exposed_ns", "wait_ns", "transfer_ns").sum())
+    both = counts.join(sums, on=["rank", "axis"], how="full", coalesce=True)
+    return both.with_columns(pl.col("call_count", "exposed_ns", "wait_ns", "transfer_ns").fill_null(0)).sort(
+        "rank", _place()
+    )
+
+
+def _place() -> pl.Expr:
+    return pl.col("axis").replace_strict({axis: place for place, axis in enumerate(AXES)}, return_dtype=pl.Int64)
+
+
+def _per_module(calls: pl.DataFrame, parts: pl.DataFrame, ranks: Mapping[int, ParallelRank]) -> pl.DataFrame:
+    keys = ["axis", "module", "collective"]
+    asked = calls.join(_of_ranks(ranks, "asked_by"), on=["rank", "event_index"], how="left").select(
+        pl.col("row").cast(pl.Int64), "axis", "module", pl.col("collective").cast(pl.String)
+    )
+    per_call = parts.group_by("row").agg(pl.col("exposed_ns", "wait_ns", "transfer_ns").sum())
+    joined = asked.join(per_call, on="row", how="left").group_by(keys)
+    sums = joined.agg(pl.len().alias("call_count"), pl.col("exposed_ns", "wait_ns", "transfer_ns").sum())
+    return sums.sort("exposed_ns", *keys, descending=[True, False, False, False], nulls_last=True)
+
+
+def _per_group(calls: pl.DataFrame, axes: Mapping[int, Axis]) -> pl.DataFrame:
+    known = calls.drop_nulls("group").sort("group")
+    uses = known.group_by("group", "process_group", "axis").agg(
+        pl.col("group_size").max(), pl.col("collective").cast(pl.String).unique().sort().alias("collectives")
+    )
+    named = pl.DataFrame(
+        [(group, axis.named_by, list(axis.candidates)) for group, axis in axes.items()],
+        {"group": pl.UInt64, "named_by": pl.String, "candidates": pl.List(pl.String)},
+        orient="row",
+    )
+    return uses.join(named, on="group").sort(_place(), "process_group")
+
+
+def _per_stage(
+    job: JobCalls,
+    calls: pl.DataFrame,
+    by_axis: pl.DataFrame,
+    ranks: Mapping[int, ParallelRank],
+    axes: Mapping[int, Axis],
+) -> pl.DataFrame:
+    steps = _of_ranks(ranks, "steps").with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("step_ns"))
+    pipelines = [group for group, axis in axes.items() if axis.name == "pp"]
+    members = job.groups.filter(pl.col("group").is_in(pipelines) & pl.col("ranks").is_not_null())
+    names = calls.select("group", "process_group").drop_nulls().unique()
+    groups = dict(members.select("group", "ranks").iter_rows())
+    return per_stage(calls, steps, by_axis, groups).join(names, on="group", how="left")
+
+
+def _of_ranks(ranks: Mapping[int, ParallelRank], table: str) -> pl.DataFrame:
+    """Return a table of all ranks as one, with a column `rank`."""
+    return pl.concat([getattr(known, table).with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, known in ranks.items()])
+
+
+def _findings(calls: pl.DataFrame, axes: Mapping[int, Axis]) -> tuple[str, ...]:
+    names = dict(calls.select("group", "process_group").drop_nulls().unique().iter_rows())
+    ambiguous: dict[tuple[str, ...], list[str]] = {}
+    for group, axis in axes.items():
+        if len(axis.candidates) > 1:
+            ambiguous.setdefault(axis.candidates, []).append(names.get(group, "?"))
+    return tuple(
+        f"{len(groups):,} groups may be {' or '.join(candidates)} (the first is {groups[0]}): their collectives fit both; "
+        "describe the groups with init_device_mesh(mesh_dim_names=...) or new_group(group_desc=...)"
+        for candidates, groups in ambiguous.items()
+    )
+
+
+def _columns(table: pl.DataFrame, types: Mapping[str, pl.DataType | type[pl.DataType]]) -> pl.DataFrame:
+    return table.select(pl.col(name).cast(kind) for name, kind in types.items())

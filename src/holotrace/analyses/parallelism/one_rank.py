@@ -1,0 +1,112 @@
+"""What one rank contributes: its calls, when they are exposed, its steps, and who asked for each call."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.intervals import Intervals, covered_before
+from holotrace.algorithms.nesting import nearest_above
+from holotrace.enrich.across_ranks.calls import OfRank, of_rank
+from holotrace.enrich.across_ranks.exposed import uncovered
+from holotrace.enrich.collectives.collectives import answers, communication
+from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
+from holotrace.enrich.host.host_names import NodeClass
+from holotrace.enrich.host.host_nodes import host_nodes
+from holotrace.enrich.host.operators import launching_operator
+from holotrace.enrich.steps.step_roles import roles
+from holotrace.enrich.steps.steps import device_extended_windows, rows_of_windows
+from holotrace.store.trace import RankTrace
+
+_FSDP = r"^FSDP::"
+"""Annotations of fully sharded data parallelism, such as `FSDP::all_gather (layers.0)`.
+
+Source: https://github.com/pytorch/pytorch/blob/main/torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py
+"""
+_MODULE = r"^nn\.Module: "
+
+
+class ParallelRank(NamedTuple):
+    """One rank.
+
+    communicating  its calls and facts
+    steps          step, start_ns, end_ns, computation_ns
+    exposed        step (null outside), start_ns, end_ns: communication that no computation hides
+    asked_by       event_index, module: the FSDP unit or module that asked for the call
+    tokens         event_index, sent_rows, received_rows of all-to-alls whose splits were recorded
+    """
+
+    communicating: OfRank
+    steps: pl.DataFrame
+    exposed: pl.DataFrame
+    asked_by: pl.DataFrame
+    tokens: pl.DataFrame
+
+
+def parallel_rank(rank_trace: RankTrace) -> ParallelRank:
+    """Return what one rank contributes to the question."""
+    communicating = of_rank(rank_trace)
+    computation = _computation(rank_trace)
+    within = device_extended_windows(rank_trace)
+    times = communicating.calls["start_ns"].to_numpy(), communicating.calls["end_ns"].to_numpy()
+    starts, ends = within["start_ns"].to_numpy(), within["end_ns"].to_numpy()
+    computed = covered_before(computation, ends) - covered_before(computation, starts)
+    return ParallelRank(
+        communicating,
+        within.rename({"window": "step"}).with_columns(pl.Series("computation_ns", computed)),
+        _by_step(uncovered(times, computation), within),
+        _asked_by(rank_trace, communicating.calls["event_index"]),
+        _tokens(rank_trace),
+    )
+
+
+def _computation(rank_trace: RankTrace) -> Intervals:
+    """Return when the rank computes: on its devices or, without kernels, in operators of the host."""
+    of_role = roles(rank_trace)
+    return of_role["kernel"] if len(of_role["kernel"][0]) else of_role["cpu"]
+
+
+def _by_step(exposed: Intervals, within: pl.DataFrame) -> pl.DataFrame:
+    """Cut exposed ranges at the edges of steps, and say to which step each piece belongs."""
+    edges = np.concatenate([within["start_ns"].to_numpy(), within["end_ns"].to_numpy()])
+    is_inside = covered_before(exposed, edges + 1) > covered_before(exposed, edges)
+    starts = np.sort(np.concatenate([exposed[0], edges[is_inside]]))
+    ends = np.sort(np.concatenate([exposed[1], edges[is_inside]]))
+    pieces = pl.DataFrame({"start_ns": starts, "end_ns": ends}).filter(pl.col("end_ns") > pl.col("start_ns"))
+    rows = pl.Series(rows_of_windows(within, pieces["start_ns"].to_numpy()))
+    steps = within["window"][pl.select(pl.when(rows >= 0).then(rows)).to_series()].alias("step")
+    return pieces.select(steps, "start_ns", "end_ns")
+
+
+def _asked_by(rank_trace: RankTrace, event_index: pl.Series) -> pl.DataFrame:
+    """Return the innermost FSDP annotation or module around the operator that launched each call."""
+    operators = of_events(launching_operator(rank_trace), event_index)["operator_index"]
+    nodes = host_nodes(rank_trace)
+    is_unit = (nodes["node_class"] == NodeClass.MODULE) | nodes["name"].is_in(_ids(rank_trace, _FSDP).implode())
+    rows = nearest_above(nodes["parent"].to_numpy(), is_unit.to_numpy(), rows_of_events(nodes, operators))
+    names = rank_trace.texts(gathered(nodes["name"], rows)).str.replace(_MODULE, "").alias("module")
+    return pl.DataFrame([event_index, names]).drop_nulls()
+
+
+def _ids(rank_trace: RankTrace, pattern: str) -> pl.Series:
+    return rank_trace.strings.str.contains(pattern).arg_true().cast(pl.UInt32)
+
+
+def _tokens(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return how many rows each all-to-all with recorded splits sends and receives; a row is a token in MoE layers."""
+    calls = communication(rank_trace).filter(pl.col("family") == "all_to_all")
+    columns = {"in_split_sizes": "sent_rows", "out_split_sizes": "received_rows"}
+    table = rank_trace.table("collectives", ["event_index", *columns])
+    splits = of_events(table, calls["described_index"]).select(columns)
+    rows = [answers(rank_trace.texts(splits[name]), _sum_of_splits, pl.Int64).alias(to) for name, to in columns.items()]
+    return pl.DataFrame([calls["event_index"], *rows]).drop_nulls()
+
+
+def _sum_of_splits(text: str | None) -> int | None:
+    """Return the sum of split sizes such as `[3, 5]`; None for lists that are empty or that the profiler cut."""
+    if text is None or "..." in text:
+        return None
+    numbers = [int(number) for number in text.strip("[] ").split(",") if number.strip().isdecimal()]
+    return sum(numbers) if numbers else None

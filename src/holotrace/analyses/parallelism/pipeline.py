@@ -1,0 +1,75 @@
+"""The bubble of a pipeline: how long each stage waits for its neighbours, beside the theory of its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+PER_STAGE = {
+    "rank": pl.Int32,
+    "step": pl.Int64,
+    "process_group": pl.String,
+    "stage": pl.Int64,
+    "stage_count": pl.Int64,
+    "microbatch_count": pl.Int64,
+    "step_ns": pl.Int64,
+    "computation_ns": pl.Int64,
+    "transfer_ns": pl.Int64,
+    "bubble_ns": pl.Int64,
+    "bubble_fraction": pl.Float64,
+    "expected_fraction": pl.Float64,
+}
+
+
+def per_stage(calls: pl.DataFrame, steps: pl.DataFrame, parts: pl.DataFrame, groups: Mapping[int, list[int]]) -> pl.DataFrame:
+    """Return the bubble of each rank and step.
+
+        bubble             = exposed waiting in sends and receives along the pipeline; their transfers do not count
+        bubble_fraction    = bubble / step
+        expected_fraction  = (p - 1) / (m + p - 1) for p stages and m microbatches, as in GPipe and 1F1B with equal stages
+
+    The microbatches of a step are its messages from each stage to the next; with v chunks per rank (interleaved 1F1B)
+    they are m * v, for which the same formula holds.
+
+    Source: D. Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC'21, section 2.2,
+    https://arxiv.org/abs/2104.04473
+
+    Args:
+        calls: with rank, step, axis, group, collective and peer.
+        steps: rank, step, step_ns and computation_ns.
+        parts: rank, step, axis, wait_ns and transfer_ns: exposed time by axis.
+        groups: {group: its ranks in order} of the pipelines.
+    """
+    stages = _stages(groups)
+    on_pipe = parts.filter(pl.col("axis") == "pp").select("rank", "step", "wait_ns", "transfer_ns")
+    counted = stages.join(steps, on="rank").join(on_pipe, on=["rank", "step"], how="left")
+    known = counted.join(_microbatches(calls, stages), on=["group", "step"], how="left").with_columns(
+        pl.col("transfer_ns").fill_null(0), pl.col("wait_ns").fill_null(0).alias("bubble_ns")
+    )
+    idle_slots, microbatches = pl.col("stage_count") - 1, pl.col("microbatch_count")
+    return known.with_columns(
+        (pl.col("bubble_ns") / pl.col("step_ns")).alias("bubble_fraction"),
+        (idle_slots / (microbatches + idle_slots)).alias("expected_fraction"),
+    )
+
+
+def _stages(groups: Mapping[int, list[int]]) -> pl.DataFrame:
+    rows = [
+        (group, rank, stage, len(ranks)) for group, ranks in groups.items() for stage, rank in enumerate(ranks)
+    ]
+    types = {"group": pl.UInt64, "rank": pl.Int32, "stage": pl.Int64, "stage_count": pl.Int64}
+    return pl.DataFrame(rows, types, orient="row")
+
+
+def _microbatches(calls: pl.DataFrame, stages: pl.DataFrame) -> pl.DataFrame:
+    """Return how many messages go from a stage to the next in each step, seen from either end: the most of any stage."""
+    place = stages.select("group", "rank", "stage")
+    messages = calls.filter((pl.col("axis") == "pp") & pl.col("collective").is_in(["send", "recv"]))
+    ends = messages.join(place, on=["group", "rank"]).join(
+        place.rename({"rank": "peer", "stage": "peer_stage"}), on=["group", "peer"]
+    )
+    step = pl.col("peer_stage") - pl.col("stage")
+    forward = pl.when(pl.col("collective") == "send").then(step).otherwise(-step) == 1
+    counts = ends.filter(forward).group_by("group", "step", "rank", "collective").len("microbatch_count")
+    return counts.group_by("group", "step").agg(pl.col("microbatch_count").max().cast(pl.Int64))

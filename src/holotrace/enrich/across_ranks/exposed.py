@@ -1,0 +1,96 @@
+"""Communication that computation does not hide, divided among the calls that cause it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.intervals import Int64Array, Intervals, union
+
+
+def uncovered(intervals: Intervals, cover: Intervals) -> Intervals:
+    """Return the parts of the first intervals that the others do not cover, disjoint and in order.
+
+    >>> uncovered((np.array([0]), np.array([10])), (np.array([2, 6]), np.array([4, 7])))
+    (array([0, 4, 7]), array([ 2,  6, 10]))
+    """
+    outer, inner = union(*intervals), union(*cover)
+    bounds = np.unique(np.concatenate([*outer, *inner]))
+    starts, ends = bounds[:-1], bounds[1:]
+    is_exposed = _is_inside(starts, outer) & ~_is_inside(starts, inner)
+    return union(starts[is_exposed], ends[is_exposed])
+
+
+def _is_inside(moments: Int64Array, disjoint: Intervals) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return whether disjoint intervals in order, as from `union`, contain each time."""
+    starts, ends = disjoint
+    last = np.searchsorted(starts, moments, side="right") - 1
+    return (last >= 0) & (moments < np.append(ends, 0)[last])
+
+
+def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Sequence[str]) -> pl.DataFrame:
+    """Give every exposed nanosecond of a rank to one call, and say whether the call waits or transfers in it.
+
+    Where calls of several axes run at once, the first axis in `priority` takes the time; among calls of an axis those that
+    transfer come before those that wait, and earlier calls before later ones. So the parts add up to the exposed time.
+
+    Args:
+        exposed: disjoint ranges of one rank: start_ns, end_ns, step.
+        calls: its calls: row (any number), axis, start_ns, end_ns and wait_ns (null: not known, all of it is transfer).
+        priority: all axes.
+
+    Returns:
+        row, step, wait_ns and transfer_ns, one row per call and step; `row` is null for time that no call covers.
+    """
+    pieces = _pieces(calls, priority)
+    edges = [table[name].to_numpy() for table in (exposed, pieces) for name in ("start_ns", "end_ns")]
+    bounds = np.unique(np.concatenate(edges))
+    owner = _painted(bounds, pieces)
+    segment, step = _segments_of(exposed, bounds)
+    parts = _NO_CALL.vstack(pieces.select("row", "is_wait"))[owner[segment] + 1].with_columns(
+        exposed["step"][step], pl.Series("length", np.diff(bounds)[segment])
+    )
+    waits = pl.col("length").filter("is_wait").sum().alias("wait_ns")
+    moves = pl.col("length").filter(~pl.col("is_wait")).sum().alias("transfer_ns")
+    return parts.group_by("row", "step").agg(waits, moves).sort("row", "step", nulls_last=True)
+
+
+_NO_CALL = pl.DataFrame({"row": [None], "is_wait": [False]}, {"row": pl.Int64, "is_wait": pl.Boolean})
+
+
+def _pieces(calls: pl.DataFrame, priority: Sequence[str]) -> pl.DataFrame:
+    """Return the waiting and the transfer of each call, the last to be preferred first."""
+    rank_of_axis = {axis: place for place, axis in enumerate(priority)}
+    begins = (pl.col("start_ns") + pl.col("wait_ns").fill_null(0)).alias("begins_ns")
+    numbered = pl.col("row").cast(pl.Int64)
+    known = calls.with_columns(
+        numbered, begins, pl.col("axis").replace_strict(rank_of_axis, return_dtype=pl.Int64).alias("place")
+    )
+    waits = known.select(
+        "row", "place", "start_ns", pl.col("begins_ns").alias("end_ns"), pl.lit(value=True).alias("is_wait")
+    )
+    moves = known.select(
+        "row", "place", pl.col("begins_ns").alias("start_ns"), "end_ns", pl.lit(value=False).alias("is_wait")
+    )
+    both = pl.concat([waits, moves]).filter(pl.col("end_ns") > pl.col("start_ns"))
+    return both.sort("place", "is_wait", "start_ns", "row", descending=True)
+
+
+def _painted(bounds: Int64Array, pieces: pl.DataFrame) -> Int64Array:
+    """Return the row of the preferred piece of each segment between bounds, -1 for none."""
+    owner = np.full(max(0, len(bounds) - 1), -1, np.int64)
+    first = np.searchsorted(bounds, pieces["start_ns"].to_numpy()).tolist()
+    last = np.searchsorted(bounds, pieces["end_ns"].to_numpy()).tolist()
+    for piece, (begin, end) in enumerate(zip(first, last, strict=True)):
+        owner[begin:end] = piece
+    return owner
+
+
+def _segments_of(exposed: pl.DataFrame, bounds: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return the segments between bounds that are exposed, and the row of `exposed` each belongs to."""
+    first = np.searchsorted(bounds, exposed["start_ns"].to_numpy())
+    counts = np.searchsorted(bounds, exposed["end_ns"].to_numpy()) - first
+    row = np.repeat(np.arange(len(counts)), counts)
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + first[row], row

@@ -1,0 +1,86 @@
+"""Exposed communication, and the calls it belongs to."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holotrace.enrich.across_ranks.exposed import divided_among_calls, uncovered
+
+_CALL = {"row": pl.Int64, "axis": pl.String, "start_ns": pl.Int64, "end_ns": pl.Int64, "wait_ns": pl.Int64}
+_RANGE = {"start_ns": pl.Int64, "end_ns": pl.Int64, "step": pl.Int64}
+_AXES = ("pp", "dp", "unknown")
+
+_ranges = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=8)
+
+
+def _arrays(ranges: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([r[0] for r in ranges], np.int64), np.array([r[1] for r in ranges], np.int64)
+
+
+def _nanoseconds(ranges: list[tuple[int, int]]) -> set[int]:
+    return {moment for start, end in ranges for moment in range(start, end)}
+
+
+def _divided(
+    exposed: list[tuple[int, int, int | None]], calls: list[tuple[int, str, int, int, int | None]]
+) -> list[tuple]:
+    tables = pl.DataFrame(exposed, _RANGE, orient="row"), pl.DataFrame(calls, _CALL, orient="row")
+    return divided_among_calls(*tables, _AXES).rows()
+
+
+@given(_ranges, _ranges)
+def test_uncovered_time_is_the_difference_of_the_sets_of_nanoseconds(intervals, cover):
+    """What remains is each nanosecond of the first intervals that is not in the second."""
+    starts, ends = uncovered(_arrays(intervals), _arrays(cover))
+
+    assert _nanoseconds(list(zip(starts.tolist(), ends.tolist(), strict=True))) == _nanoseconds(
+        intervals
+    ) - _nanoseconds(cover)
+    assert (starts[1:] > ends[:-1]).all()
+
+
+def test_a_call_waits_first_and_transfers_then():
+    """Of a call that waits 30 of its 100 ns, the exposed part from 20 to 50 is 10 ns of waiting and 20 of transfer."""
+    assert _divided([(20, 50, 1)], [(7, "dp", 0, 100, 30)]) == [(7, 1, 10, 20)]
+
+
+def test_the_axis_with_priority_takes_time_that_two_share():
+    """A pipeline call from 40 to 60 interrupts the data-parallel one around it."""
+    assert _divided([(0, 100, 1)], [(1, "dp", 0, 100, 0), (2, "pp", 40, 60, 20)]) == [(1, 1, 0, 80), (2, 1, 20, 0)]
+
+
+def test_a_transfer_takes_time_from_a_wait_of_the_same_axis():
+    """While one call of an axis waits and another transfers, data moves."""
+    assert _divided([(0, 100, 1)], [(1, "dp", 0, 100, 100), (2, "dp", 40, 60, 0)]) == [(1, 1, 80, 0), (2, 1, 0, 20)]
+
+
+def test_steps_stay_apart():
+    """A call that is exposed in two steps has a row in each."""
+    assert _divided([(0, 10, 1), (10, 30, 2)], [(1, "dp", 0, 30, None)]) == [(1, 1, 0, 10), (1, 2, 0, 20)]
+
+
+def test_time_without_a_call_has_no_row_number():
+    """Exposed time that no call covers is kept, so that the sum stays whole."""
+    assert _divided([(0, 10, 1)], []) == [(None, 1, 0, 10)]
+
+
+@given(
+    exposed=_ranges,
+    calls=st.lists(
+        st.tuples(st.sampled_from(_AXES), st.integers(0, 50), st.integers(0, 30), st.none() | st.integers(0, 30)),
+        max_size=8,
+    ),
+)
+def test_the_parts_add_up_to_the_exposed_time(exposed, calls):
+    """Whatever the calls, every exposed nanosecond belongs to exactly one row."""
+    starts, ends = uncovered(_arrays(exposed), _arrays([]))
+    disjoint = [(start, end, None) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    rows = [
+        (n, axis, start, start + length, None if wait is None else min(wait, length))
+        for n, (axis, start, length, wait) in enumerate(calls)
+    ]
+
+    assert sum(wait + transfer for _, _, wait, transfer in _divided(disjoint, rows)) == sum(ends - starts)
