@@ -1,5 +1,6 @@
 """The public names of `holotrace`, and the modules that define them; each is imported when first used."""
 
+from .analyses.collectives.compute import Collectives as Collectives, collectives as collectives
 from .analyses.communication_overlap.compute import (
     CommunicationOverlap as CommunicationOverlap,
     communication_overlap as communication_overlap,
@@ -27,6 +28,7 @@ from .analyses.modules.compute import Modules as Modules, modules as modules
 from .analyses.operator_kernels.compute import OperatorKernels as OperatorKernels, operator_kernels as operator_kernels
 from .analyses.operator_memory.compute import OperatorMemory as OperatorMemory, operator_memory as operator_memory
 from .analyses.operators.compute import Operators as Operators, operators as operators
+from .analyses.parallelism.compute import Parallelism as Parallelism, parallelism as parallelism
 from .analyses.queue_length.compute import QueueLength as QueueLength, queue_length as queue_length
 from .analyses.step_time.compute import StepTime as StepTime, step_time as step_time
 from .analyses.stragglers.compute import Stragglers as Stragglers, stragglers as stragglers

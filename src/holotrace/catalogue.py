@@ -35,6 +35,8 @@ ANALYSES = _questions(
     "user_annotations",
     "stragglers",
     "distributed",
+    "collectives",
+    "parallelism",
     "cupti_counters",
     "memory_timeline",
     "operator_memory",

@@ -2,6 +2,7 @@
 
 import plotly.graph_objects as go
 
+from .analyses.collectives.figure import plot_collectives as plot_collectives
 from .analyses.communication_overlap.figure import plot_communication_overlap as plot_communication_overlap
 from .analyses.compare_operators.figure import plot_compare_operators as plot_compare_operators
 from .analyses.compare_traces.figure import plot_compare_traces as plot_compare_traces
@@ -20,6 +21,7 @@ from .analyses.modules.figure import plot_modules as plot_modules
 from .analyses.operator_kernels.figure import plot_operator_kernels as plot_operator_kernels
 from .analyses.operator_memory.figure import plot_operator_memory as plot_operator_memory
 from .analyses.operators.figure import plot_operators as plot_operators
+from .analyses.parallelism.figure import plot_parallelism as plot_parallelism
 from .analyses.queue_length.figure import plot_queue_length as plot_queue_length
 from .analyses.step_time.figure import plot_step_time as plot_step_time
 from .analyses.stragglers.figure import plot_stragglers as plot_stragglers

@@ -53,6 +53,18 @@ EVENT_COLORS = KIND_COLORS | {
 }
 """Colour of each class of events on the timeline page; names vary around it."""
 
+AXIS_COLORS = {
+    "pp": "#b0563b",
+    "tp": "#2f7fc1",
+    "cp": "#27967b",
+    "ep": "#8868b6",
+    "fsdp": "#c28a1c",
+    "dp": "#d96b24",
+    "world": "#5d7eac",
+    "unknown": IDLE,
+}
+"""Colour of each axis of parallelism, by its name in results."""
+
 FINDING_COLORS = {"idle": IDLE, "waiting": COMMUNICATION, "advice": "#8a4fd0"}
 """Colour of each kind of finding on the timeline page."""
 

@@ -99,7 +99,7 @@ class Collectives(Result):
         message_bytes          int64    of one collective, as nccl-tests counts; null if unknown
         instance_count         int64    how often it ran
         collective_ns          int64    time in it, summed over ranks
-        wait_ns                int64    part of it spent waiting for other ranks
+        wait_ns                int64    part of it spent waiting for other ranks; null if no call has a counterpart on another
         wait_fraction          float64  0..1; null if no call has a counterpart on another rank
         median_transfer_ns     float64
         algorithm_bytes_per_s  float64  message_bytes / median_transfer_ns
@@ -280,7 +280,7 @@ def _per_collective(calls: pl.DataFrame, instances: pl.DataFrame) -> pl.DataFram
     is_matched = pl.col("wait_ns").is_not_null()
     sums = rows.group_by(_EQUAL).agg(
         pl.col("duration_ns").sum().alias("collective_ns"),
-        pl.col("wait_ns").sum(),
+        _sum_of_known("wait_ns"),
         is_matched.mean().alias("matched_fraction"),
         (pl.col("wait_ns").sum() / pl.col("duration_ns").filter(is_matched).sum()).alias("wait_fraction"),
     )
@@ -294,6 +294,11 @@ def _per_collective(calls: pl.DataFrame, instances: pl.DataFrame) -> pl.DataFram
     )
     keys = ["collective_ns", *_EQUAL]
     return _columns(complete, _PER_COLLECTIVE).sort(keys, descending=[True, *[False] * len(_EQUAL)])
+
+
+def _sum_of_known(name: str) -> pl.Expr:
+    """Return the sum of the values that are known; null if none is."""
+    return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name)
 
 
 def _equal_instances(instances: pl.DataFrame) -> pl.DataFrame:
@@ -316,7 +321,8 @@ def _per_rank(calls: pl.DataFrame) -> pl.DataFrame:
         .group_by("rank", "host")
         .agg(
             pl.len().alias("collective_count"),
-            pl.col("wait_ns", "caused_wait_ns").sum(),
+            _sum_of_known("wait_ns"),
+            pl.col("caused_wait_ns").sum(),
             pl.col("is_last").sum().alias("last_count"),
             pl.when(pl.col("bus_bytes").null_count() == 0).then(pl.col("bus_bytes").sum()).alias("bus_bytes"),
         )

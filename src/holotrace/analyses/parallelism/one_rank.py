@@ -99,7 +99,7 @@ def _tokens(rank_trace: RankTrace) -> pl.DataFrame:
     calls = communication(rank_trace).filter(pl.col("family") == "all_to_all")
     columns = {"in_split_sizes": "sent_rows", "out_split_sizes": "received_rows"}
     table = rank_trace.table("collectives", ["event_index", *columns])
-    splits = of_events(table, calls["described_index"]).select(columns)
+    splits = of_events(table, calls["described_index"]).select(*columns)
     rows = [answers(rank_trace.texts(splits[name]), _sum_of_splits, pl.Int64).alias(to) for name, to in columns.items()]
     return pl.DataFrame([calls["event_index"], *rows]).drop_nulls()
 

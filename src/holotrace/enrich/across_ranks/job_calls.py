@@ -49,7 +49,8 @@ def job_calls(of_ranks: Mapping[int, OfRank]) -> JobCalls:
     hosts = {rank: known.facts.host for rank, known in of_ranks.items()}
     aligned = clocks(matching.calls, hosts)
     named = _with_groups(matching.calls, matching.groups).with_columns(
-        pl.col("rank").replace_strict(hosts, return_dtype=pl.String).alias("host")
+        pl.col("rank").replace_strict(hosts, return_dtype=pl.String).alias("host"),
+        pl.col("family", "matched_by").cast(pl.String),
     )
     timed = arrivals(aligned.aligned(named)).with_columns(message_bytes(), bus_factor())
     return JobCalls(

@@ -64,4 +64,5 @@ def bus_factor() -> pl.Expr:
         .then(others)
         .when(_FAMILY.is_in(["broadcast", "reduce", "send", "recv", "send_recv"]))
         .then(1.0)
+        .alias("bus_factor")
     )

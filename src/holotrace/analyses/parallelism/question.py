@@ -1,0 +1,24 @@
+"""Parallelism: the question, and the terms of its tables."""
+
+from __future__ import annotations
+
+from holotrace.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Parallelism",
+    question="Which axis of parallelism costs time?",
+    section="Distributed",
+    definitions=(
+        (
+            "axis",
+            "what a process group is for: pipeline (pp), tensor (tp), context (cp), expert (ep), fully sharded data (fsdp) or "
+            "data parallelism (dp); world is the group of all ranks beside another axis",
+        ),
+        ("exposed", "the rank communicates and does not compute; the axes of a rank add up to its exposed time"),
+        ("waiting", "exposed time until the last rank has arrived; the rest is transfer"),
+        ("bubble", "exposed waiting in the sends and receives of a pipeline; their transfers do not count"),
+        ("expected", "bubble of p equal stages and m microbatches, as a part of the step: (p - 1) / (m + p - 1)"),
+        ("imbalance", "tokens that a rank receives over the mean of its group"),
+    ),
+)
