@@ -75,9 +75,8 @@ def _by_step(exposed: Intervals, within: pl.DataFrame) -> pl.DataFrame:
     starts = np.sort(np.concatenate([exposed[0], edges[is_inside]]))
     ends = np.sort(np.concatenate([exposed[1], edges[is_inside]]))
     pieces = pl.DataFrame({"start_ns": starts, "end_ns": ends}).filter(pl.col("end_ns") > pl.col("start_ns"))
-    rows = pl.Series(rows_of_windows(within, pieces["start_ns"].to_numpy()))
-    steps = within["window"][pl.select(pl.when(rows >= 0).then(rows)).to_series()].alias("step")
-    return pieces.select(steps, "start_ns", "end_ns")
+    rows = rows_of_windows(within, pieces["start_ns"].to_numpy())
+    return pieces.select(gathered(within["window"], rows).alias("step"), "start_ns", "end_ns")
 
 
 def _asked_by(rank_trace: RankTrace, event_index: pl.Series) -> pl.DataFrame:

@@ -1,0 +1,192 @@
+"""Tests of parallelism: axes, exposed time, bubbles and the load of experts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import holotrace
+from holotrace.analyses.distributed.compute import distributed
+from holotrace.analyses.parallelism.compute import Parallelism, parallelism
+from holotrace.testing.builder import TraceBuilder
+
+TRACES = Path(__file__).parents[2] / "reference" / "traces"
+
+
+def _group(description: str) -> dict[str, str]:
+    return {"Process Group Description": description}
+
+
+def data_and_tensor_parallel() -> TraceBuilder:
+    """Return a step of 1,000 µs on two ranks, which reduce along `mesh_tp` and then along `mesh_dp`.
+
+    Rank 0 computes until 200 µs; the tensor-parallel call runs from 150 to 300 µs, the data-parallel one from 250 to 500.
+    Rank 1 arrives 100 and 50 µs later.
+    """
+    builder = TraceBuilder()
+    for rank, (tensor, data) in enumerate(((150, 250), (250, 300))):
+        builder.rank(rank).header(host_name="node-1").step(1, 0, 1_000)
+        builder.kernel("gemm", start_us=0, duration_us=200, launch_us=1)
+        builder.collective(
+            group="1", args=_group("mesh_tp"), start_us=tensor, duration_us=300 - tensor, launch_us=2, stream=20
+        )
+        builder.collective(
+            group="2", args=_group("mesh_dp"), start_us=data, duration_us=500 - data, launch_us=3, stream=21
+        )
+    return builder
+
+
+def test_axes_add_up_to_the_exposed_time_of_the_rank() -> None:
+    """From 200 to 500 µs rank 0 communicates without computing: tp until 300, dp from there on."""
+    result = parallelism(data_and_tensor_parallel().build())
+
+    assert result.per_axis.filter(rank=0).to_dicts() == [
+        {"rank": 0, "axis": "tp", "call_count": 1, "exposed_ns": 100_000, "wait_ns": 50_000, "transfer_ns": 50_000},
+        {"rank": 0, "axis": "dp", "call_count": 1, "exposed_ns": 200_000, "wait_ns": 0, "transfer_ns": 200_000},
+    ]
+    assert result.per_step.filter(rank=0)["step"].to_list() == [1, 1]
+
+
+def test_groups_have_their_axis_and_its_reason() -> None:
+    """Descriptions of meshes name both groups."""
+    groups = parallelism(data_and_tensor_parallel().build()).per_group
+
+    assert groups.select("process_group", "group_size", "axis", "named_by", "candidates", "collectives").rows() == [
+        ("mesh_tp [0, 1]", 2, "tp", "description", ["tp"], ["all_reduce"]),
+        ("mesh_dp [0, 1]", 2, "dp", "description", ["dp"], ["all_reduce"]),
+    ]
+
+
+def test_the_fsdp_unit_that_asked_has_its_share() -> None:
+    """The all-gather launched inside `FSDP::all_gather (layers.0)` belongs to that unit, and its group is fsdp."""
+    builder = TraceBuilder()
+    for rank in (0, 1):
+        builder.rank(rank).header(host_name="node-1").step(1, 0, 100)
+        builder.annotation("FSDP::all_gather (layers.0)", start_us=1, duration_us=20)
+        builder.operator("c10d::_allgather_base_", start_us=2, duration_us=10)
+        builder.collective("_allgather_base", start_us=30, duration_us=40, launch_us=5)
+
+    result = parallelism(builder.build())
+
+    assert result.per_module.select("axis", "module", "collective", "call_count", "exposed_ns").rows() == [
+        ("fsdp", "FSDP::all_gather (layers.0)", "all_gather", 2, 80_000)
+    ]
+
+
+def test_groups_that_fit_two_axes_are_said_and_not_guessed() -> None:
+    """All-gathers without a description may be fsdp or tp; the axis is unknown and the finding says what to do."""
+    builder = TraceBuilder()
+    for rank in (0, 1):
+        builder.rank(rank).header(host_name="node-1").step(1, 0, 100)
+        builder.collective("_allgather_base", args=_group(""), start_us=30, duration_us=40, launch_us=5)
+
+    result = parallelism(builder.build())
+
+    assert result.per_axis["axis"].unique().to_list() == ["unknown"]
+    assert result.per_group["candidates"].to_list() == [["fsdp", "tp"]]
+    assert "may be fsdp or tp" in result.findings[0]
+
+
+def pipeline_of_two(microbatches: int = 3) -> TraceBuilder:
+    """Return a step of 1,000 µs in which rank 0 sends each microbatch to rank 1, which waits 100 µs for each."""
+    builder = TraceBuilder()
+    for rank in (0, 1):
+        builder.rank(rank).header(host_name="node-1").step(1, 0, 1_000)
+        for number in range(microbatches):
+            start, args = 200 * number, {**_group("mesh_pp"), "Src Rank": 0, "Dst Rank": 1}
+            kind, arrives = ("send", 100) if rank == 0 else ("recv", 0)
+            builder.collective(
+                kind,
+                args=args,
+                start_us=start + arrives,
+                duration_us=120 - arrives,
+                launch_us=start,
+                sequence=number + 1,
+            )
+    return builder
+
+
+def test_the_bubble_of_a_stage_is_its_waiting_for_neighbours() -> None:
+    """Rank 1 waits 3 x 100 µs of a step of 1,000; two stages and three microbatches let expect a quarter."""
+    stages = parallelism(pipeline_of_two().build()).per_stage
+
+    chosen = ("rank", "stage", "stage_count", "microbatch_count", "transfer_ns", "bubble_ns")
+    assert stages.select(chosen).rows() == [(0, 0, 2, 3, 60_000, 0), (1, 1, 2, 3, 60_000, 300_000)]
+    assert stages["expected_fraction"].to_list() == [0.25, 0.25]
+
+
+def test_tokens_of_experts_show_the_imbalance() -> None:
+    """Of 8 tokens rank 0 receives 6 and rank 1 receives 2: 1.5 and 0.5 times the mean."""
+    builder = TraceBuilder()
+    for rank, received in enumerate(((3, 3), (1, 1))):
+        splits = {"In split size": "[3, 1]", "Out split size": str(list(received)), **_group("mesh_ep")}
+        builder.rank(rank).header(host_name="node-1").step(1, 0, 100)
+        builder.collective("all_to_allv", args=splits, start_us=30, duration_us=40, launch_us=5)
+
+    tokens = parallelism(builder.build()).per_expert_rank
+
+    assert tokens.select("rank", "call_count", "sent_tokens", "received_tokens", "imbalance").rows() == [
+        (0, 1, 4, 6, 1.5),
+        (1, 1, 4, 2, 0.5),
+    ]
+
+
+def test_a_job_that_does_not_communicate_is_empty() -> None:
+    """A rank that only computes has no axis, and the answer says so."""
+    result = parallelism(TraceBuilder().kernel("gemm", start_us=0, duration_us=5).build())
+
+    assert result.per_axis.is_empty()
+    assert result.per_group.is_empty()
+
+
+def test_time_outside_steps_is_kept() -> None:
+    """A collective before the first step is exposed, with the step null."""
+    builder = TraceBuilder()
+    for rank in (0, 1):
+        builder.rank(rank).header(host_name="node-1").step(1, 100, 100)
+        builder.collective(start_us=10, duration_us=40, launch_us=5)
+
+    assert parallelism(builder.build()).per_step.select("rank", "step", "exposed_ns").rows() == [
+        (0, None, 40_000),
+        (1, None, 40_000),
+    ]
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Parallelism:
+    """The recorded pipeline: two stages, two replicas; rank 2 is slow."""
+    return parallelism(holotrace.open_trace(TRACES / "pipeline_gloo_4rank", cache=False))
+
+
+def test_the_axes_of_a_recorded_pipeline(pipeline: Parallelism) -> None:
+    """Stages are [0, 2] and [1, 3], replicas [0, 1] and [2, 3]."""
+    assert set(pipeline.per_group.select("process_group", "axis").rows()) == {
+        ("mesh_pp [0, 2]", "pp"),
+        ("mesh_pp [1, 3]", "pp"),
+        ("mesh_dp [0, 1]", "dp"),
+        ("mesh_dp [2, 3]", "dp"),
+    }
+
+
+def test_rank_0_of_the_recorded_pipeline_waits_for_the_slow_stage_behind_it(pipeline: Parallelism) -> None:
+    """Rank 2 sleeps; rank 0 spends most of its step waiting for it, and rank 2 hardly waits. Four microbatches."""
+    stages = pipeline.per_stage
+    bubble = dict(stages.group_by("rank").agg(pl.col("bubble_fraction").mean()).iter_rows())
+
+    assert bubble[0] > 0.5
+    assert bubble[2] < 0.1
+    assert stages["microbatch_count"].unique().to_list() == [4]
+    assert stages["expected_fraction"].unique().to_list() == [0.2]
+
+
+@pytest.mark.parametrize("name", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank", "two_rank_128"])
+def test_the_axes_of_recorded_jobs_add_up_to_their_exposed_time(name: str) -> None:
+    """In every step of every rank the axes add up to the exposed time of `distributed`, to the nanosecond."""
+    trace = holotrace.open_trace(TRACES / name, cache=False)
+    by_axis = parallelism(trace).per_step.drop_nulls("step").group_by("rank", "step").agg(pl.col("exposed_ns").sum())
+    expected = distributed(trace).per_step.drop_nulls(["step", "step_ns"]).filter(pl.col("exposed_ns") > 0)
+
+    both = expected.join(by_axis, on=["rank", "step"], how="left")
+    assert both["exposed_ns"].to_list() == both["exposed_ns_right"].to_list()
