@@ -406,7 +406,9 @@ COLLECTIVES = (
     _count("group_size", "ranks in the group; 2 for a send or receive", "ranks"),
     _count("instance", "number of a collective, equal on all its ranks; null if it was not matched"),
     _count("instance_count", "how often it ran", "instances"),
-    _size("message_bytes", "the whole array that a collective handles, as nccl-tests counts; null if unknown", "message"),
+    _size(
+        "message_bytes", "the whole array that a collective handles, as nccl-tests counts; null if unknown", "message"
+    ),
     _size("bus_bytes", "bytes that cross the rank's link, by the bus factors; null if unknown", "over the link"),
     _fraction("wait_fraction", "wait_ns over the time in those collectives that other ranks recorded too", "waiting"),
     _mean("median_transfer_ns", "median transfer", "transfer"),

@@ -65,7 +65,9 @@ def test_each_call_has_its_lateness_and_wait() -> None:
     """Rank 1 arrives 300 µs late at each of two collectives; rank 0 waits as long."""
     calls = collectives(one_host(2).build()).per_call
 
-    chosen = calls.select("instance", "step", "rank", "lateness_ns", "wait_ns", "is_last", "transfer_ns", "transfer_basis")
+    chosen = calls.select(
+        "instance", "step", "rank", "lateness_ns", "wait_ns", "is_last", "transfer_ns", "transfer_basis"
+    )
     assert chosen.rows() == [
         (0, 1, 0, 0, 300_000, False, 100_000, "one clock"),
         (0, 1, 1, 300_000, 0, True, 100_000, "one clock"),
@@ -78,7 +80,9 @@ def test_each_rank_has_what_it_waits_and_what_others_wait_for_it() -> None:
     """Over three collectives ranks 0 and 1 wait 900 µs each for rank 2, whose link carries 4/3 MiB in each 100 µs."""
     result = collectives(one_host(ranks=3).build())
 
-    chosen = result.per_rank.select("rank", "host", "wait_ns", "last_count", "caused_wait_ns", "collective_ns", "bus_bytes")
+    chosen = result.per_rank.select(
+        "rank", "host", "wait_ns", "last_count", "caused_wait_ns", "collective_ns", "bus_bytes"
+    )
     size = 3 * round(MIB * 4 / 3)
     assert chosen.rows() == [
         (0, "node-1", 900_000, 0, 0, 1_200_000, size),
@@ -127,7 +131,9 @@ def test_steps_choose_collectives() -> None:
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 100).step(2, 100, 100)
-        builder.collective(start_us=10, duration_us=20, launch_us=5).collective(start_us=110, duration_us=40, launch_us=105)
+        builder.collective(start_us=10, duration_us=20, launch_us=5).collective(
+            start_us=110, duration_us=40, launch_us=105
+        )
     trace = builder.build()
 
     assert collectives(trace, steps=[2]).per_call["duration_ns"].to_list() == [40_000, 40_000]

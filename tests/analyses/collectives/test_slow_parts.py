@@ -32,7 +32,7 @@ def _parts(instances: pl.DataFrame) -> list[tuple[str, str, float]]:
     return slow_parts(instances).select("kind", "part", pl.col("slowdown").round(1)).rows()
 
 
-_PAIRS = {pair: 1_000.0 for pair in combinations("abcde", 2)}
+_PAIRS = dict.fromkeys(combinations("abcde", 2), 1_000.0)
 
 
 def test_equal_links_are_not_slow():
@@ -42,7 +42,7 @@ def test_equal_links_are_not_slow():
 
 def test_one_slow_link_is_named():
     """The link between b and d takes three times as long as the others."""
-    assert _parts(_instances(_PAIRS | {("b", "d"): 3_000.0})) == [("link", "b – d", 3.0)]
+    assert _parts(_instances(_PAIRS | {("b", "d"): 3_000.0})) == [("link", "b and d", 3.0)]
 
 
 def test_a_host_whose_links_are_all_slow_is_named_instead_of_its_links():
@@ -66,6 +66,6 @@ def test_two_instances_are_too_few_to_call_a_link_slow():
 
 def test_messages_of_different_sizes_are_not_compared():
     """Larger messages take longer everywhere; no link is slow."""
-    large = _instances({pair: 9_000.0 for pair in _PAIRS}, size=9_000)
+    large = _instances(dict.fromkeys(_PAIRS, 9_000.0), size=9_000)
 
     assert _parts(pl.concat([_instances(_PAIRS), large])) == []

@@ -103,6 +103,6 @@ def _hover(row: dict[str, Any]) -> str:
 
 def _pair_hover(row: dict[str, Any]) -> str:
     return (
-        f"rank {row['source_rank']} to rank {row['destination_rank']}: {bandwidth_text(row['bytes_per_s'])}<br>"
+        f"rank {row['source_rank']} to rank {row['destination_rank']}: {bandwidth_text(row['median_bytes_per_s'])}<br>"
         f"{row['instance_count']:,} sends, {size_text(row['bytes'] or 0)}"
     )

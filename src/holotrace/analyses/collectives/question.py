@@ -18,8 +18,7 @@ QUESTION = Analysis(
         ("bus bandwidth", "what each rank's link carries: algorithm bandwidth times the factor of nccl-tests"),
         (
             "verdict",
-            "transfer-bound: at most a quarter of the time is waiting; skew-bound: three quarters or more; mixed between; "
-            "inconclusive: fewer than 3 instances, or few counterparts on other ranks",
+            "skew-bound: at least three quarters of the time is waiting; transfer-bound: at most one; mixed: between",
         ),
         ("mergeable", "small calls that follow one another: as one call they would save their latencies"),
         ("lateness", "how much later than the first rank; empty where the clocks do not resolve it"),

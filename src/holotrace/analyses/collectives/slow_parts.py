@@ -52,7 +52,7 @@ def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
 
 def _named(judged: pl.DataFrame, slow_hosts: list[str]) -> pl.DataFrame:
     of_host = pl.col("hosts").list.set_intersection(slow_hosts).list.first()
-    between = pl.col("hosts").list.join(" – ")
+    between = pl.col("hosts").list.join(" and ")
     slow = judged.filter("is_slow").with_columns(
         pl.when(of_host.is_not_null())
         .then(pl.struct(pl.lit("host").alias("kind"), of_host.alias("part")))

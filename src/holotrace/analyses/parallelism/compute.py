@@ -159,8 +159,12 @@ def _parts(calls: pl.DataFrame, ranks: Mapping[int, ParallelRank]) -> pl.DataFra
         )
         for rank, known in ranks.items()
     ]
-    return pl.concat(divided).join(calls.select(pl.col("row").cast(pl.Int64), "axis"), on="row", how="left").with_columns(
-        pl.col("axis").fill_null("unknown"), (pl.col("wait_ns") + pl.col("transfer_ns")).alias("exposed_ns")
+    return (
+        pl.concat(divided)
+        .join(calls.select(pl.col("row").cast(pl.Int64), "axis"), on="row", how="left")
+        .with_columns(
+            pl.col("axis").fill_null("unknown"), (pl.col("wait_ns") + pl.col("transfer_ns")).alias("exposed_ns")
+        )
     )
 
 
@@ -223,7 +227,9 @@ def _per_stage(
 
 def _of_ranks(ranks: Mapping[int, ParallelRank], table: str) -> pl.DataFrame:
     """Return a table of all ranks as one, with a column `rank`."""
-    return pl.concat([getattr(known, table).with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, known in ranks.items()])
+    return pl.concat(
+        [getattr(known, table).with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, known in ranks.items()]
+    )
 
 
 def _findings(calls: pl.DataFrame, axes: Mapping[int, Axis]) -> tuple[str, ...]:
@@ -231,12 +237,18 @@ def _findings(calls: pl.DataFrame, axes: Mapping[int, Axis]) -> tuple[str, ...]:
     ambiguous: dict[tuple[str, ...], list[str]] = {}
     for group, axis in axes.items():
         if len(axis.candidates) > 1:
-            ambiguous.setdefault(axis.candidates, []).append(names.get(group, "?"))
+            ambiguous.setdefault(axis.candidates, []).append(names.get(group, "of unknown ranks"))
     return tuple(
-        f"{len(groups):,} groups may be {' or '.join(candidates)} (the first is {groups[0]}): their collectives fit both; "
+        f"the axis of {_listed(groups)} may be {' or '.join(candidates)}: the collectives fit both; "
         "describe the groups with init_device_mesh(mesh_dim_names=...) or new_group(group_desc=...)"
         for candidates, groups in ambiguous.items()
     )
+
+
+def _listed(groups: list[str]) -> str:
+    """Name the first group, and count the others."""
+    others = len(groups) - 1
+    return f"process group {groups[0]}" + (f" and {others:,} like it" if others else "")
 
 
 def _columns(table: pl.DataFrame, types: Mapping[str, pl.DataType | type[pl.DataType]]) -> pl.DataFrame:

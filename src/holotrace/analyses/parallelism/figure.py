@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import plotly.graph_objects as go
 import polars as pl
@@ -28,22 +28,20 @@ def plot_parallelism(result: Parallelism, *, theme: Theme = "light") -> go.Figur
     totals = table.group_by("rank").agg(pl.col("exposed_ns").sum())["exposed_ns"]
     size, unit = largest_unit(totals.to_list())
     shown = [axis for axis in AXES if table.filter(axis=axis)["exposed_ns"].sum()]
-    parts = [
-        _part(ranks, table.filter(axis=axis), f"{axis}: {word}", column, {"color": AXIS_COLORS[axis], "pattern": hatching}, size)
-        for axis in shown
-        for column, word, hatching in _KINDS
-    ]
-    return bar_figure(rows_of(ranks), parts, _HEADING, ValueAxis(f"exposed communication ({unit})", is_share=False), theme)
+    parts = [part for axis in shown for part in _parts(ranks, table.filter(axis=axis), axis, size)]
+    values = ValueAxis(f"exposed communication ({unit})", is_share=False)
+    return bar_figure(rows_of(ranks), parts, _HEADING, values, theme)
 
 
-def _part(  # noqa: PLR0913 -- what a part is made of
-    ranks: pl.DataFrame, table: pl.DataFrame, name: str, column: str, marker: dict[str, Any], size: int
-) -> Part:
-    durations = ranks.join(table.select("rank", column), on="rank", how="left", maintain_order="left")[column].fill_null(0)
-    return Part(
-        name=name,
-        values=[duration / size for duration in durations],
-        hovers=[f"{name} {exact_duration(duration)}" for duration in durations],
-        marker=marker,
-        in_legend=bool(durations.sum()),
-    )
+def _parts(ranks: pl.DataFrame, of_axis: pl.DataFrame, axis: str, size: int) -> Iterator[Part]:
+    """Return the waiting and the transfer of one axis, 0 on ranks without it."""
+    times = ranks.join(of_axis, on="rank", how="left", maintain_order="left")
+    for column, word, hatching in _KINDS:
+        durations = times[column].fill_null(0)
+        yield Part(
+            name=f"{axis}: {word}",
+            values=[duration / size for duration in durations],
+            hovers=[f"{axis}: {word} {exact_duration(duration)}" for duration in durations],
+            marker={"color": AXIS_COLORS[axis], "pattern": hatching},
+            in_legend=bool(durations.sum()),
+        )

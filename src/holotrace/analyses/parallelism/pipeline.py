@@ -22,7 +22,9 @@ PER_STAGE = {
 }
 
 
-def per_stage(calls: pl.DataFrame, steps: pl.DataFrame, parts: pl.DataFrame, groups: Mapping[int, list[int]]) -> pl.DataFrame:
+def per_stage(
+    calls: pl.DataFrame, steps: pl.DataFrame, parts: pl.DataFrame, groups: Mapping[int, list[int]]
+) -> pl.DataFrame:
     """Return the bubble of each rank and step.
 
         bubble             = exposed waiting in sends and receives along the pipeline; their transfers do not count
@@ -55,9 +57,7 @@ def per_stage(calls: pl.DataFrame, steps: pl.DataFrame, parts: pl.DataFrame, gro
 
 
 def _stages(groups: Mapping[int, list[int]]) -> pl.DataFrame:
-    rows = [
-        (group, rank, stage, len(ranks)) for group, ranks in groups.items() for stage, rank in enumerate(ranks)
-    ]
+    rows = [(group, rank, stage, len(ranks)) for group, ranks in groups.items() for stage, rank in enumerate(ranks)]
     types = {"group": pl.UInt64, "rank": pl.Int32, "stage": pl.Int64, "stage_count": pl.Int64}
     return pl.DataFrame(rows, types, orient="row")
 

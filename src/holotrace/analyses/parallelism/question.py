@@ -10,11 +10,8 @@ QUESTION = Analysis(
     question="Which axis of parallelism costs time?",
     section="Distributed",
     definitions=(
-        (
-            "axis",
-            "what a process group is for: pipeline (pp), tensor (tp), context (cp), expert (ep), fully sharded data (fsdp) or "
-            "data parallelism (dp); world is the group of all ranks beside another axis",
-        ),
+        ("axis", "parallelism that a process group serves: pipeline, tensor, context, expert, (fully sharded) data"),
+        ("world", "the group of all ranks, beside groups of another axis"),
         ("exposed", "the rank communicates and does not compute; the axes of a rank add up to its exposed time"),
         ("waiting", "exposed time until the last rank has arrived; the rest is transfer"),
         ("bubble", "exposed waiting in the sends and receives of a pipeline; their transfers do not count"),

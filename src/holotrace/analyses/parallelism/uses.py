@@ -36,7 +36,9 @@ def uses_of_groups(calls: pl.DataFrame, ranks: Mapping[int, ParallelRank]) -> di
 
 
 def _asked(ranks: Mapping[int, ParallelRank]) -> pl.DataFrame:
-    return pl.concat([known.asked_by.with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, known in ranks.items()])
+    return pl.concat(
+        [known.asked_by.with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, known in ranks.items()]
+    )
 
 
 def _steps(ranks: Mapping[int, ParallelRank]) -> pl.DataFrame:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import polars as pl
@@ -132,7 +133,7 @@ def _is_default(row: Mapping[str, object]) -> bool:
 def _shape(row: Mapping[str, object]) -> tuple[int, int | None, bool]:
     """Return size, stride (None if uneven or unknown) and whether it is the default group."""
     ranks = row["ranks"] if isinstance(row["ranks"], list) else []
-    strides = {after - before for before, after in zip(ranks, ranks[1:], strict=False)}
+    strides = {after - before for before, after in pairwise(ranks)}
     return len(ranks), strides.pop() if len(strides) == 1 else None, _is_default(row)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import polars as pl
 
@@ -88,7 +89,7 @@ def ranks_text(ranks: list[int] | None, size: int) -> str:
     """
     if not ranks:
         return f"[{size} ranks]"
-    strides = {after - before for before, after in zip(ranks, ranks[1:], strict=False)}
+    strides = {after - before for before, after in pairwise(ranks)}
     if len(ranks) > 2 and len(strides) == 1:  # noqa: PLR2004 -- two ranks are as short in full
         stride = strides.pop()
         return f"[{ranks[0]}-{ranks[-1]}]" if stride == 1 else f"[{ranks[0]}-{ranks[-1]} by {stride}]"
