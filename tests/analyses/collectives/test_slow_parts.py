@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 
+import numpy as np
 import polars as pl
+import pytest
 
 from holotrace.analyses.collectives.slow_parts import slow_parts
 
@@ -69,3 +71,50 @@ def test_messages_of_different_sizes_are_not_compared():
     large = _instances(dict.fromkeys(_PAIRS, 9_000.0), size=9_000)
 
     assert _parts(pl.concat([_instances(_PAIRS), large])) == []
+
+
+def _random_job(seed: int, planted: str) -> tuple[pl.DataFrame, set[tuple[str, str]]]:
+    """Return the sends of 4 to 64 hosts, and what was planted: nothing, a slow link, or a slow host.
+
+    Links differ by up to 15 % from send to send, 3 % of the sends take up to ten times as long, and what is slow takes 1.5 to
+    4 times as long.
+    """
+    generator = np.random.default_rng(seed)
+    host_count = int(generator.integers(4, 65))
+    links = _random_links(host_count, generator)
+    slow_host = int(generator.integers(host_count)) if planted == "host" else None
+    slow_link = links[generator.integers(len(links))] if planted == "link" else None
+    factor, noise = generator.uniform(1.5, 4), generator.uniform(0.01, 0.15)
+    sends = int(generator.integers(3, 40))
+    times = generator.lognormal(np.log(1e6), noise, (len(links), sends))
+    times *= np.array([factor if link == slow_link or slow_host in link else 1 for link in links])[:, None]
+    times *= np.where(generator.random(times.shape) < 0.03, generator.uniform(2, 10, times.shape), 1)
+    names = [[f"host-{end:02}" for end in link] for link in links]
+    table = pl.DataFrame({"hosts": names, "transfer_ns": times.astype(np.int64).tolist()}).explode("transfer_ns")
+    same = {"collective": "send", "dtype": "float32", "message_bytes": 1_000, "group_size": 2}
+    instances = table.with_columns(
+        pl.col("hosts").list.join("-").alias("process_group"), *(pl.lit(v).alias(k) for k, v in same.items())
+    )
+    link = {("link", " and ".join(f"host-{end:02}" for end in slow_link))} if slow_link else set()
+    return instances, {("host", f"host-{slow_host:02}")} if slow_host is not None else link
+
+
+def _random_links(host_count: int, generator: np.random.Generator) -> list[tuple[int, int]]:
+    """Return a ring of hosts, and twice as many other links."""
+    ring = {tuple(sorted((host, (host + 1) % host_count))) for host in range(host_count)}
+    others = list(combinations(range(host_count), 2))
+    chosen = generator.permutation(len(others))[: 2 * host_count]
+    return sorted(ring | {others[number] for number in chosen})
+
+
+@pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 334), marks=pytest.mark.slow)], ids=["few", "many"])
+def test_planted_slowness_is_found_and_nothing_else(seeds: range) -> None:
+    """Precision and recall over jobs without slow parts, with a slow link and with a slow host are at least 99 %."""
+    named, planted, right = 0, 0, 0
+    for seed, kind in product(seeds, ("nothing", "link", "host")):
+        instances, truth = _random_job(seed, kind)
+        parts = set(slow_parts(instances).select("kind", "part").rows())
+        named, planted, right = named + len(parts), planted + len(truth), right + len(parts & truth)
+
+    assert right >= 0.99 * named
+    assert right >= 0.99 * planted

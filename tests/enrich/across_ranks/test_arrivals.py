@@ -24,6 +24,7 @@ def _timed(
         (pl.col("start_ns") + pl.col("offset_ns")).alias("aligned_start_ns"),
         (pl.col("end_ns") + pl.col("offset_ns")).alias("aligned_end_ns"),
         pl.lit(group_size, pl.Int64).alias("group_size"),
+        pl.when(pl.col("half_width_ns").is_not_null()).then("host").alias("clock"),
     )
     chosen = ("lateness_ns", "lateness_half_width_ns", "wait_ns", "transfer_ns", "transfer_basis", "is_last")
     return arrivals(calls).select(chosen).to_dicts()
