@@ -107,7 +107,9 @@ def _random_links(host_count: int, generator: np.random.Generator) -> list[tuple
     return sorted(ring | {others[number] for number in chosen})
 
 
-@pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 334), marks=pytest.mark.slow)], ids=["few", "many"])
+@pytest.mark.parametrize(
+    "seeds", [range(20), pytest.param(range(20, 334), marks=pytest.mark.slow)], ids=["few", "many"]
+)
 def test_planted_slowness_is_found_and_nothing_else(seeds: range) -> None:
     """Precision and recall over jobs without slow parts, with a slow link and with a slow host are at least 99 %."""
     named, planted, right = 0, 0, 0

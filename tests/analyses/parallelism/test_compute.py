@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 
 import polars as pl
@@ -190,3 +192,21 @@ def test_the_axes_of_recorded_jobs_add_up_to_their_exposed_time(name: str) -> No
 
     both = expected.join(by_axis, on=["rank", "step"], how="left")
     assert both["exposed_ns"].to_list() == both["exposed_ns_right"].to_list()
+
+
+def test_the_axes_of_a_recorded_pipeline_without_descriptions(tmp_path: Path) -> None:
+    """Blank descriptions leave the axes to the collectives: sends are the pipeline, late all-reduces the replicas."""
+    for path in (TRACES / "pipeline_gloo_4rank").iterdir():
+        trace = json.loads(gzip.decompress(path.read_bytes()))
+        for group in trace["distributedInfo"]["pg_config"]:
+            group["pg_desc"] = ""
+        (tmp_path / path.name).write_bytes(gzip.compress(json.dumps(trace).encode(), 1))
+
+    groups = parallelism(holotrace.open_trace(tmp_path, cache=False)).per_group
+
+    assert set(groups.select("process_group", "axis", "named_by").rows()) == {
+        ("[0, 2]", "pp", "collectives"),
+        ("[1, 3]", "pp", "collectives"),
+        ("[0, 1]", "dp", "collectives"),
+        ("[2, 3]", "dp", "collectives"),
+    }

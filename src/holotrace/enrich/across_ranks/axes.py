@@ -121,8 +121,7 @@ def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, A
     axes = {group: Axis((axis,), "description") for group, axis in named.items() if axis}
     others = [row for row in rows if row["group"] not in axes]
     for alike in _of_equal_shape(others):
-        for group in alike:
-            axes[group] = _shared_axis(alike, rows, axes, uses)
+        axes |= dict.fromkeys(alike, _shared_axis(alike, rows, axes, uses))
     return _with_world(axes, [row["group"] for row in rows if _is_default(row)])
 
 
