@@ -32,14 +32,14 @@ def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
         transfer  the shortest d, an upper bound: it may contain waiting for a rank that was not recorded
 
     Args:
-        calls: matched calls of all ranks, with instance, host, group_size, start_ns and end_ns on the rank's own clock, and
-            aligned_start_ns, aligned_end_ns and half_width_ns on the clock of the reference host, null if unknown.
+        calls: matched calls of all ranks, with instance, group_size, start_ns and end_ns on the rank's own clock, and the
+            columns of `Clocks.aligned`.
 
     Returns:
         The rows of `calls` in their order, and:
 
         lateness_ns             int64  null if alone, if the clocks are unknown, or if smaller than its half-width
-        lateness_half_width_ns  int64  0 on the host of the first rank
+        lateness_half_width_ns  int64  0 if the first rank has the same clock
         wait_ns                 int64  null if no other rank recorded the collective
         transfer_ns             int64
         transfer_basis          str    one clock, aligned clocks, or shortest duration
@@ -58,8 +58,8 @@ def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
 
 _OF_INSTANCE = (
     "present_count",
-    "host_count",
-    "first_host",
+    "clock_count",
+    "first_clock",
     "first_half_width",
     "first_start",
     "last_start",
@@ -78,8 +78,8 @@ def _instances(calls: pl.DataFrame) -> pl.DataFrame:
         .group_by("instance")
         .agg(
             pl.len().alias("present_count"),
-            pl.col("host").n_unique().alias("host_count"),
-            pl.col("host").get(first).alias("first_host"),
+            pl.col("clock").n_unique().alias("clock_count"),
+            pl.col("clock").get(first).alias("first_clock"),
             pl.col("half_width_ns").get(first).alias("first_half_width"),
             _START.min().alias("first_start"),
             _START.max().alias("last_start"),
@@ -98,7 +98,7 @@ def _basis() -> pl.Expr:
     overlaps = pl.col("last_start") <= pl.col("first_end")
     is_precise = pl.col("clock_error") <= LARGEST_CLOCK_ERROR * (pl.col("last_end") - pl.col("last_start"))
     return (
-        pl.when(is_complete & overlaps & (pl.col("present_count") > 1) & (pl.col("host_count") == 1))
+        pl.when(is_complete & overlaps & (pl.col("present_count") > 1) & (pl.col("clock_count") == 1))
         .then(pl.lit(ONE_CLOCK))
         .when(is_complete & overlaps & (pl.col("present_count") > 1) & is_precise)
         .then(pl.lit(ALIGNED_CLOCKS))
@@ -121,9 +121,9 @@ def _wait() -> pl.Expr:
 
 
 def _half_width() -> pl.Expr:
-    is_beside_first = pl.col("host") == pl.col("first_host")
+    has_same_clock = pl.col("clock") == pl.col("first_clock")
     apart = pl.col("half_width_ns") + pl.col("first_half_width")
-    return pl.when(is_beside_first).then(0).otherwise(apart).alias("lateness_half_width_ns")
+    return pl.when(has_same_clock).then(0).otherwise(apart).alias("lateness_half_width_ns")
 
 
 def _lateness() -> pl.Expr:
