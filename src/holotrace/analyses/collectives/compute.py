@@ -161,7 +161,11 @@ class Collectives(Result):
         peer_transfer_ns    float64  median over the peers
         slowdown            float64  median_transfer_ns / peer_transfer_ns
 
-    per_host        clocks: host, rank_count, offset_ns, half_width_ns, drift_ppb, …
+    per_host        one row per clock, see `holotrace.enrich.across_ranks.clocks.Clocks`:
+
+        host, rank, rank_count, from_ns, to_ns, instance_count, at_ns, offset_ns, half_width_ns, drift_ppb,
+        drift_half_width_ppb
+
     coverage        how the calls were matched: matched_by, call_count, call_fraction, byte_fraction, time_fraction
     findings        what stands out, and what could not be matched or aligned
     """

@@ -58,7 +58,7 @@ def job_calls(of_ranks: Mapping[int, OfRank]) -> JobCalls:
         calls=_with_bus_bytes(timed).rename({"window": "step", "family": "collective"}),
         groups=matching.groups,
         clocks=aligned,
-        coverage=matching.coverage,
+        coverage=matching.coverage.with_columns(pl.col("matched_by").cast(pl.String)),
         findings=(*matching.findings, *aligned.findings),
     )
 
