@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -18,9 +18,7 @@ from holotrace.recommendations.tensorboard_plugin import PLUGIN_RULES
 from holotrace.result import MOST_ROWS, html_of, tables_of
 from holotrace.store.plan import Answer, run_together, with_findings
 from holotrace.store.trace import Trace
-
-if TYPE_CHECKING:
-    from holotrace.tables import PrintedTable
+from holotrace.tables import PrintedTable, print_frame
 
 _RULES: dict[Compat | None, RuleSet] = {None: OUR_RULES, "torch_tb_profiler": PLUGIN_RULES}
 _RECOMMENDATIONS = {
@@ -97,8 +95,6 @@ class Advice(EqualByContent):
 
     def shown(self) -> PrintedTable:
         """Return the table of recommendations for people."""
-        from holotrace.tables import print_frame  # noqa: PLC0415 -- a notebook shows few results; scripts show none
-
         return print_frame("What to try first", self.recommendations, MOST_ROWS, telling="worth_fraction")
 
     def _repr_html_(self) -> str:

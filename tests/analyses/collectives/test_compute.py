@@ -11,6 +11,7 @@ import holotrace
 from holotrace.analyses.collectives.compute import Collectives, collectives
 from holotrace.errors import InvalidOptionError
 from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
 
 TRACES = Path(__file__).parents[2] / "reference" / "traces"
 MIB = 1 << 20
@@ -186,3 +187,16 @@ def test_the_late_rank_of_a_real_job() -> None:
     assert caused[3] / sum(caused.values()) > 0.8
     assert "most of it for rank 3" in result.answer
     assert result.coverage.filter(pl.col("matched_by").is_null()).is_empty()
+
+
+def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
+    """The tables of a synthetic job on two hosts equal their golden copies."""
+    write_job(tmp_path, ranks=4, steps=2, layers=2, ranks_per_host=2)
+    result = collectives(holotrace.open_trace(tmp_path, cache=False))
+
+    golden.check(result.per_collective, "collectives/synthetic_job.per_collective")
+    golden.check(result.per_call, "collectives/synthetic_job.per_call")
+    golden.check(result.per_rank, "collectives/synthetic_job.per_rank")
+    golden.check(result.per_fit, "collectives/synthetic_job.per_fit")
+    golden.check(result.per_host, "collectives/synthetic_job.per_host")
+    golden.check(result.coverage, "collectives/synthetic_job.coverage")

@@ -13,6 +13,7 @@ import holotrace
 from holotrace.analyses.distributed.compute import distributed
 from holotrace.analyses.parallelism.compute import Parallelism, parallelism
 from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
 
 TRACES = Path(__file__).parents[2] / "reference" / "traces"
 
@@ -210,3 +211,13 @@ def test_the_axes_of_a_recorded_pipeline_without_descriptions(tmp_path: Path) ->
         ("[0, 1]", "dp", "collectives"),
         ("[2, 3]", "dp", "collectives"),
     }
+
+
+def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
+    """The tables of a synthetic job on two hosts equal their golden copies."""
+    write_job(tmp_path, ranks=4, steps=2, layers=2, ranks_per_host=2)
+    result = parallelism(holotrace.open_trace(tmp_path, cache=False))
+
+    golden.check(result.per_axis, "parallelism/synthetic_job.per_axis")
+    golden.check(result.per_step, "parallelism/synthetic_job.per_step")
+    golden.check(result.per_module, "parallelism/synthetic_job.per_module")

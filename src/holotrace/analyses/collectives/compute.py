@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -85,6 +85,8 @@ _PER_PAIR = {
     "median_bytes_per_s": pl.Float64,
 }
 
+_OF_CLOCKS = {"from_ns": "valid_from_ns", "to_ns": "valid_to_ns", "at_ns": "offset_at_ns"}
+
 
 @dataclass(frozen=True, eq=False)
 class Collectives(Result):
@@ -163,7 +165,7 @@ class Collectives(Result):
 
     per_host        one row per clock, see `holotrace.enrich.across_ranks.clocks.Clocks`:
 
-        host, rank, rank_count, from_ns, to_ns, instance_count, at_ns, offset_ns, half_width_ns, drift_ppb,
+        host, rank, rank_count, valid_from_ns, valid_to_ns, instance_count, offset_at_ns, offset_ns, half_width_ns, drift_ppb,
         drift_half_width_ppb
 
     coverage        how the calls were matched: matched_by, call_count, call_fraction, byte_fraction, time_fraction
@@ -233,7 +235,7 @@ def _combine(of_ranks: dict[int, OfRank], *, steps: Sequence[int] | None) -> Col
         _columns(fits, PER_FIT),
         _per_pair(calls),
         _columns(slow, SLOW),
-        job.clocks.per_host,
+        job.clocks.per_host.rename(_OF_CLOCKS),
         job.coverage,
         (*_slow_findings(slow), *job.findings),
     )
@@ -366,5 +368,5 @@ def _slow_findings(slow: pl.DataFrame) -> tuple[str, ...]:
     )
 
 
-def _columns(table: pl.DataFrame, types: dict[str, type[pl.DataType]]) -> pl.DataFrame:
+def _columns(table: pl.DataFrame, types: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
     return table.select(pl.col(name).cast(kind) for name, kind in types.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import polars as pl
 
@@ -27,7 +28,14 @@ _PER_AXIS = {
     "wait_ns": pl.Int64,
     "transfer_ns": pl.Int64,
 }
-_PER_STEP = {"rank": pl.Int32, "step": pl.Int64, "axis": pl.String, **dict.fromkeys(list(_PER_AXIS)[3:], pl.Int64)}
+_PER_STEP = {
+    "rank": pl.Int32,
+    "step": pl.Int64,
+    "axis": pl.String,
+    "exposed_ns": pl.Int64,
+    "wait_ns": pl.Int64,
+    "transfer_ns": pl.Int64,
+}
 _PER_MODULE = {
     "axis": pl.String,
     "module": pl.String,
@@ -37,7 +45,7 @@ _PER_MODULE = {
     "wait_ns": pl.Int64,
     "transfer_ns": pl.Int64,
 }
-_PER_GROUP = {
+_PER_GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
     "process_group": pl.String,
     "group_size": pl.Int64,
     "axis": pl.String,
@@ -225,11 +233,10 @@ def _per_stage(
     return per_stage(calls, steps, by_axis, groups).join(names, on="group", how="left")
 
 
-def _of_ranks(ranks: Mapping[int, ParallelRank], table: str) -> pl.DataFrame:
+def _of_ranks(ranks: Mapping[int, ParallelRank], name: Literal["steps", "asked_by", "tokens"]) -> pl.DataFrame:
     """Return a table of all ranks as one, with a column `rank`."""
-    return pl.concat(
-        [getattr(known, table).with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, known in ranks.items()]
-    )
+    tables: dict[int, pl.DataFrame] = {rank: getattr(known, name) for rank, known in ranks.items()}
+    return pl.concat([table.with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, table in tables.items()])
 
 
 def _findings(calls: pl.DataFrame, axes: Mapping[int, Axis]) -> tuple[str, ...]:

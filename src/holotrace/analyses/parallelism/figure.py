@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
@@ -16,7 +17,10 @@ from holotrace.enrich.across_ranks.axes import AXES
 _HEADING = Heading(
     QUESTION.question, "Communication that no computation hides, by axis; hatched: waiting for other ranks"
 )
-_KINDS = (("wait_ns", "waiting", {"shape": "/", "size": 6, "solidity": 0.4}), ("transfer_ns", "transfer", {}))
+_KINDS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("wait_ns", "waiting", {"shape": "/", "size": 6, "solidity": 0.4}),
+    ("transfer_ns", "transfer", {}),
+)
 
 
 def plot_parallelism(result: Parallelism, *, theme: Theme = "light") -> go.Figure:

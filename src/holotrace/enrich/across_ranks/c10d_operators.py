@@ -1,7 +1,7 @@
-"""The `c10d::` operators that asked for the communication of the host: when, and of sends and receives, with whom.
+"""The `c10d::` operators that request the communication of the host: their times, and the peers of sends and receives.
 
-gloo's worker threads perform collectives later, in the order in which they were asked for; two threads may start two of
-them in the wrong order. The annotation of a send or receive begins inside its operator, and outlives it.
+gloo's worker threads perform collectives later, in the order of the requests; two threads may start two collectives in
+the wrong order. The annotation of a send or receive begins inside its operator, and outlives it.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d
 
 _MOST_DIGITS = 9
 _PEER_IN_NAME = r"(?:->|<-) *(\d+)"
-"""In `nccl:send 0->1` and `nccl:recv 0<-1`."""
+"""Pattern of the peer in `nccl:send 0->1` and `nccl:recv 0<-1`."""
 
 
 def asked_by_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return what the operators say about calls that the host itself performs.
+    """Return the time, the peer and the tag of calls that the host itself performs, from their operators.
 
     Args:
         rank_trace: the rank.
@@ -97,7 +97,7 @@ def _around(rank_trace: RankTrace, operators: pl.DataFrame, calls: pl.DataFrame)
 
 
 def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return the row of the operator of each call by the order of those with equal inputs, or NO_OWNER."""
+    """Return the row of the operator of each call, by the order of the calls with equal inputs, or NO_OWNER."""
     rows = np.full(len(calls), NO_OWNER, np.int64)
     asked = _groups(operators.with_columns(_inputs_of(operators)))
     for key, performed in _groups(calls).items():

@@ -20,7 +20,7 @@ GROUP_ARGS = ("group_ranks", "group_size", "group_description", "global_rank_sta
 """Columns of the table `collectives` that describe the group of an operation."""
 
 _CUT = "..."
-"""The profiler lists at most 30 ranks, then writes this."""
+"""The profiler writes this text after the first 30 ranks of a group."""
 
 _DEFAULT_GROUP = "default_pg"
 _NO_DESCRIPTION = "undefined"
@@ -44,7 +44,7 @@ class ProcessGroup(NamedTuple):
 
 
 class _Recorded(NamedTuple):
-    """`GROUP_ARGS` of a call."""
+    """The `GROUP_ARGS` of a call, as recorded."""
 
     ranks: str | None
     size: int | None
@@ -109,7 +109,7 @@ def _configured(entries: Iterable[dict[str, Any]], world_size: int | None) -> It
 
 
 def _ranks(listed: object) -> list[int]:
-    """Return the ranks of a list, or of its text; none if one is not a rank."""
+    """Return the ranks of a list, or of its text; no ranks if an element is not a rank."""
     numbers = re.findall(r"\d+", listed) if isinstance(listed, str) else listed if isinstance(listed, list) else []
     ranks = [rank_or_none(int(number)) for number in numbers if isinstance(number, int | str)]
     return [rank for rank in ranks if rank is not None] if None not in ranks else []
