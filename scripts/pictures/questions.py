@@ -31,6 +31,7 @@ RECORDING = {
     "operator_memory": GLOO,
     "operators": GLOO,
     "step_time": TWO_RANKS,
+    "parallelism": "tests/reference/traces/pipeline_gloo_4rank",
     "stragglers": GLOO,
 }
 """Recordings for questions whose data the DLRM recording lacks, or whose figure is clearer with another."""
