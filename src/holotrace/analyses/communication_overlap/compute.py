@@ -66,7 +66,7 @@ def communication_overlap(trace: Trace, *, executor: Executor = IN_PROCESS) -> C
 
 
 def plan() -> Plan[tuple[int, int], CommunicationOverlap]:
-    """Return the two halves of `communication_overlap`."""
+    """Return `communication_overlap` in two parts: what runs on each rank, and how the results of the ranks combine."""
     return Plan(_one_rank, _combine)
 
 

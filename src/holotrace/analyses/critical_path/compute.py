@@ -130,7 +130,7 @@ def plan(
     data_loading: Sequence[str] = DATA_LOADING,
     segment_limit: int = 2_000,
 ) -> Plan[_Partial, CriticalPath]:
-    """Return the two halves of `critical_path`."""
+    """Return `critical_path` in two parts: what runs on each rank, and how the results of the ranks combine."""
     if segment_limit < 1:
         message = f"segment_limit={segment_limit}: the table lists at least 1 segment"
         raise InvalidOptionError(message)

@@ -104,7 +104,7 @@ def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCou
 
 
 def plan() -> Plan[_Partial, CuptiCounters]:
-    """Return the two halves of `cupti_counters`."""
+    """Return `cupti_counters` in two parts: what runs on each rank, and how the results of the ranks combine."""
     return Plan(_one_rank, _combine)
 
 

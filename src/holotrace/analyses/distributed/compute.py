@@ -131,7 +131,7 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
 
 
 def plan(*, compat: Compat | None = None) -> Plan[_Partial, Distributed]:
-    """Return the two halves of `distributed`."""
+    """Return `distributed` in two parts: what runs on each rank, and how the results of the ranks combine."""
     attribution = attribution_of(compat)
     one_rank = partial(_one_rank, attribution=attribution)
     return Plan(one_rank, partial(_combine, attribution=attribution))

@@ -137,7 +137,7 @@ def gpu_summary(
 
 
 def plan(*, parts: int = 100, compat: Compat | None = None) -> Plan[_Partial, GpuSummary]:
-    """Return the two halves of `gpu_summary`."""
+    """Return `gpu_summary` in two parts: what runs on each rank, and how the results of the ranks combine."""
     if parts < 1:
         message = f"parts={parts}: a time series has at least 1 part"
         raise InvalidOptionError(message)

@@ -101,7 +101,7 @@ def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executo
 
 
 def plan(*, gap_threshold_ns: int = 30_000) -> Plan[_Partial, IdleTime]:
-    """Return the two halves of `idle_time`."""
+    """Return `idle_time` in two parts: what runs on each rank, and how the results of the ranks combine."""
     if gap_threshold_ns < 0:
         message = f"gap_threshold_ns={gap_threshold_ns}: a gap is at least 0 ns long"
         raise InvalidOptionError(message)

@@ -91,7 +91,7 @@ def kernel_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Kernel
 
 
 def plan() -> Plan[_Partial, KernelBreakdown]:
-    """Return the two halves of `kernel_breakdown`."""
+    """Return `kernel_breakdown` in two parts: what runs on each rank, and how the results of the ranks combine."""
     return Plan(_one_rank, _combine)
 
 

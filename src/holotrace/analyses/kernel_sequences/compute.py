@@ -92,7 +92,7 @@ def kernel_sequences(
 
 
 def plan(*, operator_name: str | None = None, min_kernel_count: int = 3) -> Plan[_Partial, KernelSequences]:
-    """Return the two halves of `kernel_sequences`."""
+    """Return `kernel_sequences` in two parts: what runs on each rank, and how the results of the ranks combine."""
     options = checked(operator_name, min_kernel_count)
     return Plan(partial(_one_rank, options=options), partial(_combine, options=options))
 

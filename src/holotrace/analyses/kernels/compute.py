@@ -89,7 +89,7 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
 
 
 def plan(*, compat: Compat | None = None) -> Plan[_Partial, Kernels]:
-    """Return the two halves of `kernels`."""
+    """Return `kernels` in two parts: what runs on each rank, and how the results of the ranks combine."""
     return Plan(partial(_one_rank, attribution=attribution_of(compat)), _combine)
 
 

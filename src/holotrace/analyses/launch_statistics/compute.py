@@ -154,7 +154,7 @@ def launch_statistics(
 def plan(
     *, runtime_cutoff_ns: int = 50_000, delay_cutoff_ns: int = 100_000, include_launches: bool = False
 ) -> Plan[_Partial, LaunchStatistics]:
-    """Return the two halves of `launch_statistics`."""
+    """Return `launch_statistics` in two parts: what runs on each rank, and how the results of the ranks combine."""
     for name, cutoff in (("runtime_cutoff_ns", runtime_cutoff_ns), ("delay_cutoff_ns", delay_cutoff_ns)):
         if cutoff < 0:
             message = f"{name}={cutoff}: a cutoff is at least 0 ns"

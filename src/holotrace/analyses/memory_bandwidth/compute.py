@@ -100,7 +100,7 @@ def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> Memory
 
 
 def plan() -> Plan[_Partial, MemoryBandwidth]:
-    """Return the two halves of `memory_bandwidth`."""
+    """Return `memory_bandwidth` in two parts: what runs on each rank, and how the results of the ranks combine."""
     return Plan(_one_rank, _combine)
 
 

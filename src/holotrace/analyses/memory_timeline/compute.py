@@ -133,7 +133,7 @@ def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryT
 
 
 def plan() -> Plan[_Partial, MemoryTimeline]:
-    """Return the two halves of `memory_timeline`."""
+    """Return `memory_timeline` in two parts: what runs on each rank, and how the results of the ranks combine."""
     return Plan(_one_rank, _combine)
 
 

@@ -91,7 +91,7 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
 
 
 def plan(*, compat: Compat | None = None) -> Plan[_Partial, Modules]:
-    """Return the two halves of `modules`."""
+    """Return `modules` in two parts: what runs on each rank, and how the results of the ranks combine."""
     return Plan(partial(_one_rank, attribution=attribution_of(compat)), _combine)
 
 

@@ -91,7 +91,7 @@ def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Ex
 
 
 def plan(*, include_memory: bool = False) -> Plan[_Partial, OperatorKernels]:
-    """Return the two halves of `operator_kernels`."""
+    """Return `operator_kernels` in two parts: what runs on each rank, and how the results of the ranks combine."""
     one_rank = partial(_one_rank, include_memory=include_memory)
     return Plan(one_rank, _combine)
 

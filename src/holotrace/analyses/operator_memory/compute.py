@@ -132,7 +132,7 @@ def operator_memory(
 def plan(
     *, start_ns: int | None = None, end_ns: int | None = None, compat: Compat | None = None
 ) -> Plan[_Partial, OperatorMemory]:
-    """Return the two halves of `operator_memory`."""
+    """Return `operator_memory` in two parts: what runs on each rank, and how the results of the ranks combine."""
     window, attribution = TimeWindow(start_ns, end_ns), attribution_of(compat)
     return Plan(partial(_one_rank, window=window, attribution=attribution), _combine)
 

@@ -117,7 +117,7 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
 
 
 def plan(*, compat: Compat | None = None) -> Plan[_Partial, Operators]:
-    """Return the two halves of `operators`."""
+    """Return `operators` in two parts: what runs on each rank, and how the results of the ranks combine."""
     return Plan(partial(_one_rank, attribution=attribution_of(compat)), _combine)
 
 

@@ -115,7 +115,7 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
 
 
 def plan(*, full_length: int = 1_024) -> Plan[_Partial, QueueLength]:
-    """Return the two halves of `queue_length`."""
+    """Return `queue_length` in two parts: what runs on each rank, and how the results of the ranks combine."""
     if full_length < 1:
         message = f"full_length={full_length}: a full queue holds at least 1 launch"
         raise InvalidOptionError(message)

@@ -111,7 +111,7 @@ def step_time(
 
 
 def plan(*, annotation: str | None = None, compat: Compat | None = None) -> Plan[_Partial, StepTime]:
-    """Return the two halves of `step_time`."""
+    """Return `step_time` in two parts: what runs on each rank, and how the results of the ranks combine."""
     attribution = attribution_of(compat)
     attribution.check_annotation(annotation)
     one_rank = partial(_one_rank, annotation=annotation, attribution=attribution)

@@ -143,7 +143,7 @@ def stragglers(
 
 
 def plan(*, steps: Sequence[int] | None = None, annotation: str | None = None) -> Plan[_Partial, Stragglers]:
-    """Return the two halves of `stragglers`."""
+    """Return `stragglers` in two parts: what runs on each rank, and how the results of the ranks combine."""
     return Plan(partial(_one_rank, annotation=annotation), partial(_combine, steps=steps, annotation=annotation))
 
 

@@ -79,7 +79,7 @@ def temporal_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Temp
 
 
 def plan() -> Plan[pl.DataFrame, TemporalBreakdown]:
-    """Return the two halves of `temporal_breakdown`."""
+    """Return `temporal_breakdown` in two parts: what runs on each rank, and how the results of the ranks combine."""
     return Plan(_one_rank, _combine)
 
 

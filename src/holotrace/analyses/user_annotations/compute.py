@@ -147,7 +147,7 @@ def user_annotations(
 
 
 def plan(*, allow: Sequence[str] | None = None, merge_steps: bool = False) -> Plan[_Partial, UserAnnotations]:
-    """Return the two halves of `user_annotations`."""
+    """Return `user_annotations` in two parts: what runs on each rank, and how the results of the ranks combine."""
     patterns = None if allow is None else tuple(map(_compiled, allow))
     one_rank = partial(_one_rank, patterns=patterns, merge_steps=merge_steps)
     return Plan(one_rank, partial(_combine, allow=allow))
