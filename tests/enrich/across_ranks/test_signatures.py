@@ -104,6 +104,17 @@ def test_calls_that_do_not_overlap_are_not_the_same() -> None:
     assert operations == {**_whole(0, 1, 2, 3, ranks=range(2)), 4: ("time", {0: 5, 1: 5})}
 
 
+def test_a_clock_that_jumps_changes_no_match() -> None:
+    """From the fifth call on, the clock of rank 1 is ahead by a second: the matches stay, so that the jump can be seen."""
+    calls = [{"group": GROUP.number, "content": place, "times": (100 * place, 100 * place + 50)} for place in range(9)]
+    jumped = [
+        {**call, "times": tuple(time + 1_000_000 for time in call["times"])} if place > 4 else call
+        for place, call in enumerate(calls)
+    ]
+
+    assert _operations({0: of_rank(*calls), 1: of_rank(*jumped)}) == _whole(*range(9), ranks=range(2))
+
+
 def test_steps_are_matched_by_number() -> None:
     """Rank 0 recorded steps 1 and 2, rank 1 steps 2 and 3."""
     ranks = {

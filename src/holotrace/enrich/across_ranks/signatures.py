@@ -20,8 +20,7 @@ ALIKE = ("group", "window", "family", "content")
 IS_BARE = pl.col("dtype").is_null() & pl.col("stream").is_not_null()
 """Kernels of which only the kind is known, such as custom all-reduces."""
 
-_MOST_IMPOSSIBLE = 1 / 3
-"""If more of a group's operations are impossible, the clocks are to blame rather than the matches."""
+_FEWEST_AFTER_JUMP = 3
 
 
 def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
@@ -101,7 +100,14 @@ def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFra
     """Return row and instance without the operations of signatures and steps in which one is impossible."""
     found = rows.drop_nulls("instance")
     spans = operations(corrected(found.filter(pl.col("family").is_in(SYNCHRONISING)), offsets))
-    is_clear = (~pl.col("is_possible")).mean().over("group") <= _MOST_IMPOSSIBLE
-    impossible = spans.filter(is_clear & ~pl.col("is_possible"))
+    impossible = spans.filter(~pl.col("is_possible") & ~_has_jump().over("group"))
     tainted = found.join(impossible, on="instance", how="semi").select(ALIKE).unique()
     return found.join(tainted, on=ALIKE, how="anti", nulls_equal=True).select("row", "instance")
+
+
+def _has_jump() -> pl.Expr:
+    """Return whether a clock of the group seems to jump: exactly the operations before or after some time are impossible."""
+    ends = pl.col("middle_end_ns")
+    possible, impossible = ends.filter("is_possible"), ends.filter(~pl.col("is_possible"))
+    is_apart = (possible.max() < impossible.min()) | (impossible.max() < possible.min())
+    return is_apart & (impossible.len() >= _FEWEST_AFTER_JUMP)
