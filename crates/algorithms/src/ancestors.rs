@@ -30,7 +30,8 @@ pub fn depths(parent: &[i64]) -> Result<Vec<i32>, AlgorithmError> {
     Ok(depth)
 }
 
-/// The nearest wanted ancestor of each of `rows`; [`NO_ROW`] for a row without one, and for [`NO_ROW`].
+/// For each of `rows`, the nearest wanted ancestor; [`NO_ROW`] for a row without one. `rows` may contain [`NO_ROW`],
+/// which stays [`NO_ROW`].
 ///
 /// # Errors
 ///
@@ -40,7 +41,8 @@ pub fn nearest_above(parent: &[i64], wanted: &[bool], rows: &[i64]) -> Result<Ve
     rows.iter().map(|&row| tree.nearest_above(row)).collect()
 }
 
-/// The wanted ancestor closest to the root for each of `rows`; [`NO_ROW`] for a row without one, and for [`NO_ROW`].
+/// For each of `rows`, the wanted ancestor closest to the root; [`NO_ROW`] for a row without one. `rows` may contain
+/// [`NO_ROW`], which stays [`NO_ROW`].
 ///
 /// # Errors
 ///

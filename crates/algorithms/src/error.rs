@@ -6,7 +6,7 @@ pub enum AlgorithmError {
     /// Columns of the same table differ in length.
     #[error("the arrays differ in length: {0} and {1}")]
     Lengths(usize, usize),
-    /// Rows are counted in 32 bits.
+    /// A table has more rows than 32 bits can number.
     #[error("the arrays have {0} rows; at most 4294967295 are possible")]
     TooManyRows(usize),
     /// A column refers to a row outside its table.

@@ -9,7 +9,8 @@ use crate::NO_ROW;
 /// Marks a key that several rows have.
 pub const SEVERAL_ROWS: i64 = -2;
 
-/// The only row of `offered` that has each `wanted` key; [`NO_ROW`] for a key without a row, or [`SEVERAL_ROWS`].
+/// For each `wanted` key, the only row of `offered` with that key; [`NO_ROW`] if no row has it, [`SEVERAL_ROWS`] if
+/// several have it.
 ///
 /// Fast for columns of traces: they consist of a few ascending runs, which merge quickly, and neighbouring keys are
 /// close to each other, so each search starts where the previous one ended.

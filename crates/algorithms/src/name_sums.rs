@@ -47,8 +47,9 @@ impl Totals {
 
 /// Count rows and sum their values by kind and name, for all rows and for the marked rows alone.
 ///
-/// `mark` refers to a row of `is_marked`, or is [`NO_ROW`]. Negative values count as 0. Memory grows with the largest
-/// name: every number up to that name gets a slot in a table, which avoids hashing.
+/// A row is marked if `is_marked` is true at the position in its `mark`, and not marked if its `mark` is [`NO_ROW`].
+/// Negative values count as 0. Memory grows with the largest name: every number up to that name gets a slot in a table,
+/// which avoids hashing.
 ///
 /// # Errors
 ///

@@ -63,7 +63,7 @@ impl Summaries {
         self.max[group] = self.max[group].max(value);
     }
 
-    /// Needs a second pass over the values: the sum of squares minus the squared sum loses the digits of long times.
+    /// Needs a second pass over the values: the sum of squares minus the squared sum loses digits if times are long.
     fn deviations<'a>(&self, rows: impl Iterator<Item = (usize, &'a i64)>) -> Vec<f64> {
         let means: Vec<f64> =
             self.sum.iter().zip(&self.count).map(|(&sum, &count)| sum as f64 / count as f64).collect();

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 const MOST_MANGLED_BYTES: usize = 16 << 10;
 /// Limit on a demangled name: each part of a mangled name may repeat all previous parts, so a short name can explode.
 const MOST_DEMANGLED_BYTES: usize = 64 << 10;
-/// Limit on the parser's recursion. Kernel templates nest about 20 levels deep, and any stack holds 192 levels.
+/// Limit on the parser's recursion. Kernel templates nest about 20 levels deep; any thread's stack has room for 192.
 const MOST_LEVELS: u32 = 192;
 
 #[pyfunction]

@@ -193,7 +193,7 @@ impl EditedCopy {
     }
 }
 
-/// Pass the object at the cursor and record its keys and values.
+/// Move the cursor past an object, and record the object's keys and values.
 fn read_entries(cursor: &mut Cursor<'_>, entries: &mut Vec<Entry>) -> Result<(), Broken> {
     entries.clear();
     cursor.expect(b'{')?;

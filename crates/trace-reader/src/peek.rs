@@ -1,4 +1,4 @@
-//! Inspects the beginning of a file: whether it is a trace, and of which rank.
+//! Inspects the beginning of a file to find out whether the file is a trace, and of which rank.
 
 use std::sync::Arc;
 

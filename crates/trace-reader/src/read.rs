@@ -8,7 +8,7 @@ use crate::input::{is_too_long, Input, Tally};
 use crate::options::Options;
 use crate::tables::sink::Sink;
 
-/// Receives the bytes read so far and the size of the file, several times a second; `false` stops the reading.
+/// Receives the bytes read so far and the file's size, several times a second; returns `false` to stop the reading.
 pub type Progress<'a> = dyn FnMut(u64, u64) -> bool + 'a;
 
 /// The header and the health of a file.

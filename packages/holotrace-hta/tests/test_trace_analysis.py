@@ -216,7 +216,7 @@ def test_idle_time_of_a_stream_equals_htas_in_sum(real_traces, goldens, name) ->
 
 @each_golden
 def test_profiler_steps_equal_htas(real_traces, goldens, name) -> None:
-    """The step numbers equal HTA's, without the last step unless requested."""
+    """The step numbers equal HTA's, without the last step unless it is requested."""
     path = goldens / "hta" / name / "get_profiler_steps.json"
     assert same_job(real_traces, name).get_profiler_steps() == pd.read_json(path, typ="series").tolist()
 

@@ -5,7 +5,7 @@ use super::{Edges, NO_EDGE};
 use crate::error::{check_lengths, AlgorithmError};
 
 impl Edges<'_> {
-    /// The edge into each node with the latest `arrival`, or the first of several; [`NO_EDGE`] if no edge leads in.
+    /// For each node, the incoming edge with the latest `arrival`, the first of several; [`NO_EDGE`] if it has none.
     ///
     /// # Errors
     ///

@@ -3,9 +3,10 @@
 use crate::error::{check_lengths, AlgorithmError};
 use crate::NO_ROW;
 
-/// The row of the last interval `[start, end)` that begins at or before each time; [`NO_ROW`] if it ends by then.
+/// For each time, the row of the last interval `[start, end)` that begins at or before it; [`NO_ROW`] if this interval
+/// has already ended.
 ///
-/// Starts must ascend. A lookup is faster if no interval begins between its time and the previous one.
+/// Starts must ascend. A lookup is faster if no interval begins between the previous time and this one.
 ///
 /// # Errors
 ///

@@ -21,7 +21,7 @@ pub struct Nesting {
 }
 
 impl Intervals<'_> {
-    /// The rows sorted by group, by start, and longest first, so that each follows all that contain it.
+    /// The rows sorted by group, then by start, then longest first, so that each follows the rows that contain it.
     #[must_use]
     pub fn order(&self) -> Vec<u32> {
         if (0..self.group.len()).is_sorted_by_key(|row| self.key(row)) {
@@ -40,8 +40,8 @@ impl Intervals<'_> {
     /// The parent and depth of each interval, and whether it overlaps a sibling.
     ///
     /// One pass in [`order`](Self::order) keeps a stack of open intervals, the outermost first. An interval that ends
-    /// before a later one leaves the stack: it contains no following interval that the later one does not contain more
-    /// closely.
+    /// before the current one leaves the stack: any later interval inside it is also inside the current one, which is
+    /// the closer of the two.
     #[must_use]
     pub fn nest(&self) -> Nesting {
         let count = self.group.len();

@@ -87,7 +87,7 @@ impl Team {
 
     fn take_back(&self, mut bytes: Buffer) {
         bytes.clear(2 * self.chunk_bytes);
-        // Sending fails if the cutter has ended, which then needs no more buffers.
+        // Sending fails once the cutter has ended; it needs no more buffers then.
         let _ = self.spare.send(bytes);
     }
 }

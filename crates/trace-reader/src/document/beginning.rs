@@ -153,7 +153,7 @@ pub(crate) fn find_events(head: Head<'_>, header: &mut Header, health: &mut Heal
 
 /// Read the keys before the events.
 ///
-/// If these keys are damaged, search after the damage for the key `traceEvents`, and if that is damaged too, for the
+/// If these keys are damaged, search after the damage: for the key `traceEvents` or, if that is damaged too, for the
 /// first object that is almost certainly an event.
 pub(crate) fn read_beginning(head: Head<'_>, header: &mut Header, health: &mut Health) -> Beginning {
     let start = if head.text.starts_with(b"\xEF\xBB\xBF") { 3 } else { 0 };
@@ -229,7 +229,8 @@ fn beginning_of_object(
     }
 }
 
-/// Find the events after damage: the list of the key `traceEvents` or, if `by_phase`, an earlier event with a phase.
+/// Find the events after damage: the next list with the key `traceEvents` or, if `by_phase`, the first event with a
+/// phase before that list.
 fn events_after_damage(
     head: Head<'_>,
     from: usize,

@@ -35,7 +35,7 @@ impl Fields<'_> {
         }
     }
 
-    /// Whether the event's numeric args are samples, of which it may have any number.
+    /// Whether the event's numeric args are samples; an event may have any number of them.
     pub(super) fn holds_samples(&self) -> bool {
         self.phase == b'C' || (self.kind == Kind::ProfilerRange && self.is_row_of_events())
     }
@@ -113,7 +113,7 @@ impl Meaning {
         Self::Field(Field::of(meant(key)))
     }
 
-    /// Whether the member has few, short values that determine the other members.
+    /// Whether the values of this key are few and short, and determine which members the event has.
     pub(super) fn is_telling(self) -> bool {
         matches!(self, Self::Field(Field::Phase | Field::Category))
     }
@@ -123,7 +123,7 @@ impl Meaning {
 pub(super) const FIELDS: [&[u8]; 11] =
     [b"ph", b"cat", b"name", b"pid", b"tid", b"ts", b"dur", b"id", b"s", b"bp", b"args"];
 
-/// The field that a key with escapes spells, or the key itself.
+/// The key; if it contains escapes and spells a field, that field.
 #[inline]
 pub(super) fn meant(key: &[u8]) -> &[u8] {
     if key.contains(&b'\\') {

@@ -1,4 +1,4 @@
-//! The list of events: separators, damage between events, and repairs of broken ones.
+//! The list of events: separators, damage between events, and repairs of broken events.
 
 use super::fields::Fields;
 use super::reader::Reader;

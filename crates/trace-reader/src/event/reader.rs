@@ -20,8 +20,9 @@ pub(super) struct Remark {
     pub(super) lost: Lost,
 }
 
-/// Limit on the bytes of failed attempts to read events, in chunk sizes; then the rest of the chunk is skipped. An
-/// event without an end is read to the end of the chunk, so without a limit a file of such events takes quadratic time.
+/// Limit on the bytes of failed attempts to read events, as a multiple of the chunk's size; beyond it, the rest of the
+/// chunk is skipped. An event without an end is read to the end of the chunk, so without a limit a file of such events
+/// takes quadratic time.
 const MOST_FAILED_READS: usize = 16;
 
 pub(super) struct Reader<'a> {

@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A value for a text that is not from the file.
+/// A text that is not from the file, such as an empty name, as a value.
 pub(super) fn text(bytes: &[u8]) -> Raw<'_> {
     Raw { bytes, shape: Shape::Text }
 }
@@ -159,7 +159,7 @@ fn json_value(value: Raw<'_>) -> (String, Blemishes) {
     let (text, blemishes) = without_unescaping(value.bytes);
     let blemishes = Blemishes {
         control_character: false,
-        // The reader noted a bare word when it read the word.
+        // For a bare word, the reader noted this fault when it read the word.
         broken_value: unfit == Some(Unfit::Broken) && value.is_composite(),
         deep_value: unfit == Some(Unfit::Deep),
         ..blemishes

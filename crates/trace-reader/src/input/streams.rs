@@ -32,7 +32,8 @@ pub(crate) trait Stream<R>: Sized {
     /// Whether a stream begins with these bytes.
     fn begins_with(bytes: &[u8]) -> bool;
 
-    /// Number of bytes to skip at these bytes: parallel compressors write frames that belong to no stream.
+    /// Number of bytes to skip if these bytes begin a frame that belongs to no stream; parallel compressors write such
+    /// frames.
     fn skipped(bytes: &[u8]) -> Option<u64>;
 
     /// The underlying reader, positioned after the bytes read so far.

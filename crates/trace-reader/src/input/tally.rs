@@ -17,7 +17,7 @@ pub(crate) struct Tally {
     damages: Mutex<Vec<Damage>>,
 }
 
-/// Number of damages of compressed streams to record separately.
+/// Number of damaged parts of compressed streams to record separately.
 const MOST_DAMAGES: usize = 100;
 
 impl Tally {
@@ -48,7 +48,7 @@ impl Tally {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Record damage of a compressed stream; after `MOST_DAMAGES` records, add it to the last one.
+    /// Record damage of a compressed stream; after `MOST_DAMAGES` records, add its bytes to the last record.
     pub(crate) fn damaged(&self, fault: Fault, offset: u64, bytes: u64, what: &str) {
         let mut damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
         let are_many = damages.len() >= MOST_DAMAGES;
@@ -64,7 +64,7 @@ impl Tally {
         damages.first().map(|damage| damage.what.clone())
     }
 
-    /// Report the damages of compressed streams as findings.
+    /// Report the damaged parts of compressed streams as findings.
     pub(crate) fn report_damage(&self, health: &mut Health) {
         for damage in self.damages.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             health.add_loss(damage.fault, damage.offset, damage.what.as_bytes(), Lost::bytes(damage.bytes));

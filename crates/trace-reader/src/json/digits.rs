@@ -21,7 +21,8 @@ pub(crate) fn number(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// Parse up to eight digits; for 4 to 8, combines the first and the last four, which may overlap, and pads with zeros.
+/// Parse up to eight digits. 4 to 8 digits are parsed at once: the first four and the last four, which may overlap, are
+/// combined and padded with leading zeros.
 #[inline]
 fn up_to_eight(text: &[u8]) -> Option<u64> {
     if text.len() < 4 {

@@ -113,8 +113,8 @@ class TraceAnalysis(PluginViews):
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the time of each kind of work over all ranks, and the statistics of each rank's kernels.
 
-        If a rank has more than `num_kernels` kernels of a kind, it keeps the longest ones that cover `duration_ratio`
-        of the kind's time, at most `num_kernels`. The rest become one row, `others`.
+        If a rank has more than `num_kernels` kernels of a kind, only those with the longest total time keep their rows:
+        as many as cover `duration_ratio` of the kind's time, at most `num_kernels`. The rest become one row, `others`.
 
         Returns:
             kernel_type, sum, percentage: disjoint combinations of kinds, the longest first, one decimal.
@@ -210,8 +210,9 @@ class TraceAnalysis(PluginViews):
             sort_by: columns to sort by, in descending order; by default occurrence_count.
 
         Returns:
-            {rank: aten_op_name, kernel_sequence, occurrence_count, avg_aten_op_launch_delay, avg_runtime_delay}: from the
-            operator to its first launch, and from that launch to the kernel, in microseconds with three decimals.
+            {rank: aten_op_name, kernel_sequence, occurrence_count, avg_aten_op_launch_delay, avg_runtime_delay}: mean
+            delays from the operator to its first launch, and from that launch to the kernel, in microseconds with three
+            decimals.
         """
         return answers.operator_kernels.operator_kernel_frames(self._trace, ranks, sort_by)
 
@@ -335,12 +336,12 @@ class TraceAnalysis(PluginViews):
     ) -> pd.DataFrame:
         """Return the device work of a rank with the innermost annotation in which each event starts.
 
-        If the profiler did not project annotations onto streams, work belongs to the host annotation that launched it;
-        HTA returns None instead.
+        If the profiler did not project annotations onto streams, work belongs to the innermost host annotation around
+        its launch; HTA returns None instead.
 
         Returns:
-            The columns of `analyzer.t.get_trace(rank)` and `user_annotation`: the symbol id of its name, -1 for none.
-            With `expand_names` also s_name (shortened if `shorten_names`), s_cat and s_user_annotation as text.
+            The columns of `analyzer.t.get_trace(rank)` and `user_annotation`: the annotation's symbol id, -1 for
+            none. With `expand_names` also s_name (shortened if `shorten_names`), s_cat and s_user_annotation as text.
 
         Raises:
             UnknownRankError: the rank does not exist.
@@ -361,12 +362,13 @@ class TraceAnalysis(PluginViews):
     ) -> pd.DataFrame:
         """Return statistics of each rank's user annotations on the GPU or on the CPU.
 
-        If a rank has more than `num_kernels` names, it keeps the longest ones that cover `duration_ratio` of the time,
-        at most `num_kernels`, plus those that match `allowlist_patterns`; the rest become one row, `others`.
+        If a rank has more than `num_kernels` names, only those with the longest total time keep their rows: as many as
+        cover `duration_ratio` of the time, at most `num_kernels`, plus those that match `allowlist_patterns`. The rest
+        become one row, `others`.
 
         Returns:
-            name, sum (us), max (us), min (us), stddev, mean (us), rank: over single ranges, for `others` too;
-            sorted by rank and name.
+            name, sum (us), max (us), min (us), stddev, mean (us), rank: statistics over single ranges, for
+            `others` too; sorted by rank and name.
         """
         return answers.user_annotations.annotation_breakdown(
             self.t,
@@ -394,7 +396,7 @@ class TraceAnalysis(PluginViews):
             straggler_identification_impl: another method, such as HTA's own
                 `hta.analyzers.straggler.find_stragglers_with_late_start_comm_kernels`. It receives a frame of all
                 ranks, the symbol table, `num_candidates` and `visualize`, and returns a score for each rank. The
-                default compares waiting times, see docs/reference/analyses/stragglers.md.
+                default compares waiting times; see docs/reference/analyses/stragglers.md.
 
         Raises:
             InvalidOptionError: none of the given steps exists.

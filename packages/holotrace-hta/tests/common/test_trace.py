@@ -39,7 +39,7 @@ def steps_of(trace: Trace, rank: int) -> list[int]:
 
 
 def test_a_loaded_trace_is_without_the_last_step(folder, caplog) -> None:
-    """`load_traces` drops the last step unless requested; a second call does nothing."""
+    """`load_traces` drops the last step unless it is requested; a second call does nothing."""
     trace = Trace(trace_dir=folder)
     assert not trace.is_parsed
     trace.load_traces()

@@ -30,7 +30,7 @@ def view() -> TraceView:
 
 
 def kept(view: TraceView, chosen: filters.Filter, *, with_symbols: bool = True) -> list[tuple[str, float]]:
-    """Return name and start of the matching rows, counted from the start of the first step."""
+    """Return the name and the start of each matching row; the first step starts at 0."""
     frame = view.get_trace(0)
     passed = chosen(frame, view.symbol_table if with_symbols else None)
     texts = view.symbol_table.get_sym_table()

@@ -204,7 +204,7 @@ Pair = tuple[LabeledTrace, LabeledTrace]
 
 
 def compared(device: DeviceType, *, short: bool) -> Callable[[Pair], object]:
-    """Return the call for a device and short or long names."""
+    """Return a function that compares two traces for a device, by short or long names."""
     return lambda pair: TraceDiff.compare_traces(*pair, device_type=device, use_short_name=short)
 
 

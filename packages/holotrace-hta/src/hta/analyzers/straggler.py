@@ -52,8 +52,8 @@ def find_stragglers_with_late_start_comm_kernels(
 ) -> pd.Series[float]:
     """Count the steps in which each rank is among the last to start a communication kernel.
 
-    Compares the kernel name and stream whose durations differ most between ranks, and in each step the last kernel of
-    that name and stream.
+    Chooses the kernel name and stream whose durations differ most between ranks. In each step, compares the starts of
+    each rank's last kernel of that name and stream.
 
     Args:
         df: events of all ranks with the columns of `analyzer.t.get_trace(rank)` and `rank`.
@@ -91,7 +91,7 @@ def _figure(flagged: pd.DataFrame) -> go.Figure:
 
 
 def _long_kernels(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:
-    """Return the communication kernels of at least 1 % of the mean step, with start and duration as multiples of it."""
+    """Return the communication kernels of at least 1 % of the mean step, with start and duration in mean steps."""
     first = df["ts"].min()
     mean_step = ((df["ts"] + df["dur"]).max() - first) / max(1, df["iteration"].nunique())
     texts = symbol_table.get_sym_table_series()

@@ -49,7 +49,10 @@ def prepare_timeline_gpu_events(  # noqa: PLR0913, PLR0917 -- HTA's signature
         InvalidOptionError: the frame has no column `rank`.
     """
     if "rank" not in df.columns:
-        message = "the frame needs a column `rank`: df.assign(rank=0), or plot_timeline_gpu_kernels_from_trace"
+        message = (
+            "the frame needs a column `rank`: add it with df.assign(rank=0), or call "
+            "plot_timeline_gpu_kernels_from_trace"
+        )
         raise InvalidOptionError(message)
     is_chosen = df["stream"] >= 0
     for column, wanted in (("rank", ranks), ("iteration", iterations), ("stream", streams)):

@@ -86,7 +86,7 @@ class Trace(TraceView):
         use_multiprocessing: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
         use_memory_profiling: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
     ) -> None:
-        """Load all ranks, without the last step unless requested; repeated calls do nothing."""
+        """Load all ranks, without the last step unless it is requested; repeated calls do nothing."""
         if self.is_parsed:
             logger.warning("the traces are already loaded; load_traces does nothing")
             return
@@ -131,7 +131,7 @@ class Trace(TraceView):
         self,
         include_last_profiler_step: bool | None = False,  # noqa: FBT001, FBT002 -- HTA's signature
     ) -> None:
-        """Count times from the first event of the job, and drop the last step unless requested."""
+        """Count times from the first event of the job, and drop the last step unless it is requested."""
         trace = self.trace
         self._show(trace if include_last_profiler_step else trace.where(before_last_step))
         self._is_aligned = True

@@ -33,7 +33,7 @@ _NONE = -1
 _NS_OF_A_MICROSECOND = 1_000
 
 _MISSING = {"num_kernels": 0, "kernel_dur_sum": 0, "kernel_span": 0}
-"""The value for events outside of call stacks; -1 in other columns."""
+"""The values of these columns for events outside of call stacks; all other columns have -1."""
 
 _Numbers = npt.NDArray[np.int64]
 
@@ -42,7 +42,8 @@ class CallGraph:
     """Adds call stacks, and the kernels launched below each call, to the frames of a trace.
 
     Operators, annotations, runtime and driver calls nest by time, per thread; device work belongs to the call that
-    launched it. Python functions and events outside of all stacks have -1.
+    launched it. Python functions and other events outside of call stacks have 0 in num_kernels, kernel_dur_sum and
+    kernel_span, and -1 in the other columns.
 
     parent              index of the enclosing event; for device work its launch call; -1 for none
     depth               number of enclosing events: 0 for the outermost

@@ -29,7 +29,7 @@ def create_rank_to_trace_dict_from_dir(trace_dir: str) -> tuple[bool, dict[int, 
 
 
 def create_rank_to_trace_dict(file_list: Iterable[str] | str) -> tuple[bool, dict[int, str]]:
-    """Return True and {rank: file} for a list of files; a folder, which HTA took before 0.5, also works.
+    """Return True and {rank: file} for a list of files; a folder, which HTA accepted before 0.5, also works.
 
     Raises:
         TraceNotFoundError, DuplicateRankError: a file is missing, or two have the same rank.

@@ -270,7 +270,7 @@ class ParserConfig:
     def infer_attribute_specs(
         cls, args: pd.Series[Any], reference_specs: Mapping[str, AttributeSpec] | None = None
     ) -> dict[str, AttributeSpec]:
-        """Return {arg: column} for all args in a series of dicts, those of `reference_specs` first."""
+        """Return {arg: column} for all args in a series of dicts; columns of `reference_specs` come first."""
         values: dict[str, object] = {}
         for args_of_event in args.dropna():
             for name, value in args_of_event.items():

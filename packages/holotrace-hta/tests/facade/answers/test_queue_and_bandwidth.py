@@ -43,7 +43,7 @@ def cache(tmp_path_factory, monkeypatch) -> None:
 
 @pytest.fixture
 def small(tmp_path) -> TraceAnalysis:
-    """Open a job: rank 0 launches kernels at 0 and 2 µs, which start at 10 and 20, and copies 30..40 at 2 GB/s."""
+    """Open a job: rank 0 launches kernels at 0 and 2 µs that start at 10 and 20; its copy runs 30..40 at 2 GB/s."""
     builder = (
         TraceBuilder()
         .kernel("gemm", start_us=10, duration_us=5, launch_us=0)

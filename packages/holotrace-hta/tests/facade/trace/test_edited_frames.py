@@ -245,7 +245,7 @@ def test_names_changed_in_a_frame_are_the_names_of_kernels(tmp_path) -> None:
 
 
 def test_a_renamed_symbol_renames_the_kernels(tmp_path) -> None:
-    """A new symbol table with another text renames the events with its id."""
+    """Events get a new name if the script assigns a symbol table with another text for their id."""
     expected = opened(job(gemm="sgemm"), tmp_path / "expected")
     analyzer = opened(job(), tmp_path / "renamed")
     analyzer.t.get_all_traces()

@@ -101,7 +101,7 @@ export class Loader {
   }
 
   /**
-   * Request the list of counters, after the first slices of the rank, because it would delay them.
+   * Request the list of counters only after the rank's first slices, which it would delay.
    * @param {Rank} rank
    */
   async listCounters(rank) {

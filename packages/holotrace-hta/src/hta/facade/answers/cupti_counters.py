@@ -51,7 +51,7 @@ def _is_range(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
 
 
 def _wide(counters: pl.DataFrame, indexes: list[int]) -> dict[str, npt.NDArray[np.float64]]:
-    """Return each counter's values in the order of the ranges, NaN for ranges without it."""
+    """Return the values of each counter, in the order of `indexes`; NaN for ranges without the counter."""
     order = pl.DataFrame({"event_index": indexes}, schema={"event_index": pl.UInt32})
     columns = {}
     for (name,), part in counters.group_by("counter", maintain_order=True):

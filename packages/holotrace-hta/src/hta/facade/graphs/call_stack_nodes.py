@@ -100,7 +100,7 @@ class NodeGraph:
                 waiting += [(child, True) for child in reversed(self.nodes[index].children) if child in self.nodes]
 
     def _paths(self, start: int, is_shown: Callable[[int], bool]) -> list[list[int]]:
-        """Return the paths from a node to each leaf, along shown nodes only."""
+        """Return the paths from a node to each leaf, with only the nodes that `is_shown` accepts."""
         paths: list[list[int]] = []
         path: list[int] = []
         for index, is_entered in self._walk(start):

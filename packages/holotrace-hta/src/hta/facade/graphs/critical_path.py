@@ -54,7 +54,7 @@ STRICT_VARIABLE = "CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS"
 
 _TYPES = {int(edge_type): text for edge_type, text in ARROW_TYPES.items()}
 _OF_NETWORKX = ("_adj", "_node", "_pred", "_succ")
-"""Private attributes of graphs that networkx functions read."""
+"""Private attributes that networkx functions read from graphs."""
 
 _COLUMNS = ("s_name", "cat", "pid", "tid", "stream", "index")
 
@@ -139,7 +139,7 @@ class CPGraph:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- as networkx
         """Return any other attribute of a `networkx.DiGraph`: `in_edges`, `out_degree`, `successors` and so on.
 
-        This lets networkx functions accept the graph. Their changes are lost; set weights through `edges`.
+        This lets networkx functions accept the graph. Changes that they make are lost; set weights through `edges`.
         """
         is_inner = name.startswith("_") and not name.startswith("__networkx") and name not in _OF_NETWORKX
         drawn = None if is_inner or "_drawn" not in self.__dict__ else self._as_networkx()
@@ -155,7 +155,7 @@ class CPGraph:
 
     @property
     def edges(self) -> EdgeView:
-        """The edges; only the longest of parallel edges."""
+        """The edges; of parallel edges, only the longest."""
         return EdgeView(self._edges)
 
     def number_of_nodes(self) -> int:

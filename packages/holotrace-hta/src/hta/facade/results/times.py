@@ -31,7 +31,10 @@ def in_microseconds(time_ns: int) -> float:
 
 
 def frame_in_microseconds(table: pl.DataFrame) -> pd.DataFrame:
-    """Return a result table as a frame; columns `x_ns` become `x(us)`, `x_ns_per_step` `x_per_step(us)`; nulls in numeric columns become NaN."""
+    """Return a result table as a frame.
+
+    Columns `x_ns` become `x(us)`, and `x_ns_per_step` become `x_per_step(us)`. Nulls in numeric columns become NaN.
+    """
     return pd.DataFrame({_column_name(column.name): _values(column) for column in table})
 
 

@@ -1,4 +1,4 @@
-"""The `pid` and `tid` of events in the file."""
+"""The `pid` and `tid` that the file gives events."""
 
 from __future__ import annotations
 

@@ -186,9 +186,10 @@ _TYPES = {(table, column.name): column.type for table, columns in TABLES.items()
 
 
 def configured(frame: pd.DataFrame, rank_trace: RankTrace, config: ParserConfig) -> pd.DataFrame:
-    """Return a frame of `trace_frame` with the configured args as columns; the same frame for the default configuration.
+    """Return a frame of `trace_frame` with the configured args as columns.
 
-    Keeps the order of the other columns and puts args between `dur` and `index_correlation`.
+    If these are the default args, returns the frame itself. Keeps the order of the other columns and puts args between
+    `dur` and `index_correlation`.
     """
     wanted = _seen(frame, rank_trace, config) if config.parse_all_args else config.get_args()
     if wanted == config.ARGS_DEFAULT:

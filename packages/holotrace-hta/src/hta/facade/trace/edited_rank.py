@@ -97,7 +97,7 @@ def expect_events_of_file(rank_trace: RankTrace) -> None:
     if isinstance(file, EditedFile) and file.added_count:
         message = (
             f"the frame of rank {rank_trace.rank} has {file.added_count:,} rows that are not in its file, so a copy of "
-            f"the file cannot show them; drop them, or write a trace with them with write_raw_trace"
+            f"the file cannot show them; drop them, or write a trace that contains them with write_raw_trace"
         )
         raise InvalidOptionError(message)
 
@@ -451,7 +451,7 @@ class _Rows:
         return bool((self._is_known & is_as_recorded & (given != follows)).any())
 
     def _partners(self) -> _Numbers:
-        """Return `index_correlation` of a frame with all or with the selected recorded events, whichever matches."""
+        """Return the recorded `index_correlation`, among selected or among all events, whichever equals the frame's."""
         given = self._whole_numbers("index_correlation")
         if self.recorded is None:
             return given

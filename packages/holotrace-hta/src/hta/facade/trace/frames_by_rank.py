@@ -18,7 +18,7 @@ READ_COLUMNS = (
     "index", "cat", "name", "pid", "tid", "ts", "dur", "end", "stream", "correlation", "external_id", "iteration",
     "index_correlation", "bytes", "memory_bw_gbps",
 )  # fmt: skip
-"""The columns that determine the events, for HTA's analyses or for holotrace's."""
+"""The columns that HTA's or holotrace's analyses read."""
 
 Fingerprint: TypeAlias = tuple[Any, ...]
 

@@ -33,7 +33,7 @@ def to_grouping_pattern(
     group_name: str | None = None,
     inverse_match: bool | None = None,  # noqa: FBT001 -- HTA's signature
 ) -> GroupingPattern:
-    """Create a group from a regular expression, or from another group with another name or inverted.
+    """Create a group from a regular expression, or from another group, renamed or inverted.
 
     For a list of expressions, the group contains names that match any of them.
 

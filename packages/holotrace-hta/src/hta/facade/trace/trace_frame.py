@@ -126,7 +126,7 @@ def _texts_of_rank(rank_trace: RankTrace) -> list[str]:
 
 
 def _events(rank_trace: RankTrace, kinds: Sequence[EventKind]) -> pl.DataFrame:
-    """Return the events that HTA lists with their step, and without the streams of host events.
+    """Return the events that HTA lists, with their steps; the stream of host events is null.
 
     Not cached, because the cached frame holds the same data.
     """
