@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
 
 from calls_of_ranks import of_rank
 from holotrace.enrich.across_ranks.groups import process_group
@@ -167,3 +169,23 @@ def test_the_order_is_that_of_the_requests() -> None:
 
     assert calls.sort("rank", "asked_ns")["instance"].to_list() == [0, 1, 0, 1]
     assert calls["matched_by"].cast(pl.String).unique().to_list() == ["signature"]
+
+
+@st.composite
+def _incomplete_jobs(draw):
+    """Draw equal calls of three ranks on hosts of their own, and then remove some."""
+    text = draw(st.text("ABC", min_size=4, max_size=24))
+    missing = [draw(st.sets(st.integers(0, len(text) - 1), max_size=3)) for _ in range(3)]
+    return {
+        rank: _rank(
+            "".join("." if place in missing[rank] else letter for place, letter in enumerate(text)),
+            late_us=draw(st.integers(0, 40)),
+        )
+        for rank in range(3)
+    }
+
+
+@given(_incomplete_jobs())
+def test_missing_calls_never_make_a_wrong_match(of_ranks) -> None:
+    """Whatever is missing on whichever ranks, all calls of one operation were made at the same time."""
+    assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())
