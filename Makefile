@@ -136,14 +136,16 @@ $(VENV)/.built: pyproject.toml packages/holotrace-hta/pyproject.toml $(RUST_SOUR
 
 # Uses the lowest Python on this machine, or LOWEST_PYTHON. Old direct dependencies meet new indirect ones, so deprecation warnings are not errors.
 LOWEST_TESTS := tests/analyses tests/enrich tests/recommendations tests/cli/test_commands.py tests/cli/test_pipes.py tests/cli/test_output.py tests/sql_queries tests/export tests/html_report tests/drawing tests/store/test_arrow_tables.py tests/test_init.py tests/test_content_equality.py
+LOWEST_TESTS += packages/holotrace-hta/tests -m "not slow"
 LOWEST_WARNINGS := -W default::DeprecationWarning -W default::PendingDeprecationWarning -W default::FutureWarning
-$(LOWEST_VENV)/.built: pyproject.toml $(RUST_SOURCES) $(shell find src -name '*.py') | $(VENV)/.built
+$(LOWEST_VENV)/.built: pyproject.toml $(RUST_SOURCES) $(shell find src packages -name '*.py') | $(VENV)/.built
 	@$(BIN)/python -m pip install -q --disable-pip-version-check 'uv>=0.8'
 	@lowest=$(LOWEST_PYTHON); for candidate in python3.10 python3.11 python3.12 python3.13 $(PYTHON); do \
 		[ -n "$$lowest" ] || ! $$candidate -c 'import sys' 2>/dev/null || lowest=$$(command -v $$candidate); done; \
 		$(BIN)/uv venv --quiet --clear --python "$$lowest" $(LOWEST_VENV)
 	@rm -rf build/wheels
 	@PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV="$(abspath $(VENV))" $(BIN)/maturin build --release --quiet --out build/wheels
+	@$(BIN)/uv build --quiet --wheel --out-dir build/wheels packages/holotrace-hta
 	@$(BIN)/uv pip install --quiet --python $(LOWEST_VENV)/bin/python --resolution lowest-direct -r pyproject.toml --extra testing --extra sql --extra perfetto --extra web --extra remote --group runner
 	@$(BIN)/uv pip install --quiet --python $(LOWEST_VENV)/bin/python --no-deps build/wheels/*.whl
 	@touch $@
