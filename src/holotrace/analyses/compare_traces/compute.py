@@ -113,7 +113,7 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
     Raises:
         InvalidOptionError: `device` has another value, or a trace has none of the requested steps.
 
-    Source: docs/reference/analyses/compare_traces.md derives it and compares other tools.
+    Source: docs/reference/analyses/compare_traces.md, which derives it and compares it with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

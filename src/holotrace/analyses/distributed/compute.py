@@ -120,7 +120,7 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
     Raises:
         MissingDataError: no rank has any host or device event, so none has a step.
 
-    Source: docs/reference/analyses/distributed.md derives it and compares other tools.
+    Source: docs/reference/analyses/distributed.md, which derives it and compares it with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -126,7 +126,7 @@ def gpu_summary(
         InvalidOptionError: `parts` is less than 1.
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/gpu_summary.md derives it and compares other tools.
+    Source: docs/reference/analyses/gpu_summary.md, which derives it and compares it with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -90,7 +90,7 @@ def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executo
         InvalidOptionError: the threshold is negative.
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/idle_time.md derives it and compares other tools.
+    Source: docs/reference/analyses/idle_time.md, which derives it and compares it with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -78,7 +78,7 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
     Raises:
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/kernels.md derives it and compares other tools.
+    Source: docs/reference/analyses/kernels.md, which derives it and compares it with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -139,7 +139,7 @@ def launch_statistics(
         InvalidOptionError: a cutoff is negative.
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/launch_statistics.md derives it and compares other tools.
+    Source: docs/reference/analyses/launch_statistics.md, which derives it and compares it with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

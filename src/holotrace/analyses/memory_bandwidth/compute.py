@@ -88,7 +88,7 @@ def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> Memory
     Raises:
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/memory_bandwidth.md derives it and compares other tools.
+    Source: docs/reference/analyses/memory_bandwidth.md, which derives it and compares it with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -119,7 +119,7 @@ def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryT
         trace: the job. All tables are empty unless it was recorded with `profile_memory=True`.
         executor: runs the work on the ranks.
 
-    Source: docs/reference/analyses/memory_timeline.md derives it and compares other tools.
+    Source: docs/reference/analyses/memory_timeline.md, which derives it and compares it with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

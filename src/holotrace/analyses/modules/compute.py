@@ -77,7 +77,7 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
             per call within the parent, each with the totals of all calls, without backward times.
         executor: runs the work on the ranks.
 
-    Source: docs/reference/analyses/modules.md derives it and compares other tools.
+    Source: docs/reference/analyses/modules.md, which derives it and compares it with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

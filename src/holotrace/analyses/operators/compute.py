@@ -106,7 +106,7 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
         compat: "torch_tb_profiler" attributes like the TensorBoard plugin's last source.
         executor: runs the work on the ranks.
 
-    Source: docs/reference/analyses/operators.md derives it and compares other tools.
+    Source: docs/reference/analyses/operators.md, which derives it and compares it with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -104,7 +104,7 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
         InvalidOptionError: `full_length` is less than 1.
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/queue_length.md derives it and compares other tools.
+    Source: docs/reference/analyses/queue_length.md, which derives it and compares it with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

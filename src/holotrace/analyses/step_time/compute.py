@@ -99,7 +99,7 @@ def step_time(
         InvalidOptionError: there is no such annotation (the message lists all annotations), or `compat` is set as well.
         MissingDataError: no rank has steps or operators.
 
-    Source: docs/reference/analyses/step_time.md derives it and compares other tools.
+    Source: docs/reference/analyses/step_time.md, which derives it and compares it with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

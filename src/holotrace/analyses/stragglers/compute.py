@@ -131,7 +131,7 @@ def stragglers(
     Raises:
         InvalidOptionError: there is no such step or annotation; the message lists all that exist.
 
-    Source: docs/reference/analyses/stragglers.md derives it and compares other tools.
+    Source: docs/reference/analyses/stragglers.md, which derives it and compares it with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

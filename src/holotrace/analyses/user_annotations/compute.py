@@ -135,7 +135,7 @@ def user_annotations(
     Raises:
         InvalidOptionError: an expression is not valid, or no name matches; the message lists the names.
 
-    Source: docs/reference/analyses/user_annotations.md derives it and compares other tools.
+    Source: docs/reference/analyses/user_annotations.md, which derives it and compares it with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder
