@@ -5,11 +5,12 @@ has a time G that follows the start of every participant that is waited for, and
 
     start + z_a(start) ≤ G ≤ end + z_a(end)
 
-Bounds on the clocks bound every G, and these bound the clocks again, even clocks that never met the reference. Each round
-keeps only consequences of the inequalities, so the truth is inside whichever round is the last.
+Bounds on the clocks give bounds on every G, and these give tighter bounds on the clocks, even on clocks that share no
+operation with the reference. Every round only draws conclusions from the inequalities, so the true values stay within
+the bounds, however many rounds run.
 
-Times are float64 nanoseconds after a time near the data. For two clocks, the bounds are the convex hulls of Zhang, Liu and
-Xia, Clock Synchronization Algorithms for Network Measurements (INFOCOM 2002).
+Times are float64 nanoseconds, counted from a time close to the data. For two clocks, the bounds are the convex hulls of
+Zhang, Liu and Xia, Clock Synchronization Algorithms for Network Measurements (INFOCOM 2002).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Float64Array: TypeAlias = npt.NDArray[np.float64]
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 
 _INTERVAL_COUNT = 16
-"""Bounds are computed at the ends of this many equal intervals of time, and interpolated between."""
+"""Bounds are computed at the ends of this many equal intervals of time, and interpolated inside them."""
 
 _BUCKET_COUNT = 2 * _INTERVAL_COUNT
 """Only the tightest inequality of each clock in each bucket of time counts; the others would change little."""
@@ -75,7 +76,7 @@ class ClockBounds:
         return crossed
 
     def between(self, clock: Int64Array, time: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Return the bounds on z of clocks at times; outside the knots they widen with the bounds on the slope."""
+        """Return the bounds on z of each clock at each time; outside the knots they widen with the slope bounds."""
         position = _Positions.of(self.knots, time)
         before, after = np.maximum(self.knots[0] - time, 0), np.maximum(time - self.knots[-1], 0)
         least, greatest = self.slopes.low[clock], self.slopes.high[clock]
@@ -94,12 +95,12 @@ def clock_bounds(starts: Marks, ends: Marks, limits: Slopes, *, reference: int =
     """Return bounds on each clock.
 
     Args:
-        starts: of the participants that are waited for.
-        ends: of the participants that wait.
-        limits: of d of each clock, known in advance.
-        reference: the clock with z = 0.
+        starts: the starts of the participants that others wait for.
+        ends: the ends of the participants that wait for others.
+        limits: bounds on d of each clock, known in advance.
+        reference: the clock for which z is 0.
 
-    A contradiction between the inequalities ends the search, see `ClockBounds.is_contradictory`.
+    The search ends when the inequalities contradict each other; see `ClockBounds.is_contradictory`.
     """
     knots = knots_around(starts.time, ends.time)
     sides = _Side.of(starts, knots), _Side.of(ends, knots)
@@ -115,7 +116,7 @@ def clock_bounds(starts: Marks, ends: Marks, limits: Slopes, *, reference: int =
 
 
 class _State(NamedTuple):
-    """The bounds after a round: upper ones of z, upper ones of -z, and of d."""
+    """The bounds after a round: upper bounds on z, upper bounds on -z, and bounds on d."""
 
     knots: Float64Array
     of_z: Float64Array
@@ -133,7 +134,7 @@ class _State(NamedTuple):
 
 
 def _next_round(state: _State, starts: _Side, ends: _Side, operation_count: int, reference: int) -> _State:
-    """Bound G of every operation by the clocks, then the clocks by every G."""
+    """Derive bounds on G of every operation from those on the clocks, then bounds on the clocks from those on G."""
     latest = ends.least_by_operation(ends.time + ends.interpolated(state.of_z), operation_count)
     minus_earliest = starts.least_by_operation(starts.interpolated(state.of_minus_z) - starts.time, operation_count)
     upper = starts.tightest(latest[starts.operation] - starts.time, len(state.of_z))
@@ -146,7 +147,7 @@ def _next_round(state: _State, starts: _Side, ends: _Side, operation_count: int,
 
 
 def _largest_gain(before: _State, after: _State) -> float:
-    """Return by how much a bound moved at most; infinite if one is new."""
+    """Return the largest change of any bound; infinite if a bound was infinite before."""
     gains = [
         old[is_known] - new[is_known]
         for old, new in ((before.of_z, after.of_z), (before.of_minus_z, after.of_minus_z))
@@ -156,7 +157,7 @@ def _largest_gain(before: _State, after: _State) -> float:
 
 
 class _Points(NamedTuple):
-    """Upper bounds of a line, of each clock in each bucket [clocks, buckets]; infinite in an empty bucket."""
+    """Points above the line of each clock, one per bucket [clocks, buckets]; infinite in an empty bucket."""
 
     time: Float64Array
     value: Float64Array
@@ -177,9 +178,10 @@ def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
 
 
 def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Array:
-    """Return the greatest value at each knot of a line with such a slope below all points.
+    """Return the greatest value at each knot of any line that is below all points and has a slope within `slopes`.
 
-    Two points, or a point and a limit of the slope, decide: this is a linear programme with two variables.
+    Two points, or one point and a limit of the slope, determine this value: it solves a linear programme with two
+    variables.
     """
     low, high = slopes.low[:, None], slopes.high[:, None]
     by_knot = []
@@ -191,7 +193,7 @@ def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Ar
 
 
 def _least_chord(points: _Points, passed: Float64Array, knot_number: int) -> Float64Array:
-    """Return the least value at a knot of the chords between a point before it and one after it."""
+    """Return the least value at a knot of any chord between a point before the knot and a point after it."""
     split = knot_number * _BUCKET_COUNT // _INTERVAL_COUNT
     if split in {0, _BUCKET_COUNT}:
         return np.full(len(passed), np.inf)
@@ -203,7 +205,7 @@ def _least_chord(points: _Points, passed: Float64Array, knot_number: int) -> Flo
 
 
 class _Positions(NamedTuple):
-    """Where times are between knots: after which one, and which fraction of the interval has passed."""
+    """Positions of times between knots: the knot before, and the fraction of the way to the next knot."""
 
     knot: Int64Array
     fraction: Float64Array
@@ -215,7 +217,7 @@ class _Positions(NamedTuple):
         return cls(knot, intervals - knot)
 
     def interpolated(self, upper: Float64Array, clock: Int64Array) -> Float64Array:
-        """Interpolate upper bounds [clocks, times]: a line that is below them at both knots is below them between."""
+        """Interpolate upper bounds [clocks, times]: a line below two of them is also below those between."""
         before, after = upper[clock, self.knot], upper[clock, self.knot + 1]
         with np.errstate(invalid="ignore"):
             value: Float64Array = (1 - self.fraction) * before + self.fraction * after
@@ -263,7 +265,7 @@ class _Side:
         return least
 
     def tightest(self, values: Float64Array, clock_count: int) -> _Points:
-        """Return the least value of each clock in each bucket, and the time it is for."""
+        """Return the least value of each clock in each bucket, and its time."""
         time = np.tile(self.middles, clock_count)
         least = np.full(clock_count * _BUCKET_COUNT, np.inf)
         if len(values):
@@ -272,7 +274,7 @@ class _Side:
         return _Points(time.reshape(clock_count, -1), least.reshape(clock_count, -1))
 
     def _least_in_cells(self, ordered: Float64Array) -> Int64Array:
-        """Return the row of the least value of each cell, the last of equal ones."""
+        """Return the row of the least value of each cell; of equal values, the last row."""
         lengths = np.diff(self.first_of_cell, append=len(ordered))
         is_least = ordered == np.repeat(np.minimum.reduceat(ordered, self.first_of_cell), lengths)
         rows = np.zeros(len(self.cells), np.int64)

@@ -17,7 +17,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Correction(NamedTuple):
-    """What to add to times of clocks, and the bounds on that; not a number if unknown."""
+    """The value to add to times of clocks, with a lower and an upper bound; not a number if unknown."""
 
     value: Float64Array
     low: Float64Array
@@ -31,9 +31,9 @@ class Correction(NamedTuple):
 
 
 class FittedClocks(NamedTuple):
-    """Clocks in relation to the reference clock.
+    """Clocks relative to the reference clock.
 
-    lines          map each clock roughly to the reference clock; what remains is z, see `bounds`
+    lines          map each clock roughly to the reference clock; `bounds` limits the remaining difference z
     bounds         on z
     estimate       float64 [clocks, knots]  of z
     slope          float64 [clocks]  of the estimate
@@ -49,7 +49,7 @@ class FittedClocks(NamedTuple):
     closure_error: float | None
 
     def correction(self, clock: Int64Array, time: Float64Array) -> Correction:
-        """Return what to add to times of clocks."""
+        """Return the value to add to each time of each clock."""
         mapped = self.lines.at(clock, time)
         low, high = self.bounds.between(clock, mapped)
         estimate = np.clip(self.estimated(clock, mapped), low, high)
@@ -57,13 +57,13 @@ class FittedClocks(NamedTuple):
         return Correction(*(mapped - time + part + unknown for part in (estimate, low, high)))
 
     def rate(self) -> Correction:
-        """Return how much faster the reference clock runs than each clock, minus 1."""
+        """Return the rate of the reference clock relative to each clock, minus 1."""
         unknown = np.where(self.is_known, 0.0, np.nan)
         slopes = (self.slope, *self.bounds.slopes)
         return Correction(*(self.lines.rate * (1 + slope) - 1 + unknown for slope in slopes))
 
     def estimated(self, clock: Int64Array, mapped: Float64Array) -> Float64Array:
-        """Return the estimate of z at times on the rough lines."""
+        """Return the estimate of z at times that the rough lines have mapped."""
         knots = self.bounds.knots
         position = np.clip((mapped - knots[0]) / (knots[1] - knots[0]), 0, len(knots) - 1)
         knot = np.minimum(np.nan_to_num(position).astype(np.int64), len(knots) - 2)
@@ -74,7 +74,7 @@ class FittedClocks(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """What `fit` returns.
+    """The result of `fit`.
 
     clocks             the clocks, with one more for every further segment of a clock that jumped
     source             int64  the clock that each belongs to; the first ones are the clocks themselves
@@ -90,7 +90,7 @@ def fit(participants: Participants, clock_count: int, reference: int, *, largest
     """Fit clocks to operations.
 
     Args:
-        participants: times relative to a base of each clock.
+        participants: the participants; the times of each clock count from its own base.
         clock_count: number of clocks; some may have no participants.
         reference: the clock that the others are compared with.
         largest_drift: the rate of a clock differs from that of the reference by at most this.
@@ -151,7 +151,7 @@ def _with_estimate(lines: Lines, bounds: ClockBounds, adjustment: Adjustment, re
 def _divided(
     participants: Participants, clock_count: int, reference: int, largest_drift: float
 ) -> tuple[Int64Array, Int64Array]:
-    """Give every segment of a clock that jumped a number of its own; see `Fit`."""
+    """Give each segment of a clock that jumped its own clock number; see `Fit`."""
     graph = clock_graph(participants.readings(), clock_count, reference)
     segment = segments(participants, graph, reference, largest_drift)
     further, number = np.unique(
@@ -163,7 +163,7 @@ def _divided(
 
 
 def _without_impossible(participants: Participants, clocks: FittedClocks) -> Int64Array:
-    """Drop operations that, with the estimated clocks, somebody leaves before everyone has entered."""
+    """Drop operations that, by the estimated clocks, one participant leaves before another has entered."""
     clock = participants.clock
     shift = clocks.estimated(clock, clocks.lines.at(clock, participants.reading))
     last_start, first_end = np.full((2, int(participants.operation.max()) + 1), -np.inf)

@@ -1,7 +1,8 @@
 """Finds clocks that jump, and operations that are matched wrongly.
 
-A clock that no single line fits is divided in time into segments that a line fits each; operations that contradict a
-segment which otherwise goes on are dropped. Every segment is then a clock of its own.
+If no single line fits a clock, the clock is divided in time into segments, each with its own line. If only a few
+operations contradict a line that also fits the operations after them, those few are dropped. Later steps treat each
+segment as a separate clock.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 DROPPED = -1
 
 _FEWEST_IN_SEGMENT = 3
-"""Fewer operations that contradict the rest are matched wrongly; the clock did not jump."""
+"""If fewer operations than this contradict the rest, they were matched wrongly, and the clock did not jump."""
 
 _SEARCHED_AROUND_JUMP = 64
 _FEWEST_TO_SPLIT = 8
 
 
 class Participants(NamedTuple):
-    """One row per operation and clock, sorted by operation; several processes of a clock count as one.
+    """One row per operation and clock, sorted by operation; processes that share a clock count as one participant.
 
     operation    int64    from 0, without gaps
     clock        int64    from 0
@@ -47,7 +48,7 @@ class Participants(NamedTuple):
     is_together: BoolArray
 
     def rows(self, rows: BoolArray | Int64Array) -> Participants:
-        """Return some rows, with their numbers of operations."""
+        """Return some rows; their operations keep their numbers."""
         return Participants(
             self.operation[rows],
             self.clock[rows],
@@ -58,7 +59,7 @@ class Participants(NamedTuple):
         )
 
     def only(self, rows: BoolArray | Int64Array) -> Participants:
-        """Return some rows, in their order, with operations numbered without gaps."""
+        """Return some rows in the same order, with their operations numbered anew, without gaps."""
         chosen = self.rows(rows)
         return chosen._replace(operation=np.unique(chosen.operation, return_inverse=True)[1])
 
@@ -75,7 +76,7 @@ class Participants(NamedTuple):
         )
 
     def on(self, lines: Lines) -> Participants:
-        """Return the participants with all times mapped by the lines of their clocks."""
+        """Map all times with the lines of their clocks."""
         start, end, reading = (lines.at(self.clock, time) for time in (self.start, self.end, self.reading))
         return self._replace(start=start, end=end, reading=reading)
 
@@ -87,7 +88,7 @@ def slope_limits(lines: Lines, largest_drift: float) -> Slopes:
 
 
 def segments(participants: Participants, graph: ClockGraph, reference: int, largest_drift: float) -> Int64Array:
-    """Return the segment of its clock that each row belongs to, from 0 in order of time; `DROPPED` for wrong matches.
+    """Return for each row the number of its segment within its clock, from 0 in order of time; `DROPPED` for wrong matches.
 
     Clocks are examined in order of their distance from the reference, each against the hubs it met, so that a jump of a
     hub is not taken for one of the others. The reference itself has one segment.
@@ -121,7 +122,7 @@ def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[
 
 
 class _Part(NamedTuple):
-    """A segment: its line, when it begins and ends on the reference clock, and the rows that show this."""
+    """A segment: its line, its begin and end on the reference clock, and the rows from which these are known."""
 
     rate: float
     offset: float
@@ -191,7 +192,7 @@ class _Pair(NamedTuple):
         return np.setdiff1d(np.arange(begin, end), dropped)
 
     def _longest_fit(self, kept: Int64Array) -> int:
-        """Return how many of the first operations a line fits."""
+        """Return the number of operations, counted from the first, that one line fits."""
         if self._fits(kept):
             return len(kept)
         fitting, failing = 1, len(kept)
@@ -204,7 +205,7 @@ class _Pair(NamedTuple):
         return fitting
 
     def _wrong_matches(self, begin: int, conflict: int, dropped: list[int]) -> list[int] | None:
-        """Return at most two operations without which the segment goes on beyond the conflict; None if it jumps there."""
+        """Return one or two operations without which the line also fits after the conflict; None if the clock jumps there."""
         end = min(conflict + _FEWEST_IN_SEGMENT, len(self.rows))
         kept = self._without(begin, end, dropped)
         wrong: list[int] = []
@@ -228,7 +229,7 @@ class _Pair(NamedTuple):
         return np.where(self.child.is_together[kept], apart, left_before)
 
     def _jump_near(self, begin: int, conflict: int, dropped: list[int]) -> int:
-        """Return the operation at which the ends of the pair move apart; the conflict may show only later.
+        """Return the operation at which the readings of the two clocks move apart; the conflict may only appear later.
 
         Chooses the position that minimises the sum of the distances from the medians before and after it.
         """
@@ -273,7 +274,7 @@ class _Pair(NamedTuple):
 
 
 def _alternating(first: Float64Array, second: Float64Array) -> Float64Array:
-    """Return the first value of one, the first of the other, and so on."""
+    """Interleave two arrays: the first value of each, then the second of each, and so on."""
     return np.stack([first, second], axis=1).ravel()
 
 

@@ -1,8 +1,8 @@
-"""Estimates of clocks, from operations that all participants end at about the same time.
+"""Estimates of clocks, from operations that end at about the same time for all participants.
 
 `reading` is what a clock shows at the end of an operation. The operations connect the clocks in a graph: in each operation,
-the hub is the participant nearest to the reference clock, and an edge leads from it to every other participant. The median
-difference of the readings of an edge is little affected by single operations that a participant ends late.
+the hub is the participant nearest to the reference clock, and an edge leads from it to every other participant. The
+median difference between the two readings of an edge changes little if one participant ends a few operations late.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CHUNK_COUNT = 16
 """The readings of an edge are divided into this many parts, each with its median."""
 
 _LAST_RESORT = 1 << 20
-"""Distance that an operation adds if its participants need not end together: only used where nothing else connects."""
+"""Distance that an operation adds if its participants need not end together; it is used only if no other path exists."""
 
 _UNREACHED = 1 << 40
 _RIDGE = 1e-6
@@ -49,13 +49,13 @@ class Readings(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """For each clock, the line rate · time + offset; not a number if unknown."""
+    """The line rate · time + offset of each clock; not a number if unknown."""
 
     rate: Float64Array
     offset: Float64Array
 
     def at(self, clock: Int64Array, time: Float64Array) -> Float64Array:
-        """Return the value of the lines of clocks at times."""
+        """Return the value of the line of each clock at each time."""
         value: Float64Array = self.rate[clock] * time + self.offset[clock]
         return value
 
@@ -122,7 +122,7 @@ def rough_lines(readings: Readings, graph: ClockGraph, reference: int, largest_d
 
 
 class Adjustment(NamedTuple):
-    """What `adjusted` returns.
+    """The result of `adjusted`.
 
     middle         the time in which the adjusted lines are expanded
     value, slope   float64 [clocks]  add value + slope · (time - middle) to a clock
@@ -135,7 +135,7 @@ class Adjustment(NamedTuple):
     closure_error: float | None
 
     def at(self, clock: Int64Array, time: Float64Array) -> Float64Array:
-        """Return what to add to clocks at times."""
+        """Return the value to add to each clock at each time."""
         added: Float64Array = self.value[clock] + self.slope[clock] * (time - self.middle)
         return added
 
@@ -193,7 +193,7 @@ def _least_squares(
 
 
 def _closure_error(chunks: pl.DataFrame, graph: ClockGraph) -> float | None:
-    """Return the largest difference on edges that the rough alignment did not use: those close the cycles."""
+    """Return the largest median difference on edges that close a cycle, because the rough alignment did not use them."""
     closing = chunks.filter(~pl.col("edge").is_in(graph.parent_edge.tolist()))
     by_edge = closing.group_by("edge").agg(pl.col("difference").median().abs())
     return None if by_edge.is_empty() else float(by_edge["difference"].to_numpy().max())
@@ -228,7 +228,7 @@ def _hub_rows(readings: Readings, first: Int64Array, distance: Int64Array) -> In
 
 
 def _parent_edges(edges: Int64Array, counts: Int64Array, distance: Int64Array) -> Int64Array:
-    """Return, for each clock, the edge from a clock one operation nearer to the reference, with the most readings."""
+    """Return, for each clock, the edge with most readings among those from clocks one operation nearer to the reference."""
     hub, clock = edges.T
     step = distance[clock] - distance[hub]
     order = np.lexsort((counts, -step))
@@ -241,9 +241,9 @@ def _parent_edges(edges: Int64Array, counts: Int64Array, distance: Int64Array) -
 def _median_lines(
     edge: Int64Array, time: Float64Array, difference: Float64Array, edge_count: int
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Return a robust line of each edge: middle time, value there, slope.
+    """Return a robust line for each edge: its middle time, its value at this time, and its slope.
 
-    The slope is the median of the slopes between the medians of all chunks: Theil, Sen,
+    The slope is the median of the slopes between any two chunks, each represented by its medians: Theil, Sen,
     https://en.wikipedia.org/wiki/Theil%E2%80%93Sen_estimator.
     """
     chunks = _chunks(edge, time, difference)
@@ -269,7 +269,7 @@ def _median_slopes(times: Float64Array, values: Float64Array) -> Float64Array:
 
 
 def _chunks(edge: Int64Array, time: Float64Array, difference: Float64Array) -> pl.DataFrame:
-    """Return the median time and difference of equal parts of the readings of each edge, in order of time."""
+    """Divide the readings of each edge, in order of time, into equal chunks; return the medians of each chunk."""
     position = pl.int_range(pl.len()).over("edge")
     size = pl.len().over("edge")
     return (
