@@ -25,7 +25,7 @@ def covered_by_group(
     """Return the length of the union of the intervals [start, end) of each group; null keys form a group as well.
 
     Returns:
-        The columns `by`, and `name`, int64, without any order of the groups.
+        The columns `by`, and the int64 column `name`; the groups are in no particular order.
     """
     keys = table.select(by).unique()
     numbered = keys.with_row_index("number")

@@ -1,4 +1,4 @@
-"""The innermost of several nested or overlapping intervals at each time: the shortest one that covers it."""
+"""The innermost of several nested or overlapping intervals at each time: the shortest interval that covers this time."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Innermost(EqualByContent):
 def innermost(start_ns: _Int64, end_ns: _Int64) -> Innermost:
     """Find the shortest half-open interval that covers each time; of equally short intervals, take the last row.
 
-    Intervals may overlap in any way; intervals without length cover nothing. The search takes O(n log n), entirely in
-    numpy if the intervals are nested or disjoint, like the calls of one thread.
+    Intervals may overlap in any way; intervals without length cover nothing. The search takes O(n log n) time. It runs
+    entirely in numpy if the intervals are nested or disjoint, like the calls of one thread.
     """
     rows = np.flatnonzero(end_ns > start_ns)
     start, end = start_ns[rows], end_ns[rows]
@@ -97,7 +97,7 @@ def _painted(count: int, rows: list[int], first: list[int], last: list[int]) -> 
 
 
 def _free(next_free: list[int], segment: int) -> int:
-    """Return the first free segment from `segment` on, and shorten the path to it for later searches."""
+    """Return the first free segment from `segment` on, and shorten the path to the free segment for later searches."""
     free = segment
     while next_free[free] != free:
         free = next_free[free]

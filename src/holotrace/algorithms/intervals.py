@@ -21,7 +21,7 @@ Intervals: TypeAlias = tuple[Int64Array, Int64Array]
 
 
 def union(start_ns: Int64Array, end_ns: Int64Array) -> Intervals:
-    """Return the same covered time as disjoint intervals in order; touching intervals are merged.
+    """Return disjoint intervals, in order, that cover the same time; touching intervals are merged.
 
     Starts and ends are sorted separately, which is faster than sorting pairs. A new interval begins at the i-th start
     exactly if all i-1 earlier intervals have ended, that is, if the (i-1)-th smallest end precedes it.
@@ -43,7 +43,7 @@ def intersection_length(first: Intervals, second: Intervals) -> int:
 
 
 def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
-    """Return how many nanoseconds disjoint intervals in order, as from `union`, cover before each time."""
+    """Return how many nanoseconds before each time are covered by intervals that are disjoint and in order, as from `union`."""
     starts, ends = disjoint
     if not len(starts):
         return np.zeros(len(moments), np.int64)
@@ -70,16 +70,16 @@ def gaps(start_ns: Int64Array, end_ns: Int64Array) -> Intervals:
 
 
 def gap_begins(start_ns: Int64Array, end_ns: Int64Array, group_starts: Sequence[int] | Int64Array) -> Int64Array:
-    """Return when the gap before each interval began: start - begin is the length of the gap.
+    """Return when the gap before each interval began: the length of the gap is `start_ns` minus this time.
 
     Args:
         start_ns: sorted within each group.
-        end_ns: their ends, in any order.
+        end_ns: the ends of the same intervals; they need not be sorted.
         group_starts: row of the first interval of each group; groups are contiguous.
 
     Returns:
-        The latest end of the earlier intervals of the group, at most `start`; `start` itself if there is no gap, because
-        the interval is the first of its group or begins before the others end.
+        The latest end of the earlier intervals of the group, at most the start of the interval. This is the start
+        itself if there is no gap: the interval is the first of its group or begins before the earlier ones end.
     """
     begins = start_ns.copy()
     for first, last in pairwise([*map(int, group_starts), len(start_ns)]):
@@ -115,7 +115,7 @@ def concatenated(sets: Iterable[Intervals]) -> Intervals:
 
 
 def _at(values: Int64Array, begins_anew: npt.NDArray[np.bool_], *, first: bool) -> Int64Array:
-    """Select the first (or last) value of each merged interval from the sorted starts (or ends)."""
+    """Select the first of the sorted starts (or the last of the sorted ends) of each merged interval."""
     chosen = np.ones(len(values), np.bool_)
     (chosen[1:] if first else chosen[:-1])[:] = begins_anew
     return values[chosen]
@@ -127,5 +127,5 @@ def _length(intervals: Intervals) -> int:
 
 
 def _changes(bit: int, count: int) -> Int64Array:
-    """Return the change of the mask of active classes at each start and each end of a merged class."""
+    """Return how each start and then each end of a merged class changes the mask of active classes."""
     return np.repeat(np.array([bit, -bit], np.int64), count)

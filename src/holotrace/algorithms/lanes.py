@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_ROUNDS = 512
-"""At most this many overlapping intervals that are not nested are drawn below each other."""
+"""At most this many intervals that overlap without being nested are drawn below each other."""
 
 NOT_DRAWN = -1
 
@@ -14,17 +14,19 @@ _Rows = npt.NDArray[np.int64]
 
 
 def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, npt.NDArray[np.int32]]:
-    """Assign each interval a lane of its group in which it overlaps no other.
+    """Assign each interval a lane in its group, so that it overlaps no other interval of the lane.
 
     A nested interval is one lane below the innermost one around it; of two equal intervals, the earlier row is the outer
-    one. A group has as many lanes as intervals are open at the same time. An empty interval takes one nanosecond.
+    one. A group has as many lanes as it has intervals that are open at the same time. An empty interval counts as one
+    nanosecond long.
 
     Returns:
         order  the intervals sorted by group, start and length (longest first)
         lane   in that order; `NOT_DRAWN` if intervals overlap more than `MOST_ROUNDS` deep and are not nested
 
-    The lane is the number of open intervals, computed with two sorts. If this puts one interval over another, because one
-    outlives the interval in which it began, the lanes there are filled one after the other instead.
+    The lane is the number of intervals that are open when the interval begins, computed with two sorts. If two
+    intervals would then overlap in a lane, because one outlives the interval in which it began, the lanes there are
+    filled one after the other instead.
     """
     order = _order(group, start, end)
     group, start, end = group[order], start[order], np.maximum(end, start + 1)[order]
@@ -43,7 +45,7 @@ def in_few_bits(numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
 
 
 def _order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> _Rows:
-    """Sort by group, start and length; if packed numbers fit 64 bits, sorting them takes a third of the time."""
+    """Sort by group, start and length; if group and start fit one 64-bit number, sorting takes a third of the time."""
     if not len(start):
         return np.zeros(0, np.int64)
     span = int(start.max()) - int(start.min()) + 1
@@ -60,7 +62,7 @@ def _order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> _Rows:
 
 
 def _times_in_a_row(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, _Rows]:
-    """Number the times so that all times of a group come after the times of the previous group."""
+    """Shift the times so that all times of a group come after all times of the previous group."""
     first = np.flatnonzero(np.diff(group, prepend=group[:1] - 1))
     number = np.zeros(len(group), np.int64)
     number[first] = 1
@@ -71,7 +73,7 @@ def _times_in_a_row(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) ->
 
 
 def _in_crowded_places(lane: npt.NDArray[np.int32], start: _Rows, end: _Rows) -> _Rows:
-    """Return the intervals in all stretches of time, from one idle time to the next, in which a lane has an overlap."""
+    """Return all intervals of each stretch between two idle times in which intervals overlap in a lane."""
     by_lane = np.argsort(in_few_bits(lane), kind="stable")
     same = lane[by_lane][1:] == lane[by_lane][:-1]
     overlapping: _Rows = by_lane[1:][same & (end[by_lane][:-1] > start[by_lane][1:])]
@@ -92,7 +94,7 @@ def _filled(start: _Rows, end: _Rows) -> npt.NDArray[np.int32]:
             break
         following = np.searchsorted(start[left], end[left], side="left").tolist()
         chosen, at = [], 0
-        while at < len(following):  # over all rounds, one step for each interval
+        while at < len(following):  # one step for each interval, over all rounds together
             chosen.append(at)
             at = following[at]
         lane[left[chosen]] = number

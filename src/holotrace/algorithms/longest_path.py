@@ -1,7 +1,7 @@
 """Longest paths through a directed acyclic graph.
 
 Nodes are numbered from 0; edge i leads from `source[i]` to `target[i]`. Native code visits every edge once, since the
-graph of a large trace has tens of millions.
+graph of a large trace has tens of millions of edges.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def has_cycle(edges: Edges) -> bool:
 
 
 def binding_edges(edges: Edges, arrival: Int64Array) -> Int64Array:
-    """Return the edge into each node that arrives last, of equal ones the first; `NO_EDGE` for a node without edges."""
+    """Return, of the edges into each node, the one that arrives last; of equal ones, the first. `NO_EDGE` if there is none."""
     return _native.binding_edges(*edges, arrival)
 
 
@@ -47,7 +47,7 @@ def earliest_times(edges: Edges, weight: Int64Array) -> Int64Array:
 
 
 def slacks(edges: Edges, spare: Int64Array) -> Int64Array:
-    """Return how much later each node could be without delaying any node that has no successor.
+    """Return how much later each node could be without delaying the nodes that have no successor.
 
     Args:
         edges: the graph.

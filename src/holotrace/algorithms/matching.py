@@ -1,4 +1,4 @@
-"""Find the row with the same key, in native code, because a large trace has millions of rows."""
+"""Find rows by their keys, in native code, because a large trace has millions of rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from holotrace import _native
 
 NO_MATCH, SEVERAL = -1, -2
-"""In place of a row number, these values mean "no row" and "several rows"."""
+"""Values instead of a row number: no row matches, or several rows match."""
 
 _Int64: TypeAlias = npt.NDArray[np.int64]
 

@@ -33,15 +33,16 @@ class Nesting(NamedTuple):
 def nesting(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> Nesting:
     """Find the innermost interval of the same group that wholly contains each interval.
 
-    Of two equal intervals, the earlier row is the outer one. Of several intervals around another, its parent is the one
-    that begins last, or the shorter one of equal starts. An interval that begins inside another and ends after it is its
+    Of two equal intervals, the earlier row is the outer one. If several intervals contain another, its parent is the
+    one that begins last; of those with equal starts, the shortest. An interval that begins inside another and ends
+    after it is its
     sibling; the parent of both is the nearest interval that contains both.
     """
     return Nesting(*_native.nest(*_columns(group, start, end)))
 
 
 def nesting_order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> npt.NDArray[np.uint32]:
-    """Return the rows so that each row follows all rows that contain it: by group, start, longest first, and row."""
+    """Return the rows by group, start, length (longest first) and number, so that each row follows all rows that contain it."""
     return _native.nesting_order(*_columns(group, start, end))
 
 
@@ -53,7 +54,7 @@ def depths(parent: _Rows) -> npt.NDArray[np.int32]:
 def nearest_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> _Rows:
     """Return the nearest wanted ancestor of each of these rows, `NO_PARENT` if there is none.
 
-    The rows may include `NO_PARENT`, also in the functions below.
+    `rows` may contain `NO_PARENT`, here and in the functions below.
     """
     return _native.nearest_above(parent, wanted, rows)
 
@@ -88,7 +89,7 @@ def levels(parent: _Rows) -> list[_Rows]:
 
 
 def path_numbers(parent: _Rows, keys: _Rows) -> _Rows:
-    """Number the rows so that two rows have the same number exactly if they and all their ancestors have equal keys."""
+    """Number the rows so that two rows have the same number if, and only if, they and all their ancestors have equal keys."""
     key = np.unique(keys, return_inverse=True)[1].astype(np.int64)
     numbers, count = key.copy(), len(keys)
     for rows in levels(parent):

@@ -20,13 +20,13 @@ def weight_before(
     most: float = math.inf,
     outside: Intervals | None = None,
 ) -> _Floats:
-    """Return the integral, from the beginning to each time, of the summed weights of the intervals that run.
+    """Return the integral of the summed weights of the running intervals, from the first start to each time.
 
     Args:
         intervals: half-open, in any order, overlapping or not.
         weights: the weight of each interval, finite and at least 0.
         moments: the times up to which to integrate.
-        most: upper limit of the sum.
+        most: upper limit of the summed weights at any time.
         outside: intervals during which nothing counts, in any order.
 
     Returns:
@@ -49,5 +49,5 @@ def weight_before(
 
 
 def _changes_of_last(others: int, counted: int) -> npt.NDArray[np.int64]:
-    """Return the change of the number of running intervals at each start and end, after a 0 for each of `others`."""
+    """Return a 0 for each start and end of `others` intervals, then the change of the count at those of `counted` ones."""
     return np.repeat(np.array([0, 1, -1]), [2 * others, counted, counted])

@@ -33,7 +33,7 @@ _SYCL_KERNEL = "typeinfo name for "
 """SYCL names a kernel after a type; https://registry.khronos.org/SYCL/specs/sycl-2020/html/sycl-2020.html#sec:naming.kernels"""
 
 _HSA_KERNEL = ".kd"
-"""The symbol of a kernel's descriptor on AMD; https://llvm.org/docs/AMDGPUUsage.html#symbols"""
+"""The suffix of a kernel descriptor's symbol on AMD; https://llvm.org/docs/AMDGPUUsage.html#symbols"""
 
 _NAME_LENGTH = re.compile(r"L?(\d{1,4})")
 _WORD = re.compile(r"[\w$~]|operator\W")
@@ -57,7 +57,7 @@ _Item: TypeAlias = "str | _Group"
 
 @dataclass
 class _OpenGroups:
-    """The groups around a position in the name; `certain` holds the positions of groups that do not open with `<`."""
+    """The open groups around a position in the name; `certain` has the positions in the stack of groups not opened by `<`."""
 
     groups: list[_Group] = field(default_factory=list)
     certain: list[int] = field(default_factory=list)
@@ -194,7 +194,7 @@ def _items(name: str) -> list[_Item]:
 
 
 def _opens_template(before: str, items: list[_Item], within: list[_Group]) -> bool:
-    """Whether `<` opens a group here; between `(a)` and `(b)`, or after a space within brackets, it compares."""
+    """Whether `<` opens a group here; as in `(a) < (b)`, or after a space within brackets, it is a comparison."""
     if _WORD.match(before) and not before[0].isdigit():
         return True
     starts = before in {"", "::", ",", "<", "("} or (before.isspace() and (not within or within[-1].bracket == "<"))
@@ -220,7 +220,7 @@ def _qualified_function(items: list[_Item]) -> list[_Part] | None:
 
 
 def _stands_alone(item: _Item) -> bool:
-    """Whether this is a qualifier, part of the end of the return type, or a remark such as `[clone .kd]`."""
+    """Whether this is a qualifier, the end of the return type, or a remark such as `[clone .kd]`."""
     if isinstance(item, _Group):
         return item.bracket == "[" and _flat(item).startswith(("clone ", "with "))
     return item.isspace() or item in _AFTER_PARAMETERS or item == "*"
@@ -285,7 +285,7 @@ def _is_template_after_space(items: list[_Item], position: int) -> bool:
 
 
 def _past_qualifiers(items: list[_Item], position: int) -> int:
-    """Return the position of the `::` after the ` const` of an enclosing function, else the position itself."""
+    """Return the position of the `::` after the ` const` of an enclosing function; without it, return `position` unchanged."""
     following = position
     while following < len(items) and isinstance(item := items[following], str):
         if not (item.isspace() or item in _AFTER_PARAMETERS):
@@ -318,7 +318,7 @@ def _lambda_name(group: _Group, inside: str) -> str:
 
 
 def _flat(group: _Group) -> str:
-    """Return the beginning of the content of a group as text, without inner groups."""
+    """Return the beginning of the content of a group as text, leaving out the groups inside it."""
     return "".join(item for item in group.items[:40] if isinstance(item, str))
 
 

@@ -60,7 +60,7 @@ class SummaryByNumber(EqualByContent):
 
 
 def summary_by_number(numbers: npt.NDArray[np.uint32], values: npt.NDArray[np.int64]) -> SummaryByNumber:
-    """Summarise the values of each number in one native pass over an array indexed by number, such as a string id."""
+    """Summarise the values of each number, such as a string id, in one native pass over an array indexed by that number."""
     statistics = _native.summaries(np.ascontiguousarray(numbers), np.ascontiguousarray(values))
     _, count, total, *_ = statistics
     return SummaryByNumber(*statistics, total / count)
