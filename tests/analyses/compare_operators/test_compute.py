@@ -181,7 +181,9 @@ def test_modules_of_one_trace_alone_are_left_out() -> None:
     result = compare_operators(control.build(), test.build())
     assert {("·aten::mm", "unchanged"), ("··gemm", "unchanged")} <= set(rows(result.tree, "change"))
     assert "module" not in set(result.tree["kind"])
-    assert result.findings == ("test was recorded without modules (with_stack=True): modules of the other are ignored",)
+    assert result.findings == (
+        "test was recorded without modules (with_stack=True): modules of the other trace are ignored",
+    )
 
 
 def test_wrappers_steps_and_annotations_are_not_part_of_a_path() -> None:

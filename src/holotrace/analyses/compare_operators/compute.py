@@ -120,17 +120,18 @@ def compare_operators(
 ) -> OperatorComparison:
     """Align the operators and kernels of two traces by phase, module and call path, and say what changed.
 
-    All threads, ranks and steps of a trace count together. Times are means per step of a rank, so traces of different
-    lengths and rank counts compare. If any rank has no steps, both traces are compared whole, by sums. Backward
-    operators belong to the module of their forward operator. Data loaders of every kind are named `DataLoader`.
+    All threads, ranks and steps of a trace count together. Times are means per step of a rank, so that traces of
+    different lengths and rank counts can be compared. If any rank has no steps, both traces are compared as a whole, by
+    sums. Backward operators belong to the module of their forward operator. Data loaders of every kind are named
+    `DataLoader`.
 
     Args:
         control: the trace to compare with.
         test: the trace in question.
-        by: the time to compare and sort by. By default device time if both traces have it, else host time; phases
-            that launch nothing and waits for batches then compare host time.
-        compat: "torch_tb_profiler" aligns like the TensorBoard plugin's last source: the first thread of the first
-            rank of each trace, in order; names are `control → test` where they differ.
+        by: the time to compare and sort by. By default, this is device time if both traces have it, else host time;
+            phases that launch nothing, and data loading, are then always compared by host time.
+        compat: "torch_tb_profiler" aligns as the last version of the TensorBoard plugin did: only the first thread of
+            the first rank of each trace, in order. Where the names of a pair differ, it has the name `control → test`.
         executor: runs the work on the ranks.
 
     Raises:
@@ -210,14 +211,14 @@ def _by_name(paths: pl.DataFrame) -> pl.DataFrame:
 
 
 def _joined(sides: list[pl.DataFrame], keys: list[str]) -> pl.DataFrame:
-    """Join the sums of both sides by their keys; a path that a side lacks counts 0."""
+    """Join the sums of both sides by their keys; if a path is missing on one side, its sums there are 0."""
     parts = [side.rename({name: f"{label}_{name}" for name in SUMS}) for label, side in zip(_SIDES, sides, strict=True)]
     both = parts[0].join(parts[1], on=keys, how="full", coalesce=True)
     return both.with_columns(pl.col(list(_PAIRS)).fill_null(0))
 
 
 def _measure(measure: Measure, by: Measure | None) -> pl.Expr:
-    """Return the time to compare for each path; phases that launch nothing and waits for batches compare host time."""
+    """Return the time to compare for each path; by default, host time for phases that launch nothing, and data loading."""
     if by is not None:
         return pl.lit(by).alias("measure")
     phase = pl.col("path").str.split(SEPARATOR).list.get(1)
@@ -285,7 +286,7 @@ def _findings(sides: list[_Side], have: list[_Facts], by: Measure | None) -> Ite
     if without := [label for label, (_, has) in labels.items() if not has.step_count]:
         yield f"some rank of {_listed(without)} has no steps: both traces are compared whole, and times are sums"
     if len(without := [label for label, (_, has) in labels.items() if not has.has_modules]) == 1:
-        yield f"{_listed(without)} was recorded without modules (with_stack=True): modules of the other are ignored"
+        yield f"{_listed(without)} was recorded without modules (with_stack=True): modules of the other trace are ignored"
     if by is None and (without := [label for label, (side, _) in labels.items() if not side.has_device_work]):
         yield f"{_listed(without)} has no recorded device work: host times are compared"
     control, test = (", ".join(side.devices) for side in sides)

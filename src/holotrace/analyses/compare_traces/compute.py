@@ -107,11 +107,11 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
         control_steps: count only the events of these steps; see `holotrace.enrich.steps.step_of_event`.
         test_steps: the same for `test`.
         device: `cpu` for operators, annotations, runtime calls and Python functions; `gpu` for kernels, copies and
-            memsets; or both.
+            memsets; `all` for both.
         executor: runs the work on the ranks.
 
     Raises:
-        InvalidOptionError: `device` has another value, or a trace has none of the requested steps.
+        InvalidOptionError: `device` is none of these, or a requested step is in no rank of its trace.
 
     Source: docs/reference/analyses/compare_traces.md, which derives it and compares it with other tools.
 

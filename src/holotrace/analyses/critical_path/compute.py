@@ -94,8 +94,9 @@ def critical_path(  # noqa: PLR0913 -- options by name
         trace: the job.
         annotation: None for the training steps or, without steps, the whole recording; an empty text for the whole
             recording; else a name, or part of a name, of host annotations or operators.
-        instance: the number of the step or annotation, or the first and the last of several in a row. Steps have the
-            number in their name; the default is the last step but one. Annotations count from 0, which is the default.
+        instance: the number of the step or annotation, or the first and the last of several in a row. A step goes by
+            the number in its name; the default is the last step but one. Annotations count from 0, which is the
+            default.
         time_range_ns: begin and end of a window, instead of an annotation.
         data_loading: regular expressions; host ranges whose names match one of them count as data loading.
         segment_limit: how many segments per rank `path` lists.

@@ -81,7 +81,7 @@ class _Partial(NamedTuple):
 def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCounters:
     """Join the range profiler's measurements with the launches of the kernels and the operators around the launches.
 
-    A range belongs to the launch with its correlation. If no range has a correlation, the n-th range of a kernel
+    A range belongs to the launch with the same correlation. If no range has a correlation, the n-th range of a kernel
     belongs to the n-th launch of that kernel. If the names of launched kernels were not recorded either, because the
     profiler replaced the kernel events, the n-th range belongs to the n-th launch, if the counts agree. Other ranges
     keep their values and have no operators.

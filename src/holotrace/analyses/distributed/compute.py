@@ -103,13 +103,14 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
 
         step = (K without C) + (K and C) + (C without K) + neither
 
-    Operators count as computation on a rank without kernels. All ranks leave a collective together, and data moves only
-    once the last one has arrived. With d the shortest time of any rank in the collective, on each rank
+    On a rank without kernels, operators count as computation. All ranks leave a collective together, and data moves
+    only once the last one has arrived. Let d be the shortest time of any rank in the collective. Then, on each rank,
+    even if the clocks of the hosts disagree,
 
-        [end - d, end]  is data transfer, and the time before it is waiting
+        [end - d, end]  is data transfer, and the time before it is waiting.
 
-    even where the hosts' clocks disagree. Collectives are matched across ranks as in `stragglers`: by group and
-    sequence number, else by communication id, else by kind, type, size and order in the step.
+    Collectives are matched across ranks as in `stragglers`: by group and sequence number, else by communication id,
+    else by kind, type, size and order in the step.
 
     Args:
         trace: the job.
@@ -163,7 +164,7 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
 
 
 def _has_shapes(rank_trace: RankTrace) -> bool:
-    """Whether input shapes were recorded; files from before 2023 have them without naming the option."""
+    """Whether input shapes were recorded; files from before 2023 may contain them without naming the option."""
     is_on = rank_trace.header.options["record_shapes"]
     return is_on or not rank_trace.table("operator_inputs", ["event_index"]).is_empty()
 
@@ -185,7 +186,7 @@ def _divided(steps: pl.DataFrame, roles: Mapping[str, Intervals]) -> pl.DataFram
 def _matched(partials: dict[int, _Partial], attribution: Attribution) -> tuple[pl.DataFrame, int]:
     """Return the ranges of all ranks with `transfer_start_ns`, which is null if no other rank has the collective.
 
-    Also return how many kinds of collectives cannot be matched because their number differs between ranks.
+    Also return how many kinds of collectives were not compared, because their number differs between ranks.
     """
     ranges = of_ranks({rank: of_rank.ranges for rank, of_rank in partials.items()}).with_row_index("row")
     kept, uneven_count = comparable(ranges)
@@ -206,7 +207,7 @@ def _per_step(partials: dict[int, _Partial], ranges: pl.DataFrame, attribution: 
 
 
 def _waiting(ranges: pl.DataFrame) -> pl.DataFrame:
-    """Return how the time in the collectives of each rank and step divides."""
+    """Divide the time that each rank spends in collectives, per step, into transfer, waiting and unmatched time."""
     by = ["rank", "step"]
     matched = ranges.drop_nulls("transfer_start_ns")
     lengths = ranges.group_by(by).agg(pl.col("is_call").sum().alias("collective_count"))
@@ -298,7 +299,7 @@ def _before(ranges: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _unsized(partials: dict[int, _Partial], ranges: pl.DataFrame) -> tuple[str, ...]:
-    """Count collectives without a size, except those from before the recording, with and without record_shapes."""
+    """Say how many calls have no size, apart from calls before the recording, on ranks with and without record_shapes."""
     without = [rank for rank, of_rank in partials.items() if not of_rank.has_shapes]
     is_off, is_unsized = pl.col("rank").is_in(without), pl.col("byte_count").is_null() & ~pl.col("is_before")
     off, on = ranges.select((is_unsized & is_off).sum().alias("off"), (is_unsized & ~is_off).sum().alias("on")).row(0)

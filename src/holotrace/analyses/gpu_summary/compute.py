@@ -108,8 +108,8 @@ def gpu_summary(
 ) -> GpuSummary:
     """Say how busy each device was, how well its kernels filled it, and how much kernel time used tensor cores.
 
-    Over the time from the start of the first step to the end of the last, with b the blocks per SM of a kernel, o its
-    occupancy, d its duration within the steps, and K the time in which only kernels with known b run:
+    The time counts from the start of the first step to the end of the last. A kernel has b blocks per SM, the occupancy
+    o, and the duration d within the steps; K is the time in which only kernels with known b run:
 
         utilization   = |kernels| / time
         SM efficiency = utilization · ∫ over K of min(1, Σ b of the kernels that run) dt / |K|
@@ -175,9 +175,9 @@ def _of_device(device: int, kernels: pl.DataFrame, asked: pl.DataFrame) -> tuple
 def _one_device(
     kernels: pl.DataFrame, asked: pl.DataFrame, moments: _Int64, attribution: Attribution
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the metrics of a device between the first two `moments`, as one row, and between all other neighbours.
+    """Return the metrics of a device: one row for the time between the first two `moments`, and a row for each later part.
 
-    The tensor core share counts the kernels in `asked`.
+    The share on tensor cores covers the kernels in `asked`.
     """
     sums = _sums(kernels, moments, attribution.kernels_of_unknown_size(kernels))
     device = kernels.item(0, "device")

@@ -33,7 +33,7 @@ class _Metric(NamedTuple):
         return bool(table.get_column(self.column).count())
 
     def texts(self, table: pl.DataFrame) -> list[str]:
-        """Return each value as text; if it covers only a part of the kernel time, with the size of this part."""
+        """Return each value as text; if it covers only part of the kernel time, the text says how much."""
         known, unknown = ([None] * len(table) if each is None else table[each] for each in (self.known, self.unknown))
         return list(map(_with_known, table.get_column(self.column), known, unknown))
 
@@ -61,7 +61,8 @@ def plot_gpu_summary(result: GpuSummary, *, device: tuple[int, int] | None = Non
 
     Args:
         result: the summary.
-        device: rank and device to draw over time; by default, a single device over time or several side by side.
+        device: rank and device to draw over time; by default, all devices side by side or, if there is only one, this
+            device over time.
         theme: the theme of the page around the figure.
     """
     devices = result.per_device.select("rank", "device").rows()

@@ -35,7 +35,8 @@ _STREAM = ("device", "stream")
 class IdleTime(Result):
     """What the devices waited for between pieces of work.
 
-    The launch call of the work after a gap divides the gap into two parts:
+    The call that launched the work after a gap divides the gap into two parts; the second part has one of two
+    categories:
 
         host_wait    the part before the call: the device had nothing to run
         kernel_wait  the part from the call on, if shorter than the threshold: launch delay
@@ -78,8 +79,8 @@ class _Partial(NamedTuple):
 def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executor = IN_PROCESS) -> IdleTime:
     """Divide the idle time of each stream, and of each device, by cause.
 
-    A gap lasts from the end of all earlier work to the start of the next work. Overlapping work has no gap between, and
-    a stream has no gap before its first work. If the launch of the next work is unknown, host_wait is 0.
+    A gap lasts from the end of all earlier work to the start of the next work. There is no gap between pieces of work
+    that overlap, and none before the first work of a stream. If the launch of the next work is unknown, host_wait is 0.
 
     Args:
         trace: the job.

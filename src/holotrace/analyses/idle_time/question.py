@@ -12,7 +12,7 @@ QUESTION = Analysis(
     section="Devices",
     definitions=(
         ("the host", "the part of a gap before the host launches the next work; the device has nothing to do"),
-        ("the kernel's start", "the rest of a gap, if shorter than 30 µs, about the time to start a kernel"),
+        ("the kernel's start", "the rest of a gap, if shorter than 30 µs, which is roughly the time to start a kernel"),
         (
             "something else",
             "the rest of a gap, if longer: the work waits for an event, another stream, or an unknown cause",

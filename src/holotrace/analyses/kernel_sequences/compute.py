@@ -72,7 +72,8 @@ def kernel_sequences(
 
     Args:
         trace: the job.
-        operator_name: count operators and annotations whose name contains it; by default every outermost operator.
+        operator_name: count only operators and annotations whose name contains this text; by default, every outermost
+        operator.
         min_kernel_count: ignore calls that launched fewer kernels.
         executor: runs the work on the ranks.
 

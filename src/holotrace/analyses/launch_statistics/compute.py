@@ -73,7 +73,7 @@ class LaunchStatistics(Result):
     per_call   the same columns, but not `unknown_launch_count`, per launching function; sorted by rank, the largest
                total_call_ns first; `call` (str) after `rank`
 
-    lengths    how long the bad ones are, in classes that begin at 0, 1, 2, 5, 10, 20 … ns, without empty ones:
+    lengths lengths of the bad launches, in classes that begin at 0, 1, 2, 5, 10, 20 … ns; empty classes are left out:
 
         rank          int32
         measure       str    short_kernel, slow_call, late_start, in this order
@@ -125,7 +125,7 @@ def launch_statistics(
 ) -> LaunchStatistics:
     """Link every piece of device work with the call that launched it, and find launches that cost time.
 
-    A runtime or driver call of CUDA, HIP, MTIA or XPU launches all work with its correlation: one kernel, or all
+    A runtime or driver call of CUDA, HIP, MTIA or XPU launches all work with the same correlation: one kernel, or all
     kernels of a graph. Waits on the device do not count as work.
 
     Args:
@@ -183,9 +183,9 @@ def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: boo
 
 
 def launched_calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the work with a known launch: the columns of `launched_work`, both durations, and the launch delay.
+    """Return the work with a known launch: the columns of `launched_work`, two durations and the launch delay.
 
-    `call_ns`, `kernel_ns` and `launch_delay_ns` are int64.
+    These are the int64 columns `call_ns`, `kernel_ns` and `launch_delay_ns`.
     """
     launch_end_ns = pl.col("launch_end_ns")
     known = launched_work(rank_trace).drop_nulls("launch_index")
@@ -199,7 +199,7 @@ def launched_calls(rank_trace: RankTrace) -> pl.DataFrame:
 def in_order_of_calls(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
     """Return `launched_calls` sorted by start of call, with the innermost operator.
 
-    The result has only the columns that describe a launch, and `operator_name`, a string id.
+    The result has only the columns that describe a launch, and the string id `operator_name`.
     """
     operators = of_work(launching_operator(rank_trace), launched)["operator_name"]
     # The work is already sorted by start and position in the file; a stable sort keeps this order within each call.

@@ -82,8 +82,8 @@ def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> Memory
     """Sum the bandwidth of the copies and memsets that run at once, for each device and kind of copy.
 
     A copy has its recorded bandwidth, rounded to whole bytes per second so that sums are exact; if none is recorded, it
-    has size / duration, or 0 if its size is also unknown. A copy of 0 ns counts as one of 1 µs. At the same time, ends
-    come before starts: copies that touch do not overlap.
+    has size / duration, or 0 if its size is also unknown. A copy of 0 ns counts as one of 1 µs. If one copy ends when
+    another starts, the end comes first, so that copies that touch do not overlap.
 
     Raises:
         MissingDataError: no rank has device work.
@@ -148,7 +148,7 @@ def _bytes_per_second() -> pl.Expr:
 
 
 def _series(rank: int, copies: pl.DataFrame) -> pl.DataFrame:
-    """Return the bandwidth after each change. As all copies end, cumulative sums may cross devices and kinds."""
+    """Return the bandwidth after each change; all copies end, so each device and kind begins with a cumulative sum of 0."""
     begun, ended = (
         copies.select(
             "event_index",

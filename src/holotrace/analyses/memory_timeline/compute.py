@@ -111,9 +111,9 @@ class _Partial(NamedTuple):
 def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryTimeline:
     """Follow the allocated memory of each device, and list the operators whose memory was alive at the peak.
 
-    Events record the total after each event. In files from before 2022, which lack it, the total is the sum of all
-    changes, plus the least first value that keeps it from becoming negative. A block is alive from its allocation until
-    its address is freed.
+    Each event records the allocated total after it. Files from before 2022 lack this total; it is then the sum of all
+    changes, plus the smallest initial amount that keeps it from becoming negative. A block is alive from its allocation
+    until its address is freed.
 
     Args:
         trace: the job. All tables are empty unless it was recorded with `profile_memory=True`.

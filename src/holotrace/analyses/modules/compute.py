@@ -73,8 +73,9 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
 
     Args:
         trace: the job.
-        compat: "torch_tb_profiler" lists modules like the TensorBoard plugin's last source: by Python parent, one row
-            per call within the parent, each with the totals of all calls, without backward times.
+        compat: "torch_tb_profiler" lists modules as the last version of the TensorBoard plugin did: below their Python
+            parents, with one row for each call inside the parent. Each row has the totals of all calls of the module,
+            and no backward times.
         executor: runs the work on the ranks.
 
     Source: docs/reference/analyses/modules.md, which derives it and compares it with other tools.
@@ -104,7 +105,7 @@ def _combine(partials: dict[int, _Partial]) -> Modules:
 
 
 def summed_modules(table: pl.DataFrame) -> pl.DataFrame:
-    """Return `per_module` or `lightning_hooks` summed over the ranks; each path has the order of its first rank."""
+    """Return `per_module` or `lightning_hooks` summed over the ranks; paths are in order of first occurrence."""
     keys = ["path", "module", "module_id", "depth"]
     return table.group_by(keys, maintain_order=True).agg(pl.col("call_count").sum(), *map(sum_or_null, SUMMED_TIMES))
 

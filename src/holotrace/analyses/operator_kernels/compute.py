@@ -69,8 +69,8 @@ class _Partial(NamedTuple):
 def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Executor = IN_PROCESS) -> OperatorKernels:
     """Assign every kernel to the operator that launched it, and backward kernels also to their forward operator.
 
-    The operator is the innermost one around the launch, on the same thread; see `holotrace.enrich.host.operators`. A backward
-    operator is one that the profiler links with a forward operator, or one inside such an operator.
+    The operator is the innermost one around the launch, on the same thread; see `holotrace.enrich.host.operators`. A
+    backward operator is one that the profiler links with a forward operator, or an operator inside a linked one.
 
     Args:
         trace: the job.

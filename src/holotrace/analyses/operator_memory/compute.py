@@ -104,7 +104,7 @@ def operator_memory(
     """Sum the memory that each operator allocates and frees on each device, and follow every block until its release.
 
     An allocation or free belongs to the innermost operator around it on its thread. A free counts where it happens,
-    so an operator that frees what others allocated decreases the memory. A block is released by the next free of its
+    so an operator that frees what others allocated has a negative increase. A block is released by the next free of its
     address on its device.
 
     Args:
@@ -112,8 +112,8 @@ def operator_memory(
         start_ns: count only events from this time on, ns since the Unix epoch, and only blocks allocated or released
             in the window.
         end_ns: count only events up to this time, inclusive.
-        compat: "torch_tb_profiler" attributes and pairs like the TensorBoard plugin's last source: by address alone,
-            within the window, for CPU and CUDA devices only.
+        compat: "torch_tb_profiler" pairs allocations with frees as the last version of the TensorBoard plugin did: by
+            address alone, within the window, for CPU and CUDA devices only.
         executor: runs the work on the ranks.
 
     Source: docs/reference/analyses/operator_memory.md, which derives it and compares it with other tools.

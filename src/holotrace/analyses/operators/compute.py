@@ -98,12 +98,13 @@ class _Partial(NamedTuple):
 def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Operators:
     """Sum the time of every operator on the host and on the devices, by name, by input shapes and by call stack.
 
-    Device work belongs to the innermost operator around its launch; see `holotrace.enrich.host.host_nodes.device_owner`. Steps, data loaders,
-    optimizer steps and DDP's wrapper do not count as operators, even in old files that record them as operators.
+    Device work belongs to the innermost operator around its launch; see
+    `holotrace.enrich.host.host_nodes.device_owner`. Steps, data loaders, optimizer steps and DDP's wrapper do not count
+    as operators, even if an old file records them as operators.
 
     Args:
         trace: the job.
-        compat: "torch_tb_profiler" attributes like the TensorBoard plugin's last source.
+        compat: "torch_tb_profiler" attributes device work as the last version of the TensorBoard plugin did.
         executor: runs the work on the ranks.
 
     Source: docs/reference/analyses/operators.md, which derives it and compares it with other tools.
@@ -180,7 +181,7 @@ def _owned_work(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame
 
 
 def _operators_around(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Rows, _Rows]:
-    """Pair each row of `work` with its counted operator and with every operator around that, in the order of `work`."""
+    """Pair each row of `work` with its counted operator and each operator around this operator, in the order of `work`."""
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(work.height), itself_or_above(parent, is_counted, work["node"].to_numpy())
     all_rows, all_nodes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -212,7 +213,7 @@ def _sums_and_busy(  # noqa: PLR0913 -- what belongs together, in columns
     around: _Rows,
     is_eligible: pl.Expr,
 ) -> pl.DataFrame:
-    """Return `_sums` and, for each row, the time in which its work, with and without inner operators, ran."""
+    """Return `_sums` and the busy times: for each row, the time in which its work ran, with and without inner operators."""
     sums = _sums(described, keys, is_eligible)
     groups = described.select(keys).join(
         sums.select(keys).with_row_index("group"), on=keys, how="left", nulls_equal=True, maintain_order="left"

@@ -92,7 +92,7 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
     A piece of work enters the queue of its stream when the call that launches it begins, and leaves it when the work
     begins. Every runtime and driver call counts, and so does every kernel of a graph launch. Work that seems to begin
     before its launch, because the clocks of host and device disagree, enters and leaves at the launch, so a length is
-    never negative. At the same moment, work leaves before other work enters.
+    never negative. If work leaves and other work enters at the same time, the leaving comes first.
 
     Args:
         trace: the job.
@@ -143,7 +143,7 @@ def _launched(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _series(rank: int, launched: pl.DataFrame) -> pl.DataFrame:
-    """Return the length of each queue after each change. As all queues end empty, cumulative sums may cross streams."""
+    """Return the length of each queue after each change; all queues end empty, so each stream begins with a sum of 0."""
     starts, calls = launched["start_ns"].to_numpy(), launched["launch_start_ns"].to_numpy()
     count, indexes = len(launched), launched["event_index"].to_numpy()
     times = np.concatenate([calls, np.maximum(starts, calls)])

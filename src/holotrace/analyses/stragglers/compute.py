@@ -61,7 +61,7 @@ class Stragglers(Result):
 
     All ranks leave a collective at about the same time, so the rank with the shortest duration came last:
 
-        wait of a rank      its duration - the shortest duration over the ranks
+        wait of a rank  its duration - the shortest duration over the ranks
         skew of a rank  the longest duration over the ranks - its duration
 
     per_rank  one row per rank with a collective that another rank also has, sorted by rank:
@@ -118,9 +118,9 @@ def stragglers(
     """Compare the time that each rank spends in each collective: the rank that waits least is late.
 
     Collectives are matched across ranks by group and sequence number, else by communication id, else by kind, type, size
-    and order in the step if all ranks have equally many of that kind. Kernels of any library and stream count; in jobs
-    without communication kernels, the host annotations of gloo, MPI and UCC count. Sends and receives between two ranks
-    are ignored.
+    and order in the step if all ranks have equally many of that kind. Communication kernels of all libraries and on all
+    streams count; in jobs without such kernels, the host annotations of gloo, MPI and UCC count. Sends and receives
+    between two ranks are ignored.
 
     Args:
         trace: the job.

@@ -122,13 +122,14 @@ def user_annotations(
 ) -> UserAnnotations:
     """Add up the time of user annotations, such as `record_function("forward")`, and of the kernels under them.
 
-    On the GPU an annotation spans, on each stream, the first to the last work launched inside it. If the profiler did
-    not record these spans, they are derived from the launches. Work belongs to the innermost annotation: the shortest
-    one on its device and stream in which it begins; see `holotrace.enrich.host.annotations`.
+    On the GPU, an annotation lasts, on each stream, from the start of the first to the end of the last work launched
+    inside it. If the profiler did not record these spans, they are derived from the launches. Work belongs to the
+    innermost annotation: the shortest annotation on the device and stream in which the work begins; see
+    `holotrace.enrich.host.annotations`.
 
     Args:
         trace: the job.
-        allow: regular expressions; return only annotations whose name matches one of these anywhere.
+        allow: regular expressions; only annotations in whose name one of them occurs are returned.
         merge_steps: count `ProfilerStep#1`, `ProfilerStep#2` … together as `ProfilerStep`.
         executor: runs the work on the ranks.
 
