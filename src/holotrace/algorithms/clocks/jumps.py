@@ -90,8 +90,8 @@ def slope_limits(lines: Lines, largest_drift: float) -> Slopes:
 def segments(participants: Participants, graph: ClockGraph, reference: int, largest_drift: float) -> Int64Array:
     """Return for each row the number of its segment within its clock, from 0 in order of time; `DROPPED` for wrong matches.
 
-    Clocks are examined in order of their distance from the reference, each against the hubs it met, so that a jump of a
-    hub is not taken for one of the others. The reference itself has one segment.
+    Clocks are examined in order of their distance from the reference, each against its hubs in the operations they
+    share, so that a jump of a hub does not look like a jump of the other clocks. The reference itself has one segment.
     """
     segment = np.full(len(participants.operation), DROPPED)
     start, end, reading = np.full((3, len(segment)), np.nan)
@@ -114,7 +114,7 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
 
 
 def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[_Part, BoolArray]]:
-    """Return, for each segment of a clock, which times on the clock can be only inside it."""
+    """Return, for each segment of a clock, which of these times on the clock lie in no other segment."""
     fits = [part.holds(part.rate * reading + part.offset) for part in parts]
     is_clear = np.sum(fits, axis=0) == 1
     for part, fit in zip(parts, fits, strict=True):
@@ -142,7 +142,7 @@ def _align(aligned: Participants, raw: Participants, rows: Int64Array, rate: flo
 
 
 class _Pair(NamedTuple):
-    """The operations of a clock and their hubs, its parents, in order of time: rows of the clock, and both participants."""
+    """The operations of a clock with its hubs, in order of time: the rows of the clock, and both participants."""
 
     rows: Int64Array
     child: Participants
@@ -218,7 +218,7 @@ class _Pair(NamedTuple):
         return None
 
     def _contradictions(self, kept: Int64Array) -> Float64Array:
-        """Return by how much operations contradict their common line: how far apart the ends are, if they should not be."""
+        """Return by how much each operation contradicts the common line: its ends are apart, or one side leaves too early."""
         rate, offset = self._line(kept)
         difference: Float64Array = self.parent.reading[kept] - (rate * self.child.reading[kept] + offset)
         apart = np.abs(difference - float(np.median(difference)))

@@ -26,11 +26,11 @@ _LAST_RESORT = 1 << 20
 
 _UNREACHED = 1 << 40
 _RIDGE = 1e-6
-"""Keeps the equations solvable if the readings of a clock leave it undetermined; small beside a single reading."""
+"""Keeps the equations solvable if the readings do not determine a clock; its weight is small beside that of one reading."""
 
 _USUAL_DRIFT = 50e-6
 _USUAL_JITTER_NS = 5_000.0
-"""How much rates of clocks and ends of operations usually differ: a short recording says little about the rates."""
+"""How much the rates of clocks, and the ends of an operation, usually differ; a short recording says little about rates."""
 
 
 class Readings(NamedTuple):
@@ -141,7 +141,7 @@ class Adjustment(NamedTuple):
 
 
 def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float64Array) -> Adjustment:
-    """Return what to add to roughly aligned clocks, by least squares over all edges of the graph.
+    """Return the correction of roughly aligned clocks, by least squares over all edges of the graph.
 
     Args:
         readings: times that `rough_lines` mapped to the reference clock.
