@@ -65,9 +65,9 @@ class EditedCopy:
     """A copy of a trace file in pieces, with some events changed; the rest stays byte for byte the same.
 
     Args:
-        source: the file, or a stream of its bytes; plain, gzip or zstd, which the first bytes tell.
+        source: the file, or a stream of its bytes; plain, gzip or zstd, recognised by its first bytes.
         fates: one per event, in the order of the file: 0 keeps the event, 1 drops it, 2 appends a text to its args, 3
-            replaces its name with a number and empties its args (only complete events, `ph` X). Further events are kept.
+            replaces its name with a number and empties its args (only complete events, `ph` X). Further events stay.
         values: one per event: the index of its text in `texts`, or its number.
         texts: JSON without braces, such as `"critical":1`.
     """
@@ -131,7 +131,7 @@ def read_trace(
     """Read a trace file into the tables of `holotrace.schema`.
 
     Args:
-        source: the file, or a stream of its bytes; plain, gzip or zstd, which the first bytes tell.
+        source: the file, or a stream of its bytes; plain, gzip or zstd, recognised by its first bytes.
         folder: an existing empty folder that receives `<table>.arrow` for every table; None keeps the tables in memory.
         threads: the number of threads that parse; None for one per core.
         progress: receives (bytes read so far, bytes of the file); an exception it raises stops the reading.
@@ -215,16 +215,16 @@ def depths(parent: _Numbers) -> npt.NDArray[np.int32]:
     """Return the number of ancestors of each row."""
 
 def nearest_above(parent: _Numbers, wanted: _Flags, rows: _Numbers) -> _Numbers:
-    """Return the nearest wanted ancestor of each of `rows`; -1 if it has none, and for -1."""
+    """Return the nearest wanted ancestor of each of `rows`; -1 if a row has none or is -1."""
 
 def furthest_above(parent: _Numbers, wanted: _Flags, rows: _Numbers) -> _Numbers:
-    """Return the wanted ancestor of each of `rows` that is closest to the root; -1 if it has none, and for -1."""
+    """Return the wanted ancestor of each of `rows` that is closest to the root; -1 if a row has none or is -1."""
 
 def covered_by_group(group: _Nodes, start: _Numbers, end: _Numbers, group_count: int) -> _Numbers:
     """Return how much time the intervals of each of the groups 0, 1, … cover; overlaps count once."""
 
 def holding(start: _Numbers, end: _Numbers, times: _Numbers) -> _Numbers:
-    """Return, per time, the row of the last interval that has begun; -1 if it has ended by then.
+    """Return, per time, the row of the interval that began last; -1 if this interval has ended by then.
 
     Starts must ascend.
     """

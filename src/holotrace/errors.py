@@ -129,14 +129,14 @@ class WrongTypeError(InvalidOptionError, TypeError):
 class MissingDataError(HolotraceError, LookupError):
     """The input of an analysis was not recorded; the message says which profiler option was off.
 
-    An analysis that other ranks can answer leaves the rank out and has the error's `finding` among its own.
+    If other ranks have the input, the analysis leaves this rank out and adds `finding` to its findings.
     """
 
     _finding = ""
 
     @property
     def finding(self) -> str:
-        """One sentence for an answer without the rank; by default the message."""
+        """A sentence for the findings of an answer without the rank; by default the message."""
         return self._finding or str(self)
 
     @classmethod

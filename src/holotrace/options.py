@@ -1,4 +1,4 @@
-"""Options of a question's command, as data; `holotrace.cli` makes the options of the command line from it."""
+"""Options of a question's command, as data; `holotrace.cli` turns them into command-line options."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Analysis:
 
     @property
     def plan(self) -> Callable[..., Plan[Any, Any]]:
-        """`plan(**options)`: the two halves of `compute`, for one rank and for all; comparisons have none."""
+        """`plan(**options)`: `compute` in two parts, one for each rank and one for all; comparisons have none."""
         function: Callable[..., Plan[Any, Any]] = self._module("compute").plan
         return function
 
@@ -87,7 +87,7 @@ class Analysis:
 
     @property
     def main_views(self) -> tuple[View, ...]:
-        """Its tables without the details: not those with a row per stream, step or launch, which can be very long."""
+        """Its tables, except those with a row per stream, step or launch, which can be very long."""
         return tuple(view for view in self.views if not view.is_detail)
 
     def _module(self, name: str) -> Any:  # noqa: ANN401 -- a module, whose names differ

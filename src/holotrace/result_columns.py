@@ -242,8 +242,12 @@ BUSY_AND_IDLE = (
     _fraction("computation_fraction", "computation_ns / window_ns", "computing"),
     _fraction("non_computation_fraction", "non_computation_ns / window_ns", "other work only"),
     _fraction("idle_fraction", "idle_ns / window_ns", "idle"),
-    _fraction("host_wait_fraction", "share of the idle time before the host launched the next work", "for the host"),
-    _fraction("kernel_wait_fraction", "share of the idle time in usual launch delays", "for the kernel's start"),
+    _fraction(
+        "host_wait_fraction",
+        "share of the idle time that passed before the host launched the next work",
+        "for the host",
+    ),
+    _fraction("kernel_wait_fraction", "share of the idle time spent in usual launch delays", "for the kernel's start"),
     _fraction("other_fraction", "share of the idle time with another cause", "for something else"),
     _length("communication_ns", "time in which at least one communication kernel runs", "communication"),
     _length("overlap_ns", "hidden communication: time in which communication and computation run", "hidden"),
@@ -275,8 +279,16 @@ DEVICE_USE = (
     _fraction("mean_occupancy_fraction", "estimated achieved occupancy, calls weighted by duration", "est. occupancy"),
     _number("mean_blocks_per_sm", "blocks over the SM count, calls weighted by duration", "blocks per SM"),
     _fraction("blocks_per_sm_known_fraction", "share of the kernel time with known blocks per SM", "blocks known for"),
-    _fraction("tensor_core_fraction", "least share of the kernel time on tensor or matrix cores", "on tensor cores"),
-    _fraction("tensor_core_least_fraction", "tensor_core_fraction if kernels are unknown", "on tensor cores, at least"),
+    _fraction(
+        "tensor_core_fraction",
+        "lower bound of the share of the kernel time on tensor or matrix cores",
+        "on tensor cores",
+    ),
+    _fraction(
+        "tensor_core_least_fraction",
+        "tensor_core_fraction if the cores of some kernels are unknown",
+        "on tensor cores, at least",
+    ),
     _fraction(
         "tensor_core_unknown_fraction",
         "share of the kernel time in kernels whose name does not show the cores",
@@ -298,7 +310,9 @@ DEVICE_USE = (
     _fraction("tensor_core_total_fraction", "tensor_core_total_ns / device_total_ns, a lower bound"),
     _fraction("tensor_core_self_fraction", "tensor_core_self_ns / device_self_ns, a lower bound", "on tensor cores"),
     _fraction(
-        "tensor_core_self_least_fraction", "its lower bound if some kernels are unknown", "on tensor cores, at least"
+        "tensor_core_self_least_fraction",
+        "tensor_core_self_fraction if the cores of some kernels are unknown",
+        "on tensor cores, at least",
     ),
     _fraction("tensor_core_unknown_total_fraction", "tensor_core_unknown_total_ns / device_total_ns"),
     _fraction(

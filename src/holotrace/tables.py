@@ -165,7 +165,7 @@ def _most_telling(frame: pl.DataFrame, limit: int, telling: str) -> pl.DataFrame
 
 
 def one_device_hidden(table: pl.DataFrame) -> pl.DataFrame:
-    """Drop the device if no rank has more than one."""
+    """Drop the column of the device if no rank has more than one."""
     devices = table.group_by("rank").agg(pl.col("device").n_unique()).get_column("device").max()
     return table if devices is not None and devices != 1 else table.drop("device")
 

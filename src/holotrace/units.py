@@ -24,7 +24,7 @@ def bandwidth_text(bytes_per_s: float) -> str:
 
 
 def percent_text(fraction: float | None) -> str:
-    """Format a fraction of 0 to 1 as a percentage, and None as a dash."""
+    """Format a fraction from 0 to 1 as a percentage, and None as a dash."""
     return "-" if fraction is None else f"{100 * fraction:.1f} %"
 
 

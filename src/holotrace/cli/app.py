@@ -103,13 +103,13 @@ def _run() -> None:
 
 
 def _collect_less_garbage() -> None:
-    """Look for garbage rarely: loaded modules never become garbage, and a short command saves a quarter of its time."""
+    """Look for garbage rarely: loaded modules never become garbage, and short commands take a quarter less time."""
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
     atexit.register(_freeze)
 
 
 def _freeze() -> None:
-    """Skip the garbage collection at exit, unless DuckDB is loaded: its bindings would report leaks that are none."""
+    """Skip the garbage collection at exit, unless DuckDB is loaded: its bindings would report false leaks."""
     if "duckdb" not in sys.modules:
         gc.freeze()
 

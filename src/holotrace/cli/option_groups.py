@@ -17,8 +17,8 @@ from holotrace.options import Option
 def with_option_groups(command: Callable[..., None], options: Iterable[Option] = ()) -> Callable[..., None]:
     """Return the command with each field of its dataclass arguments as a parameter of its own.
 
-    Positional fields come before the command's own parameters, the other fields after them. `options` become parameters
-    as well; the command receives their values under the names of their arguments, without those that are not set.
+    Positional fields come before the command's own parameters, the other fields after them. Each of
+    `options` becomes a parameter as well; if it is set, the command receives its value as `Option.argument`.
     """
     hints = inspect.get_annotations(command, eval_str=True)  # get_type_hints of Python 3.10 adds None to types
     groups = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}

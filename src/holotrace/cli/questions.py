@@ -1,4 +1,4 @@
-"""The command of a question: open what it is about, compute, print tables or JSON, and write the figure if wanted."""
+"""The command of a question: open its traces, compute, print tables or JSON, and write the figure if wanted."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def names_axis(keys: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
 def names_above_bars(figure: go.Figure, axis: str, rows: go.layout.YAxis) -> go.Figure:
     """Write the label of each row above its bar, from the left edge.
 
-    Tick labels inside the plot (`ticklabelposition="inside top"`) would hide the ticks of the other axis below them.
+    Tick labels inside the plot (`ticklabelposition="inside top"`) would cover the ticks of the other axis.
     """
     place = {"xref": "paper", "x": 0, "xanchor": "left", "yref": axis, "yanchor": "bottom", "xshift": 1, "yshift": -1}
     labels = [

@@ -75,7 +75,7 @@ def short_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, 
 
 
 def cut_label(name: str, length: int = LABEL_LENGTH) -> str:
-    """Cut and escape a name for an axis that is not a C++ signature: `aten::mm` keeps its namespace."""
+    """Cut and escape a name that is not a C++ signature, for an axis: `aten::mm` keeps its namespace."""
     return label_text(_cut(name, length))
 
 
@@ -103,7 +103,7 @@ def _qualified(name: str) -> str:
 
 
 def _equal_groups(short: dict[str, str]) -> list[list[str]]:
-    """Return the groups of names that share a short name, in an order that does not depend on that of the table."""
+    """Return the groups of names that share a short name, sorted, so that their order in the table does not matter."""
     groups = defaultdict(list)
     for name, text in short.items():
         groups[text].append(name)

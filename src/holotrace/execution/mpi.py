@@ -2,8 +2,9 @@
 
     mpiexec -n 9 python -m mpi4py.futures -m holotrace summary JOB --mpi
 
-starts nine processes: one runs the command, eight are its workers. In Python, `mpi4py.futures.MPIPoolExecutor` works as
-an executor. MPI ends the whole job if it loses a process; the next start continues from the cache.
+This starts nine processes: one runs the command, and eight are its workers. In Python,
+`mpi4py.futures.MPIPoolExecutor` works as an executor. MPI ends the whole job if it loses a process; the next start
+continues from the cache.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def with_events(
 ) -> None:
     """Copy the file of a rank, and add events at the end of its list of events.
 
-    A truncated file is closed after its last complete event.
+    The copy of a truncated file ends after the last complete event, with the missing brackets added.
 
     Args:
         rank_trace: the rank; its selections are ignored.
@@ -97,7 +97,7 @@ def rewritten(
     """Copy a trace file with every event as `change` returns it, and add events at the end.
 
     Events come in file order, so the n-th call gets the event with `event_index` n. Numbers keep all their digits:
-    those that do not fit a double are a `Decimal`.
+    a number that a double cannot hold exactly becomes a `Decimal`.
 
     Raises:
         InvalidOptionError, OSError: see `with_events`.

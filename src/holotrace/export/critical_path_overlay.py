@@ -149,7 +149,7 @@ def _has_event(places: pl.DataFrame, nodes: pl.Series) -> pl.Series:
 def _places(rank_trace: RankTrace, path_graph: PathGraph) -> pl.DataFrame:
     """Return the JSON text of pid, tid and ts for each node; null for the two ends of the window.
 
-    An arrow at the end of an event is drawn a nanosecond early: a timeline binds it to an event that still runs.
+    An arrow at the end of an event is drawn a nanosecond early, because a timeline binds arrows only to running events.
     """
     graph = path_graph.graph
     events = graph.activities.select("event_index", "start_ns", "end_ns").join(

@@ -23,7 +23,7 @@ _LOOK_BACK = 1 << 16
 """Characters at the end of the buffer to search for a gap between events; nearly all events are shorter."""
 
 _CUT_OFF = object()
-"""Stands for a value that the end of the file truncates."""
+"""Stands for a value that the end of the file cuts off."""
 
 
 def read_event(text: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def expect_writable(target: Location, *, overwrite: bool) -> None:
 
 
 def expect_page(path: Location, *, overwrite: bool) -> None:
-    """Check, before any work, that the name is that of a page and that the file can be written.
+    """Check, before any work, that the name is an HTML file's and that the file can be written.
 
     Raises:
         InvalidOptionError: the name has another suffix, or the file cannot be written.

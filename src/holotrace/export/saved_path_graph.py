@@ -3,7 +3,7 @@
     manifest.json       format, version, the trace it was made from, numbers, and the hash of each table
     activities.parquet  … nodes, edges, segments: the tables of `PathGraph`; names are texts, so other tools can read them
 
-Only these members are read, and only into memory: the archive cannot choose a path to write to.
+Loading reads only these members, and only into memory, so an archive cannot choose a path to write to.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def write_report(contents: Contents, path: Location) -> None:
 
 
 def render_report(contents: Contents) -> str:
-    """Return the report as the text of an HTML file of at most `MOST_BYTES`; notes say what was left out for that."""
+    """Return the report as the text of an HTML file of at most `MOST_BYTES`; notes say what was left out."""
     figures = _fitting(_figures(contents.summary))
     for rows in MOST_ROWS:
         text = _rendered(contents, figures, rows)

@@ -101,7 +101,7 @@ def _sweep_scratch(around: Path) -> None:
 
 @functools.cache
 def _machine() -> str:
-    """Return an id shared by processes that can see each other's ids: same machine, boot and container."""
+    """Return an id shared by processes that can see each other's process ids: same machine, boot and container."""
     parts = [node()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
@@ -110,7 +110,7 @@ def _machine() -> str:
 
 
 def _last_change_s(path: Path) -> float:
-    """Return when a file, or a folder or a file in it, was last changed."""
+    """Return when a file was last changed; for a folder, when the folder or an entry in it was."""
     changed_s = path.stat().st_mtime
     if path.is_dir():
         changed_s = max([changed_s, *(child.stat().st_mtime for child in path.iterdir())])

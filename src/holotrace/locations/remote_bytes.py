@@ -1,6 +1,6 @@
 """Random access to the bytes of a file behind a URL.
 
-If the connection is lost, it is reopened after the last byte received, a limited number of times; then reading fails.
+If the connection is lost, reading resumes after the last byte received; it fails after a limited number of tries.
 """
 
 from __future__ import annotations

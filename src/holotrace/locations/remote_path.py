@@ -31,7 +31,7 @@ class _Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class RemotePath:
-    """A file or folder behind a URL; equal if the URLs are, and pickled with its secret.
+    """A file or folder behind a URL; paths are equal if their URLs are, and pickle with their secrets.
 
     url     the URL without secrets and without a trailing `/`, which only web folders keep
     secret  the secret that was cut out of the URL
@@ -218,7 +218,7 @@ class RemotePath:
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
         """Create a folder; do nothing in an object store, which has no folders."""
-        del parents, exist_ok  # both count as True, because callers check beforehand
+        del parents, exist_ok  # both are treated as True; callers check beforehand
         filesystem, path = self.filesystem
         if not writes_at_once(filesystem):
             with explained_errors(self):

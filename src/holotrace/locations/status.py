@@ -61,7 +61,7 @@ def status_of(location: Path | _RemoteFile) -> Status:
 
 
 def remote_status(entry: Mapping[str, Any]) -> Status:
-    """Return the status in a file system's record of a file."""
+    """Return the status of a file, given the file system's record of it."""
     size = entry.get("size")
     return Status(size if isinstance(size, int) else None, _time_ns(entry), _version(entry))
 

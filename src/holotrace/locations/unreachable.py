@@ -12,15 +12,15 @@ from holotrace.locations.filesystems import scheme_of
 from holotrace.locations.secrets import redacted
 
 _AWS = (
-    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or choose a profile by AWS_PROFILE, S3_ENDPOINT for a server that "
-    "is not Amazon's, and FSSPEC_S3_ANON=true for a public bucket"
+    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or choose a profile with AWS_PROFILE; for a server that is not "
+    "Amazon's, set S3_ENDPOINT; for a public bucket, set FSSPEC_S3_ANON=true"
 )
 _GOOGLE = (
-    "run `gcloud auth application-default login` or set GOOGLE_APPLICATION_CREDENTIALS, and FSSPEC_GS_TOKEN=anon for a "
-    "public bucket"
+    "run `gcloud auth application-default login` or set GOOGLE_APPLICATION_CREDENTIALS; for a public bucket, set "
+    "FSSPEC_GS_TOKEN=anon"
 )
 _AZURE = "set AZURE_STORAGE_CONNECTION_STRING, or give the address with its SAS token"
-_HADOOP = "set HADOOP_CONF_DIR or HADOOP_HOME, HADOOP_USER_NAME or a Kerberos ticket, or use webhdfs://"
+_HADOOP = "set HADOOP_CONF_DIR or HADOOP_HOME, and log in with HADOOP_USER_NAME or a Kerberos ticket; or use webhdfs://"
 _WAYS_IN = {
     **dict.fromkeys(("s3", "s3a"), _AWS),
     **dict.fromkeys(("gs", "gcs"), _GOOGLE),

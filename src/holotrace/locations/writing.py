@@ -23,9 +23,9 @@ def drafted(location: Path | RemotePath, *, replace: bool = True, sync: bool = T
     """Open a file for writing; it appears, and replaces an existing file, when the block ends without an error.
 
     A local file is synced before it appears, so not even a power cut leaves a partial file; `sync=False` saves this
-    wait. For a URL, the content goes into a temporary file and is sent when complete. With `replace=False`, a file that
-    another process writes to the URL in the meantime may stay: some file systems cannot replace a file without removing
-    it for a short time.
+    wait. For a URL, the content goes into a temporary file and is sent when complete. With `replace=False`, a file
+    that another process has written to the URL meanwhile may be kept: some file systems cannot replace a file without
+    removing it for a short time.
 
     Raises:
         OSError: the file cannot be written; an UnreachableError for URLs. Nothing is left behind.

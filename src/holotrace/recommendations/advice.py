@@ -83,7 +83,7 @@ class Advice(EqualByContent):
 
     @property
     def answer(self) -> str:
-        """The first recommendation, or that no rule applies."""
+        """The first recommendation, or a sentence that no rule applies."""
         if len(self.recommendations):
             first = str(self.recommendations["advice"][0])
             return f"{first[0].upper()}{first[1:]}."
@@ -120,7 +120,7 @@ def advice(
     Raises:
         InvalidOptionError: a threshold is not a fraction.
 
-    Source: docs/reference/advice.md derives each rule.
+    Source: docs/reference/advice.md, which derives each rule.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -219,7 +219,7 @@ def _events(with_rules: Sequence[tuple[Rule, RankCase]]) -> pl.DataFrame:
 
 
 def _not_checked(of_rank: RankFacts, rules: Sequence[Rule]) -> list[str]:
-    """Return what is missing, each with the rules that need it."""
+    """Return a sentence for each kind of missing data, with the rules that need it."""
     names_by_need: dict[str, list[str]] = {}
     for rule in rules:
         if (missing := rule.needs(of_rank)) is not None:

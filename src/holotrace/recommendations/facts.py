@@ -129,7 +129,7 @@ def facts(hosts: Mapping[int, HostFacts], results: Mapping[str, Any]) -> dict[in
 
 
 def _late(results: Mapping[str, Any], of_ranks: Mapping[int, RankFacts]) -> tuple[dict[str, Any], ...]:
-    """Return the ranks that the others wait for, the worst first, with the longest wait of another rank in a step."""
+    """Return the ranks that the others wait for, the worst first, each with the longest wait of another in a step."""
     if "stragglers" not in results:
         return ()
     recorded = [facts.step_ns * facts.step_count for facts in of_ranks.values() if facts.step_count]

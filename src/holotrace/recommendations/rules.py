@@ -187,7 +187,7 @@ def _ddp_backend(facts: RankFacts, limits: Thresholds) -> list[Case]:
 
 
 def ddp_without_nccl(facts: RankFacts, _: Thresholds) -> list[Case]:
-    """Return a case if DistributedDataParallel ran, no library communicates on devices, and some device could."""
+    """Return a case if DistributedDataParallel ran, no device library communicates, and a device supports NCCL."""
     calls = facts.host.wrappers.filter(pl.col("event") == DISTRIBUTED_DATA_PARALLEL)
     is_able = any(capability(properties) >= _NCCL_CAPABILITY for properties in facts.host.properties)
     if calls.is_empty() or uses_device_library(facts.host.libraries) or not is_able:
@@ -275,8 +275,9 @@ def say_idle(cases: Sequence[RankCase], cause: str = "") -> str:
 def _cause(cases: Sequence[RankCase]) -> str:
     """Return what the devices mostly wait for, as a key of `_OF_IDLE`; empty if nothing takes more than half of the time.
 
-    If the host loads data or copies meanwhile, that is why it launches nothing. Time before the first kernel and after
-    the last one has no category; if it is most of the idle time, the gaps between kernels decide, as in the verdict.
+    While the host loads data or copies, it launches nothing, so these causes come first. Time before the first kernel
+    and after the last one has no category; if it is most of the idle time, the gaps between kernels decide, as in the
+    verdict.
     """
     idle_ns = sum(rank_case.facts.step_ns * rank_case.facts.step_count * (1 - _value(rank_case)) for rank_case in cases)
     of_ranks = {rank_case.rank: rank_case.facts for rank_case in cases}.values()
@@ -361,7 +362,7 @@ def _nvidia_types(name: str | None, capability: str | None) -> tuple[str, ...]:
 
 
 def _amd_types(name: str | None, capability: str | None) -> tuple[str, ...]:
-    """Return the types by https://rocm.docs.amd.com/en/latest/reference/precision-support.html."""
+    """Return the types in https://rocm.docs.amd.com/en/latest/reference/precision-support.html."""
     major = _major(capability)
     is_vega = any(vega in (name or "") for vega in _WITHOUT_MATRIX_CORES)
     has_matrix_cores = major >= _RDNA_WITH_MATRIX_CORES or (major == _CDNA and not is_vega)

@@ -75,8 +75,8 @@ def sql(
     Args:
         trace: the ranks to ask about.
         query: a SELECT that names its views literally.
-        memory_limit_bytes: memory of DuckDB, which beyond it continues in temporary files, and the largest size of the
-            result. By default half of the available memory.
+        memory_limit_bytes: the memory that DuckDB may use before it continues in temporary files, and the largest size
+            of the result; by default half of the available memory.
         timeout_s: time limit in seconds, not counting the writing of the views; None for no limit.
         executor: computes the rows of the views; its workers must run on this machine.
 

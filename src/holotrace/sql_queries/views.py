@@ -160,7 +160,7 @@ VIEWS: dict[str, SqlView] = {
             "launches",
             "a runtime or driver call that launched work; a CUDA graph launch is one row",
             (
-                Column("event_index", "uint32", "the call: launch_index of its work"),
+                Column("event_index", "uint32", "event_index of the call, which is the launch_index of its work"),
                 *_RANGE,
                 Column("name", "text", "the function called"),
                 _THREAD,
@@ -182,7 +182,9 @@ VIEWS: dict[str, SqlView] = {
                 Column("name", "text", "the operator"),
                 Column("host_self_ns", "int64", "self time: without operators and runtime calls inside it", "ns"),
                 Column("device_total_ns", "int64", "summed duration of the device work launched inside", "ns"),
-                Column("device_self_ns", "int64", "device_total_ns without that of nested operators", "ns"),
+                Column(
+                    "device_self_ns", "int64", "device_total_ns without the work launched inside nested operators", "ns"
+                ),
                 Column("parent_index", "uint32", "event_index of the enclosing operator; null if there is none"),
                 Column("depth", "int32", "number of enclosing operators, annotations and modules"),
                 _THREAD,

@@ -77,7 +77,7 @@ def _whole_number(text: str) -> int | float:
 
 
 def _count(value: object) -> int | None:
-    """Return a whole number from 0 that fits int64, else None; PyTorch writes -1 for "not set"."""
+    """Return a whole number of 0 or more that fits into int64, else None; PyTorch writes -1 for "not set"."""
     if isinstance(value, str) and value.isdecimal() and len(value) <= _MOST_DIGITS:
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _NO_INT64 else None

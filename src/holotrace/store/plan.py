@@ -1,6 +1,6 @@
-"""An analysis in two halves, so that several analyses can share one visit to each rank.
+"""An analysis in two parts, so that several analyses can share one visit to each rank.
 
-Opening a rank and linking its launches costs more than most analyses. `run_together` sends the first halves of all
+Opening a rank and linking its launches costs more than most analyses. `run_together` sends the first parts of all
 analyses to each rank in one piece of work.
 """
 
@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Plan(Generic[Partial, Result]):
-    """The two halves of an analysis: one computes on each rank, the other combines the ranks.
+    """An analysis in two parts: one computes on each rank, the other combines the results of the ranks.
 
     one_rank  runs once per rank, perhaps in a worker: a module-level function, or a `functools.partial` of one. Raises
               MissingDataError if the rank lacks the input
@@ -126,7 +126,7 @@ def _answer_or_missing(function: Callable[[RankTrace], Partial], rank_trace: Ran
 
 
 def _answer(function: Callable[[RankTrace], Any], rank_trace: RankTrace) -> Any:  # noqa: ANN401 -- whatever it returns
-    """Return the answer, or an error that concerns this question alone."""
+    """Return the answer, or an error that affects only this question."""
     try:
         return function(rank_trace)
     except ABOUT_THE_QUESTION as error:

@@ -39,10 +39,10 @@ OnError: TypeAlias = Literal["fail", "skip"]
 """If work on a rank fails: raise the error (`fail`), or skip the rank with a warning (`skip`)."""
 
 ABOUT_THE_QUESTION = (InvalidOptionError, MissingDataError, UnknownRankError)
-"""Errors that do not concern a single rank; they always stop the work."""
+"""Errors that are not specific to one rank; they always stop the work."""
 
 _THE_EXECUTOR_IS_GONE = (BrokenExecutor, CancelledError)
-"""Errors of executors that cannot continue, which do not concern a single rank either."""
+"""Errors of executors that cannot continue; these are not specific to one rank either."""
 
 _MOST_RANKS_SHOWN = 8
 """Most ranks that a notebook lists."""
@@ -50,7 +50,7 @@ _MOST_RANKS_SHOWN = 8
 _MOST_EVENTS_HELD = 20_000_000
 _EVENTS_OF_ANY_RANK = 10_000
 """A process keeps this many events (some 100 bytes each) in memory, then forgets the least recently used ranks. Every
-rank counts as `_EVENTS_OF_ANY_RANK` more, since even an empty one takes a megabyte."""
+rank counts as `_EVENTS_OF_ANY_RANK` additional events, since even an empty one takes a megabyte."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class RankTrace:
 
     @functools.cached_property
     def strings(self) -> pl.Series:
-        """The text of every string id: `strings[i]`; named `text`."""
+        """The text of every string id `i`, `strings[i]`; the series is named `text`."""
         return self.table("strings")["text"].rechunk()
 
     def texts(self, ids: pl.Series) -> pl.Series:
@@ -182,7 +182,7 @@ class RankTrace:
         """Return columns of the selected events of these kinds, in file order.
 
         For a few kinds this takes much less memory than filtering `table("events")`: other events are never loaded.
-        Nothing is kept in memory; facts derived from the events are (`holotrace.store.derived`).
+        The events are not kept in memory, but facts derived from them are (`holotrace.store.derived`).
         """
         self._is_used = True
         if not self._selections:
@@ -219,7 +219,7 @@ class RankTrace:
         is_used = self._is_used or self.unselected._is_used  # noqa: SLF001 -- the same class
         try:
             return self.health.event_count + _EVENTS_OF_ANY_RANK if is_used else 0
-        except HolotraceError:  # the file cannot be read, but the caller had an answer without it
+        except HolotraceError:  # the file cannot be read, so it is not in memory
             return 0
 
     def forget(self) -> None:
@@ -259,7 +259,7 @@ Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
 
 @runtime_checkable
 class DeviceSelection(Protocol):
-    """A selection that can be evaluated for device work alone, the fifth of a trace that many analyses need."""
+    """A selection that can be evaluated for device work alone: a fifth of a trace, and all that many analyses need."""
 
     def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
         """Return whether to keep each row of `holotrace.enrich.device.device_work.device_rows`, as calling the selection would."""
@@ -337,8 +337,8 @@ class Trace:
         """Call `function(rank_trace)` for each rank.
 
         The first error is raised, and work that has not started is cancelled. If the trace was opened with
-        `on_error="skip"` and the error concerns one rank, that rank is skipped instead, with a warning. For an executor
-        with processes, `function` must be a module-level function or a `functools.partial` of one.
+        `on_error="skip"` and the error is specific to one rank, that rank is skipped instead, with a warning. For an
+        executor with processes, `function` must be a module-level function or a `functools.partial` of one.
         """
         under_current_rules = functools.partial(under_rules, rules_in_force(), function)
         futures: dict[int, Future[T]] = {}

@@ -185,7 +185,7 @@ _LOSSES = Plan(_losses_of_rank, _lost_in_all)
 
 
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:
-    """Return the distinct findings of analyses with rows; those without only say what the job does not have."""
+    """Return the distinct findings of analyses with rows; those of the others only say what the job does not have."""
     with_rows = (result for result in results.values() if _has_rows(result))
     return tuple(dict.fromkeys(finding for result in with_rows for finding in result.findings))
 

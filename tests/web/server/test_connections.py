@@ -97,7 +97,7 @@ def test_slow_connections_do_not_block_others(server) -> None:
         slow = opened(server, 300, HALF_A_HEADER, until)
         for _ in range(3):
             for connection in slow:
-                with suppress(OSError):  # the server closed this connection for another
+                with suppress(OSError):  # the server closed this connection to make room for another
                     connection.send(b"x")
             assert ask(server) == ANSWER
 

@@ -1,1 +1,1 @@
-"""Commands that do not belong to one question of the catalogue; each file holds the command of its name."""
+"""Commands that do not belong to one question of the catalogue; each file is named after its command."""

@@ -52,7 +52,7 @@ critical_path = with_option_groups(_command, _QUESTION.options)
 
 
 def _from_first_event(window: Mapping[str, Any], trace: Trace) -> dict[str, Any]:
-    """Return the settings with a time range of the trace's clock: the option counts from the job's first event."""
+    """Return the settings with the time range on the trace's clock; the option counts from the job's first event."""
     settings = dict(window)
     if "time_range_ns" in settings:
         origin = origin_ns(trace)

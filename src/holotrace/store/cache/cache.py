@@ -8,8 +8,8 @@ An entry is written into a temporary sibling folder and then renamed, so entries
 that read the same trace do not disturb each other: the second finds the name taken and uses the existing entry.
 Only the user who wrote an entry can read it. If data does not match its checksum, the trace is read again.
 
-Several machines can share a cache behind a URL: entries are copied from it into the user's cache folder, and to it
-after a trace was read. Its folders have the same names.
+Several machines can share a cache behind a URL: entries are copied from there into the user's cache folder, and
+new entries are copied there. Both caches name their folders alike.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Parts:
                     page[_id("place", name)].children = shown
 
     def register(self, app: Dash) -> None:
-        """Answer the placeholders that remain."""
+        """Answer the placeholders that `put_into` did not fill, when they poll."""
 
         @app.callback(
             Output(_id("part", MATCH), "children"),

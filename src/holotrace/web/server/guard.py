@@ -24,7 +24,7 @@ COOKIE = "holotrace_token"
 """Beginning of the cookie's name; the port follows, because browsers share cookies among all ports of a machine."""
 
 ANY_NAME = "*"
-"""An allowed name of `*` allows all names."""
+"""The allowed name `*` allows all names."""
 
 PERFETTO = "https://ui.perfetto.dev"
 
@@ -191,7 +191,7 @@ def _without(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def _comes_from_here(environ: WSGIEnvironment, host: str) -> bool:
     """Whether a POST comes from a page of this server.
 
-    Browsers send Origin with every POST. Programs that send none do not have the cookies of a user.
+    Browsers send Origin with every POST. Programs that send no Origin do not have the cookies of a user.
     """
     if environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":  # pages cannot set this header, and proxies keep it
         return True

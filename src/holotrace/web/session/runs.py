@@ -77,7 +77,7 @@ def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
 
 
 def contained(trace: Trace, root: str | None) -> Trace:
-    """Leave out files that links reach outside `root`, and the reasons for skipping them, which quote their content.
+    """Leave out files outside `root` that links reach, and replace their reasons for being skipped, which quote them.
 
     The remaining files are bound to their present paths: the server does not follow a link that replaces a file later.
     """

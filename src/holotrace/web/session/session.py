@@ -43,7 +43,7 @@ T = TypeVar("T")
 MOST_RESULT_BYTES = 256 << 20
 MOST_OPEN_TRACES = 8
 MOST_PROCESS_BYTES = 1_000 << 20
-"""If the process uses more memory, it drops open traces and what it derived from them; the disk cache reopens them."""
+"""If the process uses more memory, it drops open traces and what it derived from them; the disk cache keeps them."""
 
 MOST_ANSWERS = 64
 SCAN_AGAIN_S = 5.0

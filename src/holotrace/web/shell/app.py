@@ -76,7 +76,7 @@ _NOTHING = _Shown([], [], None)
 
 
 def _register_shell(app: Dash, session: Session, parts: Parts) -> None:
-    """Show the page that the address names: the first page arrives together with the shell, later pages inside it."""
+    """Show the page that the address names: the first one comes with the shell, later ones replace it there."""
 
     def layout() -> Component:
         query = _query_of_the_page()
@@ -141,7 +141,7 @@ def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
         padding="md",
     )
     themes = {theme: template(theme).to_plotly_json() for theme in SURFACES}
-    known = {} if query is None else {"search": query}  # the browser sends an unknown query later
+    known = {} if query is None else {"search": query}  # if it is None, the browser sends the query later
     stores = [dcc.Location(id="url", refresh="callback-nav", **known), dcc.Store(id="templates", data=themes)]
     return dmc.MantineProvider([*stores, shell], id="theme", forceColorScheme=scheme)
 
@@ -175,7 +175,7 @@ def _navigation(selection: Selection) -> list[Component]:
 
 
 def _position(page: Page) -> tuple[int, bool]:
-    """Return the sort key of a page: sections by their first page, and first the page that has its section's title."""
+    """Return the sort key of a page: by the first page of its section, then pages with the section's title first."""
     return [known.section for known in PAGES].index(page.section), page.title != page.section
 
 

@@ -68,7 +68,7 @@ class Shape:
 
 @dataclass(eq=False)
 class Rows:
-    """A table that pages request rows of; caches the row order for each search and sort."""
+    """A table whose rows pages request; it caches the row order for each search and sort."""
 
     table: Table
     _orders: OrderedDict[tuple[str, tuple[tuple[str, bool], ...]], pl.Series] = field(default_factory=OrderedDict)

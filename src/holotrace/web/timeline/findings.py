@@ -18,7 +18,7 @@ MOST_OF_A_KIND = 20
 """Most findings of each kind on a rank; the longest come first."""
 
 SHORTEST_NS = 30_000
-"""Shorter gaps and waits cannot be avoided with any launch; `holotrace.idle_time` has the same threshold."""
+"""Shorter gaps and waits are left out, since a launch takes about this long; `holotrace.idle_time` does the same."""
 
 _MOST_EVENTS = 3
 """Most events shown for a piece of advice."""

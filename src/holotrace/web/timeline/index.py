@@ -110,7 +110,7 @@ class TimelineIndex:
         return int(places[0]) if len(places) else None
 
     def around(self, place: int) -> list[int]:
-        """Return the events that contain an event, which are in the lanes above it, the innermost first."""
+        """Return the events that contain an event, the innermost first; they are in the lanes above it."""
         row, depth = self.row_of(place)
         start, end = self.events.start[place], self.events.end[place]
         outer = []

@@ -150,7 +150,7 @@ def steps_between(start: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -
 def _names(
     index: TimelineIndex, places: npt.NDArray[np.int32], wanted: str
 ) -> tuple[list[list[Any]], npt.NDArray[np.int64]]:
-    """Return `names` for the names that occur, and the number of the name of each slice."""
+    """Return `names` (see `slices_answer`), and for each slice the number of its name in them."""
     combined = index.name[places].astype(np.int64) * len(EventKind) + index.kind[places]
     distinct, number = np.unique(combined, return_inverse=True)
     classifiers = {kind: name_classifier(kind) for kind in DEVICE_WORK_KINDS}

@@ -84,7 +84,8 @@ class Slices(Lanes):
 def at_level(slices: Slices, level: int, *, coarser: int = 1) -> Slices:
     """Merge events shorter than 2^level ns that start in the same 2^(level + coarser) ns of a lane.
 
-    Longer events are not merged, and nothing is merged across one. The busy time of a lane does not change.
+    Longer events are not merged, nor are the events before a longer one merged with those after it. The busy time of
+    a lane does not change.
     """
     if not len(slices.start):
         return slices
