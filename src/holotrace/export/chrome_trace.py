@@ -169,7 +169,7 @@ def _edited(rank_trace: RankTrace, edits: Edits, events: Iterator[Event | str]) 
             yield from iter(copy.events, None)
             if (copy.event_count, copy.events_end) != (rank_trace.health.event_count, rank_trace.health.events_end):
                 raise _has_changed(source)
-            for index, text in enumerate(_joined(events)):
+            for index, text in enumerate(joined_with_commas(events)):
                 yield (f",{text}" if index == 0 and copy.holds_event else text).encode()
             yield from iter(copy.rest, None)
     except _native.NotATraceError as error:
@@ -203,7 +203,7 @@ def _with_args(event: dict[str, Any], added: str) -> Event:
 def _rewritten(reader: EventReader, change: Change, events: Iterable[Event | str]) -> Iterator[str]:
     yield reader.head()
     changed = (event for event in map(change, reader.events()) if event is not None)
-    yield from _joined(itertools.chain(changed, events))
+    yield from joined_with_commas(itertools.chain(changed, events))
     yield from reader.tail()
 
 
@@ -229,12 +229,12 @@ def _inserted(source: str, bracket: bytes, last: bytes, events: Iterator[Event |
     """Yield the events, after a comma if the list is not empty."""
     if bracket != b"]":
         raise _has_changed(source)
-    for index, text in enumerate(_joined(events)):
+    for index, text in enumerate(joined_with_commas(events)):
         yield (f",{text}" if index == 0 and last not in {b"[", b","} else text).encode()
 
 
-def _joined(events: Iterator[Event | str]) -> Iterator[str]:
-    """Join events with commas, in large batches."""
+def joined_with_commas(events: Iterator[Event | str]) -> Iterator[str]:
+    """Yield the JSON text of events, separated by commas, in large batches."""
     separator = "\n"
     while batch := list(itertools.islice(events, _EVENTS_AT_ONCE)):
         yield separator + events_text(batch)

@@ -83,6 +83,7 @@ _OTHER_FORMATS = {
 }
 _DERIVED_FILES = {
     re.compile(r"_with_counters\.json"): "a copy of a trace with counters added by an analysis",
+    re.compile(r"^merged_ranks\.json"): "several ranks merged into one timeline",
     re.compile(r"^overlaid_"): "a copy of a trace with a critical path drawn by an analysis",
 }
 _TIME_IN_NAME = re.compile(r"(?<!\d)(\d{10}|\d{13}|\d{16}|\d{19})(?!\d)")  # Unix time in s, ms, µs or ns

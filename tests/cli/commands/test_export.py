@@ -56,3 +56,18 @@ def test_the_folder_is_checked_before_anything_is_read(tmp_path) -> None:
     """`export` refuses a missing output folder before it opens the traces."""
     with pytest.raises(InvalidOptionError, match="is not a folder"):
         run(tmp_path / "no_job", "--to", "csv", "-o", tmp_path / "missing" / "out")
+
+
+def test_ranks_are_merged_into_one_file(job, tmp_path) -> None:
+    """`--merge` writes one file with all ranks."""
+    output = run(job, "--to", "perfetto", "--merge", "-o", tmp_path / "out")
+    (path,) = (tmp_path / "out").iterdir()
+    assert path.name == "merged_ranks.json.gz"
+    assert str(path) in output
+
+
+def test_tables_are_not_merged(job, tmp_path) -> None:
+    """`--merge` with a format of tables is refused before anything is written."""
+    with pytest.raises(InvalidOptionError, match="use --to perfetto"):
+        run(job, "--to", "csv", "--merge", "-o", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

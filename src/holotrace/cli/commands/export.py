@@ -12,6 +12,8 @@ from holotrace.cli.job import ReadingOptions, opened_alone
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import Force, RawText, Target
 from holotrace.cli.output import console, print_line
+from holotrace.errors import InvalidOptionError
+from holotrace.export.merged.merged_trace import MERGED_NAME, MergedTrace, clock_lines, write_merged_trace
 from holotrace.export.tables import TableFormat, export_tables
 from holotrace.export.trace_with_counters import write_traces_with_counters
 from holotrace.locations import Location, expect_writable_folder, located, status_of
@@ -33,6 +35,12 @@ To = Annotated[
         "--to", help="perfetto writes copies of the files with counters; csv and parquet write the tables of each rank."
     ),
 ]
+Merge = Annotated[
+    bool,
+    typer.Option(
+        "--merge", help="With --to perfetto: write all ranks into one file, on one clock, instead of one file per rank."
+    ),
+]
 Folder = Annotated[
     Target,
     typer.Option(
@@ -46,17 +54,27 @@ Folder = Annotated[
 
 
 @with_option_groups
-def export(
+def export(  # noqa: PLR0913 -- one argument per option
     job: ReadingOptions,
     *,
     to: To,
     output: Folder,
+    merge: Merge = False,
     force: Force = False,
     raw_text: RawText = False,
 ) -> None:
     """Check the folder, write the files, and print their paths and sizes."""
+    if merge and to is not ExportFormat.perfetto:
+        message = (
+            f"--merge writes a timeline, and --to {to.value} writes tables; use --to perfetto, or leave --merge out"
+        )
+        raise InvalidOptionError(message)
     expect_writable_folder(output if output.exists() else output.absolute().parent)
     with opened_alone(job) as trace:
+        if merge:
+            output.mkdir(exist_ok=True)
+            _print_merged(write_merged_trace(trace, output / MERGED_NAME, overwrite=force))
+            return
         _print_files(_exported(trace, to, output, force=force, raw_text=raw_text))
 
 
@@ -72,3 +90,10 @@ def _print_files(paths: Iterable[Location]) -> None:
     to = console()
     for path in paths:
         print_line(to, f"{path} ({size_text(status_of(path).size or 0)})")
+
+
+def _print_merged(merged: MergedTrace) -> None:
+    _print_files([merged.path])
+    to = console()
+    for line in (*clock_lines(merged), *merged.findings):
+        print_line(to, line)

@@ -1,0 +1,136 @@
+"""Times of ranks on the clock of the reference host.
+
+The estimates of `holotrace.enrich.across_ranks.clocks` are lines, one per host, or several if the clock jumped. Here they
+correct any times of a rank, not only those of matched calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.units import duration_text
+
+Int64Array = npt.NDArray[np.int64]
+
+_PARTS = 1e9
+
+
+class ClockLine(NamedTuple):
+    """What to add to a clock while it runs at a constant rate: `offset_ns` at `at_ns`, and `drift_ppb` ns more each second.
+
+    first_ns, last_ns  the times for which the line was fitted, on the clock itself; None without a limit
+    """
+
+    at_ns: int
+    offset_ns: int
+    drift_ppb: float
+    half_width_ns: int
+    drift_half_width_ppb: float | None = None
+    first_ns: int | None = None
+    last_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class RankClock:
+    """The clock of a rank: how to get from its times to those of the reference clock.
+
+    lines  in the order of time; empty if the clock is unknown: then `corrected` returns times as they are
+    """
+
+    host: str
+    lines: tuple[ClockLine, ...] = ()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether times can be corrected."""
+        return bool(self.lines)
+
+    @property
+    def half_width_ns(self) -> int | None:
+        """The largest half-width of the lines; None if the clock is unknown."""
+        return max((line.half_width_ns for line in self.lines), default=None)
+
+    def corrected(self, time_ns: int) -> int:
+        """Return a time on the reference clock, in whole nanoseconds.
+
+        The order of times does not change, and the distance of two times changes by the drift only.
+        """
+        if not self.lines:
+            return time_ns
+        line = self.lines[0] if len(self.lines) == 1 else self._line_at(time_ns)
+        return time_ns + line.offset_ns + round((time_ns - line.at_ns) * line.drift_ppb / _PARTS)
+
+    def all_corrected(self, times_ns: Int64Array) -> Int64Array:
+        """Return many times on the reference clock, the same ones that `corrected` returns."""
+        corrected = times_ns.copy()
+        numbers = np.searchsorted(np.array(self._last_times()[:-1], np.int64), times_ns)
+        for number, line in enumerate(self.lines):
+            of_line = times_ns[numbers == number]
+            drift = np.rint((of_line - line.at_ns) * line.drift_ppb / _PARTS).astype(np.int64)
+            corrected[numbers == number] = of_line + line.offset_ns + drift
+        return corrected
+
+    def _line_at(self, time_ns: int) -> ClockLine:
+        """Return the line of a time: the first one that does not end before."""
+        rest = zip(self.lines, self._last_times(), strict=True)
+        return next((line for line, last_ns in rest if time_ns <= last_ns), self.lines[-1])
+
+    def _last_times(self) -> list[int]:
+        return [np.iinfo(np.int64).max if line.last_ns is None else line.last_ns for line in self.lines]
+
+
+def rank_clocks(per_host: pl.DataFrame, hosts: Mapping[int, str]) -> dict[int, RankClock]:
+    """Return the clock of each rank.
+
+    Args:
+        per_host: `holotrace.enrich.across_ranks.clocks.Clocks.per_host`.
+        hosts: {rank: host}
+    """
+    known = per_host.drop_nulls(["offset_ns", "half_width_ns"]).sort("from_ns", nulls_last=False)
+    lines: dict[tuple[str, int | None], list[ClockLine]] = {}
+    for row in known.iter_rows(named=True):
+        lines.setdefault((row["host"], row["rank"]), []).append(_line(row))
+    return {
+        rank: RankClock(host, tuple(lines.get((host, rank), lines.get((host, None), ()))))
+        for rank, host in hosts.items()
+    }
+
+
+def correction_text(clock: RankClock) -> str:
+    """Return what is added to the times of a rank, in a few words.
+
+    >>> correction_text(RankClock("node-1", (ClockLine(0, -97_310, -2_000.0, 12_000),)))
+    'offset -97.3 µs ± 12 µs, drift -2.0 ppm'
+    """
+    if not clock.lines:
+        return "clock unknown, times as recorded"
+    return "; ".join(map(_line_text, clock.lines))
+
+
+def _line_text(line: ClockLine) -> str:
+    if not line.half_width_ns and not line.offset_ns:
+        return "reference"
+    sign = "-" if line.offset_ns < 0 else "+"
+    offset = f"{sign}{duration_text(abs(line.offset_ns))} ± {duration_text(line.half_width_ns)}"
+    return f"offset {offset}, drift {line.drift_ppb / 1_000:+.1f} ppm"
+
+
+def _line(row: Mapping[str, object]) -> ClockLine:
+    columns = {
+        "at_ns": "at_ns",
+        "offset_ns": "offset_ns",
+        "drift_ppb": "drift_ppb",
+        "half_width_ns": "half_width_ns",
+        "drift_half_width_ppb": "drift_half_width_ppb",
+        "first_ns": "from_ns",
+        "last_ns": "to_ns",
+    }
+    values = {name: row[column] for name, column in columns.items()}
+    needless = {"at_ns": values["at_ns"] or 0, "drift_ppb": values["drift_ppb"] or 0.0}  # null if nothing was compared
+    return ClockLine(**{**values, **needless})  # type: ignore[arg-type]

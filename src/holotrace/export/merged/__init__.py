@@ -1,0 +1,1 @@
+"""Several ranks in one file, on one clock."""

@@ -1,0 +1,100 @@
+"""Arrows between the ranks of each matched collective, as flows of the Chrome trace format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.rank_clocks import RankClock
+from holotrace.export.json_columns import decimal_text, joined
+
+CATEGORY = "across_ranks"
+"""Category of the arrows; an arrow has the name of its collective."""
+
+_ROWS_AT_ONCE = 50_000
+_TRACK = {"rank": pl.Int32, "event_index": pl.UInt32, "pid": pl.Int64, "tid": pl.String}
+
+
+def collective_arrows(
+    calls: pl.DataFrame, tracks: pl.DataFrame, clocks: Mapping[int, RankClock], base_ns: int
+) -> Iterator[str]:
+    """Yield the JSON text of two events for each arrow.
+
+    An arrow leads from the last rank that arrives to each other rank, at the time of its arrival: from then on, nobody
+    waits. For a send, it leads from the start of the send to the end of the receive. Where clocks are not known well enough
+    for this, an arrow may begin at the other rank: it never leads back in time.
+
+    Args:
+        calls: as in `holotrace.enrich.across_ranks.matching.Matching`.
+        tracks: columns rank, event_index, pid (a number of the merged trace) and tid (JSON text) of the calls.
+        clocks: of the ranks.
+        base_ns: `baseTimeNanoseconds` of the merged trace.
+    """
+    members = _members(calls, clocks).join(tracks.cast(_TRACK), on=["rank", "event_index"])  # type: ignore[arg-type]
+    ends = _ends(members).with_row_index("arrow")
+    for rows in ends.iter_slices(_ROWS_AT_ONCE):
+        pairs = rows.select(_text("s", "earlier", base_ns), _text("f", "later", base_ns)).iter_rows()
+        for pair in pairs:
+            yield from pair
+
+
+def _members(calls: pl.DataFrame, clocks: Mapping[int, RankClock]) -> pl.DataFrame:
+    """Return the calls that several ranks share, with their times on the reference clock."""
+    shared = calls.drop_nulls("instance").filter(pl.len().over("instance") > 1)
+    columns = ["instance", "rank", "event_index", "family", "kernel_count", "start_ns", "end_ns"]
+    return pl.concat(
+        [_corrected(of_rank, clocks) for of_rank in shared.select(columns).partition_by("rank")]
+        or [shared.select(columns)]
+    )
+
+
+def _corrected(of_rank: pl.DataFrame, clocks: Mapping[int, RankClock]) -> pl.DataFrame:
+    clock = clocks[of_rank["rank"][0]]
+    return of_rank.with_columns(
+        pl.Series(name, clock.all_corrected(of_rank[name].to_numpy()), pl.Int64) for name in ("start_ns", "end_ns")
+    )
+
+
+def _ends(members: pl.DataFrame) -> pl.DataFrame:
+    """Return `earlier` and `later` for each arrow: structs of pid, tid and time_ns, and the name."""
+    is_send = pl.col("family").cast(pl.String) == "send"
+    sources = (
+        members.sort(is_send, "start_ns", "rank")
+        .group_by("instance", maintain_order=True)
+        .last()
+        .select("instance", pl.col("rank", "start_ns", "pid", "tid").name.prefix("source_"), is_send.alias("is_send"))
+    )
+    others = members.join(sources, on="instance").filter(pl.col("rank") != pl.col("source_rank"))
+    # An arrow at the end of an event is drawn a nanosecond early: a timeline binds it to an event that still runs.
+    last_ns = pl.max_horizontal(pl.col("end_ns") - 1, "start_ns")
+    arrival_ns = pl.min_horizontal(pl.max_horizontal("source_start_ns", "start_ns"), last_ns)
+    is_coalesced = pl.col("kernel_count") > 1  # only the first of its kernels is known
+    time_ns = pl.when(is_coalesced).then("start_ns").when("is_send").then(last_ns).otherwise(arrival_ns)
+    timed = others.with_columns(time_ns.alias("time_ns"))
+    source = pl.struct(pid="source_pid", tid="source_tid", time_ns="source_start_ns")
+    other = pl.struct("pid", "tid", "time_ns")
+    is_forward = pl.col("source_start_ns") <= pl.col("time_ns")
+    return timed.select(
+        pl.col("family").cast(pl.String).alias("name"),
+        pl.when(is_forward).then(source).otherwise(other).alias("earlier"),
+        pl.when(is_forward).then(other).otherwise(source).alias("later"),
+    )
+
+
+def _text(phase: str, end: str, base_ns: int) -> pl.Expr:
+    binding = ',"bp":"e"' if phase == "f" else ""
+    field = pl.col(end).struct.field
+    return joined(
+        f'{{"ph":"{phase}"{binding},"cat":"{CATEGORY}","name":"',
+        pl.col("name"),
+        '","id":',
+        pl.col("arrow"),
+        ',"pid":',
+        field("pid"),
+        ',"tid":',
+        field("tid"),
+        ',"ts":',
+        decimal_text(field("time_ns") - base_ns, 3),
+        "}",
+    ).alias(end)

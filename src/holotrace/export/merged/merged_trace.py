@@ -1,0 +1,185 @@
+"""Write the ranks of a job into one file for Perfetto, on the clock of one host."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.calls import OfRank, of_rank
+from holotrace.enrich.across_ranks.clocks import Clocks, clocks
+from holotrace.enrich.across_ranks.matching import Matching, match
+from holotrace.enrich.across_ranks.rank_clocks import RankClock, correction_text, rank_clocks
+from holotrace.enrich.events.event_rows import of_events
+from holotrace.enrich.job.findings import ranks_text
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.export.chrome_trace import Event, joined_with_commas
+from holotrace.export.json_columns import track_texts
+from holotrace.export.merged.collective_arrows import collective_arrows
+from holotrace.export.merged.processes import Process, new_pids, pid_step, processes
+from holotrace.export.merged.rank_events import RankEvents, rank_events
+from holotrace.export.new_file import expect_writable, new_file
+from holotrace.locations import Location, name_of
+from holotrace.store.trace import RankTrace, Trace
+from holotrace.version import __version__
+
+MERGED_NAME = "merged_ranks.json.gz"
+"""Name of the file that `holotrace export` writes; `open_trace` skips it in a folder."""
+
+_METHOD = (
+    "Times of each host are corrected by offset_ns + drift_ppb * (time - at_ns) / 1e9, estimated from the collectives that "
+    "hosts share: no rank leaves one before all have entered. The true offset is within half_width_ns of offset_ns."
+)
+
+
+@dataclass(frozen=True)
+class MergedTrace:
+    """What `write_merged_trace` wrote.
+
+    clocks    {rank: clock}
+    per_host  `holotrace.enrich.across_ranks.clocks.Clocks.per_host`
+    findings  what could not be matched or aligned
+    """
+
+    path: Location
+    clocks: Mapping[int, RankClock]
+    per_host: pl.DataFrame
+    findings: tuple[str, ...]
+
+
+class _Rank(NamedTuple):
+    """What is known about a rank before its events are written; `tracks` are the pid and tid of its calls, as JSON text."""
+
+    communication: OfRank
+    processes: tuple[Process, ...]
+    tracks: pl.DataFrame
+    base_ns: int
+
+
+def write_merged_trace(
+    trace: Trace, target: Location, *, overwrite: bool = False, executor: Executor = IN_PROCESS
+) -> MergedTrace:
+    """Write all ranks of a trace into one file in the Chrome trace format, on the clock of one host.
+
+    The events keep their names, args and tids. Times are corrected by the offset and the drift of each host, to whole
+    nanoseconds. Pids and the ids of flows are replaced, so that those of different ranks differ. Processes are sorted by
+    rank and called `rank 3 GPU 0 (± 12 µs)`, with the half-width of the clock. Flows of the category `across_ranks` join the
+    ranks of each matched collective. Queue lengths and copy bandwidths are added as counters. `metadata` in the file has
+    the offset, half-width and drift of each host.
+
+    The ranks are read and written one after the other, in the memory that the largest one needs.
+
+    Args:
+        trace: the ranks; selections of events are ignored.
+        target: where to write; compressed if the name ends in `.gz`.
+        overwrite: replace an existing file.
+        executor: reads the communication of the ranks.
+
+    Raises:
+        InvalidOptionError: the target exists and may not be replaced, or its folder is missing or cannot be written.
+        UnreadableTraceError: a file can no longer be read.
+        OSError: writing failed; nothing is left behind.
+    """
+    expect_writable(target, overwrite=overwrite)
+    ranks = trace.map(_of_rank, executor)
+    hosts = {rank: known.communication.facts.host for rank, known in ranks.items()}
+    matching = match({rank: known.communication for rank, known in ranks.items()})
+    compared = clocks(matching.calls, hosts)
+    merged = _Merged(trace, ranks, matching, compared, rank_clocks(compared.per_host, hosts))
+    with new_file(target, overwrite=overwrite) as file:
+        file.write(merged.head().encode())
+        for text in joined_with_commas(merged.events()):
+            file.write(text.encode())
+        file.write(b"]}\n")
+    return MergedTrace(target, merged.clocks, compared.per_host, merged.findings)
+
+
+def clock_lines(merged: MergedTrace) -> Iterator[str]:
+    """Yield a line about each host: how its clock was corrected."""
+    ranks: dict[str, list[int]] = {}
+    clocks: dict[str, RankClock] = {}
+    for rank, clock in merged.clocks.items():
+        ranks.setdefault(clock.host, []).append(rank)
+        clocks.setdefault(clock.host, clock)
+    if len(ranks) > 1:
+        for host, clock in clocks.items():
+            yield f"{name_of(host)} ({ranks_text(ranks[host])}): {correction_text(clock)}"
+
+
+def _of_rank(rank_trace: RankTrace) -> _Rank:
+    whole = rank_trace.unselected
+    communication = of_rank(whole)
+    indexes = communication.calls["event_index"]
+    tracks = of_events(whole.table("events", ["event_index", "track_id"]), indexes)["track_id"]
+    texts = tracks.to_frame().join(track_texts(whole), on="track_id", how="left", maintain_order="left")
+    return _Rank(
+        communication,
+        processes(whole),
+        texts.select(indexes, "pid", "tid"),
+        whole.header.base_time_ns,
+    )
+
+
+@dataclass(frozen=True)
+class _Merged:
+    trace: Trace
+    ranks: Mapping[int, _Rank]
+    matching: Matching
+    compared: Clocks
+    clocks: Mapping[int, RankClock]
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What could not be matched or aligned."""
+        return (*self.matching.findings, *self.compared.findings)
+
+    @property
+    def base_ns(self) -> int:
+        """The base time of the first file: with it, Kineto's times fit a double."""
+        return next(known.base_ns for known in self.ranks.values())
+
+    def head(self) -> str:
+        """Return the text before the events."""
+        keys = {
+            "schemaVersion": 1,
+            "displayTimeUnit": "ms",
+            "baseTimeNanoseconds": self.base_ns,
+            "metadata": {"clocks": self._metadata()},
+        }
+        return f'{json.dumps(keys)[:-1]},\n"traceEvents":['
+
+    def events(self) -> Iterator[Event | str]:
+        """Yield the events of all ranks, and the arrows between them."""
+        step = pid_step(len(known.processes) for known in self.ranks.values())
+        pids = {rank: new_pids(rank, known.processes, step) for rank, known in self.ranks.items()}
+        for rank, known in self.ranks.items():
+            rank_trace = self.trace.ranks[rank]
+            converter = RankEvents(rank, self.clocks[rank], known.base_ns, self.base_ns, pids[rank])
+            yield from rank_events(rank_trace, known.processes, converter)
+            rank_trace.forget()
+        tracks = [_new_tracks(rank, known, pids[rank]) for rank, known in self.ranks.items()]
+        yield from collective_arrows(self.matching.calls, pl.concat(tracks), self.clocks, self.base_ns)
+
+    def _metadata(self) -> dict[str, Any]:
+        ranks: dict[str, list[int]] = {}
+        for rank, clock in self.clocks.items():
+            ranks.setdefault(clock.host, []).append(rank)
+        per_host = self.compared.per_host.to_dicts()
+        return {
+            "made_by": f"holotrace {__version__}",
+            "method": _METHOD,
+            "reference_host": name_of(self.compared.reference),
+            "closure_error_ns": self.compared.closure_error_ns,
+            "hosts": [{**row, "host": name_of(row["host"]), "ranks": ranks[row["host"]]} for row in per_host],
+            "files": {rank: name_of(self.trace.ranks[rank].source) for rank in self.ranks},
+            "findings": list(self.findings),
+        }
+
+
+def _new_tracks(rank: int, known: _Rank, pids: Mapping[int | str, int]) -> pl.DataFrame:
+    by_text = {json.dumps(pid): number for pid, number in pids.items()}
+    pid = known.tracks["pid"].replace_strict(by_text, default=None, return_dtype=pl.Int64)
+    return known.tracks.with_columns(pid, rank=pl.lit(rank, pl.Int32)).select("rank", "event_index", "pid", "tid")

@@ -1,0 +1,168 @@
+"""Ranks of a job merged into one file, on one clock."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holotrace import open_trace
+from holotrace.errors import InvalidOptionError
+from holotrace.export.merged.merged_trace import MERGED_NAME, MergedTrace, clock_lines, write_merged_trace
+from holotrace.export.merged.rank_events import nanoseconds
+from holotrace.testing import write_job
+from holotrace.testing.builder import TraceBuilder
+
+RANKS, HOSTS = 4, 2
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A job of two hosts, whose clocks differ by up to 50 ms."""
+    folder = tmp_path_factory.mktemp("job")
+    write_job(folder, ranks=RANKS, ranks_per_host=RANKS // HOSTS, steps=3, clock_offset_us=50_000, clock_drift_ppm=100)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def merged(folder) -> MergedTrace:
+    """The job merged into one file."""
+    return write_merged_trace(open_trace(folder, cache=False), folder / MERGED_NAME)
+
+
+@pytest.fixture(scope="module")
+def content(merged) -> dict[str, Any]:
+    """The content of the file."""
+    return json.loads(gzip.decompress(merged.path.read_bytes()))
+
+
+def kernels(content: dict[str, Any]) -> Iterator[tuple[tuple[str, int], int, int, int]]:
+    """Yield ((group and number), rank, start, end) of each collective's kernel, with times from the merged base."""
+    for event in content["traceEvents"]:
+        args = event.get("args", {})
+        if event.get("cat") == "kernel" and "Seq" in args:
+            start = nanoseconds(event["ts"])
+            key = (f"{args['Process Group Name']} {args['Process Group Ranks']}", args["Seq"])
+            yield key, event["pid"] // 1_000, start, start + nanoseconds(event["dur"])
+
+
+def test_collectives_of_two_hosts_end_together_within_the_half_width(merged, content) -> None:
+    """On the recorded clocks the ends are up to 50 ms apart; on the reference clock, at most the half-width."""
+    (half_width,) = {clock.half_width_ns for clock in merged.clocks.values() if clock.half_width_ns}
+    ends = defaultdict(list)
+    for key, _, _, end in kernels(content):
+        ends[key].append(end)
+    apart = [max(times) - min(times) for times in ends.values() if len(times) == RANKS]
+    assert len(apart) > 10
+    assert max(apart) <= half_width
+    assert max(apart) < 5_000  # the ends are simulated at the same time
+
+
+def test_no_rank_leaves_a_collective_before_the_last_one_enters(content) -> None:
+    """What the clocks were estimated from holds in the file."""
+    by_key = defaultdict(list)
+    for key, _, start, end in kernels(content):
+        by_key[key].append((start, end))
+    assert all(max(start for start, _ in calls) <= min(end for _, end in calls) for calls in by_key.values())
+
+
+def test_processes_are_named_and_sorted_by_rank(content) -> None:
+    """Each process begins with its rank and, off the reference clock, ends with the half-width."""
+    names = {
+        event["pid"]: event["args"]["name"] for event in content["traceEvents"] if event.get("name") == "process_name"
+    }
+    assert [names[pid].split(" (")[0] for pid in sorted(names)][:3] == ["rank 0 python 4001", "rank 0 GPU 0", "rank 0"]
+    assert "rank 1 GPU 1" in names.values()
+    assert any(name.startswith("rank 3 GPU 1 (± ") for name in names.values())
+    assert {event["pid"] for event in content["traceEvents"]} == set(names)
+    assert all(pid // 1_000 == int(name.split()[1]) for pid, name in names.items())
+
+
+def test_all_events_are_there_once(folder, content) -> None:
+    """The file has every event with a duration of all ranks."""
+    trace = open_trace(folder, cache=False)
+    assert len(trace.ranks) == RANKS
+    written = sum(event["ph"] == "X" for event in content["traceEvents"])
+    expected = 0
+    for file in folder.glob("*.pt.trace.json.gz"):
+        expected += sum(event["ph"] == "X" for event in json.loads(gzip.decompress(file.read_bytes()))["traceEvents"])
+    assert written == expected
+
+
+def test_flows_of_ranks_are_apart_and_arrows_join_the_ranks_of_a_collective(content) -> None:
+    """Ids of launches differ between ranks; arrows between ranks never lead back in time and end inside kernels."""
+    ends = defaultdict(list)
+    for event in content["traceEvents"]:
+        if event["ph"] in "sf":
+            ends[event["cat"], event["id"]].append(event)
+    assert all(len({event["pid"] // 1_000 for event in pair}) == 1 for (cat, _), pair in ends.items() if cat == "ac2g")
+    arrows = [pair for (cat, _), pair in ends.items() if cat == "across_ranks"]
+    spans = defaultdict(list)
+    for _, rank, start, end in kernels(content):
+        spans[rank].append((start, end))
+    world = sum(len(ranks) == RANKS for ranks in _ranks_by_key(content).values())
+    within_hosts = sum(len(ranks) == RANKS // HOSTS for ranks in _ranks_by_key(content).values())
+    assert len(arrows) == world * (RANKS - 1) + within_hosts * (RANKS // HOSTS - 1)
+    for begin, end in arrows:
+        assert (begin["ph"], end["ph"]) == ("s", "f")
+        assert begin["pid"] // 1_000 != end["pid"] // 1_000
+        assert nanoseconds(begin["ts"]) <= nanoseconds(end["ts"])
+        for event in (begin, end):
+            time = nanoseconds(event["ts"])
+            assert any(first <= time < last for first, last in spans[event["pid"] // 1_000])
+
+
+def _ranks_by_key(content: dict[str, Any]) -> dict[tuple[str, int], set[int]]:
+    ranks = defaultdict(set)
+    for key, rank, _, _ in kernels(content):
+        ranks[key].add(rank)
+    return ranks
+
+
+def test_the_metadata_say_how_each_clock_was_corrected(merged, content) -> None:
+    """The true offset of the second host is within the half-width of the one in the file."""
+    clocks = content["metadata"]["clocks"]
+    assert clocks["reference_host"] == "node-00"
+    reference, other = clocks["hosts"]
+    assert (reference["offset_ns"], reference["half_width_ns"], reference["ranks"]) == (0, 0, [0, 1])
+    assert other["ranks"] == [2, 3]
+    assert set(other) >= {"offset_ns", "half_width_ns", "drift_ppb", "drift_half_width_ppb", "at_ns"}
+    assert next(iter(clock_lines(merged))) == "node-00 (ranks 0-1): reference"
+    assert len(list(clock_lines(merged))) == HOSTS
+
+
+def test_slices_keep_their_nesting(content) -> None:
+    """On each thread, an event that begins within another one ends within it."""
+    rows = defaultdict(list)
+    for event in content["traceEvents"]:
+        if event["ph"] == "X" and event.get("cat") == "cpu_op":
+            start = nanoseconds(event["ts"])
+            rows[event["pid"], event["tid"]].append((start, -start - nanoseconds(event["dur"])))
+    for spans in rows.values():
+        for (_, before), (start, after) in pairwise(sorted(spans)):
+            assert start >= -before or -after <= -before
+
+
+def test_one_rank_keeps_its_times(tmp_path) -> None:
+    """A single rank is the reference; its file has no arrows."""
+    (path,) = TraceBuilder().kernel("gemm", start_us=1.5, duration_us=5, launch_us=0).write(tmp_path / "job")
+    merged = write_merged_trace(open_trace(path, cache=False), tmp_path / "merged.json")
+    events = json.loads(merged.path.read_text())["traceEvents"]
+    assert [(event["ts"], event["dur"]) for event in events if event.get("name") == "gemm"] == [(1.5, 5)]
+    assert list(clock_lines(merged)) == []
+
+
+def test_the_file_is_not_a_rank_of_the_job(folder, merged) -> None:
+    """Opening the folder again skips the merged file, and writing it again needs `overwrite`."""
+    trace = open_trace(folder, cache=False)
+    assert [file.reason for file in trace.skipped if MERGED_NAME in file.path] == [
+        "not a profiler trace: several ranks merged into one timeline"
+    ]
+    with pytest.raises(InvalidOptionError, match="already exists"):
+        write_merged_trace(trace, merged.path)
