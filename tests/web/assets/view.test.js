@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { recorded } from "../../../src/holotrace/web/assets/timeline/clocks.js";
 import { SIZES, View } from "../../../src/holotrace/web/assets/timeline/view.js";
 
 /** @typedef {import("../../../src/holotrace/web/assets/types.js").Rank} Rank */
@@ -18,6 +19,8 @@ const row = (at, lanes) => ({ at, lanes, label: `stream ${at}`, process: "GPU 0"
 /** @returns {Rank} */
 const rank = () => ({
   number: 3,
+  origin: 0n,
+  clock: recorded(0n, 0n),
   offset: 0,
   length: 1_000,
   steps: [],

@@ -12,6 +12,7 @@ pytest.importorskip("dash")
 pytest.importorskip("waitress")
 
 from browsing import PATIENCE_MS, Visit, visit
+from holotrace.testing import write_job
 from holotrace.testing.builder import TraceBuilder
 from holotrace.web.server.server import Address, bound_server
 from holotrace.web.session.session import Session
@@ -168,6 +169,30 @@ def test_keys_move_through_time(url, browser) -> None:
         seen.page.keyboard.press("0")
 
         assert drawn.window == everything == (0, LENGTH_NS)
+        assert not seen.troubles
+
+
+def test_ranks_of_two_hosts_are_on_one_clock(tmp_path, browser) -> None:
+    """The clocks of two hosts are up to 50 ms apart; on the axis, the last collective of both ends together.
+
+    The headings name the hosts and, beside the one that was corrected, the half-width of its clock.
+    """
+    write_job(tmp_path, ranks=2, ranks_per_host=1, steps=2, clock_offset_us=50_000)
+    ends = """[...it.ranks[%d].lanes.values()].flat().filter((slice) => slice.name.text.startsWith("ncclDev"))
+        .map((slice) => slice.start + slice.length + it.ranks[%d].offset)"""
+    with serving(tmp_path) as address, visit(browser, address) as seen:
+        drawn = Drawn(seen)
+        drawn.until("it.ranks.every(({ clock }) => clock.host)")
+        reference, other = drawn.of("it.ranks.map(({ clock }) => clock)")
+        first = max(drawn.of(ends % (0, 0)))
+        seen.keep("timeline-two-hosts")
+        drawn.of("(it.view.scroll = it.view.bottom, it.changed())")
+        drawn.until(f"({ends % (1, 1)}).length")
+        second = max(drawn.of(ends % (1, 1)))
+
+        assert (reference["host"], reference["halfWidth"], other["host"]) == ("node-00", 0, "node-01")
+        assert abs(other["lines"][0]["offset"]) > 1_000_000
+        assert abs(first - second) <= other["halfWidth"]
         assert not seen.troubles
 
 

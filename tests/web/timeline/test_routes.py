@@ -14,9 +14,11 @@ from flask.testing import FlaskClient
 pytest.importorskip("dash", reason="the extra `web` is not installed")
 
 import holotrace
+from holotrace.enrich.collectives.collectives import communication
 from holotrace.store.checksums import sealed, unsealed
+from holotrace.testing import write_job
 from holotrace.testing.builder import TraceBuilder
-from holotrace.web.session.session import Session
+from holotrace.web.session.session import Scope, Session
 from holotrace.web.shell.app import create_app
 from holotrace.web.timeline import perfetto, routes
 
@@ -89,6 +91,29 @@ def test_more_ranks_than_are_drawn_are_counted(asking, monkeypatch) -> None:
     monkeypatch.setattr(routes, "MOST_RANKS", 1)
 
     assert asking.json("ranks") == {"ranks": [0], "count": 2}
+
+
+def test_clocks_of_several_hosts_are_compared(tmp_path) -> None:
+    """The true clocks of two hosts differ by up to 50 ms; the answer is within its half-width of the truth."""
+    write_job(tmp_path, ranks=4, ranks_per_host=2, steps=2, clock_offset_us=50_000, clock_drift_ppm=0)
+    asking = Asking(tmp_path)
+    clocks = {row["rank"]: row for row in asking.json("clocks", ranks="0-3")}
+
+    assert [clocks[rank]["host"] for rank in range(4)] == ["node-00", "node-00", "node-01", "node-01"]
+    assert [clocks[rank]["half_width"] == 0 for rank in range(4)] == [True, True, False, False]
+    (line,) = clocks[2]["lines"]
+    ranks = asking.session.trace(Scope(asking.run)).ranks
+    ends = [communication(ranks[rank])["end_ns"].max() for rank in (0, 2)]
+    assert abs(line["offset"]) > 1_000_000
+    assert abs(ends[1] + line["offset"] - ends[0]) < clocks[2]["half_width"]
+    assert clocks[2] == {**clocks[3], "rank": 2}
+
+
+def test_one_host_has_one_clock(tmp_path) -> None:
+    """The clocks of ranks on one host are not compared."""
+    write_job(tmp_path, ranks=2, ranks_per_host=2, steps=1)
+
+    assert Asking(tmp_path).json("clocks", ranks="0-1") == []
 
 
 def test_slices_of_the_requested_rows(asking) -> None:

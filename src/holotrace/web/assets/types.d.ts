@@ -98,9 +98,35 @@ export interface RankAnswer {
   rows: Omit<Row, "at">[];
 }
 
-/** A rank on the timeline; `offset` is the time from the first rank's origin to this rank's origin, in ns. */
+/** The clock of a rank as `timeline/clocks` answers. */
+export interface ClockAnswer {
+  rank: number;
+  host: string;
+  half_width: number | null;
+  lines: { at: string; offset: number; drift: number; last: string | null }[];
+}
+
+/** What to add to the times of a rank up to `last`: `offset` at `at`, and `rate` more each ns. */
+export interface ClockLine {
+  at: number;
+  offset: number;
+  rate: number;
+  last: number;
+}
+
+/** The clock of a rank; `recorded` is the time from the first rank's origin to this rank's origin, each on its own clock. */
+export interface Clock {
+  recorded: number;
+  host: string;
+  halfWidth: number | null;
+  lines: ClockLine[];
+}
+
+/** A rank on the timeline; `offset` is what to add to its times to get those of the axis, within the view. */
 export interface Rank {
   number: number;
+  origin: bigint;
+  clock: Clock;
   offset: number;
   length: number;
   steps: [number, number, number][];

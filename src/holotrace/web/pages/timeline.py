@@ -21,6 +21,10 @@ _TERMS = (
     ("pale slice", "several events shorter than a pixel, merged; the less of the time they fill, the paler it is"),
     ("GPU busy", "whether the device is busy; when zoomed out, the busy share of each pixel's time"),
     ("queue", "work that was launched on a stream and has not started"),
+    (
+        "node-01 ± 12 µs",
+        "host of a rank, and how exactly its clock is known; without ±, the host whose clock the axis shows",
+    ),
     ("launch", "arrow from a launch call to the work that it launched"),
     ("forward, backward", "arrow between an operator and the one that computes its gradient"),
     (

@@ -20,6 +20,7 @@ from holotrace.store.trace_file import TraceFile
 from holotrace.web.session.bound_files import opened_trace
 from holotrace.web.session.selection import numbers_of
 from holotrace.web.session.session import Scope, Session
+from holotrace.web.timeline.clocks import clocks_answer, timeline_clocks
 from holotrace.web.timeline.counters import Counters, counter_answer, rank_counters
 from holotrace.web.timeline.details import event_details, event_links
 from holotrace.web.timeline.findings import (
@@ -54,6 +55,7 @@ def add_routes(flask: Flask, session: Session) -> None:
     """Answer the requests of the timeline."""
     answers: dict[str, Callable[[Session], Any]] = {
         "ranks": _ranks,
+        "clocks": _clocks,
         "rows": _rows,
         "slices": _slices,
         "search": _search,
@@ -86,6 +88,12 @@ def _ranks(session: Session) -> dict[str, Any]:
     requested = numbers_of(request.args.get("ranks", ""))
     chosen = known if requested is None else [rank for rank in requested if rank in known]
     return {"ranks": chosen[:MOST_RANKS], "count": len(chosen)}
+
+
+def _clocks(session: Session) -> list[dict[str, Any]]:
+    """Answer with the clocks of `ranks`; nothing if all are on one host."""
+    scope = Scope(request.args.get("run", ""), numbers_of(request.args.get("ranks", "")))
+    return clocks_answer(_ready(session, scope, "timeline clocks", timeline_clocks))
 
 
 def _rows(session: Session) -> dict[str, Any]:

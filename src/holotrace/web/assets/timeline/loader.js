@@ -1,5 +1,6 @@
 // Requests the slices, counters and critical path of the visible range and, once, the findings.
 
+import { fromAxis } from "./clocks.js";
 import { ask, lanesOf, pathOf } from "./server.js";
 import { clamp } from "./units.js";
 
@@ -169,7 +170,8 @@ export class Loader {
   pathWindow(rank) {
     const { pathSpan, steps } = this.state;
     if (pathSpan) {
-      return { from: Math.floor(pathSpan.start - rank.offset), to: Math.ceil(pathSpan.end - rank.offset) };
+      const [from, to] = [pathSpan.start, pathSpan.end].map((time) => fromAxis(rank.clock, time));
+      return { from: Math.floor(from), to: Math.ceil(to) };
     }
     return steps ? { steps } : {};
   }

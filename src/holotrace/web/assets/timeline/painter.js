@@ -1,5 +1,6 @@
 // Draws the timeline on its canvas.
 
+import { clockText } from "./clocks.js";
 import * as colours from "./colours.js";
 import { SIZES } from "./view.js";
 import { amountText, clamp, countText, durationText, momentText } from "./units.js";
@@ -234,8 +235,15 @@ export class Painter {
     this.fill(0, view.y(top), view.width, sizes.head, theme.heading);
     pen.fillStyle = theme.ink;
     pen.font = `600 ${FONT}`;
-    pen.fillText(`${rank.isFolded ? "▸" : "▾"} rank ${rank.number}`, 8, view.y(top) + sizes.head / 2);
+    const name = `${rank.isFolded ? "▸" : "▾"} rank ${rank.number}`;
+    const middle = view.y(top) + sizes.head / 2;
+    pen.fillText(name, 8, middle);
+    const nameWidth = pen.measureText(name).width;
     pen.font = FONT;
+    if (rank.clock.host) {
+      pen.fillStyle = theme.muted;
+      pen.fillText(clockText(rank.clock), nameWidth + 18, middle);
+    }
   }
 
   /** @param {Item} item */

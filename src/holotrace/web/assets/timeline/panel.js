@@ -1,5 +1,6 @@
 // The panel below the canvas: shows an event, a span of time, or the findings.
 
+import { toAxis } from "./clocks.js";
 import * as colours from "./colours.js";
 import { button, element } from "./elements.js";
 import { countText, durationText, percentText } from "./units.js";
@@ -57,7 +58,8 @@ export class Panel {
     const [row, , start, length] = answer.at;
     const item = this.state.view.rowItem(rank, row);
     const where = item ? `, ${item.row.process}, ${item.row.label}` : "";
-    const at = start + (this.state.rankOf(rank)?.offset ?? 0) - this.state.view.whole.start;
+    const clock = this.state.rankOf(rank)?.clock;
+    const at = (clock ? toAxis(clock, start) : start) - this.state.view.whole.start;
     const summary = `${answer.kind} of ${durationText(length)} at ${durationText(at)}, rank ${rank}${where}`;
     const facts = element("dl");
     const exact = [["start_ns", answer.start_ns], ["duration_ns", String(length)], ...answer.arguments];
@@ -173,7 +175,7 @@ export class Panel {
       const line = element("li");
       const chip = element("i");
       chip.style.background = colours.findings[finding.kind];
-      const at = durationText(finding.start + rank.offset - this.state.view.whole.start);
+      const at = durationText(toAxis(rank.clock, finding.start) - this.state.view.whole.start);
       const show = button(finding.text, "show this finding on the timeline", () => this.goToFinding(rank, finding));
       line.append(chip, element("span", "", `rank ${rank.number}, at ${at}`), show);
       list.append(line);

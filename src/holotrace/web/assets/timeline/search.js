@@ -1,5 +1,6 @@
 // Searches events by a part of their name on all shown ranks, and steps from one match to the next.
 
+import { toAxis } from "./clocks.js";
 import { ask } from "./server.js";
 import { countText } from "./units.js";
 
@@ -14,7 +15,7 @@ import { countText } from "./units.js";
  * @param {Place} at
  * @returns {Match}
  */
-const matchOf = (rank, at) => ({ rank: rank.number, event: at[4], length: at[3], time: at[2] + rank.offset });
+const matchOf = (rank, at) => ({ rank: rank.number, event: at[4], length: at[3], time: toAxis(rank.clock, at[2]) });
 
 export class Search {
   /**

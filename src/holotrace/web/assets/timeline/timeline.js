@@ -5,9 +5,10 @@
 //   input     mouse and keys                       pointing  item under the pointer
 //   toolbar   search, buttons, legend              panel     event, span or findings below the canvas
 //   search    matches, one after the other         perfetto  trace in Perfetto
-//   colours, units, elements
+//   clocks    times of ranks on the axis            colours, units, elements
 
 import * as address from "../shell/address.js";
+import { compared, fromAxis, offsetAt, recorded, toAxis } from "./clocks.js";
 import { Input } from "./input.js";
 import { Loader } from "./loader.js";
 import { Painter } from "./painter.js";
@@ -21,6 +22,7 @@ import { SIZES, View } from "./view.js";
 import { button, element } from "./elements.js";
 import { clamp } from "./units.js";
 
+/** @typedef {import("../types.js").ClockAnswer} ClockAnswer */
 /** @typedef {import("../types.js").EventAnswer} EventAnswer */
 /** @typedef {import("../types.js").Link} Link */
 /** @typedef {import("../types.js").Place} Place */
@@ -101,7 +103,7 @@ export class Timeline {
       leave: () => this.canvas.focus(),
       toggle: (name) => this.toggle(name),
       fitAll: () => this.fitAll(),
-      goToPath: (rank, start, end) => this.showTimes(start + rank.offset, end + rank.offset, 0.02),
+      goToPath: (rank, start, end) => this.showTimes(toAxis(rank.clock, start), toAxis(rank.clock, end), 0.02),
       openPerfetto: () => this.openPerfetto(),
     });
     this.root.append(this.toolbar.bar, this.toolbar.legend, this.frame, this.panel.root);
@@ -164,6 +166,7 @@ export class Timeline {
     }
     const left = known.count - known.ranks.length;
     this.say(left > 0 ? `${known.ranks.length} of ${known.count} ranks shown; choose others above` : "");
+    await this.compareClocks();
     await this.goToRequested();
     this.loadFindings(); // after the ranks, because comparing ranks takes longer than drawing them
   }
@@ -174,21 +177,86 @@ export class Timeline {
    */
   addRank(number, { origin, length, steps, rows }) {
     this.base = this.ranks.length ? this.base : BigInt(origin);
-    const offset = Number(BigInt(origin) - this.base);
+    const clock = recorded(BigInt(origin), this.base);
     const shown = rows
       .map((row, at) => ({ ...row, at }))
       .filter(({ device }) => !this.devices || device === null || this.devices.has(device));
     /** @type {Rank} */
-    const rank = { number, offset, length, steps, rows: shown, lanes: new Map(), counters: [], path: null };
-    this.ranks.push(rank);
-    const { view } = this;
-    view.whole = {
-      start: Math.min(...this.ranks.map((known) => known.offset)),
-      end: Math.max(...this.ranks.map((known) => known.offset + Math.max(known.length, 1))),
+    const rank = {
+      number,
+      origin: BigInt(origin),
+      clock,
+      offset: clock.recorded,
+      length,
+      steps,
+      rows: shown,
+      lanes: new Map(),
+      counters: [],
+      path: null,
     };
-    view.isOpen = true;
+    this.ranks.push(rank);
+    this.measure(rank);
+    this.view.isOpen = true;
+    this.arranged();
+  }
+
+  /**
+   * Set the range of all ranks and, unless somebody has moved it, the visible one.
+   * @param {Rank} rank
+   */
+  measure(rank) {
+    const { ranks, view } = this;
+    view.whole = {
+      start: Math.min(...ranks.map(({ clock }) => toAxis(clock, 0))),
+      end: Math.max(...ranks.map(({ clock, length }) => toAxis(clock, Math.max(length, 1)))),
+    };
     if (!view.wasMoved) {
       [view.start, view.end] = this.firstWindow(rank);
+    }
+  }
+
+  /** Put ranks of several hosts on the clock of one of them. */
+  async compareClocks() {
+    const { ranks } = this;
+    if (ranks.length < 2) {
+      return;
+    }
+    const said = this.toolbar.status.textContent ?? "";
+    /** @param {string} text */
+    const waiting = (text) => this.say(`clocks of the hosts: ${text}`);
+    try {
+      const numbers = ranks.map(({ number }) => number).join(",");
+      /** @type {ClockAnswer[]} */
+      const answers = await ask("clocks", { run: this.run, ranks: numbers }, { waiting });
+      this.say(said);
+      if (!this.isClosed && answers.length) {
+        this.useClocks(answers);
+      }
+    } catch (error) {
+      this.say(messageOf(error));
+    }
+  }
+
+  /**
+   * The first rank keeps its place in a view that was moved.
+   * @param {ClockAnswer[]} answers
+   */
+  useClocks(answers) {
+    const { ranks, view } = this;
+    const [first] = ranks;
+    const middle = (view.start + view.end) / 2;
+    const time = fromAxis(first.clock, middle);
+    for (const rank of ranks) {
+      const answer = answers.find(({ rank: number }) => number === rank.number);
+      rank.clock = answer ? compared(rank.clock, answer, rank.origin) : rank.clock;
+    }
+    this.measure(first);
+    if (view.wasMoved) {
+      const by = toAxis(first.clock, time) - middle;
+      view.move(view.start + by, view.end + by);
+    }
+    if (this.attributes.event && this.selected?.at) {
+      this.show(this.selected.rank, this.selected.at);
     }
     this.arranged();
   }
@@ -197,11 +265,12 @@ export class Timeline {
    * Return the time range of the selected steps, or of the whole rank.
    * @param {Rank} rank
    */
-  firstWindow({ steps, offset }) {
+  firstWindow({ clock, steps }) {
     const numbers = this.steps ? new Set(address.numbersOf(this.steps)) : new Set();
     const chosen = steps.filter(([, , number]) => numbers.has(number));
     const { whole } = this.view;
-    return chosen.length ? [offset + chosen[0][0], offset + chosen[chosen.length - 1][1]] : [whole.start, whole.end];
+    const ends = chosen.length ? [chosen[0][0], chosen[chosen.length - 1][1]] : null;
+    return ends ? ends.map((time) => toAxis(clock, time)) : [whole.start, whole.end];
   }
 
   arranged() {
@@ -212,6 +281,9 @@ export class Timeline {
   changed() {
     if (this.view.isOpen && !this.isClosed) {
       this.view.keepScroll();
+      this.ranks.forEach((rank) => {
+        rank.offset = offsetAt(rank.clock, (this.view.start + this.view.end) / 2);
+      });
       this.draw();
       this.loader.later();
     }
@@ -376,7 +448,7 @@ export class Timeline {
       rank.isFolded = false;
       this.view.arrange(this.ranks, this.shown);
       this.view.reveal(number, row, depth);
-      this.showTimes(start + rank.offset, start + rank.offset + length);
+      this.showTimes(toAxis(rank.clock, start), toAxis(rank.clock, start + length));
     }
   }
 
@@ -397,7 +469,7 @@ export class Timeline {
    * @param {{ start: number, end: number }} finding
    */
   goToFinding(rank, { start, end }) {
-    this.focus = { rank: rank.number, start: start + rank.offset, end: end + rank.offset };
+    this.focus = { rank: rank.number, start: toAxis(rank.clock, start), end: toAxis(rank.clock, end) };
     const [item] = this.view.items.filter((candidate) => candidate.rank === rank);
     if (item && !this.view.isVisible(item)) {
       this.view.scroll = item.top;
@@ -438,7 +510,7 @@ export class Timeline {
     const { selected } = this;
     const rank = selected && this.rankOf(selected.rank);
     if (rank && selected.at) {
-      const start = selected.at[2] + rank.offset;
+      const start = Math.round(toAxis(rank.clock, selected.at[2]));
       this.setSpan({ start, end: start + Math.max(selected.at[3], 1), rows: null });
       this.describeSpan();
     }
@@ -472,8 +544,8 @@ export class Timeline {
    */
   inSpan(rank, { start, end, rows }) {
     const numbers = rows ? [...(rows.get(rank.number) ?? [])] : rank.rows.map((row) => row.at);
-    const first = Math.floor(start - rank.offset);
-    const last = Math.max(Math.ceil(end - rank.offset), first + 1);
+    const first = Math.floor(fromAxis(rank.clock, start));
+    const last = Math.max(Math.ceil(fromAxis(rank.clock, end)), first + 1);
     return ask("span", { run: this.run, rank: rank.number, start: first, end: last, rows: numbers.join(",") });
   }
 

@@ -1,0 +1,74 @@
+// Times of a rank, in ns from its origin, and times on the axis, in ns from the origin of the first rank. The axis shows the
+// clock of the reference host: the lines of a rank's clock say what to add to its own.
+
+import { durationText } from "./units.js";
+
+/** @typedef {import("../types.js").Clock} Clock */
+/** @typedef {import("../types.js").ClockAnswer} ClockAnswer */
+/** @typedef {import("../types.js").ClockLine} ClockLine */
+
+const PARTS = 1e9;
+
+/**
+ * A clock that was not compared with others.
+ * @param {bigint} origin
+ * @param {bigint} base
+ * @returns {Clock}
+ */
+export const recorded = (origin, base) => ({ recorded: Number(origin - base), host: "", halfWidth: null, lines: [] });
+
+/**
+ * The same clock, compared with others.
+ * @param {Clock} clock
+ * @param {ClockAnswer} answer
+ * @param {bigint} origin
+ * @returns {Clock}
+ */
+export const compared = (clock, { host, half_width: halfWidth, lines }, origin) => ({
+  ...clock,
+  host,
+  halfWidth,
+  lines: lines.map(({ at, offset, drift, last }) => ({
+    at: Number(BigInt(at) - origin),
+    offset,
+    rate: drift / PARTS,
+    last: last === null ? Infinity : Number(BigInt(last) - origin),
+  })),
+});
+
+/**
+ * @param {Clock} clock
+ * @param {number} time of the rank
+ */
+export const toAxis = ({ recorded: offset, lines }, time) => {
+  const line = lines.find(({ last }) => time <= last) ?? lines[lines.length - 1];
+  return time + offset + (line ? line.offset + (time - line.at) * line.rate : 0);
+};
+
+/**
+ * The reverse of `toAxis`; of times that a jump of the clock left out, about the end of the line before.
+ * @param {Clock} clock
+ * @param {number} time on the axis
+ */
+export const fromAxis = ({ recorded: offset, lines }, time) => {
+  /** @param {ClockLine} line */
+  const on = (line) => (time - offset - line.offset + line.at * line.rate) / (1 + line.rate);
+  const line = lines.find((known) => on(known) <= known.last) ?? lines[lines.length - 1];
+  return line ? on(line) : time - offset;
+};
+
+/**
+ * Within a view, the drift of a clock is less than a pixel: one offset serves all its times.
+ * @param {Clock} clock
+ * @param {number} time on the axis
+ */
+export const offsetAt = (clock, time) => time - fromAxis(clock, time);
+
+/**
+ * What the heading of a rank says of its host.
+ * @param {Clock} clock
+ */
+export const clockText = ({ host, halfWidth, lines }) => {
+  const error = lines.length ? (halfWidth ? ` ± ${durationText(halfWidth)}` : "") : ", clock unknown";
+  return `${host}${error}`;
+};

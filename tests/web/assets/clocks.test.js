@@ -1,0 +1,55 @@
+// Times of ranks on the axis, and back.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { clockText, compared, fromAxis, offsetAt, recorded, toAxis } from "../../../src/holotrace/web/assets/timeline/clocks.js";
+
+const ORIGIN = 1_795_209_476_000_000_000n;
+
+/**
+ * A clock as the server describes it; the origin of its rank is 500 ns after that of the first rank.
+ * @param {{ at: string, offset: number, drift: number, last: string | null }[]} lines
+ */
+const clockOf = (lines) =>
+  compared(recorded(ORIGIN + 500n, ORIGIN), { rank: 1, host: "node-1", half_width: 12_000, lines }, ORIGIN + 500n);
+
+test("without lines, only the difference of the origins is added", () => {
+  const clock = recorded(ORIGIN + 500n, ORIGIN);
+  assert.equal(toAxis(clock, 7), 507);
+  assert.equal(fromAxis(clock, 507), 7);
+});
+
+test("a line adds its offset and its drift, and fromAxis takes both away", () => {
+  const clock = clockOf([{ at: String(ORIGIN + 500n), offset: -2_000_000_000, drift: 100_000, last: null }]);
+  assert.equal(toAxis(clock, 0), 500 - 2_000_000_000);
+  assert.equal(toAxis(clock, 1_000_000_000), 1_000_000_000 + 500 - 2_000_000_000 + 100_000);
+  for (const time of [0, 123, 5e9, 1e12]) {
+    assert.ok(Math.abs(fromAxis(clock, toAxis(clock, time)) - time) < 0.01);
+  }
+});
+
+test("a clock that jumped has a line before and one after", () => {
+  const clock = clockOf([
+    { at: String(ORIGIN + 500n), offset: 0, drift: 0, last: String(ORIGIN + 1_500n) },
+    { at: String(ORIGIN + 500n), offset: 9_000, drift: 0, last: null },
+  ]);
+  assert.deepEqual([1_000, 1_001].map((time) => toAxis(clock, time)), [1_500, 10_501]);
+  assert.deepEqual([1_500, 10_501].map((time) => fromAxis(clock, time)), [1_000, 1_001]);
+});
+
+test("within a view of 1,500 pixels, one offset is right to a fiftieth of a pixel", () => {
+  const clock = clockOf([{ at: String(ORIGIN), offset: 40, drift: 20_000, last: null }]);
+  const [start, end] = [3e9, 4e9];
+  const offset = offsetAt(clock, (start + end) / 2);
+  for (const time of [start, end]) {
+    assert.ok(Math.abs(toAxis(clock, time - offset) - time) < (end - start) / 1_500 / 50);
+  }
+});
+
+test("the heading has the half-width, and says if the clock is unknown", () => {
+  const line = { at: "0", offset: 0, drift: 0, last: null };
+  assert.equal(clockText(clockOf([line])), "node-1 ± 12 µs");
+  assert.equal(clockText(clockOf([])), "node-1, clock unknown");
+  assert.equal(clockText({ ...clockOf([line]), halfWidth: 0 }), "node-1");
+});
