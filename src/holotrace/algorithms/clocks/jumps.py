@@ -114,7 +114,7 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
 
 
 def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[_Part, BoolArray]]:
-    """Return, for each segment of a clock, which of these times on the clock lie in no other segment."""
+    """Return, for each segment of a clock, which of these times on the clock are in this segment and no other."""
     fits = [part.holds(part.rate * reading + part.offset) for part in parts]
     is_clear = np.sum(fits, axis=0) == 1
     for part, fit in zip(parts, fits, strict=True):

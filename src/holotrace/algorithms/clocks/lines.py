@@ -145,13 +145,14 @@ def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float6
 
     Args:
         readings: times that `rough_lines` mapped to the reference clock.
-        graph: of these readings.
+        graph: the graph of these readings.
         reference: the clock that is not adjusted.
-        rate: of the rough lines; not a number if unknown.
+        rate: the rates of the rough lines; not a number if unknown.
 
     With z_a(t) = v_a + s_a·t, and t relative to the middle, each chunk of n readings of an edge from hub h to clock a, with
-    median time t and median difference r, contributes n·(z_a(t) - z_h(t) - r)² to the sum that is minimised. Each clock adds
-    a term that draws its rate to 1, in the proportion of usual jitter and drift, which matters in short recordings only.
+    median time t and median difference r, contributes n·(z_a(t) - z_h(t) - r)² to the sum that is minimised. Each clock
+    adds a term that pulls its rate towards 1, weighted by the ratio of the usual jitter to the usual drift; it only
+    matters in short recordings.
     """
     together = readings.is_together | (graph.parent_edge[readings.clock] == graph.edge)
     rows = np.flatnonzero((graph.edge >= 0) & together)

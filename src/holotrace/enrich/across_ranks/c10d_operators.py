@@ -1,7 +1,7 @@
-"""The `c10d::` operators that request the communication of the host: their times, and the peers of sends and receives.
+"""The `c10d::` operators that request communication on the host: their times, and the peers of sends and receives.
 
-gloo's worker threads perform collectives later, in the order of the requests; two threads may start two collectives in
-the wrong order. The annotation of a send or receive begins inside its operator, and outlives it.
+gloo's worker threads perform collectives later, in the order of the requests, but two collectives on two threads may
+start in the reverse order. The annotation of a send or receive begins inside its operator, and ends after it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holotrace.store.trace import RankTrace
 
 _OPERATOR = r"^c10d::"
 _IN_PLACE = ("all_reduce", "broadcast", "reduce", "send", "recv")
-"""Families whose operators have the tensors as first argument; elsewhere, outputs come before inputs.
+"""Families whose operators have the tensors as first argument; the other operators have outputs first, then inputs.
 
 Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/Ops.cpp
 """
@@ -34,7 +34,7 @@ _PEER_IN_NAME = r"(?:->|<-) *(\d+)"
 
 
 def asked_by_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the time, the peer and the tag of calls that the host itself performs, from their operators.
+    """Return, from the operators that requested them, the time, the peer and the tag of calls that the host itself performs.
 
     Args:
         rank_trace: the rank.
@@ -63,7 +63,7 @@ def asked_by_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFra
 
 
 def peer_in_name(rank_trace: RankTrace, event_index: pl.Series) -> pl.Series:
-    """Return the peer that NCCL's annotations name (`nccl:send 0->1`), as the group numbers it; int32, null elsewhere."""
+    """Return the peer's number in its group from names of NCCL's annotations (`nccl:send 0->1`); int32, null elsewhere."""
     names = of_events(rank_trace.events_of([EventKind.USER_ANNOTATION], ["event_index", "name"]), event_index)["name"]
     return rank_trace.texts(names).str.extract(_PEER_IN_NAME).cast(pl.Int32, strict=False).alias("group_peer")
 
@@ -109,7 +109,7 @@ def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.in
 
 
 def _first_asked(asked_ns: npt.NDArray[np.int64], start_ns: npt.NDArray[np.int64]) -> int:
-    """Return how many calls at the beginning were asked for before the recording, so that none starts before it was asked for."""
+    """Return how many first calls were requested before the recording: the least number with which no call precedes its request."""
     return int(np.max(np.searchsorted(start_ns, asked_ns) - np.arange(len(asked_ns)), initial=0))
 
 
@@ -121,14 +121,14 @@ def _groups(rows: pl.DataFrame) -> dict[tuple[object, ...], npt.NDArray[np.int64
 
 
 def _inputs_of(operators: pl.DataFrame) -> pl.Series:
-    """Return the dims of each operator's input tensors, as the annotation of its call has them."""
+    """Return the dims of each operator's input tensors, written as in the annotation of its call."""
     first, second = (answers(operators["input_dims"], partial(_tensors, argument), pl.String) for argument in (0, 1))
     is_in_place = operators["family"].is_in(_IN_PLACE)
     return first.zip_with(is_in_place, second).alias("input_dims")
 
 
 def _tensors(argument: int, dims: str | None) -> str | None:
-    """Return the shapes of an argument as a list: it is one tensor or, if its first element is a list, several."""
+    """Return the shapes of an argument as a list; an argument whose first element is a list has several tensors."""
     shape = _element(dims, argument)
     if not isinstance(shape, list):
         return None

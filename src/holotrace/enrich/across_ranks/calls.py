@@ -1,4 +1,4 @@
-"""The communication of one rank, in the form in which it is matched with that of other ranks.
+"""The communication of one rank, in the form that is matched with the communication of other ranks.
 
 Each rank sends `OfRank`, some hundred bytes for each call; the matching uses only these tables.
 """
@@ -30,7 +30,7 @@ Family = pl.Enum(FAMILIES)
 
 _CUT = "..."
 _EVEN = "base|tensor"
-"""In the recorded names of all-gathers and reduce-scatters of one tensor: `_allgather_base`, `reduce_scatter_tensor_coalesced`."""
+"""In the names of all-gathers and reduce-scatters of one tensor, such as `_allgather_base`, `reduce_scatter_tensor_coalesced`."""
 
 _ARGS = (
     *GROUP_ARGS,
@@ -95,7 +95,8 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
 
     Args:
         rank_trace: the rank.
-        annotation: divides the recording instead of steps, see `holotrace.enrich.steps.steps.windows`.
+        annotation: name of annotations that divide the recording instead of steps; see
+            `holotrace.enrich.steps.steps.windows`.
 
     Returns:
         calls: one row per call, sorted by start_ns:
@@ -150,7 +151,7 @@ def _with_args(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_operators(rank_trace: RankTrace, known: pl.DataFrame) -> pl.DataFrame:
-    """Add group_peer and tag and, for calls that the host itself performs, when it asked for them."""
+    """Add group_peer and tag, and the request times of calls that the host itself performs."""
     if known["stream"].null_count() == len(known):
         return known.with_columns(asked_by_operators(rank_trace, known))
     peer = peer_in_name(rank_trace, known["described_index"])
@@ -158,7 +159,7 @@ def _with_operators(rank_trace: RankTrace, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _content(known: pl.DataFrame) -> pl.Series:
-    """Return a number for the element type and, for calls that are equally large on all ranks, the size."""
+    """Return a number that stands for the element type and, if calls have the same size on all ranks, also for the size."""
     is_even = pl.col("family").is_in(SAME_SIZE | {"send", "recv"}) | pl.col("recorded_collective").str.contains(_EVEN)
     size = pl.when(is_even).then(pl.col("byte_count").cast(pl.String)).fill_null("")
     texts = known.select(content=pl.format("{} {}", pl.col("dtype").fill_null(""), size))
@@ -172,7 +173,7 @@ def _position_in_group(group: pl.Series, groups: tuple[ProcessGroup, ...], rank:
 
 
 def _sent_bytes() -> pl.Expr:
-    """Return the bytes for other ranks, from the split sizes: they count rows of the tensor, so their sum is all of it."""
+    """Return the bytes sent to other ranks; the split sizes count rows of the tensor, so their sum is the whole tensor."""
     splits = pl.col("in_split_sizes").str.extract_all(r"\d+").cast(pl.List(pl.Int64))
     total, own = splits.list.sum(), splits.list.get(pl.col("position"), null_on_oob=True)
     is_whole = ~pl.col("in_split_sizes").str.contains(_CUT, literal=True) & (total > 0)

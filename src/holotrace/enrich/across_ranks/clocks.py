@@ -10,9 +10,9 @@ bounds, x is estimated from the ends of the calls, which are nearly the same on 
     half width  the largest distance from the estimate to a bound: x is in [offset - half width, offset + half width]
     drift       by how much faster the reference clock runs, in parts in 10^9
 
-The bounds hold if clocks run at constant rates, and the calls are matched correctly. A half-width cannot be smaller than
-about the duration of the shortest call, from the last start to the first end. A jump that is shorter than the waits in the
-calls around it may pass for drift; then the bounds can be wrong by the jump.
+The bounds hold if clocks run at constant rates, and if the calls are matched correctly. A half-width cannot be smaller
+than about the duration of the shortest call, from the last start to the first end. A jump that is shorter than the
+waits in the calls around it may pass for drift; then the bounds can be wrong by the jump.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from holotrace.enrich.across_ranks.participants import (
 )
 
 LARGEST_DRIFT = 1e-3
-"""The most by which the rates of two clocks differ: each is slewed by at most 500 ppm.
+"""The largest difference between the rates of two clocks: time daemons slew each clock by at most 500 ppm.
 
 Source: "the slew rate is limited to 0.5 ms/s", https://www.ntp.org/documentation/4.2.8-series/ntpd/
 """
 
 _FEWEST_CONTRADICTIONS = 3
-"""Fewer calls that contradict the others are matched wrongly; as many say that clocks differ."""
+"""If fewer calls than this contradict the others, they were matched wrongly; if at least as many do, the clocks differ."""
 
 _ROUNDING_NS = 1
 _EARLIEST_NS, _LATEST_NS = (getattr(np.iinfo(np.int64), name) for name in ("min", "max"))
@@ -100,7 +100,7 @@ class Clocks(EqualByContent):
     model: ClockModel
 
     def aligned(self, calls: pl.DataFrame) -> pl.DataFrame:
-        """Add the times of calls on the reference clock.
+        """Add the times of the calls as shown by the reference clock.
 
         Args:
             calls: with the columns rank, start_ns, end_ns.
@@ -142,7 +142,7 @@ class Clocks(EqualByContent):
 
 
 class WholeCorrection(NamedTuple):
-    """What to add to times, and its half-width, in whole nanoseconds; 0 where unknown."""
+    """The value to add to each time, and its half-width, in whole nanoseconds; 0 where unknown."""
 
     offset_ns: Int64Array
     half_width_ns: Int64Array
@@ -164,7 +164,7 @@ class ClockModel(NamedTuple):
     of_ranks: pl.DataFrame
 
     def clock_of(self, calls: pl.DataFrame) -> Int64Array:
-        """Return the clock of each call; -1 if its rank has none, or if it may be before or after a jump."""
+        """Return the clock of each call; -1 if its rank has none, or if the call may be on either side of a jump."""
         if self.of_ranks["rank"].is_unique().all():
             clock_of = dict(self.of_ranks.select("rank", "clock").iter_rows())
             return calls["rank"].replace_strict(clock_of, default=-1, return_dtype=pl.Int64).to_numpy()
@@ -181,7 +181,7 @@ class ClockModel(NamedTuple):
         return clock
 
     def correction(self, clock: Int64Array, at_ns: Int64Array) -> WholeCorrection:
-        """Return what to add to times of clocks; -1 is an unknown clock."""
+        """Return the value to add to each time of each clock; -1 stands for an unknown clock."""
         exact = self.fit.clocks.correction(clock, (at_ns - self.base_ns[clock]).astype(np.float64))
         is_known = (clock >= 0) & np.isfinite(exact.value)
         offset = self.base_ns[self.reference] - self.base_ns[clock] + whole(np.round(exact.value))
@@ -198,7 +198,7 @@ def clocks(calls: pl.DataFrame, hosts: Mapping[int, str]) -> Clocks:
             times are not used.
         hosts: the host of each rank.
 
-    The reference is the host with the most ranks, of these the one with the lowest rank.
+    The reference is the host with the most ranks; of several, the one with the lowest rank.
     """
     known_hosts = {**{int(rank): f"rank {rank}" for rank in calls["rank"].unique()}, **hosts}
     waiting = waiting_calls(calls)
@@ -226,7 +226,7 @@ def clocks(calls: pl.DataFrame, hosts: Mapping[int, str]) -> Clocks:
 
 
 class _Owners(NamedTuple):
-    """Whose clocks there are: names, as host and rank (None if its ranks share the clock), and the clock of each rank."""
+    """The owners of the clocks: names (host, and rank if the host's ranks do not share the clock), and the clock of each rank."""
 
     names: list[tuple[str, int | None]]
     clock_of_rank: dict[int, int]
@@ -237,7 +237,7 @@ class _Owners(NamedTuple):
 
 
 def _owners(hosts: Mapping[int, str], check: HostCheck) -> _Owners:
-    """Number the clocks, the reference first. Ranks of a host that contradict each other have their own."""
+    """Number the clocks, the reference first. If the ranks of a host contradict each other, each has its own clock."""
     is_clear = pl.col("contradicted_count") >= _FEWEST_CONTRADICTIONS
     divided = set(check.by_host.filter(is_clear)["host"])
     ranks_of = {host: [rank for rank in sorted(hosts) if hosts[rank] == host] for host in set(hosts.values())}
@@ -248,22 +248,22 @@ def _owners(hosts: Mapping[int, str], check: HostCheck) -> _Owners:
 
 
 def _without_mismatches(waiting: pl.DataFrame, check: HostCheck) -> pl.DataFrame:
-    """Leave out the few instances that contradict a host which otherwise agrees with itself."""
+    """Leave out instances that contradict the shared clock of a host, if there are only a few of them."""
     few = check.by_host.filter(pl.col("contradicted_count") < _FEWEST_CONTRADICTIONS)["host"]
     wrong = check.instances.filter(pl.col("host").is_in(few.implode()))["instance"]
     return waiting if wrong.is_empty() else waiting.filter(~pl.col("instance").is_in(wrong.unique().implode()))
 
 
 def _dropped_count(compared: OfClocks, fitted: Fit) -> int:
-    """Return how many operations lost a participant because they contradict the others."""
+    """Return from how many operations a participant was dropped, because its times contradicted the others."""
     return len(np.unique(compared.participants.operation[fitted.clock_of_row == DROPPED]))
 
 
 def _spans(compared: OfClocks, fitted: Fit) -> pl.DataFrame:
-    """Return, for each clock, how many operations it is compared by, and when they begin and end on the clock itself.
+    """Return how many operations compare each clock with others, and when the first of them begins and the last ends.
 
     Returns:
-        clock, source, instance_count, first_ns, last_ns: int64; sorted by source and time.
+        clock, source, instance_count, first_ns, last_ns (times on the clock itself): int64; sorted by source and time.
     """
     rows = pl.DataFrame({"clock": fitted.clock_of_row, "operation": compared.participants.operation})
     base_ns = compared.base_ns[compared.participants.clock]
@@ -281,10 +281,11 @@ def _spans(compared: OfClocks, fitted: Fit) -> pl.DataFrame:
 
 
 def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return the clocks by source and time, with from_ns and to_ns, between which a clock that jumped may have this line.
+    """Return the clocks by source and time; from_ns and to_ns limit when a clock that jumped may have had this line.
 
-    It jumped somewhere between the last call before and the first call after, so the windows reach there; a time in two
-    windows is ambiguous. Calls that are not compared are taken to extend no further than the compared ones last.
+    A clock jumped at an unknown time between the last call before the jump and the first call after it. The windows of
+    both lines cover this time, so a time in two windows is ambiguous. Before the first and after the last line, the
+    windows reach as far beyond the compared calls as these calls last.
     """
     ordered = spans.sort("source", "clock")
     beside = ordered.with_columns(
@@ -304,7 +305,7 @@ def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _on_line_of(model: ClockModel, beside: pl.DataFrame, which: str) -> pl.Series:
-    """Return what the clock would have shown at a time that the line before, or after, shows; null if unknown."""
+    """Convert a time on the line before, or after, a jump to the time that this line shows then; null if unknown."""
     other = beside[which].fill_null(-1).to_numpy()
     at_ns = beside[f"{which}_ns"].fill_null(0).to_numpy()
     there, here = model.correction(other, at_ns), model.correction(beside["clock"].to_numpy(), at_ns)
@@ -316,14 +317,14 @@ def _on_line_of(model: ClockModel, beside: pl.DataFrame, which: str) -> pl.Serie
 
 
 def _of_ranks(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return the clocks of each rank, see `ClockModel`."""
+    """Return the clocks of each rank; see `ClockModel`."""
     schema = {"rank": pl.Int32, "source": pl.Int64}
     ranks = pl.DataFrame(list(owners.clock_of_rank.items()), schema=schema, orient="row")
     return ranks.join(_windows(model, spans), on="source").select("rank", "clock", "from_ns", "to_ns")
 
 
 def _per_host(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return the table of `Clocks`."""
+    """Return `Clocks.per_host`."""
     counts = np.bincount(list(owners.clock_of_rank.values()), minlength=len(owners.names))
     ordered = spans.sort("source", "clock")
     clock, source = ordered["clock"].to_numpy(), ordered["source"].to_numpy()
@@ -348,7 +349,7 @@ def _per_host(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.Dat
 
 
 def _jumps(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return the table of `Clocks`: a jump changes what must be added by the opposite."""
+    """Return `Clocks.jumps`; if a clock jumps forward, the value to add to its times becomes smaller by as much."""
     following = spans.sort("source", "clock").with_columns(
         pl.col("clock", "last_ns").shift().over("source").name.prefix("before_")
     )
@@ -368,12 +369,12 @@ def _jumps(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.DataFr
 
 
 def whole(values: Float64Array) -> Int64Array:
-    """Return whole numbers, 0 for those that are unknown or infinite."""
+    """Return the values as whole numbers; 0 for unknown and infinite ones."""
     return np.where(np.isfinite(values), values, 0).astype(np.int64)
 
 
 def resolved(value: str, half_width: str) -> pl.Expr:
-    """Return a column where it exceeds its half-width, else null: its sign is not known.
+    """Return a column where it exceeds its half-width, else null, because its sign is not known.
 
     >>> pl.DataFrame({"skew_ns": [900, -40], "half_width_ns": [50, 50]}).select(resolved("skew_ns", "half_width_ns"))["skew_ns"]
     shape: (2,)

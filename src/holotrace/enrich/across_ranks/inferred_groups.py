@@ -15,10 +15,10 @@ from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT, of_most
 
 _LIKE = ("family", "content")
 _EVEN_SHARE = 0.5
-"""At least this share of the calls must be on ranks that have equally many of them in a step."""
+"""At least this share of the calls must be on ranks that have equally many such calls in a step."""
 
 _POSSIBLE_SHARE = 0.75
-"""At least this share of these operations must be possible: no rank leaves before another enters."""
+"""At least this share of the operations of these calls must be possible: no rank leaves before another enters."""
 
 _POSSIBLE_SHARE_OF_ONLY = 0.5
 """Least share of possible operations if the calls can belong to no other group of the job."""
@@ -35,8 +35,8 @@ _MEMBER_SHARE = 0.75
 class Inferred(NamedTuple):
     """The inferred groups of calls.
 
-    groups        row uint32 and group uint64, of the calls whose group was inferred
-    is_ambiguous  row uint32, of calls that several groups of equal size fit
+    groups     row uint32 and group uint64, of the calls whose group was inferred
+    ambiguous  row uint32, of calls that several groups of equal size fit
     """
 
     groups: pl.DataFrame
@@ -47,7 +47,7 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
     """Infer the groups of the collectives whose group is not recorded.
 
     Args:
-        rows: unmatched rows of `rows_of`.
+        rows: the rows of `rows_of` that are not matched yet.
         candidates: see `holotrace.enrich.across_ranks.job_groups.candidate_groups`.
     """
     slim = rows.select("row", "rank", "host", "window", *_LIKE, "start_ns", "end_ns", "group")
@@ -131,7 +131,7 @@ def _is_fitting() -> pl.Expr:
 
 
 def _tested(offered: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls of ranks that have the most common number of them in a step, with `instance` and `is_possible`."""
+    """Return the calls of ranks with the most common number of such calls in a step, with `instance` and `is_possible`."""
     keys = ["group", "window", *_LIKE]
     placed = of_most(offered, keys).with_columns(pl.int_range(pl.len()).over(*keys, "rank").alias("place"))
     numbered = placed.with_columns(pl.col("row").min().over(*keys, "place").alias("instance"))

@@ -11,7 +11,7 @@ from holotrace.enrich.across_ranks.groups import ProcessGroup, process_group
 
 
 def known_groups(of_ranks: Mapping[int, OfRank]) -> dict[int, ProcessGroup]:
-    """Return the groups that the ranks know, by number, and last the group of all ranks, if none of these is it."""
+    """Return the groups that the ranks know, by number; if none of them has all ranks, the group of all ranks comes last."""
     known = {group.number: group for of_rank in of_ranks.values() for group in of_rank.facts.groups}
     job = _whole_job(of_ranks)
     is_known = any(group.ranks == job.ranks for group in known.values())
@@ -21,7 +21,7 @@ def known_groups(of_ranks: Mapping[int, OfRank]) -> dict[int, ProcessGroup]:
 def candidate_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
     """Return the groups to which calls may belong, with those of their ranks that are in the trace.
 
-    Of groups with the same ranks among those of the trace, only the first counts.
+    If several groups have the same ranks in the trace, only the first counts.
 
     Returns:
         group uint64, rank int32, and present: the number of its ranks in the trace, at least 2. One row for each rank.

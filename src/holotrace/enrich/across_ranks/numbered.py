@@ -9,14 +9,14 @@ import polars as pl
 from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT, MATCHES, instances, matched, shared, without
 
 _MOST_WITH_ONE_NUMBER = 8
-"""If the calls of a rank and group share their numbers with more others on average, the numbers do not count calls."""
+"""If more calls of a rank and group than this share one number, on average, the numbers do not count calls."""
 
 
 def by_number(rows: pl.DataFrame) -> pl.DataFrame:
-    """Match collectives by (group, sequence number), and those without by communication id.
+    """Match collectives by group and sequence number, and those without a sequence number by communication id.
 
-    Both must agree in family and content as well. If ranks have different numbers of kernels for one number, the calls
-    were coalesced: all kernels of the number are one operation.
+    Matching calls must also agree in family and content. If ranks have different numbers of kernels for one number, the
+    calls were coalesced: all kernels of the number are one operation.
 
     Args:
         rows: `rows_of` all ranks.
@@ -44,6 +44,6 @@ def _matched(rows: pl.DataFrame, number: str, identity: Sequence[str]) -> pl.Dat
 
 
 def _counting(rows: pl.DataFrame, number: str, identity: Sequence[str]) -> pl.DataFrame:
-    """Return the rows whose number distinguishes calls: not a constant, as some libraries write."""
+    """Return the rows whose number distinguishes calls; some libraries write the same number for all calls."""
     of_group = ["rank", *(name for name in identity if name != number)]
     return rows.filter(pl.len().over(of_group) <= _MOST_WITH_ONE_NUMBER * pl.col(number).n_unique().over(of_group))

@@ -21,7 +21,7 @@ from holotrace.algorithms.clocks.jumps import Participants
 
 _EVERYONE_WAITS = ("all_reduce", "all_gather", "reduce_scatter", "barrier")
 _FROM_TIMES = ("time", "stream_order")
-"""How calls were matched whose match is a guess from times or counts: clocks must not depend on it."""
+"""Ways of matching that guess from times or counts; clocks must not depend on such matches."""
 
 
 def waiting_calls(calls: pl.DataFrame) -> pl.DataFrame:
@@ -88,7 +88,7 @@ def _start(calls: pl.DataFrame) -> pl.Expr:
 
 
 def _is_even(calls: pl.DataFrame) -> pl.Expr:
-    """Return whether the calls are all-to-alls in which all ranks send and receive equally much, and no splits are known."""
+    """Return whether each call is an all-to-all without known splits in which all ranks send and receive equally much."""
     sizes = [pl.col(column) for column in ("in_bytes", "out_bytes") if column in calls.columns]
     if len(sizes) < 2:  # noqa: PLR2004 -- both
         return pl.lit(value=False)
@@ -107,7 +107,7 @@ def _resolution_ns(calls: pl.DataFrame) -> int:
 
 
 class HostCheck(NamedTuple):
-    """By how much the ranks of one host contradict each other, though they share a clock.
+    """How much the ranks of each host contradict each other, though they share a clock.
 
     host                str
     contradicted_count  int64  instances in which a rank left before another had entered
@@ -139,7 +139,7 @@ def contradictions_within_hosts(waiting: pl.DataFrame, hosts: Mapping[int, str])
 
 
 class OfClocks(NamedTuple):
-    """The participants by clock, with times after the base of each clock, and the instance of each operation."""
+    """The participants by clock, with times counted from the base of each clock, and the instance of each operation."""
 
     participants: Participants
     base_ns: np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -147,9 +147,9 @@ class OfClocks(NamedTuple):
 
 
 def by_clock(waiting: pl.DataFrame, clock_of_rank: Mapping[int, int], clock_count: int) -> OfClocks:
-    """Combine the ranks that share a clock: of these, the last to enter and the first to leave say most.
+    """Combine the ranks that share a clock: the last of them to enter and the first to leave give the tightest bounds.
 
-    Only operations of at least two clocks remain.
+    Only operations with at least two clocks remain.
     """
     entered, left = pl.col("start_ns").filter(pl.col("is_entered")), pl.col("end_ns").filter(pl.col("is_left"))
     combined = (

@@ -1,6 +1,6 @@
-"""Roughly how far the clocks of a group's ranks are apart: enough to see which calls cannot be the same operation.
+"""Rough differences between the clocks of a group's ranks, to see which calls cannot be the same operation.
 
-`clocks` estimates them exactly, once the calls are matched.
+Once the calls are matched, `clocks` estimates them more precisely.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ba
 
 
 def rough_offsets(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return how far each rank's clock is ahead of its group's: the median difference of ends.
+    """Return how far each rank's clock is ahead of the clock of its group: the median difference between the ends of calls.
 
     Args:
         rows: group, rank, host, end_ns, and instance: equal on all ranks of one operation, or null.
@@ -49,7 +49,7 @@ def rough_offsets(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def corrected(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with their times on the clock of the group, and tolerance_ns; without those whose offset is unknown."""
+    """Return the rows whose offset is known, with their times on the clock of the group, and tolerance_ns."""
     known = rows.join(offsets.drop_nulls("offset_ns"), on=["group", "rank"], maintain_order="left")
     return known.with_columns(pl.col("start_ns", "end_ns") - pl.col("offset_ns")).drop("offset_ns")
 

@@ -1,4 +1,4 @@
-"""The calls of all ranks in one table, and the matches between them, as the steps of the matching pass them on."""
+"""The calls of all ranks in one table, and the matches between them: the tables that the steps of the matching exchange."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def instances(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def of_most(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return the rows of those ranks that have the most common number of calls with the same keys, if several have it."""
+    """Return, for each combination of keys, the calls of ranks that have the most common number, if several have it."""
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
     modes = counted.group_by(*keys, "count").agg(pl.col("rank").n_unique().alias("ranks"))
     ordered = modes.filter(pl.col("ranks") > 1).sort("ranks", "count", descending=True)
@@ -68,7 +68,7 @@ def shared(matches: pl.DataFrame) -> pl.DataFrame:
 
 
 def matched(pairs: pl.DataFrame, how: str) -> pl.DataFrame:
-    """Return row and instance as `MATCHES`."""
+    """Return `row` and `instance` with the columns of `MATCHES`."""
     return pairs.select("row", "instance", pl.lit(how, MatchedBy).alias("matched_by"))
 
 

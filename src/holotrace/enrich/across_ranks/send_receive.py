@@ -1,6 +1,6 @@
 """Sends matched with their receives.
 
-The k-th send of a rank to another, with the same tag, type and size, is the k-th receive there.
+The k-th send from one rank to another, with a tag, type and size, matches the k-th such receive on the other rank.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT, instances, wit
 
 _PAIR = ("source", "destination", "tag", "content")
 _LEAST_SHARE = 0.5
-"""A group fits if the other rank has at least this share as many receives as this one sends, and the reverse."""
+"""A group fits if the smaller of the numbers of sends and of receives is at least this share of the larger."""
 
 _NOISE_NS = 20_000
 _IS_SEND = pl.col("family") == "send"
 
 
 def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
-    """Return row, peer and group of the sends and receives that only know the number of their peer within a group.
+    """Return row, peer and group of sends and receives whose record only has the number of the peer within a group.
 
-    The group is that in which the other rank has about as many receives from this rank as this one sends there; of
-    several with the same peer, the smallest. If different peers fit equally well, none is chosen.
+    The group is the one in which the peer has about as many receives from this rank as this rank has sends to the peer.
+    If several groups with the same peer fit, the smallest is chosen; if different peers fit equally well, none is.
 
     Args:
         rows: `rows_of` all ranks.
@@ -45,7 +45,7 @@ def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
-    """Add `share`: how many receives there are for each send, or the reverse if fewer; only where there are enough."""
+    """Add `share`, the smaller number of sends and receives divided by the larger; drop rows in which it is too small."""
     sides = _with_ends(offered)
     counterparts = sides.select("group", *_PAIR, "family", counterpart_count="count").with_columns(
         pl.when(_IS_SEND).then(pl.lit("recv")).otherwise(pl.lit("send")).cast(sides["family"].dtype).alias("family")
@@ -58,7 +58,8 @@ def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
 def by_order(rows: pl.DataFrame) -> pl.DataFrame:
     """Match sends with receives by source, destination, tag, type, size and order.
 
-    Steps in which a rank has one more than the other are matched where their times show which one is missing.
+    If one rank has one call more than the other in a step, calls are matched as far as their times show which one is
+    missing.
 
     Args:
         rows: `rows_of` all ranks, with peers.
@@ -91,9 +92,10 @@ def _equal(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
     """Match sends with receives of steps in which one side has one more; return row and instance.
 
-    A receive ends soon after both ends have begun. The k-th of the side with fewer matches the k-th of the other side, or
-    from the missing one on, the (k+1)-th. Of all positions of the missing one, those count with which the receives end
-    at most twice as late, in sum, as with the best one; calls that they match differently stay unmatched.
+    A receive ends soon after both the send and the receive have begun. The k-th call of the side with fewer calls
+    matches the k-th call of the other side or, after the missing call, the (k+1)-th. Positions of the missing call are
+    likely if the receives end, in sum, at most four times as late as with the best position (plus 20 µs). Calls that
+    two likely positions match differently stay unmatched.
     """
     keys = [*_PAIR, "window"]
     sided = rows.with_columns(
@@ -117,7 +119,7 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lag(shift: int) -> pl.Expr:
-    """Return how long after both ends have begun the receive ends; gloo's annotations may also end too early."""
+    """Return how long after both calls have begun the receive ends; absolute, since gloo's annotations may end too early."""
     receive_end = pl.when(_IS_SEND).then(f"end_ns_{shift}").otherwise("end_ns")
     return (receive_end - pl.max_horizontal("start_ns", f"start_ns_{shift}")).abs()
 

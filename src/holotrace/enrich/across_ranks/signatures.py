@@ -1,7 +1,7 @@
-"""Calls of a group matched by their order and signature: family, element type and size.
+"""Match calls of a group by their signature (family, element type and size) and order.
 
 A call that is missing on a rank, or recorded only there, must not shift those after it. Where ranks have different numbers
-of equal calls, the calls around them show which one is missing; otherwise, only time does.
+of equal calls, the calls around them show which one is missing; if they do not, the times have to.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ _FEWEST_AFTER_JUMP = 3
 def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     """Match the collectives of each group that have no numbers.
 
-    1. The k-th of the calls of a step with one signature, where all ranks that have any have equally many.
-    2. The same between two operations that all ranks share.
-    3. The same on those ranks that have the most common number of calls.
-    4. What then remains, or is impossible because a rank leaves before another enters: by the nearest end.
+    1. The k-th calls of one signature in a step match, if all ranks with such calls have equally many.
+    2. The same applies to the calls between two operations that all ranks share.
+    3. The same applies to those ranks that have the most common number of such calls.
+    4. Calls that then remain, or whose match is impossible because a rank leaves before another enters, match by the
+    nearest end.
 
     Kernels of which only the kind is known are matched in the first way only.
 
@@ -66,7 +67,7 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Match the k-th calls with equal keys if all ranks that have any have equally many; return row and instance."""
+    """Match the k-th calls with equal keys if all ranks with such calls have equally many; return row and instance."""
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
     is_even = pl.col("count").min().over(*keys) == pl.col("count").max().over(*keys)
     return instances(counted.filter(is_even), keys)
@@ -75,7 +76,7 @@ def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """Add matches of calls that are the only ones, or equally many, between two operations that all ranks share."""
     known = pairs
-    for _ in range(2):  # calls that this matches separate others
+    for _ in range(2):  # matched calls separate the remaining ones, so a second pass matches more
         rest = without(_with_gaps(rows, known), known)
         if rest.is_empty():
             return known
@@ -84,7 +85,7 @@ def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_gaps(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Add `gap`: the last operation before each call, or at it, in which all ranks of the group and step take part."""
+    """Add `gap`: the last operation, up to and including this call, in which all ranks of the group and step take part."""
     numbered = _with_instances(rows, pairs)
     ranks = pl.col("rank").n_unique().over("group", "window")
     is_shared_by_all = pl.col("instance").is_not_null() & (pl.len().over("group", "instance") == ranks)
@@ -97,7 +98,7 @@ def _with_instances(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFrame:
-    """Return row and instance without the operations of signatures and steps in which one is impossible."""
+    """Return row and instance; leave out all operations of a signature in a step if one of them is impossible."""
     found = rows.drop_nulls("instance")
     spans = operations(corrected(found.filter(pl.col("family").is_in(SYNCHRONISING)), offsets))
     impossible = spans.filter(~pl.col("is_possible") & ~_has_jump().over("group"))

@@ -14,15 +14,16 @@ _FAR_NS = 2**62
 
 
 def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
-    """Match calls to the possible operation that ends nearest to them, if it clearly is and no call of the rank ends nearer.
+    """Match a call to the possible operation with the nearest end, if it is clearly nearest and no call of the rank is nearer.
 
-    Operations are the known ones; then, of the remaining calls that may be the same, those of the rank that has most.
+    Known operations come first. Then, of the remaining calls that may be the same operation, the rank with the most
+    calls provides the operations.
 
     Args:
         rows: unmatched calls.
-        known: matched calls, with instance.
+        known: calls that are matched already, with instance.
         offsets: `rough_offsets` of both.
-        alike: columns in which calls of one operation agree.
+        alike: columns that are equal on all calls of one operation.
 
     Returns:
         row and instance, of matched calls only.
@@ -49,7 +50,7 @@ def _with_class(rows: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
 
 
 def _of_largest(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return, of calls that may be the same, those of the rank that has most; of the lowest one if several have."""
+    """Return, of calls that may be the same operation, those of the rank that has the most; of several ranks, the lowest."""
     counts = rows.group_by("class", "rank").len().sort("len", "rank", descending=[True, False])
     largest = counts.group_by("class", maintain_order=True).first()
     return rows.join(largest, on=["class", "rank"], how="semi", maintain_order="left")
@@ -58,7 +59,7 @@ def _of_largest(rows: pl.DataFrame) -> pl.DataFrame:
 def _nearest(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     """Return row, rank, instance and distance_ns of the possible operation that ends nearest to each call.
 
-    None if another possible one ends less than three times as far away.
+    A call has no row if another possible operation ends less than three times as far away.
     """
     before, after = (_possible(rows, spans, side) for side in ("backward", "forward"))
     together = pl.concat([before, after]).unique(["row", "instance"]).sort("row", "distance_ns")
