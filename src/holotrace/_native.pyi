@@ -149,7 +149,7 @@ def peek(source: _Source, limit: int = ...) -> dict[str, Any]:
     Returns:
         format: "plain", "gzip" or "zstd".
         keys: the top-level keys in these bytes.
-        kind: "trace"; "empty" without any text; "cut_off" if the object continues after these bytes and they contain
+        kind: "trace"; "empty" if there is no text; "cut_off" if the object continues after these bytes and they contain
             no events; "not_json"; or "other_json".
         rank: `distributedInfo.rank` if these bytes contain it, else None.
         what: what the file is, in words.
@@ -191,7 +191,7 @@ def has_cycle(node_count: int, source: _Nodes, target: _Nodes) -> bool:
     """Say whether the graph has a cycle."""
 
 def binding_edges(node_count: int, source: _Nodes, target: _Nodes, arrival: _Numbers) -> _Numbers:
-    """Return, per node, the incoming edge with the latest arrival, the first of equal ones; -1 without incoming edges."""
+    """Return, per node, the incoming edge that arrives last (if several do, the first of them); -1 if there is none."""
 
 def earliest_times(node_count: int, source: _Nodes, target: _Nodes, weight: _Numbers) -> _Numbers:
     """Return the length of the longest path to each node from a node without predecessors; ValueError for a cycle."""
@@ -206,7 +206,7 @@ def path_to(last: int, source: _Nodes, target: _Nodes, binding: _Numbers) -> _No
     """Return the edges of the path to `last` along the binding edge of each node, first to last; ValueError for a cycle."""
 
 def nesting_order(group: _Nodes, start: _Numbers, end: _Numbers) -> _Nodes:
-    """Return the rows sorted by group, by start, and longest first, so that each follows all that contain it."""
+    """Return the rows sorted by group, start and descending length, so that a row follows all rows that contain it."""
 
 def nest(group: _Nodes, start: _Numbers, end: _Numbers) -> tuple[_Numbers, npt.NDArray[np.int32], _Flags]:
     """Return each interval's parent, its number of ancestors, and whether it begins inside a sibling and ends after it."""

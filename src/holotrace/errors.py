@@ -116,7 +116,7 @@ class InvalidOptionError(HolotraceError, ValueError):
     def unknown(
         cls, wanted: Sequence[int] | Sequence[str], available: Iterable[Any], *, what: str
     ) -> InvalidOptionError:
-        """Name the first of `wanted` (steps, for instance), none of which exist, and the values that do."""
+        """Report that none of `wanted` (for instance, steps) exists: name the first of them, and the values that do."""
         problem = f"there is no {what} {wanted[0]!r} in this trace" if wanted else f"no {what} was given"
         listed = what_exists(available, wanted=wanted[0] if wanted else 0)
         return cls(f"{problem}; its {what}s are: {listed}")

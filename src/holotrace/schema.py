@@ -21,7 +21,7 @@ READER_VERSION = 4
 
 
 STEP_NAME = r"^ProfilerStep\s*#\s*(\d+)"
-"""Names of the ranges that mark training steps, `ProfilerStep#12`, and the number of the step in them."""
+"""Matches names of ranges that mark training steps, such as `ProfilerStep#12`, and captures the number of the step."""
 
 
 class EventKind(IntEnum):

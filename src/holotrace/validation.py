@@ -23,8 +23,8 @@ Severity = Literal["error", "warning"]
 
 MOST_EXAMPLES = 3
 _REPAIRS_THAT_GUESS = ("another_document", "negative_duration", "repeated_trace_events", "stray_bracket")
-"""Repairs by which the reader guesses: it reads a negative duration as 0, and events of a further list or document as
-part of the same recording."""
+"""Repairs that are guesses: the reader takes a negative duration as 0, and events of a further list or document as part
+of the same recording."""
 
 _EVENT_WAITS = ("Event Sync", "Stream Wait Event")
 _COLLECTIVE_FIELDS = ("collective", "in_elements", "out_elements", "dtype", "group_size")

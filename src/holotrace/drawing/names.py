@@ -31,7 +31,7 @@ def short_name(name: str, length: int = LABEL_LENGTH) -> str:
     """Shorten a C++ signature to at most `length` characters; other short names stay as they are.
 
     This removes return type, namespaces and parameter list. It keeps as many template arguments as fit, because they
-    distinguish instances of one kernel. Two names may become the same text, so it is not a key; `short_names` keeps
+    distinguish instances of one kernel. Two names may become the same text, so it cannot be a key; `short_names` keeps
     the names of a table apart.
     """
     return _cut(_readable(name), length)

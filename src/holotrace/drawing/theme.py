@@ -51,7 +51,7 @@ EVENT_COLORS = KIND_COLORS | {
     "python": "#66874f",
     "wait": "#c44f67",
 }
-"""Colour of each class of events on the timeline page; names vary around it."""
+"""Colour of each class of events on the timeline page; the colour of each name is a variation of it."""
 
 AXIS_COLORS = {
     "pp": "#b0563b",

@@ -34,7 +34,7 @@ KEPT, LEFT_OUT, MARKED, NUMBERED = range(4)
 
 
 class Edits(NamedTuple):
-    """What happens to each event in an edited copy, in file order; events beyond the end are kept.
+    """What happens to each event in an edited copy, in file order; events after the last fate are kept.
 
     fates   KEPT; LEFT_OUT; MARKED: a text is added to the args; NUMBERED: if the event has a duration (`ph` X), its name
             becomes a number and its args are dropped
@@ -180,7 +180,7 @@ def _edited(rank_trace: RankTrace, edits: Edits, events: Iterator[Event | str]) 
 
 
 def _in_order(edits: Edits) -> Change:
-    """Return a function for `rewritten` that applies the edits, called with all events in order."""
+    """Return a function for `rewritten` that applies the edits; it expects all events in file order."""
     numbers = itertools.count()
 
     def changed(event: dict[str, Any]) -> Event | None:

@@ -114,8 +114,8 @@ class EventReader:
     def _whole_values(self) -> list[Any]:
         """Parse the buffer up to the last text that looks like a gap between events, and advance past this text.
 
-        If the text is not a gap, the buffer before it is not valid JSON. Then return nothing until more text is read,
-        so that the events are parsed one by one.
+        If that text is not a gap, the buffer before it is not valid JSON. In that case, return nothing until more text
+        is read, so that the events are parsed one by one.
         """
         if self._is_tried:
             return []

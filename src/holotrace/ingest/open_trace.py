@@ -42,8 +42,8 @@ def open_trace(
             `torch.profiler.profile`, whose last recording is opened.
         ranks: open only these ranks.
         cache: where to keep the tables. True: the user's cache folder (or the one HOLOTRACE_CACHE_DIR names); "beside":
-            `.holotrace_cache` beside the trace; a `pathlib.Path`: that folder; the URL of a folder: also that folder,
-            which several machines can share; False: only in memory.
+            `.holotrace_cache` beside the trace; a `pathlib.Path`: that folder; the URL of a folder: the user's
+            cache folder, and that folder, which several machines can share; False: only in memory.
         progress: receives progress updates; by default a bar in a notebook, and nothing elsewhere.
         on_error: if a rank cannot be read or work on it fails: "fail" raises the error, "skip" logs it, adds it to the
             findings and answers for the other ranks.

@@ -183,7 +183,7 @@ def _say_data_parallel(cases: Sequence[RankCase]) -> str:
 
 
 def _ddp_backend(facts: RankFacts, limits: Thresholds) -> list[Case]:
-    return ddp_without_nccl(facts, limits) if facts.host.libraries else []  # without any, nothing communicates
+    return ddp_without_nccl(facts, limits) if facts.host.libraries else []  # without a library, nothing communicates
 
 
 def ddp_without_nccl(facts: RankFacts, _: Thresholds) -> list[Case]:
@@ -309,7 +309,7 @@ def _gaps(rank_case: RankCase) -> pl.DataFrame:
 
 
 def _precision(facts: RankFacts, limits: Thresholds) -> list[Case]:
-    # Kernels whose names do not show it might use tensor cores.
+    # Kernels whose names say nothing about tensor cores might use them.
     return precision_cases(facts, limits) if _types(facts) and not facts.host.unknown else []
 
 

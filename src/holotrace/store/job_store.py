@@ -91,7 +91,7 @@ class StoredRank:
         """Restore an object from its `asdict`.
 
         Raises:
-            KeyError, TypeError, ValueError: `raw` is something else, for example has a path for a rank.
+            KeyError, TypeError, ValueError: `raw` is something else, for example with a path as the rank.
         """
         if rank_or_none(operator.index(raw["rank"])) is None or not isinstance(raw["source"], str):
             message = "not a rank"

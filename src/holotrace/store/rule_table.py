@@ -1,4 +1,4 @@
-"""Tables of rules about names: the rules in force, their way to workers, and the reading of rule files.
+"""Tables of rules about names: which rules are in force, how they reach workers, and how rule files are read.
 
 Rules in order of priority: those that a program added, those of the file that an environment variable names, those that
 ship. `Trace.map` sends the rules in force along with its function, so workers decide as the caller would.

@@ -66,7 +66,7 @@ MemoryLimit = Annotated[
     typer.Option(
         "--memory-limit",
         metavar="4GiB",
-        help="Stop the query if it needs more memory; by default half of the free memory.",
+        help="Stop the query if it needs more memory than this; by default half of the free memory.",
     ),
 ]
 

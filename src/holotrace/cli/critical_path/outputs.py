@@ -23,12 +23,14 @@ Overlay = Annotated[
         "--overlay",
         parser=located,
         metavar="FOLDER",
-        help="Also write copies of the files with the path, for Perfetto.",
+        help="Also write copies of the files with the path marked, for Perfetto.",
     ),
 ]
-AllEvents = Annotated[bool, typer.Option("--all-events", help="Keep events that are not on the path in the copies.")]
+AllEvents = Annotated[
+    bool, typer.Option("--all-events", help="In the copies, also keep events that are not on the path.")
+]
 AllEdges = Annotated[
-    bool, typer.Option("--all-edges", help="Draw all edges of the graph in the copies, and keep all events.")
+    bool, typer.Option("--all-edges", help="In the copies, draw all edges of the graph, and keep all events.")
 ]
 Save = Annotated[
     Target | None,

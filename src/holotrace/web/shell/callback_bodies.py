@@ -86,7 +86,7 @@ def _is_output(sent: object, wanted: Mapping[str, str]) -> bool:
 
 
 def _is_id(sent: object, wanted: str) -> bool:
-    """Whether an id equals the wanted one, or matches its pattern with strings as names."""
+    """Whether an id equals the wanted one, or matches it as a pattern; all values of the id must be strings."""
     if not wanted.startswith("{"):
         return sent == wanted
     pattern = json.loads(wanted)

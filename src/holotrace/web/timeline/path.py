@@ -47,7 +47,7 @@ def path_overlay(
     steps: tuple[int, int] | None = None,
     span: tuple[int, int] | None = None,
 ) -> PathOverlay:
-    """Return the critical path of a span of time from the origin, of steps, or of the default of `holotrace.critical_path`.
+    """Return the critical path of a span (ns from the origin), of steps, or of the default window of `critical_path`.
 
     Raises:
         InvalidOptionError: the step does not exist, or nothing was recorded in the span.
