@@ -114,10 +114,10 @@ class _Stream(Protocol):
         """The size of the file; 0 if unknown."""
 
     def read(self) -> bytes:
-        """Return the next piece, empty at the end. Called from any thread; an exception stops the reading and reaches its caller."""
+        """Return the next piece, empty at the end; may be called from any thread. An exception stops the reader."""
 
     def close(self) -> None:
-        """Make a waiting `read` return after the reading was stopped."""
+        """Make a waiting `read` return, because reading was stopped."""
 
 _Source: TypeAlias = str | os.PathLike[str] | _Stream
 

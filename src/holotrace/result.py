@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 10
 _MOST_FINDINGS = 5
-"""Most rows and findings that a notebook shows; the tables and `findings` hold all."""
+"""Maximum number of rows, and of findings, that a notebook shows; the tables and `findings` hold all."""
 
 
 class Result(EqualByContent):

@@ -44,8 +44,8 @@ MOST_FIGURE_BYTES = 1_500_000
 """Maximum size of all figures together; the report leaves out the largest ones until the rest fits."""
 
 MOST_ROWS = (200, 50, 10)
-"""Most rows of a table: the report uses the first limit that makes the file small enough. A note counts the other rows
-and names the command that prints all."""
+"""Limits on the rows of a table: the report uses the first one that makes the file small enough. A note counts the
+other rows and names the command that prints all."""
 
 MOST_FINDINGS = 12
 """Number of findings shown unfolded; the others are folded."""
@@ -54,7 +54,7 @@ MOST_FINDINGS_LISTED = 500
 """Maximum number of findings, folded ones included."""
 
 MOST_FILES = 512
-"""Most rows of the table of files, and of the table of skipped files."""
+"""Maximum number of rows in the table of files, and in the table of skipped files."""
 
 
 @dataclass(frozen=True)

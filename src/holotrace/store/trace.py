@@ -45,7 +45,7 @@ _THE_EXECUTOR_IS_GONE = (BrokenExecutor, CancelledError)
 """Errors of executors that cannot continue; these are not specific to one rank either."""
 
 _MOST_RANKS_SHOWN = 8
-"""Most ranks that a notebook lists."""
+"""Maximum number of ranks that a notebook lists."""
 
 _MOST_EVENTS_HELD = 20_000_000
 _EVENTS_OF_ANY_RANK = 10_000

@@ -17,7 +17,7 @@ from holotrace.visible_text import html_table, html_text
 _STATES = get_args(State)
 _HEADINGS = ("rank", "file", "state", "events", "GPU work", "size")
 _MOST_ROWS = 50
-"""Most files that a notebook lists."""
+"""Maximum number of files that a notebook lists."""
 
 
 @dataclass(frozen=True)

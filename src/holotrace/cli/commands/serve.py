@@ -66,7 +66,7 @@ def serve(  # noqa: PLR0913 -- one argument an option
 def _redirect_to(url: str) -> Iterator[str]:
     """Give the address of a file that redirects to the pages.
 
-    Every user of the machine can see the command line that starts a browser, and `url` contains the token.
+    Opening `url` itself would reveal the token in it: every user of the machine can see a browser's command line.
     """
     with tempfile.TemporaryDirectory(prefix="holotrace-") as folder:
         page = Path(folder, "open.html")

@@ -14,7 +14,7 @@ from holotrace.whole_job.summary import Summary, shown_analyses
 from holotrace.whole_job.summary import summary as summarize
 
 MOST_ROWS = 16
-"""Most rows of a table in the summary."""
+"""Maximum number of rows of each table in the summary."""
 
 MOST_ANALYSES = 4
 """The summary prints this many analyses, the first of the catalogue; the report shows all."""

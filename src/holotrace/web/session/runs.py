@@ -27,7 +27,7 @@ from holotrace.store.trace_file import TraceFile
 from holotrace.web.session.bound_files import BoundFile, BoundReader
 
 MOST_FOLDERS = 20_000
-"""Most folders to search below one path; TensorBoard's log folders may contain anything."""
+"""Maximum number of folders to search below one path; TensorBoard's log folders may contain anything."""
 
 SPAN_MARK = "~"
 """Separates the id of a run from the number of a span."""
@@ -79,7 +79,7 @@ def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
 def contained(trace: Trace, root: str | None) -> Trace:
     """Leave out files outside `root` that links reach, and replace their reasons for being skipped, which quote them.
 
-    The remaining files are bound to their present paths: the server does not follow a link that replaces a file later.
+    The remaining files are bound to their current paths: the server does not follow a link that replaces a file later.
     """
     bound = {rank: _bound(rank_trace, root) for rank, rank_trace in trace.ranks.items()}
     inside = {rank: rank_trace for rank, rank_trace in bound.items() if rank_trace is not None}
@@ -111,7 +111,7 @@ def expect_still_there(real: Mapping[str, Path]) -> None:
 
 
 def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
-    """Return the rank bound to the present path of its file; None if this path is outside `root`."""
+    """Return the rank bound to the current path of its file; None if this path is outside `root`."""
     file = rank_trace.file
     if isinstance(file, TraceFile) and not is_url(file.path):
         bound = BoundFile.of(file.path, root)

@@ -80,7 +80,7 @@ class Session:
 
     @property
     def runs(self) -> tuple[RunInfo, ...]:
-        """The present runs; the folders are searched again after some seconds."""
+        """The current runs, from a search of the folders that is at most some seconds old."""
         return tuple(self._scanned().values())
 
     def run(self, run_id: str) -> RunInfo:

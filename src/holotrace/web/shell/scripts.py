@@ -1,4 +1,4 @@
-"""Which scripts a page loads, and when: the browser takes longer to read them than the server to answer.
+"""Which scripts a page loads, and when, because reading them takes the browser longer than the server takes to answer.
 
 Every page loads Dash and the components of the shell; pages with figures also load plotly.js. Other scripts load when
 they are needed, those of tables after the figures: `assets/shell/later.js` loads them from the addresses that this

@@ -23,7 +23,7 @@ from holotrace.web.session.session import Scope, Session
 CHOICES_PART = "choices"
 
 MOST_LISTED = 2_048
-"""Most numbers that a selector offers; the address accepts all numbers."""
+"""Maximum number of choices that a selector offers; the address also accepts others."""
 
 
 @dataclass(frozen=True)

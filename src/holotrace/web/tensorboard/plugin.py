@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 MOST_FOLDERS = 1_000
-"""Most folders to search for a trace, because TensorBoard waits for the answer."""
+"""Maximum number of folders to search for a trace, because TensorBoard waits for the answer."""
 
 HOSTS_VARIABLE = "HOLOTRACE_ALLOW_HOST"
 """Environment variable: further names of TensorBoard's server, separated by commas."""

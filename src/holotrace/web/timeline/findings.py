@@ -15,13 +15,13 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text
 
 MOST_OF_A_KIND = 20
-"""Most findings of each kind on a rank; the longest come first."""
+"""Maximum number of findings of each kind on a rank; the longest come first."""
 
 SHORTEST_NS = 30_000
 """Shorter gaps and waits are left out, since a launch takes about this long; `holotrace.idle_time` does the same."""
 
 _MOST_EVENTS = 3
-"""Most events shown for a piece of advice."""
+"""Maximum number of events shown for a piece of advice."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from holotrace.web.timeline.index import FEW_EVENTS, TimelineIndex
 from holotrace.web.timeline.slices import Slices, at_level
 
 MOST_MERGED = 5_000
-"""Most merged slices in an answer; if there are more, slices are merged over more pixels."""
+"""Maximum number of merged slices in an answer; if there are more, slices are merged over more pixels."""
 
 MOST_PIXELS_MERGED = 6
 """Largest exponent n, where slices are merged over 2^n pixels."""
