@@ -74,7 +74,7 @@ class MemoryAnalysis:
         return pd.DataFrame(self._columns)
 
     def get_peak(self) -> pd.Series[int]:
-        """Return the first row with the highest total, by category; empty for an empty file."""
+        """Return the row with the highest total, or the first of several; empty for an empty file."""
         frame = self.get_memory_timeline()
         if frame.empty:
             return pd.Series(dtype="int64")

@@ -1,6 +1,6 @@
 // TensorBoard calls `render` in the frame of its tab. `render` loads a page of holotrace into that frame; all addresses
-// are relative, so the pages work under any path of TensorBoard. A page can be opened directly by TensorBoard's address,
-// such as with `?p.holotrace.view=timeline#holotrace`.
+// are relative, so the pages work under any path of TensorBoard. TensorBoard's address can open a page directly, for
+// example with `?p.holotrace.view=timeline#holotrace`.
 const PREFIX = "p.holotrace.";
 
 const parameters = () => {

@@ -252,7 +252,7 @@ def align_module_with_kernels(
     sym_table: TraceSymbolTable | None = None,
     include_original_cpu_events: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
 ) -> pd.DataFrame:
-    """Return device events, plus an annotation for each matching host event that spans the kernels it launched.
+    """Return device events plus annotations: one per matching host event, spanning the kernels that the event launched.
 
     Args:
         events_df: events with the columns of `hta.common.trace_call_graph.CallGraph`.

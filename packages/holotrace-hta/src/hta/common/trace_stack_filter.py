@@ -114,10 +114,10 @@ class CombinedOperatorFilter(Filter):
 
     Args:
         root_op_name: keeps events under the first operator of this name.
-        preceding_op_name: keeps events after the last operator of this name under the root; all from the start of the
-            root if it is None, "" or does not occur.
-        following_op_name: keeps events before the next operator of this name; all to the end of the root if it is
-            None, "" or does not occur.
+        preceding_op_name: keeps events after the last operator of this name under the root; if it is None, "" or does
+            not occur, keeps events from the start of the root.
+        following_op_name: keeps events before the next operator of this name; if it is None, "" or does not occur,
+            keeps events up to the end of the root.
         include_gpu_kernels: also keep the device work that the kept calls launched.
         stack_depths: keep only calls at these depths: the frame's column `depth` if it has one, otherwise counted from
             the outermost kept call, 0.

@@ -143,7 +143,7 @@ class EdgeTable:
 
 
 def _lengths(path_graph: PathGraph) -> pl.Series:
-    """Return weight plus delay of each edge, at most the measured time between its nodes.
+    """Return each edge's weight plus delay, capped at the measured time between its nodes.
 
     This makes the measured path the longest one, as long as the window.
     """

@@ -23,7 +23,7 @@ def submodules_of(package: str) -> Callable[[str], ModuleType]:
 
 
 def called_later(modules: Mapping[str, str]) -> dict[str, Callable[..., Any]]:
-    """Return `{name: function}` for `{name: module}`; a call imports the module's own `name` and calls that."""
+    """Return `{name: function}` for `{name: module}`; each function imports `name` from its module and calls it."""
     return {name: _later(module, name) for name, module in modules.items()}
 
 

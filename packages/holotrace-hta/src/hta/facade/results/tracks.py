@@ -1,4 +1,4 @@
-"""The `pid` and `tid` that the file gives events."""
+"""The `pid` and `tid` of events, as the file gives them."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _NS_OF_A_MICROSECOND = 1_000
 _MOST_EVENTS = 1 << 32
 _DEVICE_KINDS = [kind.value for kind in STREAM_KINDS]
 _COPIES = {"bytes": ("bytes", -1), "memory_bw_gbps": ("bandwidth_gb_per_s", 0)}
-"""{frame column: (column of the table `copies`, its value in frames if null)}."""
+"""{frame column: (column of the table `copies`, the frame's value where that column is null)}."""
 _UNFINDABLE = "{column} of rank {rank} was changed in its frame, which analyses cannot use: {way_out}"
 
 _Numbers = npt.NDArray[np.int64]

@@ -144,8 +144,8 @@ class TraceView:
     def get_trace(self, rank: int) -> pd.DataFrame:
         """Return the events of a rank; see `hta.facade.trace.trace_frame`.
 
-        Every call returns the same frame. All later analyses use changes that a script makes to its rows; columns that a
-        script adds stay.
+        Every call returns the same frame. If a script changes rows of it, all later analyses use the changed rows;
+        columns that a script adds stay in the frame.
 
         Raises:
             UnknownRankError: the rank does not exist.
