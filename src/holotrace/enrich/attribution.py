@@ -1,4 +1,4 @@
-"""Facts about a rank that the TensorBoard plugin defines differently, and how analyses sum them up.
+"""Facts about a rank that the TensorBoard plugin defines in another way, and how analyses sum them up.
 
 An analysis with the option `compat` takes these facts from an `Attribution`, so the same sums give our numbers or the
 plugin's. The methods here give our numbers; `holotrace.enrich.tensorboard_plugin.attribution` overrides the methods
@@ -60,7 +60,7 @@ class Attribution:
         return nodes.filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
-        """Return whether tensor cores could do the work of an operator, from several of its calls."""
+        """Return whether tensor cores could do the work of an operator, judged by several of its calls."""
         return pl.col("is_tensor_core_eligible").any()
 
     def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:
@@ -82,7 +82,7 @@ class Attribution:
         return kernel_calls(rank_trace)
 
     def kernels_by_name(self, _: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels with the durations (duration_ns) that sums by name count."""
+        """Return the kernels with the durations (duration_ns) that count in sums by name."""
         return kernels
 
     def listed_launches(self, kernels: pl.DataFrame) -> pl.DataFrame:
@@ -90,13 +90,13 @@ class Attribution:
         return kernels
 
     def mean_by_duration(self, column: str) -> pl.Expr:
-        """Return the mean of a column over kernels, weighted by duration; null if no value has a weight."""
+        """Return the mean of a column over kernels, weighted by duration; null if all weights are 0 or all values unknown."""
         value, weight = pl.col(column), pl.col("duration_ns")
         known = weight.filter(value.is_not_null()).sum()
         return pl.when(known > 0).then((value * weight).sum() / known)
 
     def kernels_on_tensor_cores(self, _: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels whose time is the whole for the share on tensor cores."""
+        """Return the kernels among whose time the share on tensor cores is measured."""
         return kernels
 
     def kernels_of_unknown_size(self, kernels: pl.DataFrame) -> pl.DataFrame:
@@ -136,7 +136,7 @@ class Attribution:
         return communication_ranges(rank_trace, steps["window"])
 
     def host_call_count(self, rank_trace: RankTrace) -> int:
-        """Return how many collectives the host called, to report them if none ran on a device."""
+        """Return how many collectives the host called; a finding reports them if none ran on a device."""
         return host_call_count(rank_trace)
 
     def communication_libraries(self, rank_trace: RankTrace) -> frozenset[str]:
@@ -179,7 +179,7 @@ class Attribution:
         return devices
 
     def communication_findings(self, findings: tuple[str, ...], _uneven_count: int) -> tuple[str, ...]:
-        """Return the findings about communication that are shown, given ours and the count of `matched_operations`."""
+        """Return the findings about communication to show, given our findings and the count from `matched_operations`."""
         return findings
 
     # Memory
@@ -192,8 +192,8 @@ class Attribution:
         """Return the operator to which each node belongs, and the enclosing operator; -1 if there is none.
 
         Args:
-            parent: the parent of each host node, and a last entry for -1.
-            is_counted: whether each host node is an operator, and a last entry for -1.
+            parent: the parent of each host node; the last entry is for node -1.
+            is_counted: whether each host node is an operator; the last entry is for node -1.
             node: rows of host nodes.
         """
         operator = itself_or_above(parent, is_counted, node)
@@ -218,7 +218,7 @@ class Attribution:
         return nodes.filter(window.touches())
 
     def names_around(self, around: pl.DataFrame) -> pl.DataFrame:
-        """Return which operator names get each memory change, given all operators around it (row, name)."""
+        """Return the operator names to which each memory change counts, from all operators around it (row, name)."""
         return around.unique()
 
     # Findings

@@ -22,7 +22,7 @@ Time: TypeAlias = int | float | Decimal
 """Microseconds with at most three decimals; floats count as the decimal number they print as."""
 
 Args: TypeAlias = Mapping[str, Any]
-"""Args of one event, added to those of the builder; an arg replaces the builder's arg of its name, None removes it."""
+"""Args of one event, added to those of the builder; an arg replaces the builder's arg of the same name, or removes it if None."""
 
 FIRST_AUTOMATIC_CORRELATION = 100_001
 """The first correlation that the builder assigns to rows with `launch_us` but without `correlation`."""
@@ -62,8 +62,8 @@ class TraceBuilder:
             .build()
         )
 
-    Events are written in the order of the calls, so the n-th row has event_index n. A launch precedes the row that it
-    launches, and flows follow all rows. The builder adds nothing else. Host rows of rank r have the pid 1000 + r, device
+    Events are written in the order of the calls, so the n-th row has event_index n. The builder only adds launches,
+    each before the row that it launches, and flows, after all rows. Host rows of rank r have the pid 1000 + r, device
     rows the number of their device.
     """
 
@@ -412,7 +412,7 @@ def _scratch_folder() -> str:
 
 
 def _exact(value: object) -> object:
-    """Return floats as the decimal numbers they print as, never with an exponent."""
+    """Return floats as the decimal numbers that they print as, never with an exponent."""
     return Decimal(repr(value)) if isinstance(value, float) else value
 
 

@@ -1,7 +1,7 @@
-"""Simulates the communication of a job on many hosts, as it looks once matched across ranks, with known clocks.
+"""Simulates the communication of a job on many hosts with known clocks, as it looks after it was matched across ranks.
 
 Only calls are simulated, no other events, so a job of thousands of ranks takes a second. Every rank computes for a random
-time, then calls the next operation of the step. What an operation makes its ranks wait for depends on its kind:
+time, then calls the next operation of the step. The kind of an operation decides what its ranks wait for:
 
     all_reduce, all_gather, reduce_scatter   all ranks leave together, `transfer` after the last one has entered
     broadcast                                a rank leaves `transfer` after it and the root have entered
@@ -21,7 +21,7 @@ import polars as pl
 from holotrace.testing.job_plan import BEGIN_NS, HostClock
 
 Topology: TypeAlias = Literal["world", "grid", "chain"]
-"""Which groups cross hosts: all ranks and those of a grid; only those of a grid; or only pairs of neighbouring hosts."""
+"""The groups that cross hosts: the group of all ranks and those of a grid, only those of a grid, or only pairs of neighbouring hosts."""
 
 CALL_SCHEMA = {
     "rank": pl.Int32,
@@ -74,7 +74,7 @@ class CallsOptions:
 
     @classmethod
     def drawn(cls, seed: int) -> CallsOptions:
-        """Draw a job of 2 to 64 hosts at random, with everything that may go wrong but jumping clocks."""
+        """Draw a job of 2 to 64 hosts at random, with everything that may go wrong except jumping clocks."""
         dice = np.random.default_rng(seed)
         hosts = int(dice.choice((2, 4, 8, 16, 32, 64)))
         a_host = int(dice.integers(hosts))
@@ -113,19 +113,19 @@ class JobCalls(NamedTuple):
     shortest_ns: int
 
     def true_correction_ns(self, host: str, shown_ns: int, reference: str) -> float:
-        """Return what to add to a time on a host's clock to get the time on the clock of the reference host."""
+        """Return the value to add to a time on a host's clock to get the time on the clock of the reference host."""
         clock, other = self.clocks[host], self.clocks[reference]
         passed = (shown_ns - BEGIN_NS - clock.offset_ns) / (1 + clock.drift_ppb * 1e-9)
         shown_since_begin = float(shown_ns - BEGIN_NS)
         return other.offset_ns + passed * (1 + other.drift_ppb * 1e-9) - shown_since_begin
 
     def true_rate(self, host: str, reference: str) -> float:
-        """Return how many seconds the clock of the reference host advances during one of this host's."""
+        """Return how many seconds the clock of the reference host advances while the clock of this host advances by one."""
         return (1 + self.clocks[reference].drift_ppb * 1e-9) / (1 + self.clocks[host].drift_ppb * 1e-9)
 
 
 class _Times(NamedTuple):
-    """The calls of one operation, in all groups: which ranks, in which instance, and when, in true time."""
+    """The calls of one operation in all groups: rank, instance, and start and end in true time."""
 
     rank: _Int64
     instance: _Int64
@@ -156,7 +156,7 @@ def simulated_calls(options: CallsOptions) -> JobCalls:
 
 
 class _Course:
-    """The course of a job in true time: when each rank is free, and the calls so far."""
+    """The course of a job in true time: the time at which each rank is free, and the calls so far."""
 
     def __init__(self, options: CallsOptions, dice: np.random.Generator) -> None:
         self.options, self.dice = options, dice
@@ -289,7 +289,7 @@ _ROW = 4
 
 
 def _groups(layout: str, host: _Int64, local: _Int64, turn: int) -> _Int64:
-    """Return the number of the group of each rank, -1 for those that take no part."""
+    """Return the number of the group of each rank, -1 for ranks that take no part."""
     rank_count, per_host = len(host), int(local.max()) + 1
     if layout == "all":
         return np.zeros(rank_count, np.int64)

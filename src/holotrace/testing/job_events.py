@@ -199,7 +199,7 @@ class RankFile:
         return args
 
     def _autograd_flow(self, call: PlannedCall) -> Iterator[Event]:
-        """Write one end of the flow from a forward operator to its backward operator: the end at this call."""
+        """Write the end, at this call, of the flow from a forward operator to its backward operator."""
         if call.call.is_autograd:
             phase = "s" if call.thread == "main" else "f"
             times = self._times(*call.spans[0])
@@ -229,7 +229,7 @@ class RankFile:
                 yield self._projection(span.name, inside)
 
     def _projection(self, name: str, works: list[PlannedWork]) -> Event:
-        """Write the annotation of device work; in Kineto it begins 1 ns early and lasts 2 ns longer."""
+        """Write the annotation around device work; in Kineto it begins 1 ns before the work and lasts 2 ns longer than it."""
         first_ns = min(planned.start_ns for planned in works)
         last_ns = max(planned.end_ns for planned in works)
         track = (self._device, works[0].work.stream)
@@ -271,7 +271,7 @@ def _flow(phase: str, number: int, track: Track, times: Event, category: str) ->
 
 
 def _sequence_number(call: PlannedCall) -> int:
-    """Number autograd operations over the whole job, as PyTorch does; a step has less than ten thousand."""
+    """Number autograd operations over the whole job, as PyTorch does; a step has fewer than ten thousand."""
     return 10_000 * call.step + (call.call.sequence or 0)
 
 

@@ -1,8 +1,8 @@
 """Simulates a training job: the times of all its work, on one true clock.
 
-The host of each rank launches calls one after another and runs ahead of its device. A device begins a piece of work when
-its stream is free, its dependencies have ended, and the launch has arrived. A collective begins on each rank when that
-rank arrives, and ends on all ranks at once, `duration_ns` after the last one has arrived.
+The host of each rank makes calls one after another, and launches work ahead of its device. A device begins a piece of
+work when its stream is free, its dependencies have ended, and the launch has arrived. A collective begins on each rank
+when that rank arrives, and ends on all ranks at once, `duration_ns` after the last one has arrived.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ class _Machine:
         self._extra_ns = options.extra_ns_per_computation(rank)
 
     def play_until_gradients(self, number: int, step: TrainingStep) -> list[PlannedWork]:
-        """Simulate a step up to the launch of the last all-reduce; return the all-reduces, which have yet to start."""
+        """Simulate a step up to the launch of the last all-reduce; return the all-reduces, which are not simulated yet."""
         self._step, self._step_start_ns = number, self._host_ns
         self._annotated("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", ())
         self._annotated("Optimizer.zero_grad#AdamW.zero_grad", step.load)
@@ -249,7 +249,7 @@ class _Machine:
         return reductions
 
     def play_update(self, step: TrainingStep) -> PlannedWork:
-        """Simulate the optimizer, which waits for all gradients; return the all-gather, which has yet to start."""
+        """Simulate the optimizer, which waits for all gradients; return the all-gather, which is not simulated yet."""
         self.free_ns[COMPUTE_STREAM] = max(self.free_ns[COMPUTE_STREAM], self.free_ns[REDUCE_STREAM])
         self._annotated("Optimizer.step#AdamW.step", step.update)
         return self._launch_collective(step.gather, "main", self.free_ns[COMPUTE_STREAM])
@@ -282,7 +282,7 @@ class _Machine:
             self.free_ns[stream] = planned.end_ns
 
     def _launch_collective(self, call: Call, thread: Thread, ready_ns: int) -> PlannedWork:
-        """Launch a collective that depends on work until `ready_ns`; it starts as soon as its stream is free."""
+        """Launch a collective that depends on work that ends at `ready_ns`; it starts as soon as its stream is free."""
         (planned,) = self._launch(call, thread)
         free_ns = max(self.free_ns[planned.work.stream], ready_ns)
         planned.start_ns = max(free_ns + STREAM_GAP_NS, planned.launch_start_ns + LAUNCH_LATENCY_NS)
@@ -315,7 +315,7 @@ class _Machine:
 
 
 class _Meeting:
-    """The collectives, in which ranks wait for each other."""
+    """Runs the collectives, in which ranks wait for each other."""
 
     def __init__(self, options: JobOptions, machines: Sequence[_Machine]) -> None:
         self.held: list[PlannedCollective] = []

@@ -20,7 +20,7 @@ SCHEMA = "holotrace.testing.job_truth/1"
 """Value of the key `schema`, which identifies the file."""
 
 GAP_THRESHOLD_NS = 30_000
-"""Longest gap that still counts as waiting for the kernel to start rather than for something else."""
+"""A wait from launch to start shorter than this counts as kernel_wait, a longer one as other."""
 
 _KINDS = ("computation", "communication", "memory")
 
@@ -170,7 +170,7 @@ def state_lengths(works: Iterable[ShownWork]) -> Counter[frozenset[str]]:
 
 
 def idle_split(works: Iterable[ShownWork]) -> dict[str, int]:
-    """Return the idle time before the launch of the next work, between a launch and a start, and for other reasons.
+    """Return the idle time before the launch of the next work, from this launch to its start, and for other reasons.
 
     A gap is split at the launch of the work that ends it. The part after the launch is `kernel_wait` if it is shorter
     than GAP_THRESHOLD_NS, else `other`.

@@ -58,7 +58,7 @@ _LONGEST_NS = 2**52  # the reader drops longer events, so that sums of durations
 
 
 class _NumberText(str):
-    """The text of a number, with or without quotes, written as it is."""
+    """The text of a number, with or without quotes, that is written unchanged."""
 
     __slots__ = ()
 
@@ -107,7 +107,7 @@ def interval_arrays(*, max_size: int = 25, latest: int = 40) -> st.SearchStrateg
 
 
 def names() -> st.SearchStrategy[str]:
-    """Return event names: common, empty and long ones, with quotes, backslashes, control and any other characters."""
+    """Return event names: common, empty and long names, and names with quotes, backslashes, control or any other characters."""
     usual = st.sampled_from(
         (
             "aten::mm",
@@ -289,7 +289,7 @@ def _counter_events() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def _layouts() -> st.SearchStrategy[_Layout]:
-    """Return styles: compact, with spaces, or on several lines; with no escapes, non-ASCII escaped, or all characters."""
+    """Return layouts: compact, with spaces, or on several lines; with nothing, non-ASCII or all characters escaped."""
     return st.builds(
         _Layout,
         comma=st.sampled_from((",", ", ", ",\n    ", "\r\n,")),

@@ -1,4 +1,4 @@
-"""A simulated multi-rank GPU training job, of which every number is known.
+"""A simulated multi-rank GPU training job in which every number is known.
 
     python -m holotrace.testing.synthetic FOLDER --ranks 8
 
@@ -58,7 +58,7 @@ def write_job(  # noqa: PLR0913 -- one option per property of the job
         The content of `truth.json`.
 
     Raises:
-        InvalidOptionError: an option is invalid, or the folder contains traces that may not be simulated.
+        InvalidOptionError: an option is invalid, or the folder contains files that may be recorded traces.
 
     >>> import tempfile
     >>> from holotrace.testing import write_job

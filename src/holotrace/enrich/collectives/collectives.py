@@ -66,14 +66,14 @@ IS_POINT_TO_POINT = pl.col("family").is_in({"send", "recv"})
 """Whether an operation is between two ranks; its sender need not wait for the rest of the group."""
 
 COLLECTIVE_CALL = r"^(nccl|rccl|xccl|hccl|mccl|cncl|ucc|mpi|gloo):(\w+)"
-"""PyTorch's annotations of the host's part of a collective; the library launches it on a device, or performs it."""
+"""PyTorch's annotations of a collective on the host, where the library launches it on a device or performs it."""
 
 
 def collective_family(name: str) -> str | None:
-    """Return the collective that a name of a kernel, annotation or collective means, such as `all_reduce` or `send_recv`.
+    """Return the collective in the name of a kernel, annotation or collective, such as `all_reduce` or `send_recv`.
 
-    None if the name does not show it, as RCCL's `ncclDevKernel_Generic`. Dispatch and combine, the exchanges of expert
-    parallelism, are all-to-alls.
+    None if the name does not show it, like RCCL's `ncclDevKernel_Generic`. Dispatch and combine, the exchanges of
+    expert parallelism, are all-to-alls.
     """
     function = function_name(name)[:_SCANNED_LENGTH]
     return next((family for family, pattern in _FAMILIES if pattern.search(function)), None)
@@ -83,8 +83,8 @@ def collective_family(name: str) -> str | None:
 def communication(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the communication of a rank: kernels on devices or, without such kernels, annotations on the host.
 
-    What the args of a kernel lack comes from the host call around its launch: `record_param_comms`, or an annotation
-    such as `nccl:all_reduce`, with the shapes and types of its inputs if they were recorded.
+    If the args of a kernel lack a value, it comes from the host call around the launch: `record_param_comms`, or an
+    annotation such as `nccl:all_reduce`, with the shapes and types of its inputs if they were recorded.
 
     Returns:
         Sorted by start_ns:
@@ -121,11 +121,12 @@ def matchable_communication(rank_trace: RankTrace, annotation: str | None = None
     """Return the communication of a rank with a key that is equal on all ranks of one collective.
 
     The key is the first of these that the trace contains: group and sequence number; the communication id; or kind,
-    type, size and group, with the position among equal ones within the step (or window).
+    type, size and group, with its position among equal operations in the step (or window).
 
     Args:
         rank_trace: the rank.
-        annotation: divides the recording instead of steps, see `holotrace.enrich.steps.steps.windows`.
+        annotation: name of annotations that divide the recording instead of steps; see
+            `holotrace.enrich.steps.steps.windows`.
 
     Returns:
         The rows of `communication`, with its columns family, dtype, byte_count, start_ns, end_ns, asked_ns, and:
@@ -160,7 +161,7 @@ def of_ranks(tables: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
 
 
 def comparable(operations: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Return the operations that occur equally often on every rank that has them, and the number of other operations.
+    """Return the operations that every rank with such operations has equally often, and the number of other kinds.
 
     If one rank has three equal all-reduces in a step and another two, any of the three may be the extra one.
 
@@ -225,7 +226,7 @@ def _on_devices(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _described_by(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.Series:
-    """Return the event that describes each kernel: the kernel if it has args, else the host call around its launch."""
+    """Return the event that describes each kernel: the kernel itself if it has args, else the host call around its launch."""
     described = rank_trace.table("collectives", ["event_index"])["event_index"]
     is_silent = ~rows["event_index"].is_in(described.implode())
     kernels = rows["event_index"].to_frame("described_index").with_row_index("row")
@@ -239,7 +240,7 @@ def _described_by(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.Series:
 
 
 def _host_calls(rank_trace: RankTrace, described: pl.Series) -> pl.DataFrame:
-    """Return the host calls that describe collectives: calls with args, or else calls with their names."""
+    """Return the host calls that describe collectives: calls with args or, if there are none, calls named after collectives."""
     events = _host_ranges(rank_trace)
     with_args = events.filter(pl.col("event_index").is_in(described.implode()))
     return with_args if len(with_args) else _named(rank_trace, events, COLLECTIVE_CALL)
@@ -326,7 +327,7 @@ def _group(world_size: int | None) -> pl.Expr:
 
     Processes number their groups independently, so recorded names do not match. The list of ranks is cut after 30 ranks,
     but lists of different groups of equal size and description differ before that. Without a list, only the group of
-    all ranks is known.
+    all ranks can be identified.
     """
     listed = pl.col("group_ranks").fill_null("").str.contains(r"\d")
     is_whole_job = (pl.col("group_description") == "default_pg") | (pl.col("group_size") == (world_size or -1))

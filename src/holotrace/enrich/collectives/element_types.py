@@ -56,7 +56,7 @@ def input_bytes(dims: str | None, types: str | None) -> int | None:
     """Return the bytes of all tensors among an operator's inputs, from the JSON of their shapes and types.
 
     Return None if shapes or types were not recorded, or if no input is a tensor of a known type. A list of tensors has
-    a single name for all its types, so its size is unknown.
+    one type name for all its tensors, so its size is unknown.
     """
     if dims is None or types is None:
         return None

@@ -21,7 +21,7 @@ from holotrace.schema import KernelKind
 from holotrace.store.trace import RankTrace
 
 _LONG_DELAY_NS = 30_000
-"""Work whose launch and stream are ready starts within this time."""
+"""Work starts within this time after its launch and the earlier work on its stream, if nothing else delays it."""
 _SOON_NS = 20_000
 """Work that waited for other work starts within this time after its end."""
 
@@ -68,8 +68,8 @@ def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges
     """Return the edge from each launching call to its work.
 
     If work starts after the call, the edge begins at the end of the call, and the work waited from then on. The reason
-    is unknown if it may be work from before the recording. If work starts within the call, the edge begins at the start
-    of the call, and its time belongs to the call.
+    is unknown if the work may have waited for work from before the recording. If work starts within the call, the edge
+    begins at the start of the call, and its time belongs to the call.
     """
     calls = activities.rows_of(activities.table["launch_index"])
     rows = np.flatnonzero(calls >= 0)
@@ -91,8 +91,8 @@ def _is_unknown(
 ) -> npt.NDArray[np.bool_]:
     """Return whether each of these rows of work may have waited for work from before the recording.
 
-    Work may have waited so if it begins long after its launch, is the first recorded work of its stream (in the window
-    or not), and the host had not yet waited for the whole device at its launch. But if recorded work keeps the device
+    This is possible if the work begins long after its launch, is the first recorded work of its stream (in the window
+    or not), and, at its launch, the host had not yet waited for the whole device. But if recorded work keeps the device
     busy for most of the time between launch and start, the work waited for that.
     """
     whole = rank_trace.unselected
@@ -118,7 +118,8 @@ def _busy_ns(rank_trace: RankTrace, device: int, start_ns: int, end_ns: int) -> 
 def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
     """Return the edges between consecutive work on each stream.
 
-    Work that overlaps the work before depends on its start, and on the end of the last work that had ended.
+    Work that overlaps the previous work depends on the start of the previous work, and on the end of the last work that
+    ended before.
     """
     rows = np.flatnonzero(~activities.is_host)
     stream = activities.table.select(pl.struct("device", "stream").rank("dense")).to_series().to_numpy()[rows]
@@ -144,7 +145,7 @@ def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
 
 
 def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> _Rows:
-    """Return, for each wanted row, the row of its group that began and ended last before it started, or -1."""
+    """Return, for each wanted row, the row of its group that had begun and ended last when the wanted row started, or -1."""
     in_order = np.sort(end_ns)
     width = len(end_ns) + 1  # the keys contain positions instead of times to stay small
     ends = group * width + np.searchsorted(in_order, end_ns, side="right")
@@ -159,7 +160,7 @@ def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> 
 def _within_launches(activities: WindowActivities) -> GraphEdges:
     """Return edges within a launch of several pieces of work, such as that of a CUDA graph.
 
-    Work that is the first of the launch on its stream depends on the work of the launch that ended last before it.
+    The first work of the launch on a stream depends on the work of this launch that ended last before it.
     """
     launch = activities.rows_of(activities.table["launch_index"])
     rows = np.flatnonzero(launch >= 0)
@@ -185,8 +186,8 @@ def _event_waits(rank_trace: RankTrace, activities: WindowActivities) -> GraphEd
 def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
     """Return waits of streams that the profiler did not record, inferred from timing alone.
 
-    Work waited for work of another stream of the device if it starts right after that work, which was launched
-    earlier, but long after its own launch and after the work before it on its stream.
+    Work B on one stream waited for work A on another stream of the device if A was launched earlier, B starts right
+    after A ends, and A ends long after the launch of B and after the work before B on its stream.
     """
     rows = np.flatnonzero(~activities.is_host)
     if has_recorded_waits(rank_trace) or not len(rows):

@@ -23,11 +23,11 @@ class EdgeType(IntEnum):
     STREAM_ORDER = 3
     """From the end of work to the start of the next on the same stream."""
     EVENT_WAIT = 4
-    """From the end of work of one stream to the start of work of another, or of the same graph launch."""
+    """From the end of work on one stream to the start of work on another, or between work of one graph launch."""
     HOST_SYNCHRONISATION = 5
     """From the end of work to the end of the call that waits for it."""
     HAND_OVER = 6
-    """From a thread that waits to the thread that works meanwhile, and back."""
+    """From a thread that waits to the thread that works in the meantime, and back."""
     WINDOW = 7
     """From the start of the window, or to its end."""
 

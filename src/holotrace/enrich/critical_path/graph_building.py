@@ -36,7 +36,7 @@ def event_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequenc
     """Return the graph of a window; `data_loading` as in `window_activities`.
 
     The edge that arrives last at a node binds the node; the time from this arrival to the measured time is the delay of
-    the edge. So the longest path through the graph is as long as the window.
+    the edge. Therefore, the longest path through the graph is as long as the window.
     """
     activities = window_activities(rank_trace, window, data_loading)
     inferred = inferred_waits(rank_trace, activities)
@@ -46,7 +46,7 @@ def event_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequenc
 
 
 def _without_cycle(nodes: Nodes, edges: GraphEdges) -> GraphEdges:
-    """Break cycles: remove edges between tracks, first those that lead back in time, then those that take no time."""
+    """Break cycles: remove edges between tracks that lead back in time and, if cycles remain, also those that take no time."""
     along_a_track = np.isin(edges.type, _ALONG_A_TRACK)
     lasts_ns = nodes.time_ns[edges.target] - nodes.time_ns[edges.source]
     for kept in (edges, edges.where(along_a_track | (lasts_ns >= 0))):

@@ -43,14 +43,15 @@ class _Threads:
 def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: int | None) -> list[GraphEdges]:
     """Return the edges of the host; of edges that arrive at the same time, the first binds.
 
-    The points of a thread are the starts and ends of its ranges. The time between two points is a weight, except while
-    the thread waits: in a call that waits for a device; in a gap of the main thread in which other threads work; and, in
-    other threads, between the parts of their work that follow the main thread. The main thread is `track_id` or, if
-    that has no points, the thread with the most ranges.
+    The points of a thread are the starts and ends of its ranges. The time between two points is the weight of the edge
+    between them, except while the thread waits: in a call that waits for a device; in a gap of the main thread in which
+    other threads work; and, in other threads, between the parts of their work that the main thread starts. The main
+    thread is `track_id` or, if that has no points, the thread with the most ranges.
 
     Another thread works in a gap of the main thread if it ends its work within the gap and is busy for at least half of
-    it. The backward operators of forward operators of the main thread count as one stretch of work, and gaps inside an
-    operator of the main thread count, too, because the main thread requests the backward pass and waits for it.
+    it. If a thread runs the backward operators of forward operators of the main thread, its gaps count as work, and it
+    may also work inside an operator of the main thread, because the main thread requests the backward pass and waits
+    for it.
     """
     threads = _threads(activities)
     if not len(threads.node):
@@ -97,10 +98,10 @@ def _main_track(threads: _Threads, track_id: int | None) -> int:
 
 @dataclass(frozen=True)
 class _Others:
-    """The position of the points of other threads in the segments of the main thread.
+    """The points of other threads, located in the segments between points of the main thread.
 
-    Segments run from the start of the window to the first point of the main thread, from point to point,
-    and to the end of the window.
+    The first segment begins with the window, the last one ends with the window, and points of the main thread separate
+    them.
 
     node     nodes of the start of the window, of each point of the main thread, and of the end of the window
     time_ns  times of these nodes, but for the last one the end of the host's part of the window
@@ -157,7 +158,7 @@ def _is_backward(rank_trace: RankTrace, activities: WindowActivities, threads: _
 
 
 def _busy_ns(threads: _Threads, others: _Others, chosen: _Mask) -> _Rows:
-    """Return how long the chosen parts of other threads take in each segment of the main thread."""
+    """Return how much time the chosen parts of other threads take in each segment of the main thread."""
     ends = np.flatnonzero(chosen & ~threads.is_last) + 1
     segment = others.segment[ends]
     begin_ns = np.maximum(threads.time_ns[ends - 1], others.time_ns[segment])

@@ -23,7 +23,7 @@ REPLAY_TOLERANCE = 0.01
 
 @dataclass(frozen=True)
 class Scale:
-    """Device work takes `factor` times as long; in host ranges, only the time outside inner ranges changes.
+    """Device work takes `factor` times as long, and so does the time of host ranges outside inner ranges.
 
     `where` is a polars expression over the columns of `EventGraph.activities`, with `name` as text and `duration_ns`.
     """
@@ -95,8 +95,8 @@ class _Replay(EqualByContent):
 def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
     """Predict how long the window of a critical path would take with these changes.
 
-    All dependencies remain; delays beyond them, and gaps between host ranges, stay as measured. Then every start and end
-    is computed anew.
+    Every start and end is computed anew. All dependencies remain, and delays beyond them, and gaps between host ranges,
+    stay as measured.
 
     Args:
         found: the result of `critical_path_graph`.
@@ -175,7 +175,7 @@ def _selected(found: PathGraph, where: pl.Expr) -> npt.NDArray[np.bool_]:
 
 
 def _own_time(graph: EventGraph, count: int) -> npt.NDArray[np.int64]:
-    """Return the activity that spends its own time on each edge; -1 for gaps, delays and added edges."""
+    """Return the activity whose own time each edge represents; -1 for gaps, delays and added edges."""
     is_own = (pl.col("type") == EdgeType.OPERATOR) | (
         (pl.col("type") == EdgeType.LAUNCH) & (pl.col("path_class") == PathClass.CPU_OPERATOR)
     )
@@ -207,7 +207,7 @@ def _without_launch_overhead(graph: EventGraph, replay: _Replay) -> _Replay:
 
 
 def _with_perfect_overlap(graph: EventGraph, replay: _Replay) -> _Replay:
-    """Remove the edges from communication to anything else, and end the window after communication."""
+    """Remove the edges from communication to other work, but let the window still end after communication."""
     kinds, is_start = graph.activities["kernel_kind"], graph.nodes["is_start"].to_numpy()
     of_node = kinds.gather(graph.nodes["activity"]).fill_null(KernelKind.OTHER).to_numpy()
     is_communication = of_node == KernelKind.COMMUNICATION

@@ -37,9 +37,11 @@ _NO_ROW = -1
 _LONG_AGO_NS = -(2**62)
 
 CLOCK_NOISE_NS = 2_000
-"""Two dependent times may contradict their order by this much, because old traces count whole microseconds. Beyond it,
-there is no dependency: kernels of one stream that overlap run in parallel, and a call that returns before work ends did
-not wait for that work."""
+"""Two dependent times may be in the wrong order by this much, because old traces count whole microseconds.
+
+If they are further apart, there is no dependency: kernels of one stream that overlap run in parallel, and a call that
+returns before work ends did not wait for that work.
+"""
 
 
 class Nodes(NamedTuple):
@@ -184,7 +186,7 @@ def _device(rank_trace: RankTrace, window: PathWindow) -> pl.DataFrame:
 
 
 def _in_one_table(host: pl.DataFrame, device: pl.DataFrame, start_ns: int, end_ns: int) -> pl.DataFrame:
-    """Clip to the window and sort by start; equal starts, longest first."""
+    """Join both tables, clip times to the window, and sort by start; of equal starts, the longest comes first."""
     columns = ("event_index", "kind", "name", "track_id", *_WORK_COLUMNS)
     work = device.filter(pl.col("start_ns") < end_ns).select(*columns[:3], *_WORK_COLUMNS, "launch_index")
     clipped = [
@@ -206,7 +208,7 @@ def _parents(both: pl.DataFrame) -> npt.NDArray[np.int64]:
 
 
 def _inherited(flag: npt.NDArray[np.bool_], parent: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Set a flag on the ranges inside a range that has it."""
+    """Set the flag also on all ranges inside a range that has the flag."""
     inside: npt.NDArray[np.bool_] = flag.astype(np.bool_)
     if not inside.any():
         return inside
@@ -218,7 +220,7 @@ def _inherited(flag: npt.NDArray[np.bool_], parent: npt.NDArray[np.int64]) -> np
 def _nodes(start_ns: npt.NDArray[np.int64], end_ns: npt.NDArray[np.int64], first_ns: int, last_ns: int) -> Nodes:
     """Sort starts and ends by time.
 
-    At equal times, first come the ends of activities that started earlier, then starts, then activities without length.
+    At equal times, the ends of earlier activities come first, then starts, then activities without length.
     """
     count = len(start_ns)
     is_instant = start_ns == end_ns

@@ -72,7 +72,7 @@ def intervals_of(work: pl.DataFrame, kind: KernelKind | None = None) -> Interval
 
 
 def device_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the `DEVICE_ROW_COLUMNS` of `device_work` and of the rows that, by their names, only wait."""
+    """Return the `DEVICE_ROW_COLUMNS` of all device rows: `device_work`, and rows that only wait, as their names show."""
     return _device_rows(rank_trace)
 
 

@@ -19,10 +19,10 @@ from holotrace.store.trace import RankTrace
 def launches(rank_trace: RankTrace) -> pl.DataFrame:
     """Return every device row with the runtime or driver call that launched it.
 
-    The two share a `correlation` above 0. One call may launch many rows, as the launch of a CUDA graph does. Several
-    calls may have the same correlation, because a runtime call contains a driver call, or because the file joins
-    several processes. Then, in this order, prefer a call with the same `external_id` as the row; one that began no
-    later than the row; a runtime call; the one that began last.
+    The row and the call have the same `correlation`, above 0. One call may launch many rows, as the launch of a CUDA
+    graph does. Several calls may have the same correlation, because a runtime call contains a driver call, or because
+    the file joins several processes. Then these rules decide, in this order: prefer a call with the same `external_id`
+    as the row; a call that began no later than the row; a runtime call; the call that began last.
 
     Returns:
         The rows of `device_rows`, in the same order:
@@ -54,10 +54,10 @@ def launched_work(rank_trace: RankTrace) -> pl.DataFrame:
 def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
     """Return when the host asked for each device row, which decides the step of the row.
 
-    The host asks for a row when its launch starts. If the launch is unknown, the start of the row counts, unless the
-    row was launched before the recording. Streams work in order, so all rows of a stream before its first row with a
-    known launch were launched earlier. On a stream without any known launch (calls of NCCL are not always recorded),
-    only rows that start before the first known launch of the rank were launched before the recording.
+    The host asks for a row when its launch starts. If the launch is unknown, the start of the row counts instead,
+    unless the row was launched before the recording. Streams work in order, so all rows of a stream before its first
+    row with a known launch were launched earlier. On a stream without any known launch (calls of NCCL are not always
+    recorded), only rows that start before the first known launch of the rank were launched before the recording.
 
     Returns:
         The rows of `device_rows`, in the same order:

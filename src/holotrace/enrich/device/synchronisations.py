@@ -1,4 +1,4 @@
-"""Synchronisation: streams that wait for events, and the host for streams, devices, events and copies.
+"""Synchronisation: streams wait for events; the host waits for streams, devices, events and copies.
 
 The profiler writes rows of kind SYNCHRONISATION if `enable_cuda_sync_events` is on. Without them, only the name of a
 host call shows that it waits, and waits of streams are unknown.
@@ -34,8 +34,8 @@ _HOST_WAIT = ("call_index", "sync_index", "scope", *_STREAM, "record_index", "so
 def event_records(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls that record an event in a stream.
 
-    A call records an event if a wait or a device row has its correlation, which gives the stream, or if its name says
-    so.
+    A call records an event if a wait or a device row refers to its correlation, which also gives the stream, or if its
+    name says so.
 
     Returns:
         In file order:
@@ -85,10 +85,11 @@ def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
 def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls with which the host waits for a device, and the work they wait for.
 
-    A call waits for the last work launched before it into its stream or into every stream of its device; if it waits
-    for an event, for the last work launched before the event was recorded; and for the copy it launched, if it
-    returned after the copy ended. If the profiler did not record the stream of a call, assume the stream whose work
-    ended last before the call did. A call that returned before the work ended only queried, and did not wait.
+    A call waits for the last work launched before it into its stream, or into every stream of its device. A call that
+    waits for an event waits for the last work launched before the event was recorded. A call that launched a copy, and
+    returned after the copy ended, waited for the copy. If the profiler did not record the stream of a call, assume the
+    stream whose work ended last before the call did. A call that returned before the work ended only queried, and did
+    not wait.
 
     Returns:
         One row for each call and each stream it waits for, sorted by event_index, device and stream:
@@ -200,7 +201,7 @@ def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _at_the_record(waits: pl.DataFrame) -> pl.DataFrame:
-    """For waits for an event, replace stream and time of the call by those of the record."""
+    """In waits for an event, replace stream and time by those of the call that recorded the event."""
     for_event = pl.col("scope") != "stream"
     moment = pl.when(for_event).then(pl.coalesce("record_start_ns", "moment_ns")).otherwise("moment_ns")
     stream = pl.when(for_event).then("waited_stream").otherwise("stream")
@@ -253,7 +254,7 @@ def _on_each_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _on_likely_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Return the stream whose work ended last before the call did."""
+    """Return the wait of each call for the stream whose work ended last before the call did."""
     ended = _candidates(rank_trace, waits).filter(pl.col("work_end_ns") <= pl.col("call_end_ns"))
     return _with_idle(waits, ended.sort("work_end_ns", descending=True).unique("call_index", keep="first"))
 
@@ -267,7 +268,7 @@ def _candidates(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_idle(waits: pl.DataFrame, with_work: pl.DataFrame) -> pl.DataFrame:
-    """Add the waits that have no work to wait for."""
+    """Add the waits of `waits` that had no work to wait for."""
     idle = waits.join(with_work, on="call_index", how="anti")
     return pl.concat([with_work, idle], how="diagonal")
 

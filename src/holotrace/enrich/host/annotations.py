@@ -73,8 +73,8 @@ def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the innermost annotation of each piece of device work.
 
     If annotations on streams were recorded, it is the shortest one of the same device and stream in which the work
-    begins. Otherwise, it is the shortest host annotation around the launch: one of the launching thread or, if that has
-    none, one of another thread of the process, which may wait for this one as it does during a backward pass.
+    begins. Otherwise, it is the shortest host annotation around the launch on the launching thread or, if there is
+    none, on another thread of the process, because that thread may be waiting, as in a backward pass.
 
     Returns:
         The rows of `device_work`, in the same order: event_index uint32, annotation_index uint32 (event_index of the
@@ -132,7 +132,7 @@ def _of_process(table: pl.DataFrame, process: pl.Series) -> pl.DataFrame:
 
 
 def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the row in `annotations` of the shortest one with the same keys that covers each `moment`, or NO_OWNER.
+    """Return the row of the shortest annotation with the same keys that covers each `moment`, or NO_OWNER.
 
     `annotations` has start_ns and end_ns, `moments` the column `moment`, in ns or null; both have the keys.
     """

@@ -62,7 +62,7 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
         forward and other  everything else
         no operator        device work that belongs to none of the above
 
-    Steps, wrappers of data parallelism, and other annotations are not part of paths; their content takes their position.
+    Steps, wrappers of data parallelism, and other annotations are not part of paths; calls inside them move up a level.
 
     Args:
         rank_trace: the rank.
@@ -149,7 +149,7 @@ def _calls(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool) -> _Cal
 
 
 def _kinds(rank_trace: RankTrace, nodes: pl.DataFrame) -> list[pl.Series]:
-    """Return kind and name of each node; data loaders share one name, whose id follows the last string id."""
+    """Return kind and name id of each node; data loaders share one name, with the id after the last string id."""
     by_class = np.full(max(NodeClass) + 1, _NO_CALL, np.int64)
     by_class[list(_KIND_OF_CLASS)] = list(_KIND_OF_CLASS.values())
     kind = by_class[nodes["node_class"].to_numpy()]
@@ -194,7 +194,7 @@ def _below_modules(rank_trace: RankTrace, calls: _Calls) -> tuple[_Rows, pl.Data
 
 
 def _with_all_above(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
-    """Return these rows and all wanted rows above them, once each, in order."""
+    """Return these rows and all wanted rows above them, each once, in order."""
     collected, at = [np.empty(0, np.int64)], np.unique(rows)
     while len(at := at[at != NO_PARENT]):
         collected.append(at)
@@ -203,7 +203,7 @@ def _with_all_above(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
 
 
 def _kernels(rank_trace: RankTrace, calls: _Calls, *, in_steps: bool) -> pl.DataFrame:
-    """Return a row for each launching call (or none) and name of device work."""
+    """Return one row for each name of device work and the call that launched it, which may be unknown."""
     work = device_owner(rank_trace).join(device_rows(rank_trace), on="event_index", maintain_order="left")
     launched_in = itself_or_above(calls.parent, calls.is_call, work["node"].to_numpy())
     is_unowned = launched_in == NO_PARENT
@@ -232,7 +232,7 @@ def _phase_rows(calls: _Calls, kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_sums_of_made(rows: pl.DataFrame, is_made: _Bools) -> pl.DataFrame:
-    """Add up the content of phases, and of modules in the backward phase, because neither has own times."""
+    """Add up the times inside phases, and inside modules in the backward phase, because these have no times of their own."""
     parent = rows["parent"].to_numpy()
     totals = {name: rows[name].to_numpy().copy() for name in ("host_total_ns", "device_total_ns")}
     for below in reversed(levels(parent)):

@@ -21,10 +21,11 @@ _FLOW_CATEGORIES = ("fwdbwd", "forward_backward", "fwd_bwd")
 def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the forward operator of each backward operator.
 
-    The profiler draws an arrow from the start of one to the start of the other. Without an arrow, the two have the same
-    sequence number, and the backward operator names the thread of the forward operator; of several forward operators
-    with that number, the last to begin created the node of the backward graph, as in PyTorch. Operators inside a
-    backward operator do not count, since its thread numbers its own sequence.
+    The profiler draws an arrow from the start of the forward operator to the start of the backward operator. Without an
+    arrow, both have the same sequence number, and the backward operator names the thread of the forward operator; of
+    several forward operators with that number, the last to begin created the node of the backward graph, as in PyTorch.
+    Operators inside a backward operator do not count as forward operators, since their thread numbers a sequence of its
+    own.
 
     Returns:
         One row for each backward operator whose forward operator is known, sorted by event_index:
@@ -62,7 +63,7 @@ def _by_arrow(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ends_of_arrows(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFrame:
-    """Return every end of an arrow with the operators that begin there, the innermost of which ends first."""
+    """Return each end of an arrow with the operators that begin there; of these, the innermost ends first."""
     flows = rank_trace.table("flows", ["category", "flow_id", "is_start", "start_ns", "track_id"])
     texts = rank_trace.strings
     ids = texts.str.to_lowercase().is_in(_FLOW_CATEGORIES).arg_true().cast(pl.UInt32)
@@ -91,7 +92,7 @@ def _by_sequence_number(rank_trace: RankTrace, operators: pl.DataFrame, with_arr
 
 
 def _outside(rank_trace: RankTrace, candidates: pl.DataFrame, backward: pl.Series) -> pl.DataFrame:
-    """Leave out operators inside backward operators, whose threads number their own sequence."""
+    """Leave out operators inside backward operators, because their threads number a sequence of their own."""
     nodes = host_nodes(rank_trace)
     is_backward = np.zeros(nodes.height, np.bool_)
     is_backward[rows_of_events(nodes, backward)] = True

@@ -67,7 +67,7 @@ def classes_by_name(names: pl.Series, otherwise: npt.NDArray[np.uint8], strings:
 
     Args:
         names: string ids.
-        otherwise: the class of each range whose name shows none.
+        otherwise: for each range, its class if the name shows none.
         strings: the text of every string id.
     """
     by_id = strings.to_frame("text").select(_first_match().alias("class"))["class"].to_numpy()

@@ -67,7 +67,7 @@ def device_owner(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the node that caused each kernel, copy and memset.
 
     The innermost node around the launch, on the same thread, caused the work. If no operator is around the launch, or
-    the launch is unknown, the operator with the same external id did.
+    the launch is unknown, the operator with the same external id caused the work.
 
     Returns:
         event_index   uint32  of the device row
@@ -162,7 +162,7 @@ def _extents(ranges: pl.DataFrame) -> tuple[_Rows, _Rows, _Rows]:
 def _is_within_operator(
     parent: _Rows, node_class: npt.NDArray[np.uint8], is_call: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Return which annotations are inside an operator, with only annotations and calls in between."""
+    """Return which annotations are inside an operator, directly or with only annotations and calls in between."""
     is_annotation = (node_class == NodeClass.ANNOTATION) & ~is_call
     rows = np.flatnonzero(is_annotation)
     around = nearest_above(parent, ~is_annotation & ~is_call, rows)
@@ -172,7 +172,7 @@ def _is_within_operator(
 
 
 def _module_calls(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
-    """Return the module calls; they come first, so that of two equal ranges the module is outside."""
+    """Return the module calls; they precede other ranges, so that of two equal ranges, the module is the outer one."""
     ids = rank_trace.strings.str.starts_with(MODULE_PREFIX).arg_true().cast(pl.UInt32)
     if ids.is_empty():
         return event_ranges(rank_trace, (), columns)

@@ -55,8 +55,8 @@ def changes_by_address(events: pl.DataFrame, keys: Sequence[str]) -> pl.DataFram
     """Return the events that allocate or free at a known address, in order of time.
 
     Returns:
-        `keys`, row uint32 of `events`, is_allocation, allocated (the row of the event before with these keys, if that is
-        an allocation; else null), is_followed_by_allocation (null if no event follows).
+        `keys`, row uint32 of `events`, is_allocation, allocated (the row of the previous event with these keys, if it
+        is an allocation; else null), is_followed_by_allocation (null if no event follows).
     """
     is_allocation, row = pl.col("change_bytes") > 0, pl.col("row")
     known = events.with_row_index("row").filter(pl.col("address").is_not_null() & (pl.col("change_bytes") != 0))
@@ -70,7 +70,7 @@ def changes_by_address(events: pl.DataFrame, keys: Sequence[str]) -> pl.DataFram
 
 
 def frees_and_kept(frees: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
-    """Return a block for each of these changes: blocks that a free ends, and blocks that stay allocated."""
+    """Return a block for each change: `frees` end blocks, and `kept` allocations stay allocated."""
     ended = frees.select("allocated", pl.col("row").alias("released"))
     return pl.concat([ended, kept.select(pl.col("row").alias("allocated"), released=None).cast(pl.UInt32)])
 

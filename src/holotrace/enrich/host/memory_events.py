@@ -49,8 +49,8 @@ _DEVICE_TYPES = {
 def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the memory events with the total after each.
 
-    The total comes from the file. Files from before 2022 have none; for them, it is the sum of all changes plus the least
-    initial amount that keeps it from being negative.
+    The total comes from the file. Files from before 2022 have none; for them, it is the sum of all changes plus the
+    smallest initial amount that keeps it from being negative.
 
     Returns:
         Sorted by device_type, device, time_ns:

@@ -45,7 +45,7 @@ def backward_passes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the parts of the backward pass that compute the gradients of operators.
 
     A part is the outermost `evaluate_function` of autograd around a backward operator whose forward operator is
-    known, or that operator itself. Accumulations of gradients belong to the part before them on their thread.
+    known, or that operator itself. Each accumulation of gradients belongs to the part before it on its thread.
 
     Returns:
         In the order of `host_nodes`:

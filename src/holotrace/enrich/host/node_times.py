@@ -50,7 +50,7 @@ def node_times(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def timed_work(owners: pl.DataFrame, durations: pl.DataFrame, uses_tensor_cores: pl.DataFrame) -> pl.DataFrame:
-    """Return `owners` with duration_ns, uses_tensor_cores (null on copies and unknown kernels) and is_kernel."""
+    """Return `owners` with duration_ns, uses_tensor_cores (null for copies, and kernels with unknown cores) and is_kernel."""
     answers = uses_tensor_cores.with_columns(is_kernel=pl.lit(value=True))
     return owners.join(durations, on="event_index", how="left", maintain_order="left").join(
         answers, on="event_index", how="left", maintain_order="left"
@@ -100,7 +100,7 @@ def summed_times(nodes: pl.DataFrame, calls: pl.DataFrame, work: pl.DataFrame, e
 
 
 def _work_of_nodes(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Int64, _Int64, _Int64]:
-    """Return the summed duration of each node's own device work, and the parts on tensor cores and on unknown ones."""
+    """Return the summed duration of each node's own device work, and its parts on tensor cores and on unknown cores."""
     node, duration_ns = work["node"].to_numpy(), work["duration_ns"].to_numpy()
     uses = work["uses_tensor_cores"].fill_null(value=False).to_numpy()
     unknown = (work["is_kernel"].is_not_null() & work["uses_tensor_cores"].is_null()).to_numpy()

@@ -39,7 +39,7 @@ class OperatorStacks(NamedTuple):
 def operator_stacks(rank_trace: RankTrace) -> OperatorStacks:
     """Return the call stacks of the operators.
 
-    A stack is the profiler's `Call stack` (until PyTorch 1.12), else the Python functions around the
+    A stack is the `Call stack` that the profiler recorded (until PyTorch 1.12), else the Python functions around the
     operator on its thread. Operators of autograd's threads have no stack, because no Python runs there.
     """
     recorded = recorded_stacks(rank_trace)

@@ -1,7 +1,7 @@
 """Reasons why the traces of a folder may not be one whole job.
 
 A folder may mix files of different jobs, and files may be cut off or unreadable. A verdict on such traces would look
-like one on the whole job, so show these reasons before the verdict.
+like a verdict on the whole job, so these reasons come before the verdict.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NO_END = "missing_end"
 
 _RUNTIMES = {"cuda_runtime_version": "CUDA", "hip_runtime_version": "HIP"}
 _TIME_OF_DAY_NS = 10**17
-"""Later times count from 1970, earlier times from the start of a recording or machine."""
+"""Times after this count from 1970; times before this count from the start of a recording or machine."""
 
 _MONTH = re.compile(r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(?=[_-])", re.IGNORECASE)
 
@@ -85,7 +85,7 @@ def wholeness(trace: Trace, *, executor: Executor = IN_PROCESS) -> Wholeness:
 
 
 def wholeness_from(facts: Mapping[int, FileFacts], trace: Trace) -> Wholeness:
-    """Return `wholeness` from the `file_facts` of each rank; the skipped files of the trace count, too."""
+    """Return `wholeness` from the `file_facts` of each rank; the skipped files of the trace also count."""
     cut_off = {rank: of_rank.cut_off for rank, of_rank in facts.items() if of_rank.cut_off}
     return Wholeness(
         unrelated=_unrelated(facts),
@@ -119,7 +119,7 @@ def _number(value: Any) -> int | None:  # noqa: ANN401 -- what Polars gives for 
 
 
 def _cut_off(rank_trace: RankTrace) -> str:
-    """Return a sentence if the file ends too early, and where."""
+    """Return a sentence that says where the file was cut off; empty if it is complete."""
     by_kind = {finding.kind: finding for finding in rank_trace.health.findings}
     named = next((by_kind[kind] for kind in CUT_OFF_KINDS if kind in by_kind), None)
     if named is None and rank_trace.header.raw:  # a file that is a list may leave its bracket open
@@ -135,7 +135,7 @@ def _where(rank_trace: RankTrace, finding: Finding) -> str:
 
 
 def _unrelated(facts: Mapping[int, FileFacts]) -> str:
-    """Return a sentence on the differences between ranks that one job cannot have."""
+    """Return a sentence about differences between ranks that cannot occur in one job; empty if there are none."""
     differences = [
         _times(facts),
         _difference(facts, "the world sizes", lambda of_rank: of_rank.world_size),
@@ -221,5 +221,5 @@ def _doubles(trace: Trace) -> list[str]:
 
 
 def _unnumbered(path: str) -> str:
-    """Return the worker name of a file without numbers, which differ between recordings."""
+    """Return the worker name of a file without its numbers, because these differ between recordings."""
     return re.sub(r"\d+", "", _MONTH.sub("", worker_of(path)))

@@ -18,11 +18,10 @@ _COLUMNS = ("event_index", "registers_per_thread", "shared_memory_bytes", "block
 GRID, BLOCK = ("grid_x", "grid_y", "grid_z"), ("block_x", "block_y", "block_z")
 
 _GRID_COUNTS_THREADS = "^hip(Ext|Hcc)ModuleLaunchKernel"
-"""Calls whose grid is the global size, in threads ("work-items"); the grids of all other calls count blocks.
+"""Calls whose grid counts threads ("work-items"); the grids of all other calls count blocks.
 
-Kineto writes the arguments of the call as they are into the row of the call, and by correlation into that of the
-kernel, so the name of the call decides for both.
-https://github.com/ROCm/HIP/blob/rocm-6.2.x/include/hip/hip_ext.h
+Kineto writes the arguments of the call unchanged into the row of the call and, by correlation, into the row of the
+kernel, so the name of the call decides for both rows. https://github.com/ROCm/HIP/blob/rocm-6.2.x/include/hip/hip_ext.h
 https://github.com/pytorch/kineto/blob/main/libkineto/src/RocprofActivity_inl.h
 """
 
@@ -59,14 +58,14 @@ def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the known launch shapes of kernels (ROCm writes them in the launch), and how well each fills its device.
 
     The profiler writes blocks per SM and the estimated achieved occupancy for NVIDIA's devices alone. On other devices
-    they are computed in the same way from the shape and the device's properties, if the file has them. The limits set by
-    registers and shared memory are unknown there, so that occupancy is an upper bound:
+    they are computed in the same way from the shape and the device's properties, if the file has them. There, the
+    limits set by registers and shared memory are unknown, so the occupancy is an upper bound:
 
         blocks_per_sm = blocks / SMs (or compute units)
         occupancy     = blocks · threads a block / SMs / most threads of an SM, at most 1
 
     Returns:
-        One row for each kernel with these args:
+        One row for each kernel with a known shape:
 
         event_index           uint32
         grid_x … block_z      int64    blocks of the launch and threads of a block; null if the file does not say
@@ -114,7 +113,7 @@ def _described(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_shapes_of_launches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the args of all kernels; a kernel without a grid gets that of its launch, where older ROCm writes it."""
+    """Return the args of all kernels; a kernel without a grid gets that of its launch, as older ROCm writes it there."""
     table = rank_trace.table("kernels", [*_COLUMNS, *GRID, *BLOCK])
     calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index"])
     shapes = table.join(calls, on="event_index").filter(pl.col("grid_x").is_not_null())
@@ -156,7 +155,7 @@ def _estimated(rank_trace: RankTrace, table: pl.DataFrame, shapes: pl.DataFrame)
 
 
 def _processors(rank_trace: RankTrace, used: pl.Series) -> pl.DataFrame:
-    """Return how many SMs each device has and how many threads fit on one; writers spell the key in two ways."""
+    """Return how many SMs each device has, and how many threads fit on an SM; files spell the second key in two ways."""
     devices = used.drop_nulls().unique().to_list()
     rows = [
         (

@@ -1,6 +1,6 @@
 """The kind of device work: computation, communication, memory, or other.
 
-The profiler does not record the kind. The first of these that applies decides:
+The profiler does not record the kind. The first of these rules that applies decides:
 
 1. the kind of the event: copies and memsets are memory, collective rows are communication;
 2. collective arguments: a kernel that has them is communication;
@@ -25,7 +25,7 @@ from holotrace.store.rule_table import RuleTable, checked_pattern
 T = TypeVar("T")
 
 _SCANNED_LENGTH = 1_000
-"""Patterns read at most this many characters of a name, since the time of some grows faster than its length."""
+"""Patterns read at most this many characters of a name, because some need more than linear time."""
 
 RULES_VARIABLE = "HOLOTRACE_KERNEL_RULES"
 """Environment variable with the path of a rule file."""

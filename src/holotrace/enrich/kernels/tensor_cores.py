@@ -1,10 +1,10 @@
 """Which kernels run on tensor cores (NVIDIA) or matrix cores (AMD), and which operators could use them.
 
-The profiler does not record the cores, but names of kernels show them, in words that change with every generation of
-hardware and libraries. A table of rules lists the words with their sources; the first rule that matches decides:
-rules of the user, those of the file that `HOLOTRACE_TENSOR_CORE_RULES` names, then `RULES`. Kernels that communicate or
-move memory, and kernels named after work without matrix products, use ordinary cores. For all other names, the
-cores are unknown.
+The profiler does not record which cores a kernel uses, but its name often shows it, in words that change with every
+generation of hardware and libraries. A table of rules lists the words with their sources; the first rule that matches
+decides: rules of the user, those of the file that `HOLOTRACE_TENSOR_CORE_RULES` names, then `RULES`. Kernels that
+communicate or move memory, and kernels named after work without matrix products, use ordinary cores. For all other
+names, the cores are unknown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Cores: TypeAlias = Literal["tensor", "ordinary", "unknown"]
 Answer: TypeAlias = "Callable[[str], bool | None]"
 
 SCANNED_LENGTH = 8_000
-"""Patterns read at most this many characters of a name, since the time of some grows with the square of its length."""
+"""Patterns read at most this many characters of a name, because some need quadratic time."""
 
 _REMEMBERED_NAMES = 4_096
 """Number of names whose answers are cached; the ranks of a job run the same kernels."""
@@ -62,7 +62,7 @@ _PRODUCTS = (
     r"gemm|matmul|(^|_|[a-z])mm(_|[A-Z]|$)|bmm|conv(?!ert)|attention|attn|mha|mla|fmoe|fused_?moe|linear(?!iz)|einsum|dot|mqa|lstm|gru|"
     r"mlp|ffn|feed_?forward|prefill|decode|(moe|gemm)\w*_?stage_?\d|(?<!in_)chunk|delta_?rule|delta_?net|_ssd_|_gla_|_kda_"
 )
-"""Parts of names of functions that may multiply matrices, which leaves the cores open."""
+"""Parts of names of functions that may multiply matrices; their cores are unknown."""
 
 _NO_PRODUCTS = (
     r"elementwise|pointwise|reduc(e|tion)|softmax|norm(?!al)|normal_kernel|copy|memset|memcpy|(?<!pre)fill|zero|cast|convert|"
@@ -78,7 +78,7 @@ _NO_PRODUCTS = (
 """Parts of names of functions that multiply no matrices, unless the name also contains `_PRODUCTS`."""
 
 RULES: tuple[Rule, ...] = (
-    Rule(r"^(void )?nccl|nccl(Dev)?Kernel", "ordinary", "NCCL and RCCL add at most"),
+    Rule(r"^(void )?nccl|nccl(Dev)?Kernel", "ordinary", "NCCL and RCCL only move and add data"),
     Rule(
         r"^triton_(poi|red|per|for|split_scan|mix_order_reduction)_",
         "ordinary",
@@ -323,7 +323,7 @@ def uses_tensor_cores(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def is_tensor_core_eligible(names: pl.Series) -> pl.Series:
-    """Return whether tensor cores could do the work of each operator (by name), with suitable types and sizes."""
+    """Return, by name, whether tensor cores could do the work of each operator if types and sizes are suitable."""
     return names.str.contains(rf"^(?:{'|'.join([PLUGIN_OPERATORS, *_OPERATORS])})$")
 
 
@@ -333,7 +333,7 @@ def answer_of_name(name: str) -> bool | None:
 
 
 def add_rule(pattern: str, cores: Cores, *, reason: str = "") -> None:
-    """Decide about kernels whose name contains `pattern`, with priority over all other rules.
+    """Set the cores of kernels whose name contains `pattern`, with priority over all other rules.
 
     Raises:
         InvalidOptionError: the pattern is not a regular expression, or `cores` is none of "tensor", "ordinary", "unknown".

@@ -31,7 +31,7 @@ def step_of_event(rank_trace: RankTrace) -> pl.Series:
 
 
 def is_in_steps(rank_trace: RankTrace, numbers: Collection[int] | None = None) -> npt.NDArray[np.bool_]:
-    """Return whether every row of `events` belongs to one of these steps, by default to any; see `step_of_event`."""
+    """Return whether each row of `events` belongs to one of these steps, by default to any step; see `step_of_event`."""
     rows, is_chosen = step_rows(rank_trace, numbers)
     chosen: npt.NDArray[np.bool_] = np.append(is_chosen, [False])[
         rows
@@ -42,7 +42,7 @@ def is_in_steps(rank_trace: RankTrace, numbers: Collection[int] | None = None) -
 def step_rows(
     rank_trace: RankTrace, numbers: Collection[int] | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the step of every row of `events` as a row among the steps, -1 outside, and whether each step is selected."""
+    """Return the row of the step of each row of `events`, -1 outside all steps, and whether each step is selected."""
     known = _windows(rank_trace)["window"]
     is_chosen = np.ones(len(known), np.bool_) if numbers is None else known.is_in(list(numbers)).to_numpy()
     return _step_rows(rank_trace), is_chosen

@@ -41,12 +41,14 @@ def times_within(
 ) -> dict[str, Int64Array]:
     """Return the time of each role, then `other`, in each row of `within` (start_ns, end_ns).
 
-    With U the union of a role and all roles before it, the role takes |U| minus the time of the roles before it.
+    The time of a role is the length of the union of this role and all roles before it, minus the times of the roles
+    before it.
 
     Args:
         intervals: the intervals of the `ROLES`.
         within: the steps.
-        restarts: if the roles so far fill all steps, forget them, as the TensorBoard plugin did by mistake.
+        restarts: once the roles so far fill all steps, start again from nothing, as the TensorBoard plugin did by
+            mistake.
     """
     starts, ends = within["start_ns"].to_numpy(), within["end_ns"].to_numpy()
     taken: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))

@@ -18,7 +18,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _STEP_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
-"""Only host ranges: the profiler repeats steps on the device (GPU_USER_ANNOTATION), with later starts and ends."""
+"""Only kinds on the host: the profiler repeats steps on the device (GPU_USER_ANNOTATION), with later starts and ends."""
 
 _ENOUGH_WORK = 0.8
 """The last window counts as cut short if it launches less than this share of the work of the window before it."""
@@ -32,7 +32,7 @@ def steps(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the steps that the host announced.
 
     Returns:
-        One row for each range, thus several for a step that several threads announce; sorted by start_ns:
+        One row for each range, so a step that several threads announce has several rows; sorted by start_ns:
 
         step      int64   the N of ProfilerStep#N
         start_ns  int64
@@ -125,7 +125,7 @@ def _one_after_the_other(within: pl.DataFrame, before_ns: int | None) -> pl.Data
 
 
 def _kept_count(counts: list[int]) -> int:
-    """Return how many windows remain without those at the end that were cut short."""
+    """Return how many windows to keep: those at the end that were cut short are dropped."""
     last = max(row for row, count in enumerate(counts) if count)
     is_cut_short = last > 0 and _ENOUGH_WORK * counts[last - 1] > counts[last]
     return 1 if len(counts) == 1 else last + (not is_cut_short)
@@ -155,8 +155,8 @@ class BeforeLastStep:
     """A selection for `Trace.where`: the events before the last step.
 
     The last step, which is the one that begins last, is often cut short or slowed down by the profiler itself. With
-    fewer than two distinct steps, every event is kept. Host events, and device work without a known launch, are kept
-    if they begin before the last step does; other device work, if the call that launched it is kept.
+    fewer than two distinct steps, every event is kept. Host events, and device work without a known launch, are kept if
+    they begin before the last step; other device work is kept if the call that launched it begins before the last step.
     """
 
     def __call__(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
@@ -179,7 +179,7 @@ before_last_step = BeforeLastStep()
 
 
 def _start_of_last_step(known: pl.DataFrame) -> int | None:
-    """Return when the step that begins last begins on its first thread; None unless another step precedes it."""
+    """Return when the last step begins on the first of its threads; None if there are fewer than two steps."""
     starts = known.group_by("step").agg(pl.col("start_ns").min(), pl.col("start_ns").max().alias("latest_ns"))
     *earlier, last = starts.sort("latest_ns", "step")["start_ns"].to_list() or [None]
     return last if earlier else None

@@ -1,7 +1,7 @@
 """The TensorBoard plugin's attribution: it overrides every answer in which the plugin differs from ours.
 
-The last source of the plugin decides, mistakes included, so that its users find their numbers. The differences and
-their reasons are in docs/explanation/differences_from_torch_tb_profiler.md.
+The last version of the plugin decides, including its mistakes, so that its users find their numbers. The differences
+and their reasons are in docs/explanation/differences_from_torch_tb_profiler.md.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PluginAttribution(Attribution):
     # The host
 
     def host_nodes(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Drop what ends after its parent and most annotations, join threads of one number, add a root for each."""
+        """Drop most annotations, and ranges that end after their parents; join threads of equal number; add a root to each."""
         return plugin_host_nodes(rank_trace)
 
     def node_times(self, rank_trace: RankTrace) -> pl.DataFrame:
@@ -64,8 +64,8 @@ class PluginAttribution(Attribution):
     def device_owner(self, rank_trace: RankTrace) -> pl.DataFrame:
         """Assign device work by the external id of the launch alone.
 
-        Kernels without a known launch belong to every thread with steps; such copies belong to no thread. The
-        column `operator` holds the node, whether or not it is an operator.
+        Kernels without a known launch belong to every thread with steps; copies without a known launch belong to no
+        thread. The column `operator` holds the node, whether or not it is an operator.
         """
         return plugin_device_owner(rank_trace)
 
@@ -103,7 +103,7 @@ class PluginAttribution(Attribution):
         return plugin_kernel_calls(rank_trace)
 
     def kernels_by_name(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Take the durations of the file: the difference of float ends counts only in sums by operator."""
+        """Take the durations in the file; the plugin used differences of its float times only in sums by operator."""
         recorded = rank_trace.events_of([EventKind.KERNEL], ["event_index", "duration_ns"])
         return kernels.drop("duration_ns").join(recorded, on="event_index", how="left", maintain_order="left")
 
@@ -146,7 +146,7 @@ class PluginAttribution(Attribution):
         return plugin_roles(rank_trace)
 
     def role_times(self, intervals: Mapping[str, Intervals], steps: pl.DataFrame) -> dict[str, Int64Array]:
-        """Forget the roles so far once they fill all steps, as the plugin did by mistake."""
+        """Start again from nothing once the roles so far fill all steps, as the plugin did by mistake."""
         return times_within(intervals, steps, restarts=True)
 
     def series_edges(self, rank_trace: RankTrace, _whole: Int64Array, _parts: int) -> Int64Array:
@@ -156,7 +156,7 @@ class PluginAttribution(Attribution):
     # Communication
 
     def communication_ranges(self, rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
-        """Return the ranges of the plugin's communication nodes, matched n-th with n-th of other ranks."""
+        """Return the ranges of the plugin's communication nodes; the n-th node matches the n-th node of other ranks."""
         return plugin_communication_ranges(rank_trace, steps)
 
     def host_call_count(self, _: RankTrace) -> int:
@@ -171,7 +171,7 @@ class PluginAttribution(Attribution):
     def matched_operations(
         self, operations: pl.DataFrame, uneven_count: int, rank_count: int
     ) -> tuple[pl.DataFrame, int]:
-        """Match all operations, or no operation if one of them lacks a rank."""
+        """Match all operations, or none if an operation is missing on any rank."""
         if uneven_count or (operations["rank_count"] < rank_count).any():
             return operations.clear(), max(uneven_count, len(operations))
         return operations, uneven_count
@@ -200,7 +200,7 @@ class PluginAttribution(Attribution):
         return host_and_process_by_name(rank_trace)
 
     def numbered_processes(self, devices: pl.DataFrame) -> pl.DataFrame:
-        """Number the processes for which file names contain no number."""
+        """Number the processes whose file names contain no process number."""
         unknown = pl.col("process_id").is_null()
         counted = pl.col("rank").filter(unknown).rank("dense").cast(pl.Int64) - 1
         if not devices["process_id"].null_count():
@@ -214,7 +214,7 @@ class PluginAttribution(Attribution):
     # Memory
 
     def nodes_of_memory_events(self, rank_trace: RankTrace) -> Rows:
-        """Identify threads by their numbers alone, and use times as floats."""
+        """Identify threads by their numbers alone, and use float times."""
         return plugin_nodes_of_memory_events(rank_trace)
 
     def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:

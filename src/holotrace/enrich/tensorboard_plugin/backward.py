@@ -102,7 +102,7 @@ def _trees(summed: pl.DataFrame) -> list[_Node]:
 
 
 def _top_nodes(trees: list[_Node], backward_ids: set[int]) -> tuple[list[_Node], list[_Node]]:
-    """Return the outermost modules and backward passes below roots and steps; passes with the same parent together."""
+    """Return the outermost modules and backward passes below roots and steps, with passes grouped by parent."""
     modules: list[_Node] = []
     passes: defaultdict[_Node, list[_Node]] = defaultdict(list)
     open_nodes = [(tree, child) for tree in reversed(trees) for child in reversed(tree.children)]
@@ -118,7 +118,7 @@ def _top_nodes(trees: list[_Node], backward_ids: set[int]) -> tuple[list[_Node],
 
 
 def _main_tree(summed: pl.DataFrame, trees: list[_Node], passes: list[_Node]) -> _Node:
-    """Return the last tree with steps, else the longest one that is not the first with a backward pass."""
+    """Return the last tree with steps; without steps, the longest tree except the first one with a backward pass."""
     with_steps = set(summed.filter(pl.col("node_class") == NodeClass.STEP)["tree"])
     tree_of = summed["tree"].to_list()
     stepped = [tree for tree in trees if tree_of[tree.row] in with_steps]
@@ -153,9 +153,9 @@ def _take_out(trees: list[_Node], passes: list[_Node]) -> None:
 def _by_forward(
     links: dict[int, int], passes: list[_Node], groups: dict[_Node, list[_Node]], backward_ids: set[int]
 ) -> dict[int, list[_Node]]:
-    """Return the group of each start of a forward operator.
+    """Return the group of backward nodes for each forward operator, by its start.
 
-    The plugin failed on the file if two arrows led to one group; here the group stays with the first.
+    The plugin failed on files in which two arrows lead to one group; here, the first arrow gets the group.
     """
     parent_at: dict[int, _Node] = {}
     for node in passes:
@@ -236,7 +236,7 @@ def _table(summed: pl.DataFrame, trees: list[_Node]) -> pl.DataFrame:
 
 
 def _filled(summed: pl.DataFrame, moved: pl.DataFrame) -> pl.DataFrame:
-    """Complete the moved nodes from the earlier table."""
+    """Take the other columns of the moved nodes from the earlier table."""
     known = summed[moved["summed_row"].replace(NO_PARENT, None).fill_null(0).cast(pl.UInt32)]
     is_made = moved["summed_row"] == NO_PARENT
     table = known.with_columns(

@@ -1,7 +1,8 @@
 """The communication nodes of torch_tb_profiler: host events with the names of five collectives, and their kernels.
 
-The plugin counts a kernel as communication if it has the external id of such an event. Since PyTorch 1.13 the two
-numbers differ, so kernels of NCCL count as computation; `holotrace.enrich.collectives.collectives` uses names and arguments.
+The plugin counts a kernel as communication if it has the external id of such an event. Since PyTorch 1.13, the external
+ids of kernel and event differ, so NCCL kernels count as computation; `holotrace.enrich.collectives.collectives` uses
+names and arguments instead.
 """
 
 from __future__ import annotations

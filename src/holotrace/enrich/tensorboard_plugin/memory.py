@@ -22,16 +22,16 @@ SHOWN_DEVICES = (0, 1)
 def plugin_nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
     """Return `nodes_of_memory_events` of the plugin.
 
-    The plugin knows threads by their numbers alone, and times as floats.
+    The plugin identifies threads by their numbers alone, and has float times.
     """
     events, nodes = memory_events(rank_trace), plugin_host_nodes(rank_trace)
     return innermost_nodes(nodes, _trees(rank_trace, events), rounded_ns(rank_trace, events["time_ns"].to_numpy()))
 
 
 def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-    """Return the blocks of the window, paired from its events alone; their owners come from all events.
+    """Return the blocks of the window, paired from the events in the window alone; their owners come from all events.
 
-    The plugin showed the size of the free.
+    As the size of a block, the plugin showed the size of its free.
     """
     of_all = described_blocks(events, plugin_blocks(events))
     seen = events.filter(window.holds("time_ns"))
@@ -50,8 +50,8 @@ def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.Data
 def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
     """Return `memory_blocks` of the plugin.
 
-    It pairs by address alone, on any device, forgets an allocation at the next one with its address, and keeps only the
-    last of several frees without allocation.
+    The plugin pairs by address alone, on any device. It forgets an allocation when the next one has the same address,
+    and keeps only the last of several frees of an address without allocation.
     """
     changes = changes_by_address(events, ["address"])
     frees = changes.filter(~pl.col("is_allocation"))
@@ -61,7 +61,7 @@ def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Series) -> npt.NDArray[np.bool_]:
-    """Return which nodes the plugin visited to count calls: those below roots and below nodes with memory events inside.
+    """Return which nodes the plugin visited to count calls: children of roots, and of nodes with memory events inside.
 
     Args:
         nodes: the host trees.

@@ -20,7 +20,7 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
 
     Every range named ProfilerStep#N counts, also on streams; without any, there is a step 0 from the first to the last
     operator. A step lasts until the last work that it launched ends, and the next one begins then. Steps at the end
-    that launched nothing are left out; so is the last one if it launched less than 80 % of the one before.
+    that launched nothing are left out; so is the last step if it launched less than 80 % as much as the step before.
 
     Returns:
         Sorted by start:
@@ -38,7 +38,7 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def bucket_edges(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
-    """Return the edges of the buckets of a time series, which last a power of ten microseconds; the last takes the rest."""
+    """Return the edges of the buckets of a time series; each lasts a power of ten microseconds, but the last takes the rest."""
     events = plugin_events(rank_trace)
     spans = events.filter(pl.col("type") == PluginType.TRACE)
     named = spans.filter(rank_trace.texts(spans["name"]) == "PyTorch Profiler (0)").tail(1)
@@ -63,8 +63,8 @@ def _host_steps(events: pl.DataFrame) -> pl.DataFrame:
 def _step_of_runtime(events: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
     """Return the row in `host` of the step that contains each event, if it is a runtime call; else null.
 
-    Calls are assigned in order of their starts: a step takes those that begin before it ends and that no earlier step
-    took, and launched those of them that it contains entirely.
+    A step takes the calls that begin before its end and that no earlier step took, but only calls that are entirely
+    inside the step belong to it.
     """
     starts, ends = host["start_ns"].to_numpy(), host["end_ns"].to_numpy()
     step_rows = np.full(len(events), -1, np.int64)

@@ -1,4 +1,4 @@
-"""The trees and the attribution of the last version of the TensorBoard plugin; see `holotrace.enrich.attribution`.
+"""The trees of the last version of the TensorBoard plugin, and its attribution; see `holotrace.enrich.attribution`.
 
 The trees keep the plugin's quirks, so that its users find their numbers; `host_nodes` has the default trees.
 """
@@ -25,7 +25,7 @@ from holotrace.store.trace import RankTrace
 _Rows = npt.NDArray[np.int64]
 
 _DISCARDED = -2
-"""The row of the parent of a node that is not in the tree."""
+"""Stands for the row of the parent of a range that the plugin discarded from the tree."""
 
 _CLASS_OF_TYPE = {
     PluginType.OPERATOR: NodeClass.OPERATOR,
@@ -81,8 +81,9 @@ def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
 def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the columns of `runtime_owner` with rows of `summed_trees`.
 
-    All calls with an external id belong to the first host range with that id, thread after thread, anywhere; a missing
-    id counts as an id, too. Calls with id 0 belong to the root of their thread as well.
+    All calls with an external id belong to the first host range with this id, in the order of threads, then of starts,
+    even if it is on another thread. Calls without an id belong to the first range without one. Calls with id 0 also
+    belong to the root of their thread.
     """
     calls = plugin_events(rank_trace).filter(pl.col("type") == PluginType.RUNTIME)
     columns = ["event_index", "node", (pl.col("end_ns") - pl.col("start_ns")).alias("of_parent_ns")]
@@ -196,7 +197,7 @@ def _tree_numbers(ranges: pl.DataFrame) -> pl.Series:
 
 
 def _parents(rows: pl.DataFrame) -> _Rows:
-    """Return the row of each parent, as a stack of open ranges finds it.
+    """Return the row of the parent of each range, found with a stack of open ranges.
 
     The function is a loop, because discarding a range depends on earlier discards; only `compat` pays for this.
     """
