@@ -26,7 +26,7 @@ _LARGEST_ID = 2**31
 
 
 def enlarge(source: Path, target: Path, copies: int, *, project: bool = False) -> None:
-    """Write `copies` times the events of `source` to `target`; metadata events come once."""
+    """Write the events of `source` to `target`, repeated `copies` times; metadata events come once."""
     header = _read(source)
     events = header.pop("traceEvents")
     once = [event for event in events if event.get("ph") == "M"]

@@ -60,7 +60,7 @@ class Server(NamedTuple):
     def peak_mb(self) -> float:
         """Return its peak memory, including mapped files."""
         status = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
-        return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1_024  # type: ignore[index]  # Linux says it of every process
+        return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1_024  # type: ignore[index]  # every process has it on Linux
 
 
 class Seen(NamedTuple):

@@ -1,7 +1,7 @@
 """Damage real traces in many ways and read each result: `make fuzz-files`.
 
-Each file is a piece of a real trace, changed by a mutation with a number, so that it can be repeated. A worker reads it with
-limits of time and memory. The rules:
+Each file is a piece of a real trace, changed by a numbered mutation, so that the same file can be made again. A worker
+reads it with limits of time and memory. The rules:
 
     - the reader returns a trace or raises a `HolotraceError`; it does not crash, hang or use much memory
     - if the changed text is still JSON, the trace has what a plain JSON parser returns
@@ -55,11 +55,11 @@ SHARE_OF_STREAMS = 3
 """How many of five compressed files have damage in their compressed bytes; the others have it in their text."""
 
 SLACK = 3
-"""How many phases in a text may not begin an event: those within a string, or the second in one event."""
+"""At most this many phases of a text do not begin an event: they are within a string, or are the second in one event."""
 
 _PHASE = b'"ph"'
 _FURTHER_PHASE = b'"ph"\t:'
-"""A mutation writes a second phase into an event in this form, so that it does not count as another event."""
+"""The form in which a mutation writes a second phase into an event, so that `_begun` does not count it as another event."""
 
 _EVENT_FAULTS = {
     "broken_event", "missing_time", "not_an_event", "oversized_event", "time_overflow", "truncated_json", "unknown_phase"

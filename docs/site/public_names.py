@@ -1,4 +1,4 @@
-"""The directive `public-names`: document the public names of a package that are defined in some modules, or not in them.
+"""The directive `public-names`: document the public names of a package that some modules define, or all others.
 
     .. public-names:: holotrace
        :from: store ingest

@@ -1,4 +1,4 @@
-"""Write the files that follow from the code: `python scripts/generate`. With `--check`, only name those that are out of date."""
+"""Write the files that are generated from the code: `python scripts/generate`. With `--check`, only name those that are out of date."""
 
 from __future__ import annotations
 
