@@ -3,9 +3,9 @@
 These tables are the contract between the reader (Rust), the cache, the analyses, SQL and export. Each rank has one set
 of tables. `tests/test_schema.py` checks that the Rust reader agrees with this file.
 
-Types: `string` is stored as a uint32 row number of the table `strings`; `json` is the same, and the text is a JSON
-value; `text` is stored in place. Every column may be null except those of `NEVER_NULL`. Times are absolute int64
-nanoseconds (Unix epoch wherever the file allows it): `baseTimeNanoseconds` is already added.
+Types: `string` is stored as a uint32 row number of the table `strings`; `json` is stored like it, but its text
+is a JSON value; `text` is stored in place. Every column may be null except those of `NEVER_NULL`. Times are absolute
+int64 nanoseconds (Unix epoch wherever the file allows it): `baseTimeNanoseconds` is already added.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def write_figure(figure: go.Figure, path: Location) -> None:
 
 
 def _drawn(figure: go.Figure, path: Location) -> bytes:
-    """Draw a figure with kaleido in a browser; without one, kaleido raises errors that differ by version."""
+    """Draw a figure with kaleido, which needs a browser; without a browser, it raises errors that differ by version."""
     try:
         picture: bytes = figure.to_image(format=path.suffix.lower().removeprefix("."))
     except Exception as error:

@@ -28,7 +28,7 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"}
 
 
 def short_name(name: str, length: int = LABEL_LENGTH) -> str:
-    """Shorten a C++ signature to at most `length` characters; other short names stay as they are.
+    """Shorten a C++ signature to at most `length` characters; a short name of another form stays as it is.
 
     This removes return type, namespaces and parameter list. It keeps as many template arguments as fit, because they
     distinguish instances of one kernel. Two names may become the same text, so it cannot be a key; `short_names` keeps

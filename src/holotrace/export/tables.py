@@ -28,7 +28,7 @@ def export_tables(
     overwrite: bool = False,
     escape_formulas: bool = True,
 ) -> list[Location]:
-    """Write every table with rows of every rank as `<folder>/rank_<rank>/<table>.<format>`; `strings` is resolved.
+    """Write each rank's tables that have rows as `<folder>/rank_<rank>/<table>.<format>`; `strings` is resolved.
 
     Columns are those of `holotrace.schema.TABLES`. The folder is created if its parent exists. In CSV, texts that a
     spreadsheet would run as a formula get an apostrophe in front, unless `escape_formulas` is false.

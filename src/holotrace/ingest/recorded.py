@@ -40,5 +40,5 @@ def export(profiler: Profiler) -> str:
 
 
 def keep_while_used(path: str, user: object) -> None:
-    """Delete an exported file and its folder once `user` is garbage, at the latest when Python exits."""
+    """Delete an exported file and its folder once `user` is garbage-collected, at the latest when Python exits."""
     weakref.finalize(user, shutil.rmtree, Path(path).parent, ignore_errors=True)

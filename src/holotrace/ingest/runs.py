@@ -32,10 +32,10 @@ from holotrace.store.trace import SkippedFile, Trace
 
 _MOST_NAMED = 4
 _DIGITS_OF_A_TIME = {10, 13, 16, 19}
-"""Factors from Unix times in s, ms, µs or ns to nanoseconds."""
+"""Factors that convert Unix times in s, ms, µs or ns to nanoseconds."""
 
 _State: TypeAlias = tuple[int, int, int | str]
-"""Size, time of the last change, and inode or version of a file; while they stay the same, so does the file."""
+"""Size, time of the last change, and inode or version of a file, which counts as unchanged while these are the same."""
 
 _Content: TypeAlias = tuple[Hashable, dict[str, "_State | None"]]
 """The identity of a folder, and the state of each entry in it, which is None for a subfolder."""

@@ -113,7 +113,7 @@ def advice(
 
     Args:
         trace: the job.
-        thresholds: the limits from which rules apply; by default those of the TensorBoard plugin.
+        thresholds: the limits at which rules begin to apply; by default those of the TensorBoard plugin.
         compat: "torch_tb_profiler" gives the plugin's rules with its numbers and mistakes.
         executor: computes the ranks; by default in this process.
 

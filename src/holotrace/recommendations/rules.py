@@ -56,7 +56,8 @@ _WITHOUT_TENSOR_CORES = "GTX 16"
 """GeForce GTX 16 has capability 7.5 and no tensor cores: https://en.wikipedia.org/wiki/GeForce_GTX_16_series"""
 
 _WITHOUT_MATRIX_CORES = ("MI25", "MI50", "MI60", "Vega", "Radeon VII", "Pro VII")
-"""gfx900 and gfx906 count as 9.0 like CDNA: https://rocm.docs.amd.com/en/latest/reference/gpu-arch-specs.html"""
+"""gfx900 and gfx906 report 9.0 as CDNA does, but lack matrix cores:
+https://rocm.docs.amd.com/en/latest/reference/gpu-arch-specs.html"""
 
 _RDNA_WITH_MATRIX_CORES = 11
 _CDNA = 9
@@ -65,7 +66,7 @@ _AMPERE = 8
 
 @dataclass(frozen=True)
 class Thresholds:
-    """The limits from which rules apply; all are fractions of 1.
+    """The limits at which rules begin to apply; all are fractions of 1.
 
     loading        of the mean step: waiting for the data loader
     communication  of the mean step: communication that nothing hides

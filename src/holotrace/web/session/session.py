@@ -183,7 +183,7 @@ class Session:
                 self._results.popitem(last=False)
 
     def _free_memory(self) -> None:
-        """Drop open traces if the process uses much memory; running work keeps its trace until done."""
+        """Drop open traces if the process uses much memory; running work keeps its trace until it is done."""
         held = resident_bytes()
         if held is not None and held > MOST_PROCESS_BYTES:
             with self._lock:

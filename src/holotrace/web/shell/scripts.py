@@ -110,13 +110,13 @@ class _ScriptsWithoutTables(Scripts):
 
 @cache
 def assets_path() -> str:
-    """Return the path of the assets, with one fingerprint for all: modules import each other by relative paths."""
+    """Return the path of the assets, with a common fingerprint, because modules import each other by relative paths."""
     files = sorted(path for path in ASSETS.rglob("*") if path.is_file())
     return f"assets/{_fingerprint(b'|'.join(path.name.encode() + path.read_bytes() for path in files))}"
 
 
 def modules_in(folder: str) -> list[str]:
-    """Return the modules in a folder of `assets`, as `shell/start.js`."""
+    """Return the modules in a folder of `assets`, with names such as `shell/start.js`."""
     return sorted(f"{folder}/{path.name}" for path in (ASSETS / folder).glob("*.js"))
 
 

@@ -28,7 +28,7 @@ _OF_THE_EVENT = ("category", "device", "stream", "correlation", "external_id")
 def event_details(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -> dict[str, Any]:
     """Return the name, time, position and arguments of an event, and the events that contain it, the innermost first.
 
-    Numbers among the arguments are texts: some have more digits than numbers in a browser.
+    Numbers among the arguments are texts: some have more digits than a number in a browser can hold.
 
     Raises:
         InvalidOptionError: the event is not on the timeline.
