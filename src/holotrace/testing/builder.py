@@ -22,7 +22,7 @@ Time: TypeAlias = int | float | Decimal
 """Microseconds with at most three decimals; floats count as the decimal number they print as."""
 
 Args: TypeAlias = Mapping[str, Any]
-"""Args of one event, added to those of the builder; an arg replaces the builder's arg of the same name, or removes it if None."""
+"""Args of one event, added to those of the builder; an arg replaces the builder's arg of the same name; None removes it."""
 
 FIRST_AUTOMATIC_CORRELATION = 100_001
 """The first correlation that the builder assigns to rows with `launch_us` but without `correlation`."""

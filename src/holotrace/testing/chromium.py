@@ -9,6 +9,6 @@ MISSING = "chromium is missing; install it with apt-get install chromium, or set
 
 
 def chromium_path() -> str | None:
-    """Return the path of Chromium on this machine, by default that of `HOLOTRACE_CHROMIUM`; None if it is missing."""
+    """Return the path of Chromium: that of `HOLOTRACE_CHROMIUM` or, without it, a browser on the PATH; None if missing."""
     names = (os.environ.get("HOLOTRACE_CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome")
     return next(filter(None, map(shutil.which, filter(None, names))), None)

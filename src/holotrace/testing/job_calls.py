@@ -21,7 +21,7 @@ import polars as pl
 from holotrace.testing.job_plan import BEGIN_NS, HostClock
 
 Topology: TypeAlias = Literal["world", "grid", "chain"]
-"""The groups that cross hosts: the group of all ranks and those of a grid, only those of a grid, or only pairs of neighbouring hosts."""
+"""Groups that cross hosts: all ranks and the groups of a grid; only those of a grid; or only pairs of neighbouring hosts."""
 
 CALL_SCHEMA = {
     "rank": pl.Int32,

@@ -343,5 +343,5 @@ class _Meeting:
         self.held.append(PlannedCollective(parts[0].work.collective.name, group, members, sequence, starts, end_ns))
 
     def _arrive(self, rank: int, part: PlannedWork) -> None:
-        """Wait for the previous collective on the same stream."""
+        """Let the work start only after the previous collective on the same stream."""
         part.start_ns = max(part.start_ns, self._machines[rank].free_ns[part.work.stream] + STREAM_GAP_NS)

@@ -10,7 +10,10 @@ QUESTION = Analysis(
     question="What do the GPUs run?",
     section="Work",
     definitions=(
-        ("communication", "collectives and sends, by the name of the collective or else by the rules for kernel names"),
+        (
+            "communication",
+            "collectives and sends, recognised by the recorded collective, or else by the rules for kernel names",
+        ),
         ("memory", "memsets, and copies between or within devices"),
         ("computation", "every other kernel"),
         ("a + b", "time in which work of kinds a and b runs; all time counts in exactly one row"),

@@ -58,5 +58,5 @@ def _part(table: pl.DataFrame, name: str, column: str, size: int, color: str) ->
 def _hover(row: dict[str, Any]) -> str:
     return (
         f"<b>{hover_text(row['name'])}</b><br>{exact_duration(row['total_ns'])} in {row['call_count']:,} calls"
-        f"<br>{exact_duration(row['self_ns'])} of it outside annotated parts inside it"
+        f"<br>{exact_duration(row['self_ns'])} of it outside the annotations inside"
     )

@@ -28,13 +28,13 @@ def _unknown(per_host: pl.DataFrame) -> Iterator[str]:
     reference = _name(*per_host.row(0)[:2]) if len(per_host) else ""
     others = per_host.slice(1).filter(pl.col("offset_ns").is_null())
     for is_met, reason in (
-        (False, "share no synchronising collective with it, directly or through other hosts"),
-        (True, "are bounded on one side only, or contradict themselves"),
+        (False, "Their ranks share no synchronising collective with it, directly or through other hosts"),
+        (True, "Their calls bound them on one side only, or contradict each other"),
     ):
         chosen = others.filter((pl.col("instance_count") > 0) == is_met)
         if len(chosen):
             names = _names(_name(*row) for row in chosen.select("host", "rank").iter_rows())
-            yield f"Clocks of unknown offset to {reference}: {names}. Their calls {reason}."
+            yield f"Clocks of unknown offset to {reference}: {names}. {reason}."
 
 
 def _divided_hosts(per_host: pl.DataFrame, contradictions: pl.DataFrame) -> Iterator[str]:
@@ -59,7 +59,7 @@ def _jumped(jumps: pl.DataFrame) -> Iterator[str]:
 def _dropped(count: int) -> Iterator[str]:
     if count:
         calls = "One call contradicts" if count == 1 else f"{count:,} calls contradict"
-        yield f"{calls} the others about the clocks, so the match is probably wrong: left out of the comparison of clocks."
+        yield f"{calls} the others about the clocks, so the match is probably wrong, and the comparison of clocks leaves it out."
 
 
 def _name(host: str, rank: int | None) -> str:
