@@ -33,7 +33,7 @@ class Analysis:
     section      the heading under which pages list it
     options      options of its command besides the common ones
     alias        name of its command, if it differs from the folder's
-    most_rows    most rows of a table on the terminal
+    most_rows    maximum number of rows of a table on the terminal
 
     Its computation and tables load at first use, since both need polars.
     """

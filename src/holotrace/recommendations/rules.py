@@ -68,11 +68,11 @@ _AMPERE = 8
 class Thresholds:
     """The limits at which rules begin to apply; all are fractions of 1.
 
-    loading        of the mean step: waiting for the data loader
-    communication  of the mean step: communication that nothing hides
-    utilization    of the steps: time in which a kernel runs; the rule applies below this limit
-    eligible       of the kernel time: launched by operators whose work tensor cores could do
-    memory         of the device's memory: allocated at the peak
+    loading        share of the mean step spent waiting for the data loader
+    communication  share of the mean step in communication that nothing hides
+    utilization    share of the steps' time in which a kernel runs; the rule applies below this limit
+    eligible       share of the kernel time launched by operators whose work tensor cores could do
+    memory         share of the device's memory allocated at the peak
     """
 
     loading: float = 0.05
