@@ -72,7 +72,7 @@ NOT_OFFERED_OR_ELSEWHERE = {
     r"(parser_config|parse_all_args\..*)": "not a TraceDiff call; see the tests of ParserConfig and arg_columns",
     r"backend\..*": "there is one parser",
 }
-"""Comparisons that other tests make, or that no test makes, and the reason."""
+"""Calls that this test omits, and why: other tests make them, or no test can."""
 
 WITH_UNKNOWN_RANK_OR_STEP = ("compare_traces.bad_rank", "compare_traces.bad_iter")
 """Calls with a rank or step that the trace lacks; the error lists the existing ones."""
