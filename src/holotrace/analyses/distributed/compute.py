@@ -85,8 +85,8 @@ class Distributed(Result):
 class _Partial(NamedTuple):
     """One rank: its devices, how its steps divide, and its ranges of communication.
 
-    The ranges have `OPERATION`, by_order, step, is_before (the recording), collective, dtype, byte_count, is_call,
-    start_ns and end_ns.
+    The ranges have `OPERATION`, by_order, step, is_before (launched before the recording), collective, dtype,
+    byte_count, is_call, start_ns and end_ns.
     """
 
     devices: pl.DataFrame

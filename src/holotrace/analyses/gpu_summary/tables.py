@@ -9,7 +9,7 @@ from holotrace.tables import View, one_device_hidden, with_bounds, without_wholl
 
 
 def use_per_device(result: GpuSummary) -> pl.DataFrame:
-    """Return the properties and use of each device; the columns `known` appear only if a value is partly unknown."""
+    """Return the properties and use of each device; columns of known shares appear only if a value is partly unknown."""
     table = without_wholly_known(result.per_device.drop("start_ns", "end_ns", "is_estimated"))
     return one_device_hidden(with_bounds(table, "tensor_core_fraction", "tensor_core_unknown_fraction"))
 

@@ -109,7 +109,7 @@ def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.in
 
 
 def _first_asked(asked_ns: npt.NDArray[np.int64], start_ns: npt.NDArray[np.int64]) -> int:
-    """Return how many first calls were requested before the recording: the least number with which no call precedes its request."""
+    """Return the least number of first calls that must have been requested before the recording, so that none precedes its request."""
     return int(np.max(np.searchsorted(start_ns, asked_ns) - np.arange(len(asked_ns)), initial=0))
 
 
