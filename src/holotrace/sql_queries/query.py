@@ -99,6 +99,7 @@ def sql(
         if stored or derived:
             write = functools.partial(_write_rank, folder=folder, stored=stored, derived=derived)
             trace = trace.visit(write, executor).trace
+            _write_job(trace, executor, folder, derived)
         with _errors_explained(duckdb, query, memory_bytes):
             connection = duckdb.connect(":memory:", config=_settings(folder, memory_bytes))
             running = RunningQuery(connection, Limits(timeout_s or None, memory_bytes))
@@ -143,6 +144,14 @@ def _write_rank(rank_trace: RankTrace, folder: Path, stored: tuple[str, ...], de
         view = VIEWS[name]
         if view.rows is not None:
             _put_view(view, view.rows(rank_trace), _file(folder, name, rank_trace.rank))
+
+
+def _write_job(trace: Trace, executor: Executor, folder: Path, derived: tuple[str, ...]) -> None:
+    """Write the views whose rows need all ranks at once."""
+    for view in (VIEWS[name] for name in derived):
+        if view.of_job is not None:
+            for (rank,), rows in view.of_job(trace, executor).partition_by("rank", as_dict=True).items():
+                _put_view(view, rows, _file(folder, view.name, rank))
 
 
 def _file(folder: Path, view: str, rank: int) -> Path:

@@ -1,4 +1,4 @@
-"""The rows of the SQL views for one rank, computed from the same tables as the analyses."""
+"""The rows of the SQL views, most for one rank, computed from the same tables as the analyses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above
+from holotrace.enrich.across_ranks.calls import of_rank
+from holotrace.enrich.across_ranks.job_calls import job_calls
 from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT, communication
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.launches import asked_for, launched_work, of_work
@@ -18,10 +20,11 @@ from holotrace.enrich.host.node_times import node_times
 from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.kernels.kernel_calls import kernel_calls
 from holotrace.enrich.steps.steps import device_extended_windows, steps, window_of, windows
+from holotrace.execution.executor import Executor
 from holotrace.schema import DEVICE_WORK_KINDS, LAUNCH_KINDS, EventKind, KernelKind
 from holotrace.store.derived import derived
 from holotrace.store.header import rank_or_none
-from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace, Trace
 
 _KERNEL_KINDS = {int(kind): kind.name.lower() for kind in KernelKind}
 _EVENT_KINDS = {int(kind): kind.name.lower() for kind in EventKind}
@@ -109,6 +112,11 @@ def collective_rows(rank_trace: RankTrace) -> pl.DataFrame:
         process_group=pl.col("group"),
         communication_id=pl.when(pl.col("communication_id") != 0).then("communication_id"),
     )
+
+
+def matched_collective_rows(trace: Trace, executor: Executor) -> pl.DataFrame:
+    """Return the rows of the view `matched_collectives`, with `rank`."""
+    return job_calls(trace.map(of_rank, executor)).calls
 
 
 def memory_rows(rank_trace: RankTrace) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from holotrace.execution.executor import Executor
 from holotrace.schema import Column
 from holotrace.sql_queries.rows import (
     annotation_rows,
@@ -18,20 +19,22 @@ from holotrace.sql_queries.rows import (
     device_work_rows,
     kernel_rows,
     launch_rows,
+    matched_collective_rows,
     memory_rows,
     operator_rows,
     rank_rows,
     step_rows,
 )
 from holotrace.store.arrow_tables import polars_type
-from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankTrace, Trace
 
 
 @dataclass(frozen=True)
 class SqlView:
-    """A view: the meaning of one row, the columns except `rank`, and one of two sources of rows.
+    """A view: the meaning of one row, the columns except `rank`, and one of three sources of rows.
 
     rows    a function that returns the rows of a rank
+    of_job  a function that returns the rows of all ranks, with `rank`
     select  a query over stored tables, whose names are in `needs`
     """
 
@@ -41,6 +44,7 @@ class SqlView:
     rows: Callable[[RankTrace], pl.DataFrame] | None = None
     select: str = ""
     needs: tuple[str, ...] = ()
+    of_job: Callable[[Trace, Executor], pl.DataFrame] | None = None
 
     @property
     def types(self) -> pl.Schema:
@@ -48,9 +52,10 @@ class SqlView:
         return pl.Schema({column.name: polars_type(column.type) for column in self.columns})
 
 
+_EPOCH = "ns since the Unix epoch"
 _EVENT = Column("event_index", "uint32", "number of the event in its file, from 0; joins views of one rank")
-_START = Column("start_ns", "int64", "start of the event", "ns since the Unix epoch")
-_END = Column("end_ns", "int64", "end of the event", "ns since the Unix epoch")
+_START = Column("start_ns", "int64", "start of the event", _EPOCH)
+_END = Column("end_ns", "int64", "end of the event", _EPOCH)
 _DURATION = Column("duration_ns", "int64", "end_ns - start_ns", "ns")
 _RANGE = (_START, _END, _DURATION)
 _DEVICE = Column("device", "int32", "device ordinal; -1 if the file does not say")
@@ -67,8 +72,8 @@ _WORK = (
     _STREAM,
     Column("correlation", "int64", "joins the work with its launch; -1 if the file has none"),
     Column("launch_index", "uint32", "event_index of the call that launched the work; null if unknown"),
-    Column("launch_start_ns", "int64", "start of the launch call", "ns since the Unix epoch"),
-    Column("launch_end_ns", "int64", "end of the launch call", "ns since the Unix epoch"),
+    Column("launch_start_ns", "int64", "start of the launch call", _EPOCH),
+    Column("launch_end_ns", "int64", "end of the launch call", _EPOCH),
     Column(
         "launch_delay_ns",
         "int64",
@@ -96,8 +101,8 @@ VIEWS: dict[str, SqlView] = {
                 Column("backend", "text", "nccl, gloo, …"),
                 Column("device_name", "text", "name of the first device"),
                 Column("device_count", "int64", "devices that the rank saw"),
-                Column("start_ns", "int64", "start of the first event with a duration", "ns since the Unix epoch"),
-                Column("end_ns", "int64", "end of the last event with a duration", "ns since the Unix epoch"),
+                Column("start_ns", "int64", "start of the first event with a duration", _EPOCH),
+                Column("end_ns", "int64", "end of the last event with a duration", _EPOCH),
                 _DURATION,
                 Column("event_count", "int64", "rows of events"),
                 Column("device_work_count", "int64", "rows of device_work"),
@@ -166,7 +171,7 @@ VIEWS: dict[str, SqlView] = {
                 _THREAD,
                 Column("work_count", "int64", "pieces of work that the call launched"),
                 Column("work_ns", "int64", "summed duration of this work", "ns"),
-                Column("first_start_ns", "int64", "start of the first piece of this work", "ns since the Unix epoch"),
+                Column("first_start_ns", "int64", "start of the first piece of this work", _EPOCH),
                 Column("launch_delay_ns", "int64", "first_start_ns - end_ns", "ns"),
                 Column("operator_index", "uint32", "event_index of the innermost operator around the call"),
                 Column("operator", "text", "its name"),
@@ -205,7 +210,7 @@ VIEWS: dict[str, SqlView] = {
                     "asked_ns",
                     "int64",
                     "start of the launch on the host; null if before the recording",
-                    "ns since the Unix epoch",
+                    _EPOCH,
                 ),
                 Column("name", "text", "name of the kernel or annotation"),
                 Column("collective", "text", "as PyTorch names it: all_reduce, all_gather, …, send, recv, or unknown"),
@@ -221,11 +226,40 @@ VIEWS: dict[str, SqlView] = {
             collective_rows,
         ),
         SqlView(
+            "matched_collectives",
+            "a rank's part in a collective, matched across ranks: who was late, what was waiting, how fast was the transfer",
+            (
+                _EVENT,
+                *_RANGE,
+                Column("instance", "int64", "number of the collective, equal on all its ranks; null if not matched"),
+                Column("matched_by", "text", "sequence, communication_id, signature, time, stream_order, send_receive"),
+                Column("collective", "text", "as PyTorch names it: all_reduce, all_gather, …, send, recv, or unknown"),
+                Column("dtype", "text", "element type"),
+                Column("process_group", "text", "description and ranks of the group; null if unknown"),
+                Column("group_size", "int64", "ranks in the group; 2 for a send or receive"),
+                Column("message_bytes", "int64", "the whole array, as nccl-tests counts; null if unknown", "bytes"),
+                Column("bus_bytes", "int64", "bytes that cross the rank's link; null if unknown", "bytes"),
+                Column(
+                    "aligned_start_ns", "int64", "start on the clock of the reference host; null if unknown", _EPOCH
+                ),
+                Column("half_width_ns", "int64", "error of aligned_start_ns", "ns"),
+                Column("lateness_ns", "int64", "how much later than the first rank; null if not resolved", "ns"),
+                Column("wait_ns", "int64", "time until the last rank arrived; null if no other rank recorded it", "ns"),
+                Column("is_last", "bool", "whether the others waited for this rank alone"),
+                Column("transfer_ns", "int64", "time from the arrival of the last rank to the end", "ns"),
+                Column("transfer_basis", "text", "one clock, aligned clocks, or shortest duration (an upper bound)"),
+                Column("algorithm_bytes_per_s", "float64", "message_bytes over transfer_ns", "bytes/s"),
+                Column("bus_bytes_per_s", "float64", "bus_bytes over transfer_ns", "bytes/s"),
+                _STEP,
+            ),
+            of_job=matched_collective_rows,
+        ),
+        SqlView(
             "memory",
             "an allocation or a release of memory; needs `profile_memory=True`",
             (
                 _EVENT,
-                Column("time_ns", "int64", "time of the event", "ns since the Unix epoch"),
+                Column("time_ns", "int64", "time of the event", _EPOCH),
                 Column("device_type", "text", "cpu, cuda (also for HIP), xpu, …"),
                 Column("device", "int32", "device ordinal; -1 for the CPU"),
                 Column("change_bytes", "int64", "bytes allocated; negative for a release", "bytes"),
@@ -248,9 +282,9 @@ VIEWS: dict[str, SqlView] = {
                     "with_work_start_ns",
                     "int64",
                     "start of the step with its device work, as in `step-time`; null if the step was cut short",
-                    "ns since the Unix epoch",
+                    _EPOCH,
                 ),
-                Column("with_work_end_ns", "int64", "end of the step with its device work", "ns since the Unix epoch"),
+                Column("with_work_end_ns", "int64", "end of the step with its device work", _EPOCH),
             ),
             step_rows,
         ),
@@ -274,7 +308,7 @@ VIEWS: dict[str, SqlView] = {
             "a value of a counter in the file",
             (
                 _EVENT,
-                Column("time_ns", "int64", "time of the event", "ns since the Unix epoch"),
+                Column("time_ns", "int64", "time of the event", _EPOCH),
                 Column("name", "text", "the counter"),
                 Column("key", "text", "the arg that holds the value; may be empty"),
                 Column("value", "float64", "the value"),

@@ -13,7 +13,7 @@ from holotrace.analyses.collectives.latency import PER_FIT, mergeable, per_fit
 from holotrace.analyses.collectives.slow_parts import SLOW, slow_parts
 from holotrace.analyses.collectives.verdicts import verdict
 from holotrace.enrich.across_ranks.calls import OfRank, of_rank
-from holotrace.enrich.across_ranks.job_calls import job_calls
+from holotrace.enrich.across_ranks.job_calls import job_calls, per_second
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.result import Result
@@ -224,7 +224,7 @@ def plan(*, steps: Sequence[int] | None = None) -> Plan[OfRank, Collectives]:
 
 def _combine(of_ranks: dict[int, OfRank], *, steps: Sequence[int] | None) -> Collectives:
     job = job_calls(of_ranks)
-    calls = _with_bandwidths(_of_steps(job.calls, steps))
+    calls = _numbered(_of_steps(job.calls, steps))
     instances = _instances(calls)
     fits = per_fit(instances)
     slow = slow_parts(instances)
@@ -251,21 +251,9 @@ def _of_steps(calls: pl.DataFrame, steps: Sequence[int] | None) -> pl.DataFrame:
     return calls.filter(pl.col("step").is_in(list(steps)))
 
 
-def _with_bandwidths(calls: pl.DataFrame) -> pl.DataFrame:
-    duration = (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns")
-    alone = -1 - pl.int_range(pl.len())
-    return calls.with_columns(
-        duration,
-        pl.coalesce("instance", alone).alias("operation"),
-        _per_second("message_bytes", "transfer_ns").alias("algorithm_bytes_per_s"),
-        _per_second("bus_bytes", "transfer_ns").alias("bus_bytes_per_s"),
-    )
-
-
-def _per_second(byte_count: str, duration_ns: str) -> pl.Expr:
-    """Return bytes/s; null without bytes or time."""
-    is_known = (pl.col(byte_count) > 0) & (pl.col(duration_ns) > 0)
-    return pl.when(is_known).then(pl.col(byte_count) / pl.col(duration_ns) * 1e9)
+def _numbered(calls: pl.DataFrame) -> pl.DataFrame:
+    """Add `operation`: the instance or, for a call that was not matched, a negative number of its own."""
+    return calls.with_columns(pl.coalesce("instance", -1 - pl.int_range(pl.len())).alias("operation"))
 
 
 def _instances(calls: pl.DataFrame) -> pl.DataFrame:
@@ -294,8 +282,8 @@ def _per_collective(calls: pl.DataFrame, instances: pl.DataFrame) -> pl.DataFram
         pl.col("wait_fraction").fill_nan(None)
     )
     complete = joined.with_columns(
-        _per_second("message_bytes", "median_transfer_ns").alias("algorithm_bytes_per_s"),
-        _per_second("bus_bytes", "median_transfer_ns").alias("bus_bytes_per_s"),
+        per_second("message_bytes", "median_transfer_ns").alias("algorithm_bytes_per_s"),
+        per_second("bus_bytes", "median_transfer_ns").alias("bus_bytes_per_s"),
         verdict(),
     )
     keys = ["collective_ns", *_EQUAL]
@@ -337,7 +325,7 @@ def _per_rank(calls: pl.DataFrame) -> pl.DataFrame:
     moving = calls.with_columns((pl.col("start_ns") + pl.col("wait_ns").fill_null(0)).alias("moves_ns"))
     transfer = covered_by_group(moving, ["rank"], start="moves_ns", name="moving_ns")
     joined = sums.join(merged, on="rank").join(transfer, on="rank")
-    bandwidth = _per_second("bus_bytes", "moving_ns").alias("bus_bytes_per_s")
+    bandwidth = per_second("bus_bytes", "moving_ns").alias("bus_bytes_per_s")
     return _columns(joined.with_columns(bandwidth), _PER_RANK).sort("rank")
 
 

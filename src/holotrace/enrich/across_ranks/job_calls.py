@@ -26,6 +26,9 @@ class JobCalls:
               group_size     int64    2 for a send or receive
               message_bytes  int64    see `holotrace.enrich.across_ranks.message_sizes`
               bus_bytes      int64    the part of it that crosses the rank's link
+              duration_ns    int64
+
+              algorithm_bytes_per_s, bus_bytes_per_s  float64  message_bytes and bus_bytes over transfer_ns
 
     groups    `Matching.groups`
     clocks    of the hosts
@@ -55,7 +58,7 @@ def job_calls(of_ranks: Mapping[int, OfRank]) -> JobCalls:
     )
     timed = arrivals(aligned.aligned(named)).with_columns(message_bytes(), bus_factor())
     return JobCalls(
-        calls=_with_bus_bytes(timed).rename({"window": "step", "family": "collective"}),
+        calls=_with_bandwidths(_with_bus_bytes(timed)).rename({"window": "step", "family": "collective"}),
         groups=matching.groups,
         clocks=aligned,
         coverage=matching.coverage.with_columns(pl.col("matched_by").cast(pl.String)),
@@ -74,6 +77,20 @@ def _with_bus_bytes(calls: pl.DataFrame) -> pl.DataFrame:
     """Replace `bus_factor` by bytes; an uneven all-to-all sends what its splits say."""
     by_factor = (pl.col("message_bytes") * pl.col("bus_factor")).round().cast(pl.Int64)
     return calls.with_columns(pl.coalesce("sent_bytes", by_factor).alias("bus_bytes")).drop("bus_factor")
+
+
+def _with_bandwidths(calls: pl.DataFrame) -> pl.DataFrame:
+    return calls.with_columns(
+        (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"),
+        per_second("message_bytes", "transfer_ns").alias("algorithm_bytes_per_s"),
+        per_second("bus_bytes", "transfer_ns").alias("bus_bytes_per_s"),
+    )
+
+
+def per_second(byte_count: str, duration_ns: str) -> pl.Expr:
+    """Return bytes/s; null without bytes or time."""
+    is_known = (pl.col(byte_count) > 0) & (pl.col(duration_ns) > 0)
+    return pl.when(is_known).then(pl.col(byte_count) / pl.col(duration_ns) * 1e9)
 
 
 def _labels(groups: pl.DataFrame) -> list[str]:
