@@ -10,9 +10,12 @@ def test_a_query_sees_both_ranks_of_a_collective() -> None:
     """Rank 1 comes 40 µs late to an all-reduce of 4 KiB: rank 0 waits as long, and the transfer takes 10 µs."""
     builder = TraceBuilder().header(host_name="a").collective(start_us=0, duration_us=50)
     trace = builder.rank(1).header(host_name="a").collective(start_us=40, duration_us=10).build()
-    columns = "rank, instance, matched_by, message_bytes, lateness_ns, wait_ns, transfer_ns, is_last, bus_bytes_per_s"
+    query = """
+        SELECT rank, instance, matched_by, message_bytes, lateness_ns, wait_ns, transfer_ns, is_last, bus_bytes_per_s
+        FROM matched_collectives ORDER BY rank
+    """
 
-    rows = holotrace.sql(trace, f"SELECT {columns} FROM matched_collectives ORDER BY rank").rows()
+    rows = holotrace.sql(trace, query).rows()
 
     assert rows == [
         (0, 0, "sequence", 4096, 0, 40_000, 10_000, False, 409_600_000.0),

@@ -46,8 +46,24 @@ def test_axes_add_up_to_the_exposed_time_of_the_rank() -> None:
     result = parallelism(data_and_tensor_parallel().build())
 
     assert result.per_axis.filter(rank=0).to_dicts() == [
-        {"rank": 0, "axis": "tp", "call_count": 1, "exposed_ns": 100_000, "wait_ns": 50_000, "transfer_ns": 50_000},
-        {"rank": 0, "axis": "dp", "call_count": 1, "exposed_ns": 200_000, "wait_ns": 0, "transfer_ns": 200_000},
+        {
+            "rank": 0,
+            "axis": "tp",
+            "call_count": 1,
+            "exposed_ns": 100_000,
+            "wait_ns": 50_000,
+            "transfer_ns": 50_000,
+            "unmatched_ns": 0,
+        },
+        {
+            "rank": 0,
+            "axis": "dp",
+            "call_count": 1,
+            "exposed_ns": 200_000,
+            "wait_ns": 0,
+            "transfer_ns": 200_000,
+            "unmatched_ns": 0,
+        },
     ]
     assert result.per_step.filter(rank=0)["step"].to_list() == [1, 1]
 

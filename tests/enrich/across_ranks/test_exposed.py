@@ -44,27 +44,40 @@ def test_uncovered_time_is_the_difference_of_the_sets_of_nanoseconds(intervals, 
 
 def test_a_call_waits_first_and_transfers_then():
     """Of a call that waits 30 of its 100 ns, the exposed part from 20 to 50 is 10 ns of waiting and 20 of transfer."""
-    assert _divided([(20, 50, 1)], [(7, "dp", 0, 100, 30)]) == [(7, 1, 10, 20)]
+    assert _divided([(20, 50, 1)], [(7, "dp", 0, 100, 30)]) == [(7, 1, 20, 10, 0)]
 
 
 def test_the_axis_with_priority_takes_time_that_two_share():
     """A pipeline call from 40 to 60 interrupts the data-parallel one around it."""
-    assert _divided([(0, 100, 1)], [(1, "dp", 0, 100, 0), (2, "pp", 40, 60, 20)]) == [(1, 1, 0, 80), (2, 1, 20, 0)]
+    assert _divided([(0, 100, 1)], [(1, "dp", 0, 100, 0), (2, "pp", 40, 60, 20)]) == [
+        (1, 1, 80, 0, 0),
+        (2, 1, 0, 20, 0),
+    ]
 
 
 def test_a_transfer_takes_time_from_a_wait_of_the_same_axis():
     """While one call of an axis waits and another transfers, data moves."""
-    assert _divided([(0, 100, 1)], [(1, "dp", 0, 100, 100), (2, "dp", 40, 60, 0)]) == [(1, 1, 80, 0), (2, 1, 0, 20)]
+    assert _divided([(0, 100, 1)], [(1, "dp", 0, 100, 100), (2, "dp", 40, 60, 0)]) == [
+        (1, 1, 0, 80, 0),
+        (2, 1, 20, 0, 0),
+    ]
 
 
 def test_steps_stay_apart():
     """A call that is exposed in two steps has a row in each."""
-    assert _divided([(0, 10, 1), (10, 30, 2)], [(1, "dp", 0, 30, None)]) == [(1, 1, 0, 10), (1, 2, 0, 20)]
+    assert _divided([(0, 10, 1), (10, 30, 2)], [(1, "dp", 0, 30, 0)]) == [(1, 1, 10, 0, 0), (1, 2, 20, 0, 0)]
+
+
+def test_a_call_without_counterpart_is_unmatched() -> None:
+    """Whether a call waits is unknown if no other rank recorded it; a transfer of the same axis takes its time."""
+    calls = [(1, "dp", 0, 100, None), (2, "dp", 40, 60, 0)]
+
+    assert _divided([(0, 100, 1)], calls) == [(1, 1, 0, 0, 80), (2, 1, 20, 0, 0)]
 
 
 def test_time_without_a_call_has_no_row_number():
     """Exposed time that no call covers is kept, so that the sum stays whole."""
-    assert _divided([(0, 10, 1)], []) == [(None, 1, 0, 10)]
+    assert _divided([(0, 10, 1)], []) == [(None, 1, 0, 0, 10)]
 
 
 @given(
@@ -83,4 +96,4 @@ def test_the_parts_add_up_to_the_exposed_time(exposed, calls):
         for n, (axis, start, length, wait) in enumerate(calls)
     ]
 
-    assert sum(wait + transfer for _, _, wait, transfer in _divided(disjoint, rows)) == sum(ends - starts)
+    assert sum(sum(parts) for _, _, *parts in _divided(disjoint, rows)) == sum(ends - starts)

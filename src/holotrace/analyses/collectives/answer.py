@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from holotrace.analyses.collectives.compute import Collectives
 from holotrace.answers import total
 from holotrace.units import bandwidth_text, duration_text, percent_text
@@ -9,11 +11,25 @@ from holotrace.units import bandwidth_text, duration_text, percent_text
 
 def answer(result: Collectives) -> str:
     """Say how much of the time in collectives is waiting, for whom, and how fast the dearest collective is."""
-    collective_ns, wait_ns = (total(result.per_collective, name) for name in ("collective_ns", "wait_ns"))
+    collective_ns = total(result.per_collective, "collective_ns")
     if not collective_ns:
         return "No rank has collectives."
-    share = f"{percent_text(wait_ns / collective_ns)} of the time in collectives ({duration_text(collective_ns)} over all ranks)"
-    return f"{share} is waiting{_for_whom(result)}{_bandwidth(result)}."
+    return f"{_waiting(result, collective_ns)}{_bandwidth(result)}."
+
+
+def _waiting(result: Collectives, collective_ns: int) -> str:
+    """Say how much of the time is waiting, and for whom, as far as other ranks recorded the collectives."""
+    whole = f"{duration_text(collective_ns)} over all ranks"
+    matched_ns = total(result.per_call.filter(pl.col("wait_ns").is_not_null()), "duration_ns")
+    if not matched_ns:
+        return (
+            f"The collectives take {whole}; how much of that is waiting is unknown, since no other rank recorded them"
+        )
+    share = percent_text(total(result.per_call, "wait_ns") / matched_ns)
+    if matched_ns == collective_ns:
+        return f"{share} of the time in collectives ({whole}) is waiting{_for_whom(result)}"
+    known = percent_text(matched_ns / collective_ns)
+    return f"{share} of the matched time in collectives ({known} of {whole}) is waiting{_for_whom(result)}"
 
 
 def _for_whom(result: Collectives) -> str:

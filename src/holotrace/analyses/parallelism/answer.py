@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from holotrace.analyses.parallelism.compute import Parallelism
 from holotrace.answers import total
+from holotrace.enrich.across_ranks.exposed import PARTS
 from holotrace.units import duration_text, percent_text
 
 
@@ -14,10 +17,18 @@ def answer(result: Parallelism) -> str:
     exposed_ns = total(result.per_axis, "exposed_ns")
     if not exposed_ns:
         return "No rank communicates without computing at the same time."
-    sums = result.per_axis.group_by("axis").agg(pl.col("exposed_ns", "wait_ns").sum())
+    sums = result.per_axis.group_by("axis").agg(pl.col("exposed_ns", *PARTS).sum())
     worst = sums.sort("exposed_ns", "axis", descending=[True, False]).row(0, named=True)
     axis = "groups of unknown axis" if worst["axis"] == "unknown" else f"axis {worst['axis']}"
-    return (
-        f"{percent_text(worst['exposed_ns'] / exposed_ns)} of the exposed communication ({duration_text(exposed_ns)} over all "
-        f"ranks) is on {axis}; {percent_text(worst['wait_ns'] / worst['exposed_ns'])} of that is waiting."
-    )
+    share = percent_text(worst["exposed_ns"] / exposed_ns)
+    over = f"{share} of the exposed communication ({duration_text(exposed_ns)} over all ranks) is on {axis}"
+    return f"{over}; {_waiting(worst)}."
+
+
+def _waiting(axis: dict[str, Any]) -> str:
+    """Say how much of the exposed time of an axis is waiting, as far as that is known."""
+    exposed_ns, unmatched_ns = axis["exposed_ns"], axis["unmatched_ns"]
+    if unmatched_ns == exposed_ns:
+        return "how much of that is waiting is unknown, since no other rank recorded the calls"
+    unknown = f", and {percent_text(unmatched_ns / exposed_ns)} unknown" if unmatched_ns else ""
+    return f"{percent_text(axis['wait_ns'] / exposed_ns)} of that is waiting{unknown}"

@@ -13,7 +13,7 @@ from holotrace.analyses.parallelism.one_rank import ParallelRank, parallel_rank
 from holotrace.analyses.parallelism.pipeline import PER_STAGE, per_stage
 from holotrace.analyses.parallelism.uses import uses_of_groups
 from holotrace.enrich.across_ranks.axes import AXES, Axis, axes_of_groups
-from holotrace.enrich.across_ranks.exposed import divided_among_calls
+from holotrace.enrich.across_ranks.exposed import PARTS, divided_among_calls
 from holotrace.enrich.across_ranks.job_calls import JobCalls, job_calls
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.result import Result
@@ -27,6 +27,7 @@ _PER_AXIS = {
     "exposed_ns": pl.Int64,
     "wait_ns": pl.Int64,
     "transfer_ns": pl.Int64,
+    "unmatched_ns": pl.Int64,
 }
 _PER_STEP = {
     "rank": pl.Int32,
@@ -35,6 +36,7 @@ _PER_STEP = {
     "exposed_ns": pl.Int64,
     "wait_ns": pl.Int64,
     "transfer_ns": pl.Int64,
+    "unmatched_ns": pl.Int64,
 }
 _PER_MODULE = {
     "axis": pl.String,
@@ -44,7 +46,9 @@ _PER_MODULE = {
     "exposed_ns": pl.Int64,
     "wait_ns": pl.Int64,
     "transfer_ns": pl.Int64,
+    "unmatched_ns": pl.Int64,
 }
+_TIMES = ("exposed_ns", *PARTS)
 _PER_GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
     "process_group": pl.String,
     "group_size": pl.Int64,
@@ -61,18 +65,19 @@ class Parallelism(Result):
 
     per_axis         one row per rank and axis, sorted by rank and axis; the axes of a rank add up to its exposed time:
 
-        rank         int32
-        axis         str    pp, tp, cp, ep, fsdp, dp, world, or unknown
-        call_count   int64
-        exposed_ns   int64  wait_ns + transfer_ns
-        wait_ns      int64  part of it spent waiting for other ranks
-        transfer_ns  int64
+        rank          int32
+        axis          str    pp, tp, cp, ep, fsdp, dp, world, or unknown
+        call_count    int64
+        exposed_ns    int64  the sum of the next three
+        wait_ns       int64  part spent waiting for other ranks
+        transfer_ns   int64  part in which data moves
+        unmatched_ns  int64  part in calls that no other rank recorded: waiting or transfer, which is unknown
 
-    per_step         the same by step, without call_count: rank, step (null outside), axis, exposed_ns, wait_ns, transfer_ns
+    per_step         the same by step, without call_count: rank, step (null outside), axis, exposed_ns and its parts
 
     per_module       the same over all ranks, by what asked for it, the longest first:
 
-        axis, module (null if unknown), collective, call_count, exposed_ns, wait_ns, transfer_ns
+        axis, module (null if unknown), collective, call_count, exposed_ns and its parts
 
     per_group        one row per process group that is used:
 
@@ -170,24 +175,20 @@ def _parts(calls: pl.DataFrame, ranks: Mapping[int, ParallelRank]) -> pl.DataFra
     return (
         pl.concat(divided)
         .join(calls.select(pl.col("row").cast(pl.Int64), "axis"), on="row", how="left")
-        .with_columns(
-            pl.col("axis").fill_null("unknown"), (pl.col("wait_ns") + pl.col("transfer_ns")).alias("exposed_ns")
-        )
+        .with_columns(pl.col("axis").fill_null("unknown"), pl.sum_horizontal(PARTS).alias("exposed_ns"))
     )
 
 
 def _by_axis(parts: pl.DataFrame) -> pl.DataFrame:
-    sums = parts.group_by("rank", "step", "axis").agg(pl.col("exposed_ns", "wait_ns", "transfer_ns").sum())
+    sums = parts.group_by("rank", "step", "axis").agg(pl.col(*_TIMES).sum())
     return sums.sort("rank", "step", _place(), nulls_last=True)
 
 
 def _per_axis(calls: pl.DataFrame, by_axis: pl.DataFrame) -> pl.DataFrame:
     counts = calls.group_by("rank", "axis").len("call_count")
-    sums = by_axis.group_by("rank", "axis").agg(pl.col("exposed_ns", "wait_ns", "transfer_ns").sum())
+    sums = by_axis.group_by("rank", "axis").agg(pl.col(*_TIMES).sum())
     both = counts.join(sums, on=["rank", "axis"], how="full", coalesce=True)
-    return both.with_columns(pl.col("call_count", "exposed_ns", "wait_ns", "transfer_ns").fill_null(0)).sort(
-        "rank", _place()
-    )
+    return both.with_columns(pl.col("call_count", *_TIMES).fill_null(0)).sort("rank", _place())
 
 
 def _place() -> pl.Expr:
@@ -199,9 +200,9 @@ def _per_module(calls: pl.DataFrame, parts: pl.DataFrame, ranks: Mapping[int, Pa
     asked = calls.join(_of_ranks(ranks, "asked_by"), on=["rank", "event_index"], how="left").select(
         pl.col("row").cast(pl.Int64), "axis", "module", pl.col("collective").cast(pl.String)
     )
-    per_call = parts.group_by("row").agg(pl.col("exposed_ns", "wait_ns", "transfer_ns").sum())
+    per_call = parts.group_by("row").agg(pl.col(*_TIMES).sum())
     joined = asked.join(per_call, on="row", how="left").group_by(keys)
-    sums = joined.agg(pl.len().alias("call_count"), pl.col("exposed_ns", "wait_ns", "transfer_ns").sum())
+    sums = joined.agg(pl.len().alias("call_count"), pl.col(*_TIMES).sum())
     return sums.sort("exposed_ns", *keys, descending=[True, False, False, False], nulls_last=True)
 
 

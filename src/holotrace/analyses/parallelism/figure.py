@@ -15,11 +15,13 @@ from holotrace.drawing.theme import AXIS_COLORS, Theme, empty_figure
 from holotrace.enrich.across_ranks.axes import AXES
 
 _HEADING = Heading(
-    QUESTION.question, "Communication that no computation hides, by axis; hatched: waiting for other ranks"
+    QUESTION.question,
+    "Communication that no computation hides, by axis; hatched: waiting for other ranks; dotted: unknown",
 )
 _KINDS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("wait_ns", "waiting", {"shape": "/", "size": 6, "solidity": 0.4}),
     ("transfer_ns", "transfer", {}),
+    ("unmatched_ns", "on no other rank", {"shape": ".", "size": 6, "solidity": 0.3}),
 )
 
 

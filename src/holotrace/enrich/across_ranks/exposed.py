@@ -35,47 +35,56 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
 
     Where calls of several axes run at once, the first axis in `priority` takes the time; among calls of an axis those that
     transfer come before those that wait, and earlier calls before later ones. So the parts add up to the exposed time.
+    Whether a call without counterpart waits is unknown: its time is unmatched.
 
     Args:
         exposed: disjoint ranges of one rank: start_ns, end_ns, step.
-        calls: its calls: row (any number), axis, start_ns, end_ns and wait_ns (null: not known, all of it is transfer).
+        calls: its calls: row (any number), axis, start_ns, end_ns and wait_ns (null: unknown).
         priority: all axes.
 
     Returns:
-        row, step, wait_ns and transfer_ns, one row per call and step; `row` is null for time that no call covers.
+        row, step, wait_ns, transfer_ns and unmatched_ns, one row per call and step; `row` is null for time that no call
+        covers, which counts as unmatched.
     """
     pieces = _pieces(calls, priority)
     edges = [table[name].to_numpy() for table in (exposed, pieces) for name in ("start_ns", "end_ns")]
     bounds = np.unique(np.concatenate(edges))
     owner = _painted(bounds, pieces)
     segment, step = _segments_of(exposed, bounds)
-    parts = _NO_CALL.vstack(pieces.select("row", "is_wait"))[owner[segment] + 1].with_columns(
+    parts = _NO_CALL.vstack(pieces.select("row", "part"))[owner[segment] + 1].with_columns(
         exposed["step"][step], pl.Series("length", np.diff(bounds)[segment])
     )
-    waits = pl.col("length").filter("is_wait").sum().alias("wait_ns")
-    moves = pl.col("length").filter(~pl.col("is_wait")).sum().alias("transfer_ns")
-    return parts.group_by("row", "step").agg(waits, moves).sort("row", "step", nulls_last=True)
+    sums = [pl.col("length").filter(pl.col("part") == part).sum().alias(name) for part, name in enumerate(PARTS)]
+    return parts.group_by("row", "step").agg(sums).sort("row", "step", nulls_last=True)
 
 
-_NO_CALL = pl.DataFrame({"row": [None], "is_wait": [False]}, {"row": pl.Int64, "is_wait": pl.Boolean})
+PARTS = ("transfer_ns", "wait_ns", "unmatched_ns")
+"""What a call does with its exposed time; where calls of an axis overlap, the first of these counts."""
+
+_TRANSFER, _WAIT, _UNMATCHED = range(len(PARTS))
+_NO_CALL = pl.DataFrame({"row": [None], "part": [_UNMATCHED]}, {"row": pl.Int64, "part": pl.Int32})
 
 
 def _pieces(calls: pl.DataFrame, priority: Sequence[str]) -> pl.DataFrame:
-    """Return the waiting and the transfer of each call, the last to be preferred first."""
-    rank_of_axis = {axis: place for place, axis in enumerate(priority)}
-    begins = (pl.col("start_ns") + pl.col("wait_ns").fill_null(0)).alias("begins_ns")
-    numbered = pl.col("row").cast(pl.Int64)
+    """Return the parts of each call, the last to be preferred first."""
+    places = {axis: place for place, axis in enumerate(priority)}
     known = calls.with_columns(
-        numbered, begins, pl.col("axis").replace_strict(rank_of_axis, return_dtype=pl.Int64).alias("place")
+        pl.col("row").cast(pl.Int64), pl.col("axis").replace_strict(places, return_dtype=pl.Int64).alias("place")
     )
-    waits = known.select(
-        "row", "place", "start_ns", pl.col("begins_ns").alias("end_ns"), pl.lit(value=True).alias("is_wait")
+    begins = pl.col("start_ns") + pl.col("wait_ns")
+    unmatched = known.filter(pl.col("wait_ns").is_null())
+    pieces = (
+        (known, begins, "end_ns", _TRANSFER),
+        (known, "start_ns", begins, _WAIT),
+        (unmatched, "start_ns", "end_ns", _UNMATCHED),
     )
-    moves = known.select(
-        "row", "place", pl.col("begins_ns").alias("start_ns"), "end_ns", pl.lit(value=False).alias("is_wait")
+    all_pieces = pl.concat(
+        table.select("row", "place", pl.lit(part, pl.Int32).alias("part"), start_ns=start, end_ns=end)
+        for table, start, end, part in pieces
     )
-    both = pl.concat([waits, moves]).filter(pl.col("end_ns") > pl.col("start_ns"))
-    return both.sort("place", "is_wait", "start_ns", "row", descending=True)
+    return all_pieces.filter(pl.col("end_ns") > pl.col("start_ns")).sort(
+        "place", "part", "start_ns", "row", descending=True
+    )
 
 
 def _painted(bounds: Int64Array, pieces: pl.DataFrame) -> Int64Array:
