@@ -17,7 +17,7 @@ def answer(result: Collectives) -> str:
     return f"{_waiting(result, collective_ns)}{_bandwidth(result)}."
 
 
-def _waiting(result: Collectives, collective_ns: int) -> str:
+def _waiting(result: Collectives, collective_ns: float) -> str:
     """Say how much of the time is waiting, and for whom, as far as other ranks recorded the collectives."""
     whole = f"{duration_text(collective_ns)} over all ranks"
     matched_ns = total(result.per_call.filter(pl.col("wait_ns").is_not_null()), "duration_ns")

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import polars as pl
 
+from holotrace.content_equality import EqualByContent
 from holotrace.enrich.across_ranks.arrivals import arrivals
 from holotrace.enrich.across_ranks.calls import OfRank
 from holotrace.enrich.across_ranks.clocks import Clocks, clocks
@@ -15,8 +16,8 @@ from holotrace.enrich.across_ranks.matching import match
 from holotrace.enrich.across_ranks.message_sizes import bus_factor, message_bytes
 
 
-@dataclass(frozen=True)
-class JobCalls:
+@dataclass(frozen=True, eq=False)
+class JobCalls(EqualByContent):
     """The calls of all ranks, and what is known about them.
 
     calls     the columns of `Matching.calls` and `arrivals`, with `step` and `collective` for window and family, and:
