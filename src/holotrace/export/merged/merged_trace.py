@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from holotrace.content_equality import EqualByContent
 from holotrace.enrich.across_ranks.calls import OfRank, of_rank
 from holotrace.enrich.across_ranks.clocks import Clocks, clocks
 from holotrace.enrich.across_ranks.matching import Matching, match
@@ -35,8 +36,8 @@ _METHOD = (
 )
 
 
-@dataclass(frozen=True)
-class MergedTrace:
+@dataclass(frozen=True, eq=False)
+class MergedTrace(EqualByContent):
     """What `write_merged_trace` wrote.
 
     clocks    {rank: clock}
