@@ -416,10 +416,10 @@ JOB = (
 """How ranks wait for each other."""
 
 COLLECTIVES = (
-    _text("process_group", "description and ranks of the group: mesh_dp [0, 2]; null if unknown", "group"),
+    _text("process_group", "description and ranks of the group, such as mesh_dp [0, 2]; null if unknown", "group"),
     _count("group_size", "ranks in the group; 2 for a send or receive", "ranks"),
     _count("instance", "number of a collective, equal on all its ranks; null if it was not matched"),
-    _count("instance_count", "how often it ran", "instances"),
+    _count("instance_count", "how often the collective ran", "instances"),
     _size(
         "message_bytes", "the whole array that a collective handles, as nccl-tests counts; null if unknown", "message"
     ),
@@ -443,12 +443,12 @@ COLLECTIVES = (
     _fraction("call_fraction", "share of all calls", "of calls"),
     _fraction("byte_fraction", "share of the bytes of all calls; null if no size is known", "of bytes"),
     _fraction("time_fraction", "share of the time in all calls", "of time"),
-    _time("valid_from_ns", "from when a clock that jumped runs evenly, on that clock; null if it did not jump", "from"),
-    _time("valid_to_ns", "until when it runs evenly", "to"),
+    _time("valid_from_ns", "from this time on, a clock that jumped runs evenly; null if it did not jump", "from"),
+    _time("valid_to_ns", "until this time, it runs evenly", "to"),
     _time("offset_at_ns", "time on the clock for which offset_ns holds", "at"),
     _length("offset_ns", "to add to the clock's time to get that of the reference host; null if unknown", "offset"),
     _length("half_width_ns", "largest error of offset_ns", "±"),
-    _number("drift_ppb", "by how many billionths the reference clock runs faster", "drift (ppb)"),
+    _number("drift_ppb", "by how many billionths the reference clock runs faster than this one", "drift (ppb)"),
     _number("drift_half_width_ppb", "largest error of drift_ppb", "± (ppb)"),
     _count("size_count", "different message sizes", "sizes"),
     _mean("latency_ns", "time of a message without bytes", "latency"),
@@ -463,7 +463,7 @@ COLLECTIVES = (
     _text("named_by", "what names the axis: description, equal groups, collectives, or nothing", "named by"),
     ResultColumn("candidates", "list[text]", "axes that fit"),
     ResultColumn("collectives", "list[text]", "kinds of communication of a group"),
-    _count("stage", "place of the rank in its pipeline, from 0"),
+    _count("stage", "position of the rank in its pipeline, from 0"),
     _count("stage_count", "stages of the pipeline", "stages"),
     _count("microbatch_count", "messages from each stage to the next in a step", "microbatches"),
     _length("bubble_ns", "exposed waiting in sends and receives of a pipeline", "bubble"),
