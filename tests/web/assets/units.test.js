@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { amountText, clamp, durationText, momentText, percentText } from "../../../src/holotrace/web/assets/timeline/units.js";
+import { amountText, clamp, durationText, momentText, percentText } from "../../../src/holotrace/web/assets/units.js";
 
 test("a duration has four digits and the largest unit that fits", () => {
   assert.equal(durationText(999), "999 ns");

@@ -9,7 +9,7 @@ from itertools import islice
 import polars as pl
 
 from holotrace.enrich.collectives.waits import Waits
-from holotrace.enrich.device.idle_gaps import longest_idle_gaps
+from holotrace.enrich.device.longest_idle_gaps import longest_idle_gaps
 from holotrace.recommendations.advice import Advice
 from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text

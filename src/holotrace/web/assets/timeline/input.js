@@ -2,7 +2,7 @@
 // and pans with Shift.
 
 import { SIZES } from "./view.js";
-import { clamp } from "./units.js";
+import { clamp } from "../units.js";
 
 /** @typedef {import("../types.js").Pointer} Pointer */
 /** @typedef {import("../types.js").Span} Span */

@@ -2,7 +2,7 @@
 
 import { fromAxis } from "./clocks.js";
 import { ask, lanesOf, pathOf } from "./server.js";
-import { clamp } from "./units.js";
+import { clamp } from "../units.js";
 
 /** @typedef {import("../types.js").Counter} Counter */
 /** @typedef {import("../types.js").Finding} Finding */

@@ -3,7 +3,7 @@
 import { clockText } from "./clocks.js";
 import * as colours from "./colours.js";
 import { SIZES } from "./view.js";
-import { amountText, clamp, countText, durationText, momentText } from "./units.js";
+import { amountText, clamp, countText, durationText, momentText } from "../units.js";
 
 /** @typedef {import("../types.js").CounterItem} CounterItem */
 /** @typedef {import("../types.js").Interval} Interval */

@@ -3,7 +3,7 @@
 import { toAxis } from "./clocks.js";
 import * as colours from "./colours.js";
 import { button, element } from "./elements.js";
-import { countText, durationText, percentText } from "./units.js";
+import { countText, durationText, percentText } from "../units.js";
 
 /** @typedef {import("../types.js").EventAnswer} EventAnswer */
 /** @typedef {import("../types.js").Finding} Finding */

@@ -2,7 +2,7 @@
 
 import * as colours from "./colours.js";
 import { element } from "./elements.js";
-import { amountText, countText, durationText } from "./units.js";
+import { amountText, countText, durationText } from "../units.js";
 import { SIZES } from "./view.js";
 
 /** @typedef {import("../types.js").Finding} Finding */

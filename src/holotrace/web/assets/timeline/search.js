@@ -2,7 +2,7 @@
 
 import { toAxis } from "./clocks.js";
 import { ask } from "./server.js";
-import { countText } from "./units.js";
+import { countText } from "../units.js";
 
 /** @typedef {import("../types.js").Place} Place */
 /** @typedef {import("../types.js").Rank} Rank */

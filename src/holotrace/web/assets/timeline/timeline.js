@@ -20,7 +20,7 @@ import { ask } from "./server.js";
 import { Toolbar } from "./toolbar.js";
 import { SIZES, View } from "./view.js";
 import { button, element } from "./elements.js";
-import { clamp } from "./units.js";
+import { clamp } from "../units.js";
 
 /** @typedef {import("../types.js").ClockAnswer} ClockAnswer */
 /** @typedef {import("../types.js").EventAnswer} EventAnswer */

@@ -3,7 +3,7 @@
 import * as colours from "./colours.js";
 import { button, element } from "./elements.js";
 import { PERFETTO } from "./perfetto.js";
-import { durationText, percentText } from "./units.js";
+import { durationText, percentText } from "../units.js";
 
 /** @typedef {import("../types.js").CriticalPath} CriticalPath */
 /** @typedef {import("../types.js").Rank} Rank */

@@ -1,6 +1,6 @@
 // The visible time range, and the layout of items from top to bottom.
 
-import { clamp } from "./units.js";
+import { clamp } from "../units.js";
 
 /** @typedef {import("../types.js").Item} Item */
 /** @typedef {import("../types.js").Rank} Rank */

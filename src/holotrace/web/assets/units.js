@@ -1,6 +1,6 @@
 // Formats numbers as text.
 
-import { BANDWIDTHS, DURATIONS, SIZES } from "../unit_tables.js";
+import { BANDWIDTHS, DURATIONS, SIZES } from "./unit_tables.js";
 
 /**
  * @param {number} value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holotrace.enrich.device.idle_gaps import longest_idle_gaps
+from holotrace.enrich.device.longest_idle_gaps import longest_idle_gaps
 from holotrace.testing.builder import TraceBuilder
 
 
