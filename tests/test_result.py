@@ -112,7 +112,7 @@ def test_many_rows_and_caveats_are_cut_in_a_notebook() -> None:
 
 
 def test_a_summary_and_its_advice_show_themselves_in_a_notebook() -> None:
-    """A sentence, the recommendations and the caveats; names from the trace are text."""
+    """A notebook shows a sentence, the recommendations and the caveats, with names from the trace as text."""
     whole = holotrace.summary(small_job())
 
     assert whole._repr_html_().startswith("<p><b>The GPUs are idle 21 % of the time")

@@ -1,4 +1,4 @@
-"""Functions of half-open intervals return the same as sets of whole nanoseconds."""
+"""Functions on half-open intervals return the same as sets of whole nanoseconds."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_union_of_a_union_is_itself(pairs: Pairs) -> None:
 
 @given(pairs_of_moments, st.lists(st.integers(-50, 50)))
 def test_a_time_belongs_to_the_interval_that_began_last(pairs: Pairs, moments: list[int]) -> None:
-    """A time whose last-begun interval has ended has none; of intervals that begin together, the last row counts."""
+    """A time has no interval if the one that began last has ended; of those that begin together, the last row wins."""
     rising = sorted(pairs, key=lambda pair: pair[0])
     rows = holding(arrays(rising), np.array(moments, np.int64)).tolist()
 

@@ -103,7 +103,7 @@ def test_a_signature_is_read_by_its_grammar(name: str, read: Signature | None) -
     ],
 )
 def test_the_function_name_alone(name: str, function: str) -> None:
-    """`function_name` drops return type and arguments; an unsupported mangling returns its nested name."""
+    """`function_name` drops return type and arguments; of a mangled name it cannot parse, the nested name is kept."""
     assert function_name(name) == function
 
 

@@ -101,7 +101,7 @@ def test_ranks_can_be_chosen(job) -> None:
 
 
 def test_the_gap_threshold_is_in_microseconds(job) -> None:
-    """A launch delay of 20 µs is not below a threshold of 20 µs, so that gap counts as `other`."""
+    """A launch delay of 20 µs is not below a threshold of 20 µs, so the gap counts as `other`."""
     rows = json.loads(run("idle-time", job, "--gap-threshold-us", "20", "--json"))["per_device"]
     assert {row["category"]: row["idle_ns"] for row in rows[:3]} == {
         "host_wait": 20_000,

@@ -1,4 +1,4 @@
-"""A notebook shows a progress bar; a module that records what it displays replaces IPython."""
+"""A notebook shows a progress bar; in these tests, IPython is replaced by a module that records what is displayed."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ def test_the_copy_opens_like_the_original(tmp_path) -> None:
 
 
 def edits(*fates: tuple[int, int] | int, texts: Sequence[str] = ('"index":1',)) -> Edits:
-    """Return edits for the first events, each given as a fate or as a fate and its value."""
+    """Return edits for the first events: for each a fate, such as KEPT or LEFT_OUT, or a fate and its value."""
     pairs = [fate if isinstance(fate, tuple) else (fate, 0) for fate in fates]
     return Edits(np.array([fate for fate, _ in pairs], np.uint8), np.array([n for _, n in pairs], np.uint32), texts)
 
@@ -301,7 +301,7 @@ def test_an_edited_copy_of_a_truncated_file_is_complete(tmp_path, text) -> None:
     ],
 )
 def test_a_damaged_file_whose_events_would_be_confused_is_not_copied(tmp_path, text) -> None:
-    """A file with events after its list, or with entries that are not events, is refused, because fates would shift."""
+    """A file with events after its list, or other entries in it, is refused: fates would apply to other events."""
     rank_trace = opened(file_of(tmp_path, text))
     with pytest.raises(
         UnreadableTraceError, match=r"rank0\.json cannot be copied: the copy would contain only some of its events"

@@ -18,7 +18,7 @@ from holotrace.testing.builder import TraceBuilder
 
 @pytest.fixture
 def source(tmp_path) -> Path:
-    """Write mm 0..20 µs, which launches gemm 30..39 on stream 7 and a short one 8..9 on stream 8; then a gap and relu."""
+    """Write mm 0..20 µs, which launches gemm 30..39 on stream 7 and a kernel 8..9 on stream 8; then a gap and relu."""
     builder = (
         TraceBuilder(base_time_ns=1_000)
         .annotation("part", start_us=0, duration_us=60)
@@ -99,7 +99,7 @@ def test_types_of_arrows_can_be_chosen(source, tmp_path) -> None:
 
 
 def test_all_edges_can_be_drawn(source, tmp_path) -> None:
-    """Each edge becomes two arrow events; most edges are not critical, and none starts at an end of the window."""
+    """Each edge becomes two arrow events, and most edges are not critical."""
     events = copied(source, tmp_path / "copy.json", only_critical=False, all_edges=True)
     arrows = [event for event in events if event.get("cat") == "critical_path"]
     critical = Counter(event["args"]["critical"] for event in arrows)

@@ -67,7 +67,7 @@ def test_only_the_most_frequent_are_marked_and_others_shortened(source, tmp_path
 
 
 def test_a_span_of_the_profiler_explains_the_numbers(tmp_path) -> None:
-    """The file's own profiler span explains the numbers; a new span is added only if the file has none."""
+    """The file's own profiler span lists the name behind each number; a new span is added only if the file has none."""
     builder = TraceBuilder().operator("other", start_us=0, duration_us=10)
     builder.event(ph="X", cat="Trace", name="PyTorch Profiler (0)", pid="Spans", tid="PyTorch Profiler", ts=0, dur=50)
     (source,) = builder.write(tmp_path / "job")

@@ -137,7 +137,7 @@ def test_a_foreign_archive_is_a_clear_error(saved, rank_trace, member, content, 
 
 
 def test_another_version_is_named(saved, rank_trace) -> None:
-    """Version 2 is refused, because this version cannot know its content."""
+    """A file of format version 2 is refused, because this version of holotrace cannot know what it contains."""
     with pytest.raises(NotASavedPathError, match="it has version 2, and this holotrace reads version 1"):
         load_path_graph(with_manifest(saved, version=2), rank_trace)
 

@@ -202,7 +202,7 @@ ENDLESS = [b'{"ph":"X","name":"x', b'{"ph":"X","ts":1', b'{"ph":"X","args":{"a":
 
 @pytest.mark.parametrize("piece", slow_except(ENDLESS, ENDLESS[:1]))
 def test_a_huge_value_takes_little_memory(tmp_path, piece) -> None:
-    """A name, number, list or blank of 100 MB is read in less than 500 MiB of memory."""
+    """A name, a number, a list or white space of 100 MB is read in less than 500 MiB of memory."""
     letter = {b"x": b"x", b",": b"1,", b" ": b" "}.get(piece[-1:], b"1")
     path = tmp_path / "rank0.json"
     path.write_bytes(HEAD + piece + letter * ((100 << 20) // len(letter)) + b'{"ph":"X","name":"b","ts":1,"dur":1}]}')

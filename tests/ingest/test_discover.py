@@ -300,7 +300,7 @@ def test_a_source_without_files_is_an_error(source: TraceSource) -> None:
 
 
 def test_a_folder_without_traces_is_an_error_that_lists_its_files(tmp_path: Path) -> None:
-    """The error says that the folder is empty, has only subfolders, or which other files it has."""
+    """The error says that the folder is empty or has only subfolders, or lists the other files in it."""
     with pytest.raises(TraceNotFoundError, match=r"is an empty folder; name the folder"):
         discover(tmp_path, read_nothing)
     (tmp_path / "run1").mkdir()

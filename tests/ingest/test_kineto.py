@@ -169,7 +169,7 @@ def test_deep_nesting(open_bytes: Open, opening: str, closing: str) -> None:
 
 
 def test_numbers_beyond_64_bits(open_bytes: Open) -> None:
-    """Events whose time exceeds int64 are dropped; any other such number becomes null; findings count both."""
+    """Events whose time exceeds int64 are dropped, other numbers beyond int64 become null, and findings count both."""
     rank_trace = open_bytes(
         document(
             KERNEL,

@@ -57,7 +57,7 @@ def test_spans_are_in_numeric_order(write_trace: WriteTrace, tmp_path) -> None:
 
 
 def test_a_missing_recording_does_not_shift_the_others(write_trace: WriteTrace, tmp_path) -> None:
-    """Worker b lacks its second recording, and its third still gets span 3, because it is of the time of a's third."""
+    """Worker b lacks its second recording; its third still gets span 3, as its time is about that of a's third."""
     for worker, times in (("a", (100, 200, 300)), ("b", (101, 302))):
         for time in times:
             write_trace(f"{worker}.{1_694_128_000_000 + 1_000 * time}.pt.trace.json")
@@ -75,7 +75,7 @@ def test_recordings_without_times_get_spans_by_order(write_trace: WriteTrace, tm
 
 @given(st.lists(st.lists(st.integers(0, 10_000), min_size=1, max_size=6, unique=True), min_size=1, max_size=4))
 def test_no_worker_is_in_a_span_twice_and_order_is_kept(tmp_path_factory, workers: list[list[int]]) -> None:
-    """For any times of recordings, a worker's spans increase with time and a run's begin at 1."""
+    """For any times of recordings, the spans of a worker increase with time, and the spans of a run begin at 1."""
     folder = tmp_path_factory.mktemp("runs")
     for number, times in enumerate(workers):
         for time in times:

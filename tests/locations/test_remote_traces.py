@@ -147,7 +147,7 @@ def test_a_missing_file_suggests_its_neighbours(memory) -> None:
 
 
 def test_an_unknown_scheme_and_a_missing_extra_are_one_line_errors(monkeypatch) -> None:
-    """An unknown scheme is an error with the URL; a missing package is one with the pip command."""
+    """The error for an unknown scheme contains the URL; the error for a missing package contains the pip command."""
     with pytest.raises(UnreachableError, match=r"^nosuch://host cannot be opened: .*nosuch"):
         holotrace.open_trace("nosuch://host/a.json")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "s3fs" else object())
@@ -214,7 +214,7 @@ def test_refused_and_missing_files_have_different_errors(web) -> None:
 
 
 def test_an_unreachable_server_is_a_one_line_error() -> None:
-    """The error for a port where no server listens is one line with the URL."""
+    """The error for a port on which no server listens is one line with the URL."""
     with pytest.raises(UnreachableError, match=r"^http://127\.0\.0\.1:9/a\.json cannot be read: "):
         holotrace.open_trace("http://127.0.0.1:9/a.json")
 

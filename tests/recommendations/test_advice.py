@@ -92,7 +92,7 @@ def wrapped(name: str, *devices: int) -> TraceBuilder:
 
 
 def test_data_parallel_on_two_devices() -> None:
-    """DataParallel on two devices gives advice, on one device it does not."""
+    """DataParallel gives advice on two devices, but not on one."""
     assert "data_parallel" in rules(wrapped("DataParallel.forward", 0, 1))
     assert "data_parallel" not in rules(wrapped("DataParallel.forward", 0))
 
@@ -117,7 +117,7 @@ def test_a_capability_is_two_numbers() -> None:
 
 
 def communicating(us: int, ranks: int = 1) -> TraceBuilder:
-    """Return steps of 100 µs with 60 µs of computation, then `us` of communication, or 2 µs on rank 1."""
+    """Return steps of 100 µs with 60 µs of computation, then communication: `us` on rank 0 and 2 µs on rank 1."""
     builder = TraceBuilder()
     for rank in range(ranks):
         builder.rank(rank).step(1, 0, 100).operator("aten::relu", start_us=0, duration_us=9)
@@ -204,7 +204,7 @@ def test_low_utilization_of_one_of_two_devices() -> None:
 
 
 def idling(*gaps: tuple[int, int]) -> TraceBuilder:
-    """Return a step of 100 µs with kernels of 5 µs; a gap is its length and the time from launch to its end."""
+    """Return 100 µs with kernels of 5 µs; a gap is (length, time from the next kernel's launch to the gap's end)."""
     builder = TraceBuilder().step(1, 0, 100).operator("a", start_us=0, duration_us=5)
     for row, (_, since_launch) in enumerate(((0, 0), *gaps)):
         start = 2 + sum(5 + length for length, _ in gaps[:row])

@@ -1,4 +1,4 @@
-"""Fixtures start each store once per test run, and write the job that tests put into them."""
+"""Fixtures start each store once per test run, and write the job that tests put into the stores."""
 
 from __future__ import annotations
 

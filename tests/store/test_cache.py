@@ -75,13 +75,13 @@ def names_in(path: Path, reader: Any, *, cache: CacheOption = True) -> list[str]
 
 
 def entries_in(folder: Path) -> list[Path]:
-    """Return the folders of all entries, and leftovers, of a cache."""
+    """Return the folders of all entries and leftovers in a cache."""
     return sorted(folder.glob("*/*"))
 
 
 @pytest.fixture
 def exact_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trust fresh ctimes, because a test cannot set a ctime to an older one."""
+    """Trust fresh ctimes, because a test cannot set a ctime back."""
     monkeypatch.setattr(cache_entry, "_TIMESTAMP_RESOLUTION_NS", 0)
 
 
@@ -226,7 +226,7 @@ def damage_entry(entry: Path, damage: str) -> None:
 def test_a_changed_byte_is_noticed_anywhere(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Three changed bytes in any file of an entry rebuild it, with a warning that names the file."""
+    """An entry with three changed bytes in any file is rebuilt, with a warning that names the file."""
     path = write_trace("a.json", ["gemm", "relu"], distributedInfo={"rank": 3})
     before = everything_in(path, reader)
     (entry,) = entries_in(cache_folder)
@@ -587,7 +587,7 @@ def test_losing_the_race_uses_the_winners_entry(write_trace: WriteTrace, cache_f
     """If another process adds the entry first, the slower reader uses that entry and discards its own."""
 
     class SlowReader(KinetoReader):
-        """The real reader, before which another process finishes."""
+        """The real reader, which lets another reader add the entry first."""
 
         def read(self, path: str, folder: Path | None, progress: Any) -> Reading:
             """Let another reader add the entry, then read."""

@@ -1,4 +1,4 @@
-"""A `@derived` function is computed once per rank, arguments and kernel rules."""
+"""A `@derived` function is computed once for each combination of rank, arguments and kernel rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ calls: list[tuple[object, ...]] = []
 
 @derived
 def event_count(rank_trace: RankTrace, factor: int = 1) -> int:
-    """Count the events, `factor` times."""
+    """Return the number of events times `factor`."""
     calls.append((rank_trace.rank, factor))
     return rank_trace.table("events").height * factor
 

@@ -35,7 +35,7 @@ def test_processes_write_the_same_ranks_at_once() -> None:
 
 
 def test_processes_upload_the_same_ranks_at_once() -> None:
-    """Of two processes that upload the same ranks, one is refused or one wins, but ranks never mix."""
+    """Of two processes that upload the same ranks, one may be refused, and ranks of the two never mix."""
     counts = race(2, 2, same=True, address="local://{folder}/job.store")
     assert counts["written: True"] + counts["written: refused"] == 4, counts
     assert not failed(counts), counts
@@ -50,7 +50,7 @@ def test_killed_processes_leave_no_wrong_data() -> None:
 
 @pytest.mark.slow
 def test_changed_bytes_are_noticed() -> None:
-    """Changed bytes in a cache rebuild it; in a store, they are an error that names the file."""
+    """A cache entry with changed bytes is rebuilt; in a store, changed bytes are an error that names the file."""
     counts = damage(16)
     assert (counts["cache: whole"], failed(counts)) == (8, False), counts
     reported = counts["job.store: an error that names the file and the way out"]

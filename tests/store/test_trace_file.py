@@ -80,7 +80,7 @@ def test_a_pickle_contains_no_data(
 
 
 def test_progress_counts_every_byte(write_trace: WriteTrace, open_file: OpenFile) -> None:
-    """Progress receives the file size, then as many bytes in total, then the end; a cached file reports none."""
+    """Progress receives the file size, steps that add up to it, and the end; a cached file reports no progress."""
     path = write_trace("a.json", ["gemm"])
     for _ in range(2):
         recorder = Recorder()

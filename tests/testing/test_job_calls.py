@@ -15,7 +15,7 @@ def test_the_same_options_give_the_same_calls() -> None:
 
 
 def test_nobody_leaves_an_all_reduce_before_all_have_entered() -> None:
-    """In true time, the shortest call lasts `shortest_ns` from the last start to the first end."""
+    """In true time, at least `shortest_ns` pass between the last start and the first end of an all-reduce."""
     job = simulated_calls(EXACT)
     lengths = (
         job.calls.filter(pl.col("family").is_in(["all_reduce", "reduce_scatter"]))
@@ -36,7 +36,7 @@ def test_the_root_of_a_broadcast_does_not_wait() -> None:
 
 
 def test_the_true_correction_maps_one_clock_to_another() -> None:
-    """Both clocks show the same true time, to the rounding."""
+    """A time on one clock plus its correction is what the other shows at the same true time, except for rounding."""
     job = simulated_calls(CallsOptions(hosts=2, operations=20, seed=4))
     true_ns = 1_795_209_480_000_000_000
     shown, other = (job.clocks[host].shows(true_ns) for host in ("host1", "host0"))

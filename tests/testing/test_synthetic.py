@@ -51,7 +51,7 @@ def parsed(folder, rank_truth):
 
 
 def test_files_are_named_as_torch_names_them(folder, truth):
-    """A file name has host, process and time, as torch writes it; there is one per rank, and the truth."""
+    """File names have host, process and time, as torch writes them; the folder has a file per rank and the truth."""
     names = [rank.file for rank in truth.ranks]
 
     assert all(re.fullmatch(r"node-\d\d_\d+\.\d{19}\.pt\.trace\.json\.gz", name) for name in names)

@@ -36,12 +36,12 @@ def mostly_idle(launch_us: int) -> TraceBuilder:
     ],
 )
 def test_the_cause_of_idle_time_has_more_than_half_of_it(launch_us: int, cause: str) -> None:
-    """The verdict on a GPU that idles 80 % names the cause of most of it: the host or late starts."""
+    """The verdict on a GPU that idles 80 % names the cause of most idle time: the host or late starts."""
     assert verdict(mostly_idle(launch_us)) == f"The GPU is idle 80 % of the time, {cause}; computation takes 20 %."
 
 
 def test_no_cause_is_named_if_none_has_half() -> None:
-    """With 30 of 80 idle µs for the host, 25 for late starts and 25 others, there is no single reason."""
+    """If 30 of 80 idle µs wait for the host and 25 for late starts, the verdict names no single reason."""
     builder = (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=10, launch_us=-5)

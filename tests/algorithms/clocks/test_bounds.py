@@ -1,4 +1,4 @@
-"""Hard bounds on clocks, compared with all lines through two of the points that bound them."""
+"""Hard bounds on clocks are as wide as the range of all lines that fit the meetings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def marks_of(operation, clock, time):
 
 
 def met(times):
-    """Return starts and ends of two clocks in operations: (start 0, end 0, start 1, end 1) each."""
+    """Return the starts and ends on two clocks; each operation is (start 0, end 0, start 1, end 1)."""
     operation = np.repeat(np.arange(len(times)), 2)
     clock = np.tile([0, 1], len(times))
     starts, ends = (np.array([[row[i], row[i + 2]] for row in times], float).ravel() for i in (0, 1))
@@ -39,7 +39,7 @@ def test_one_meeting_bounds_the_offset_by_its_starts_and_ends() -> None:
 
 
 def test_clocks_that_never_meet_the_reference_are_bounded_through_others() -> None:
-    """Clock 2 meets only clock 1, which meets clock 0; each leaves 10 after all have entered."""
+    """Clock 2 meets only clock 1, which meets clock 0; both clocks leave a meeting 10 after entering it."""
     starts = marks_of([0, 0, 1, 1], [0, 1, 1, 2], [0, 0, 50, 50])
     ends = marks_of([0, 0, 1, 1], [0, 1, 1, 2], [10, 10, 60, 60])
     limits = Slopes(np.zeros(3), np.zeros(3))
@@ -79,7 +79,7 @@ def meetings(draw):
 
 @given(meetings())
 def test_bounds_contain_the_truth_and_no_more_than_lines_allow(drawn) -> None:
-    """At each knot: the line that the meetings agree with is inside, and no line that fits all of them is outside."""
+    """At each knot, the bounds contain the true line and equal the extremes of all lines that fit the meetings."""
     offset, drift, times = drawn
     starts, ends = met(times)
     bounds = clock_bounds(starts, ends, LIMITS)
@@ -95,7 +95,7 @@ def test_bounds_contain_the_truth_and_no_more_than_lines_allow(drawn) -> None:
 
 
 def extremes(times, knots):
-    """Return the extreme values at the knots of all lines that fit, from the corners of their polygon."""
+    """Return the largest and smallest value at each knot over all lines that fit, from the corners of their polygon."""
     upper = [(start1, end0 - start1) for _, end0, start1, _ in times]
     lower = [(end1, start0 - end1) for start0, _, _, end1 in times]
     lines = [

@@ -21,7 +21,7 @@ def run(*arguments: str) -> str:
 
 
 def job(folder) -> str:
-    """Write two runs: one has five ranks, the other two spans; worker b has only the first span."""
+    """Write a run of five ranks, and a run of two spans in which worker b has only the first."""
     builder = TraceBuilder()
     for rank in range(5):
         builder.rank(rank).kernel("k", start_us=0, duration_us=1)

@@ -14,7 +14,7 @@ DEADLINE_S = 60
 
 
 class WebClient:
-    """Requests the pages of runs in some paths."""
+    """Requests the pages of the runs in the given paths."""
 
     def __init__(self, *paths: str | Path, cache: bool = False) -> None:
         self.session = Session(map(str, paths), cache=cache)

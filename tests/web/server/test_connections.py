@@ -117,7 +117,7 @@ def test_the_machine_with_most_connections_loses_one(server) -> None:
 
 @pytest.mark.parametrize("sent", [NOTHING, HALF_A_LINE, HALF_A_HEADER, HALF_A_BODY])
 def test_a_request_must_arrive_within_half_a_minute(server, sent) -> None:
-    """An incomplete request is closed LONGEST_WAIT_S after its connection began, even if more bytes arrive."""
+    """A connection with an incomplete request is closed LONGEST_WAIT_S after it began, even if more bytes arrive."""
     with ExitStack() as until:
         [slow] = opened(server, 1, sent, until)
         assert ask(server) == ANSWER  # now the server has accepted the slow connection

@@ -141,7 +141,7 @@ LINK = {"HTTP_SEC_FETCH_SITE": "cross-site", "HTTP_SEC_FETCH_MODE": "navigate", 
 
 
 def test_a_link_on_another_site_works_after_a_reload() -> None:
-    """A link on another site gets a page that reloads, because browsers send the cookie only with the reload."""
+    """A link on another site opens a page that reloads, because browsers send the cookie only with the reload."""
     status, headers, body = ask(guarded("secret"), **LINK)
     assert (status, headers["Content-Type"]) == (401, "text/html; charset=utf-8")
     assert b'http-equiv="refresh"' in body

@@ -379,7 +379,7 @@ def test_counters_show_their_values(url, browser) -> None:
 
 
 def test_threads_and_ranks_fold(url, browser) -> None:
-    """A click on the label of a rank hides its rows; on a thread's label, its nested calls."""
+    """A click on a rank's label hides its rows; a click on a thread's label hides its nested calls."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         before = drawn.of("it.view.bottom")

@@ -26,7 +26,7 @@ WINDOWS = st.builds(
 
 
 def touches(event: Event, window: Window) -> bool:
-    """Whether an event touches a window; an event without length touches it also at the window's start."""
+    """Whether an event touches a window; an event without length also touches it at the window's start."""
     start, end = event
     return start < window.end and (end > window.start or start == end == window.start)
 
@@ -124,7 +124,7 @@ def test_an_answer_names_what_it_draws() -> None:
 
 
 def test_the_search_text_matches_anywhere_in_a_name() -> None:
-    """The browser gets 160 characters of a long name, and whether the search matches anywhere in it."""
+    """The browser receives 160 characters of a long name, and whether the search text is anywhere in the whole name."""
     name = "k" * 500 + "Gemm"
     index = timeline_index(TraceBuilder().kernel(name, start_us=0, duration_us=1).build().ranks[0])
 
