@@ -248,7 +248,7 @@ def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Ca
 
 
 def _unclear_gaps(rank_trace: RankTrace, stream: int) -> int:
-    """Count a stream's work whose launch is unknown or as early as the end of the preceding work."""
+    """Count a stream's work whose launch is unknown, or within 0.25 µs of the end of the preceding work."""
     work = device_work(rank_trace).filter(stream=stream).join(launches(rank_trace), on="event_index")
     margin = pl.col("launch_start_ns") - pl.col("end_ns").cum_max().shift(1)
     is_whole = (pl.col("start_ns") % 1_000 == 0).all()
@@ -260,7 +260,7 @@ def test_mtia_waits_are_the_only_difference(case: Case) -> None:
     """HTA counts MTIA's event_wait and event_record as computation; with the same rule, our numbers are equal.
 
     By default they do not count as work: 48 waits, 353 ms in sum, run on streams that do nothing else meanwhile, and the device
-    computes for 306 ms instead of 382. The trace has no steps, so HTA's other rule for the last step of MTIA does not apply.
+    computes for 306 ms instead of 382. The trace has no steps, so HTA's rule for the last step of MTIA does not apply.
     """
     by_default = temporal_breakdown(case.trace).per_device["computation_ns"].item()
     add_rule("^event_(wait|record)$", "computation")
@@ -280,7 +280,7 @@ def test_mtia_waits_are_the_only_difference(case: Case) -> None:
 
 @golden_cases("triton_example__nsfull")
 def test_an_operator_with_a_stream_is_not_device_work(case: Case) -> None:
-    """HTA takes a Triton operator on the host, whose args have `stream: 0`, for a kernel: 95.8 instead of 1.76 µs."""
+    """HTA takes a host operator with `stream: 0` in its args for a kernel, and measures 95.8 instead of 1.76 µs."""
     ours, theirs = temporal_rows(case)
 
     assert ours == [(0, 1.76, 1.76, 0.0, 0.0)]

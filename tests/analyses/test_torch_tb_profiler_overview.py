@@ -23,7 +23,7 @@ NO_LENGTH = -(2**64) + 1
 """The plugin gives the step of a file without steps and operators this length in µs."""
 
 WITHOUT_OPERATORS = ("tb_edge/string_tids",)
-"""Files whose kernels have no operator in the plugin, because it ignores host threads with a text as id."""
+"""Files whose kernels have no operator in the plugin, because it ignores host threads whose id is a text."""
 
 
 @pytest.fixture(params=EACH_CASE, scope="module")

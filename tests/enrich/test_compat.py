@@ -39,7 +39,7 @@ def test_the_plugins_attribution_is_imported_only_for_compat() -> None:
 
 
 def test_the_plugin_overrides_methods_of_the_interface() -> None:
-    """The plugin's class has no method beside those of the interface; a misspelt one would have no effect."""
+    """The plugin's class has no methods besides those of the interface; a misspelt one would have no effect."""
     overridden = {name for name, _ in inspect.getmembers(PluginAttribution, inspect.isfunction)}
     assert overridden <= {name for name, _ in inspect.getmembers(Attribution, inspect.isfunction)}
 

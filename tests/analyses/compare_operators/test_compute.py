@@ -126,7 +126,7 @@ def test_data_loaders_of_different_kinds_are_one_range_and_compared_on_the_host(
 
 
 def test_recordings_of_different_length_compare_by_step() -> None:
-    """One step and three equal steps do not differ per step; `sides` keeps the totals of both."""
+    """One step and three equal steps do not differ per step; `sides` keeps the totals of both traces."""
     one = training(SINGLE, 20, "gemm", 10).build()
     three = training(SINGLE, 20, "gemm", 10, steps=3).build()
     result = compare_operators(one, three)
@@ -187,7 +187,7 @@ def test_modules_of_one_trace_alone_are_left_out() -> None:
 
 
 def test_wrappers_steps_and_annotations_are_not_part_of_a_path() -> None:
-    """DDP and an annotation in the control alone do not change the paths of the modules inside."""
+    """A DDP wrapper and an annotation that only the control has do not change the paths of the modules inside."""
     control, test = training(SINGLE, 20, "gemm", 10), training(SINGLE, 20, "gemm", 10)
     _module(control, "nn.Module: DistributedDataParallel_0", 29, 24)
     control.annotation("forward", start_us=28, duration_us=28)
@@ -228,7 +228,7 @@ def test_the_measure_can_be_chosen_and_must_exist() -> None:
 
 
 def test_the_tables_equal_their_golden_copies(golden, real_traces: Path) -> None:
-    """ResNet-50 with no and with four worker processes: a batch takes 69.3 and 1.4 ms of a step."""
+    """In ResNet-50, a batch takes 69.3 ms of a step without worker processes and 1.4 ms with four."""
     folder = real_traces / "tensorboard"
     control, test = (
         open_trace(min((folder / f"resnet50_num_workers_{count}").iterdir()), cache=False) for count in (0, 4)
@@ -244,7 +244,7 @@ def test_the_tables_equal_their_golden_copies(golden, real_traces: Path) -> None
 
 @pytest.mark.parametrize("name", DIFFS)
 def test_pairs_equal_those_of_the_plugin(name: str, goldens: Path, real_traces: Path) -> None:
-    """Each pair has the plugin's names, times in µs, and operators inside it."""
+    """The names, times in µs and inner operators of every pair equal the plugin's."""
     traces = [case(side, goldens, real_traces).trace for side in DIFFS[name]]
     sides = [PluginSide.of(_only_rank(trace)) for trace in traces]
     nodes = json.loads(gzip.decompress((goldens / "tb" / "diff" / name / "nodes.json.gz").read_bytes()))
@@ -257,7 +257,7 @@ def test_pairs_equal_those_of_the_plugin(name: str, goldens: Path, real_traces: 
 
 @pytest.mark.parametrize("name", DIFFS)
 def test_a_comparison_with_compat_has_the_rows_of_the_plugin(name: str, goldens: Path, real_traces: Path) -> None:
-    """With `compat`, the rows are the plugin's pairs with host times, the plugin's default."""
+    """With `compat`, the rows are the plugin's pairs with host times, which the plugin compares by default."""
     control, test = (case(side, goldens, real_traces).trace for side in DIFFS[name])
     result = compare_operators(control, test, compat=COMPAT)
     nodes = json.loads(gzip.decompress((goldens / "tb" / "diff" / name / "nodes.json.gz").read_bytes()))

@@ -62,7 +62,7 @@ def test_every_name_has_its_change_means_and_values_per_step() -> None:
 
 
 def test_steps_can_be_chosen() -> None:
-    """Step 1 of the control and step 7 of the test are compared with one gemm on each side."""
+    """Step 1 of the control is compared with step 7 of the test; each has one gemm."""
     result = compare_traces(*control_and_test(), control_steps=[1], test_steps=[7], device="gpu")
 
     assert result.per_name.select("name", "change", "control_total_ns", "test_total_ns").rows() == [

@@ -442,7 +442,7 @@ def test_a_synchronisation_before_the_launch_rules_out_earlier_work() -> None:
 
 
 def test_a_first_kernel_may_wait_for_another_stream_of_its_device() -> None:
-    """The device works on stream 8 for 300 of the 386 µs before stream 7's first kernel: none of them is unknown."""
+    """The device works on stream 8 for 300 of the 386 µs before stream 7's first kernel, so no time is unknown."""
     builder = served(400).kernel("forward", start_us=12, duration_us=300, launch_us=8, stream=8)
 
     assert "unknown" not in critical_path(builder.build()).path["path_class"].to_list()

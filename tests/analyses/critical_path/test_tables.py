@@ -12,7 +12,7 @@ from jobs import MARKUP
 
 
 def paths_of_two_ranks() -> CriticalPath:
-    """Return the paths of two ranks; rank 1 takes 100 µs, 50 of them a kernel and 20 an operator."""
+    """Return the paths of two ranks; on rank 1, a kernel takes 50 and an operator 20 of 100 µs."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=20)
     builder.rank(1).step(1, 0, 100).operator("aten::mm", start_us=0, duration_us=20)
     builder.kernel(f"void {MARKUP}<int>()", start_us=40, duration_us=50, launch_us=10, launch_duration_us=10)

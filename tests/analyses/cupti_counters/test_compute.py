@@ -30,7 +30,7 @@ def measured(
 
 
 def launching(builder: TraceBuilder, **calls: tuple[str, int]) -> TraceBuilder:
-    """Add operators of 10 µs, each with an inner operator and a launch: name=(operator, start)."""
+    """Add an operator of 10 µs, with an inner operator and a launch, for each `name=(operator, start)`."""
     for number, (operator, start) in enumerate(calls.values()):
         builder.operator(operator, start_us=start, duration_us=10)
         builder.operator(f"{operator}.inner", start_us=start + 1, duration_us=5)

@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def job() -> Distributed:
-    """Return ranks that compute from 0 to 40 µs and all-reduce until 80 µs, rank 0 from 20 µs, rank 1 from 60 µs."""
+    """Return ranks that compute from 0 to 40 µs; rank 0 is in an all-reduce from 20 to 80 µs, rank 1 from 60 to 80."""
     builder = TraceBuilder()
     for rank, arrives in ((0, 20), (1, 60)):
         builder.rank(rank).step(5, 0, 100).kernel("gemm", start_us=0, duration_us=40, launch_us=0)

@@ -187,7 +187,7 @@ def test_the_graphs_of_a_real_server(real_traces) -> None:
 
 
 def test_on_amd_shapes_come_from_the_launch() -> None:
-    """ROCm writes launch shapes in the calls: 52 blocks of 256 threads, or 52 · 256 threads in the extended call."""
+    """ROCm writes the grid in the call: 52 blocks of 256 threads, which the extended call writes as 52 · 256 threads."""
     device = {"id": 0, "name": "AMD", "numSms": 104, "maxThreadsPerMultiprocessor": 2048}
     builder = TraceBuilder().header(deviceProperties=[device])
     for start, name, grid in ((0, "hipLaunchKernel", 52), (10, "hipExtModuleLaunchKernel", 52 * 256)):
@@ -231,14 +231,14 @@ def test_missing_kernels_and_zero_parts_are_errors() -> None:
 
 
 def test_kernels_of_two_streams_add_before_the_limit(goldens, real_traces) -> None:
-    """Blocks of overlapping kernels add up before the limit of 1: 0.31, as the plugin documents."""
+    """Blocks of overlapping kernels are added before the sum is limited to 1: 0.31, as the plugin documents."""
     trace = case("tb_edge/overlapping_kernels_two_streams_sm_eff", goldens, real_traces).trace
 
     assert gpu_summary(trace).per_device["sm_efficiency_fraction"].to_list() == [pytest.approx(0.31)]
 
 
 def test_the_matrix_cores_of_a_real_amd_trace(goldens, real_traces) -> None:
-    """Two Cijk_…_MI16x16x1 kernels of 14 use matrix cores for 27 % of the time; the plugin said 0 %."""
+    """Two of 14 kernels, named Cijk_…_MI16x16x1, use matrix cores for 27 % of the time; the plugin says 0 %."""
     trace = case("tb/hta_amd_mi250/worker0@default", goldens, real_traces).trace
 
     assert gpu_summary(trace).per_device["tensor_core_fraction"].to_list() == [pytest.approx(0.2727, abs=1e-4)]

@@ -133,7 +133,7 @@ def test_counts_equal_those_of_a_dictionary(calls) -> None:
 
 
 def test_ranks_are_summed_for_people() -> None:
-    """One call on each of two ranks gives two rows, and one row of both for people."""
+    """One call on each of two ranks gives two rows, which the table for people adds up to one."""
     builder = add_call(TraceBuilder(), "op", 0, "abc")
     add_call(builder.rank(1), "op", 0, "abc")
     result = kernel_sequences(builder.build())
@@ -158,7 +158,7 @@ def test_meaningless_options_are_errors() -> None:
 
 
 def test_without_device_work_the_error_names_the_rank() -> None:
-    """A job without device work raises an error; beside a rank that has some, a rank without gets a finding."""
+    """A job without device work raises an error; if only some ranks lack device work, they get a finding."""
     builder = TraceBuilder().operator("op", start_us=0, duration_us=5)
     with pytest.raises(MissingDataError, match=r"^kernel_sequences: rank 0"):
         kernel_sequences(builder.build())

@@ -21,7 +21,7 @@ def test_launches_are_counted_in_classes_of_length() -> None:
 
 
 def test_without_bad_launches_the_figure_says_so() -> None:
-    """A kernel longer than its call that starts soon gives a figure with a message."""
+    """If the only kernel starts soon and takes longer than its call, the figure shows a message."""
     trace = TraceBuilder().kernel("k", start_us=2, duration_us=5, launch_us=0).build()
 
     (note,) = plot_launch_statistics(launch_statistics(trace)).layout.annotations

@@ -75,7 +75,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_copies_that_touch_do_not_overlap() -> None:
-    """The first copy ends at 10 µs, when the second begins; between them the bandwidth is 0."""
+    """The first copy ends at 10 µs, when the second begins: the bandwidth falls to 0 before it rises again."""
     assert changes(copied(copied(TraceBuilder(), 0, 10, 1), 10, 10, 1))[1:3] == [(10, 0, 0), (10, 1, 10**9)]
 
 
@@ -99,7 +99,7 @@ def test_large_copies_have_their_bandwidth(byte_count) -> None:
 
 
 def test_size_over_duration_replaces_an_impossible_bandwidth() -> None:
-    """Instead of 1e300 GB/s, the copy has its size divided by its duration."""
+    """A copy with a recorded bandwidth of 1e300 GB/s gets its size divided by its duration instead."""
     assert changes(copied(TraceBuilder(), 0, 10, 1e300)) == [(0, 1, 409_600_000), (10, 0, 0)]
 
 

@@ -115,7 +115,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_an_event_belongs_to_an_operator_that_has_begun_and_not_ended() -> None:
-    """An event at the time where a ends and b begins belongs to b; one at the end of b belongs to none."""
+    """An event at the time when a ends and b begins belongs to b; one at the end of b belongs to none."""
     job = Job().range("a", 10, 10).range("b", 20, 10).change(10, 1, 1).change(20, 2, 2).change(30, 4, 3)
 
     result = operator_memory(job.builder.build())
@@ -288,7 +288,10 @@ def test_sums_equal_those_of_the_plugin(name: str, window: str, goldens: Path, r
 
 @pytest.mark.parametrize(("name", "window"), WINDOWS)
 def test_blocks_equal_those_of_the_plugin(name: str, window: str, goldens: Path, real_traces: Path) -> None:
-    """With `compat`, released, unreleased and only freed blocks equal the plugin's; halves may round either way."""
+    """With `compat`, all blocks equal the plugin's, also those with only an allocation or only a release.
+
+    Times halfway between two rounded values may round either way.
+    """
     opened = case(name, goldens, real_traces)
     if opened.view("memory_events") is None:
         assert "memory_unknown_device" in str(opened.answers)  # the plugin fails on traces with an XPU

@@ -24,7 +24,7 @@ def shaped(*dims: list[int]) -> dict[str, object]:
 
 
 def job() -> TraceBuilder:
-    """Return aten::linear around aten::mm twice; the second call's kernels run on two streams at once."""
+    """Return two calls of aten::linear around aten::mm; the second call's kernels run on two streams at once."""
     builder = TraceBuilder()
     for place, size in enumerate((32, 64)):
         at = 1_000 * place

@@ -21,8 +21,8 @@ TIMES = [f"{category}_part_ns" for category in CATEGORIES]
 def one_step() -> TraceBuilder:
     """Return a step of 100 µs in which events of all categories overlap.
 
-    On the host an operator (0 to 60 µs) contains a launch call (5 to 15 µs), and a data loader follows (60 to 75 µs). On the
-    device run a kernel (20 to 40 µs), a copy (35 to 50 µs), a memset (48 to 52 µs) and an all-reduce (45 to 70 µs).
+    On the host an operator (0 to 60 µs) contains a launch call (5 to 15 µs), and a data loader follows (60 to 75 µs). The
+    device runs a kernel (20 to 40 µs), a copy (35 to 50 µs), a memset (48 to 52 µs) and an all-reduce (45 to 70 µs).
     """
     builder = TraceBuilder().step(7, 0, 100).operator("aten::mm", start_us=0, duration_us=60)
     builder.annotation("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", start_us=60, duration_us=15)
@@ -32,7 +32,7 @@ def one_step() -> TraceBuilder:
 
 
 def test_overlapping_time_counts_for_the_first_category_that_fits() -> None:
-    """A kernel counts 20 of 100 µs, a copy its other 10, a memset its other 2, and 25 µs belong to no event."""
+    """The kernel takes 20 of 100 µs, the copy the next 10, the memset the next 2, and 25 µs belong to no event."""
     result = step_time(one_step().build())
 
     assert result.per_step.to_dicts() == [
@@ -68,7 +68,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_events_count_for_their_category() -> None:
-    """Driver calls and gloo count; other annotations, also those on GPU streams, do not measure work."""
+    """Driver calls and gloo annotations count; other annotations, also on GPU streams, count for no category."""
     builder = TraceBuilder().step(1, 0, 100)
     builder.runtime("cuLaunchKernel", start_us=0, duration_us=7)
     builder.annotation("gloo:all_reduce", start_us=10, duration_us=11)
@@ -163,12 +163,12 @@ EDGE = {
     "user_annotation_counts_as_cpu": ({"cpu": 20, "other": 80}, {"cpu": 80, "other": 20}),
     "comm_11pct_ddp_gloo": ({"communication": 12, "cpu": 2}, {"communication": 12, "cpu": 68}),
 }
-"""{case: (µs per category of the first step by default, with `compat`)}"""
+"""µs per category of the first step of each case, by default and with `compat`."""
 
 
 @pytest.mark.parametrize("name", EDGE)
 def test_edge_cases_of_the_plugin(name: str, goldens, real_traces) -> None:
-    """Two edge cases divide correctly by default, and as in the plugin with `compat`."""
+    """Two steps that the plugin divides wrongly are divided correctly by default, and as in the plugin with `compat`."""
     trace = case(f"tb_edge/{name}", goldens, real_traces).trace
     for compat, expected in zip((None, "torch_tb_profiler"), EDGE[name], strict=True):
         row = step_time(trace, compat=compat).per_step.row(0, named=True)

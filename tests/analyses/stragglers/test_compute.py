@@ -74,7 +74,7 @@ def test_the_rank_with_the_shortest_time_in_a_collective_came_last() -> None:
 
 
 def test_streams_need_not_agree() -> None:
-    """Group and sequence number identify a collective, so it may run on different streams of the ranks."""
+    """Group and sequence number identify a collective, so each rank may run it on a different stream."""
     assert stragglers(two_ranks(stream=33).build()).per_rank.equals(stragglers(two_ranks().build()).per_rank)
 
 
@@ -92,7 +92,7 @@ def test_equal_durations_blame_nobody() -> None:
 
 
 def test_a_rank_that_waited_before_it_was_late_is_not_the_straggler() -> None:
-    """Rank 0 comes late to rank 2 because it waited for rank 1, which is the only straggler."""
+    """Rank 0 makes rank 2 wait because it waited for rank 1 before, so only rank 1 is a straggler."""
     pair, other = {"group_ranks": (0, 1), "group": "1"}, {"group_ranks": (0, 2), "group": "2"}
     builder = TraceBuilder().collective(start_us=0, duration_us=100, **pair)
     builder.collective(start_us=100, duration_us=5, **other)
@@ -262,7 +262,7 @@ def test_gloo_on_the_host_is_compared_by_its_annotations() -> None:
 
 
 def test_the_planted_rank_of_eight_is_found(tmp_path) -> None:
-    """Waiting times equal the plan of the job within 0.2 µs, and the counts of who came last are equal."""
+    """Waiting times equal the plan of the job within 0.2 µs, and each rank comes last as often as planned."""
     truth = write_job(tmp_path, ranks=8, steps=2, layers=2, straggler_rank=5)
     table = stragglers(open_trace(tmp_path, cache=False)).per_rank
     assert table.filter("is_straggler")["rank"].to_list() == [5]

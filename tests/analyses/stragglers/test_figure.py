@@ -15,7 +15,7 @@ def late_rank() -> TraceBuilder:
 
 
 def test_late_ranks_have_their_own_colour() -> None:
-    """Stragglers and the other ranks are two parts of the legend; each rank has a bar in one."""
+    """The legend has one entry for stragglers and one for other ranks; each rank's bar belongs to one of them."""
     figure = plot_stragglers(stragglers(late_rank().build()))
     assert {bar.name: list(bar.x) for bar in figure.data} == {
         "late: the others wait for it": [0, 40],

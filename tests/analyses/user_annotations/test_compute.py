@@ -113,7 +113,7 @@ def without_projection() -> TraceBuilder:
 
 
 def test_annotations_are_projected_where_the_profiler_did_not() -> None:
-    """Without GPU annotations in the trace, each spans the first to last work it launched on each stream."""
+    """Without GPU annotations in the trace, each annotation extends over the work it launched on each stream."""
     result = user_annotations(without_projection().build())
     table = result.per_annotation.filter(pl.col("side") == "gpu")
     columns = ("name", "call_count", "total_ns", "self_ns", "kernel_count")

@@ -1,4 +1,4 @@
-"""The clocks of hosts, compared with those of simulated jobs."""
+"""Tests of the clocks of hosts, on small tables of calls, simulated jobs whose clocks are known, and recorded jobs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TWO_HOSTS = {0: "a", 1: "b"}
 
 
 def calls_of(*rows):
-    """Return calls from (rank, instance, family, start_ns, end_ns)."""
+    """Return a table of calls; each row is (rank, instance, family, start_ns, end_ns)."""
     schema = dict(list(CALL_SCHEMA.items())[:5])
     return pl.DataFrame(rows, schema=schema, orient="row")
 
@@ -45,18 +45,18 @@ def shifted_from(job, host, begin, by_ns):
 
 @pytest.mark.parametrize("seed", range(16))
 def test_the_truth_is_inside_the_interval(seed) -> None:
-    """Jobs of 2 to 64 hosts, with drifting clocks, slow hosts, missing calls and groups of every kind."""
+    """Every interval contains the truth in jobs with drifting clocks, slow hosts and missing calls."""
     assert compared(CallsOptions.drawn(seed)).outside == []
 
 
 @pytest.mark.slow
 def test_the_truth_is_inside_the_interval_for_many_jobs() -> None:
-    """`benchmarks/clocks.py` prints the table of 1,000 such jobs."""
+    """Every interval contains the truth in 200 more jobs; `benchmarks/clocks.py` prints a table of 1,000."""
     assert [compared(CallsOptions.drawn(seed)).outside for seed in range(16, 216)] == [[]] * 200
 
 
 def test_two_hosts_that_enter_and_leave_together() -> None:
-    """The clock of b is 7 s ahead; each call lasts 1 µs, which is the half-width (with rounding of the ends, 2 µs)."""
+    """The clock of b is 7 s ahead; the half-width is the 1 µs of a call plus 2 µs for times in whole µs."""
     found = clocks(calls_of(*every_10_us(20, 7_000_000_000)), TWO_HOSTS)
 
     reference, other = found.per_host.iter_rows(named=True)
@@ -92,7 +92,7 @@ def test_ranks_of_one_host_that_contradict_each_other_have_their_own_clocks() ->
 
 
 def test_hosts_that_share_no_call_are_unknown() -> None:
-    """Host c met nobody; nothing is said about its clock."""
+    """Host c shares no call with another host, so its offset is null and a finding names it."""
     found = clocks(calls_of(*every_10_us(20, 300), (2, 99, "all_reduce", 0, 10)), {**TWO_HOSTS, 2: "c"})
 
     assert found.per_host.filter(host="c").select("offset_ns", "half_width_ns", "drift_ppb").row(0) == (
@@ -110,7 +110,7 @@ def test_hosts_that_share_no_call_are_unknown() -> None:
 
 @pytest.mark.parametrize("family", ["broadcast", "reduce", "gather", "scatter", "unknown", "all_to_all"])
 def test_kinds_that_need_not_wait_do_not_bound_clocks(family) -> None:
-    """The root of a broadcast may leave before others enter; the sizes of these all-to-alls are unknown."""
+    """A rank may leave these calls before others enter: all-to-alls bound clocks only if their sizes are known."""
     found = clocks(calls_of(*every_10_us(20, 300, family=family)), TWO_HOSTS)
 
     assert found.per_host["offset_ns"].to_list() == [0, None]
@@ -143,7 +143,7 @@ def test_sends_bound_a_clock_on_one_side_and_answers_on_the_other() -> None:
 
 
 def test_even_all_to_alls_count() -> None:
-    """All ranks send and receive equally much, so everyone waits for everyone."""
+    """If all ranks send and receive the same size, every rank waits for all others; an uneven split does not count."""
     even = calls_of(*every_10_us(20, 300, family="all_to_all")).with_columns(in_bytes=pl.lit(64), out_bytes=pl.lit(64))
 
     assert clocks(even, TWO_HOSTS).per_host["instance_count"].to_list() == [20, 20]
@@ -152,7 +152,7 @@ def test_even_all_to_alls_count() -> None:
 
 
 def test_calls_matched_by_their_times_do_not_count() -> None:
-    """Their match rests on clocks that it would then confirm."""
+    """Matching by time assumes aligned clocks, so such a match cannot show that clocks are aligned."""
     guessed = calls_of(*every_10_us(20, 300)).with_columns(matched_by=pl.lit("time"))
 
     assert clocks(guessed, TWO_HOSTS).per_host["offset_ns"].to_list() == [0, None]
@@ -177,7 +177,7 @@ def test_a_host_that_sends_by_itself_starts_when_it_is_asked() -> None:
 
 @pytest.mark.parametrize("job", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank"])
 def test_ranks_of_one_real_host_taken_for_several_hosts(job, real_traces) -> None:
-    """They share a clock, so the true offset is 0: it is inside every interval, and nothing contradicts the matches."""
+    """The ranks share a clock, so the true offset is 0: every interval contains it, and nothing contradicts the matches."""
     trace = open_trace(real_traces / job)
     matching = match({rank: of_rank(rank_trace) for rank, rank_trace in trace.ranks.items()})
     found = clocks(matching.calls, {rank: f"host{rank}" for rank in trace.ranks})
@@ -199,7 +199,7 @@ def test_whole_microseconds_widen_the_interval() -> None:
 
 @pytest.mark.parametrize("by_ns", [3_000_000, -3_000_000, 100_000_000_000])
 def test_a_clock_that_jumps_has_one_line_before_and_one_after(by_ns) -> None:
-    """The jump is reported with its size, and calls on both sides are aligned."""
+    """The jump is reported with its size, and calls before and after it are aligned."""
     job = simulated_calls(
         CallsOptions(hosts=4, operations=120, clock_offset_ns=1_000_000, clock_drift_ppb=20_000, seed=5)
     )
@@ -219,7 +219,7 @@ def test_a_clock_that_jumps_has_one_line_before_and_one_after(by_ns) -> None:
 
 
 def test_a_jump_that_the_reference_did_not_record() -> None:
-    """The reference begins to record after the jump; the other hosts show it."""
+    """The reference host begins to record after host3's jump, but calls with other hosts show the jump."""
     job = simulated_calls(CallsOptions(hosts=8, operations=150, topology="grid", late_host=0, seed=1))
     found = clocks(*shifted_from(job, "host3", 0.15, 1_000_000_000)[:2])
 
@@ -228,7 +228,7 @@ def test_a_jump_that_the_reference_did_not_record() -> None:
 
 
 def test_a_wrong_match_is_left_out() -> None:
-    """In one of 40 calls, rank 1's is a later one; the others agree."""
+    """One of 40 operations has a later call of rank 1 by mistake; the others agree, so it is dropped."""
     rows = every_10_us(40, 300)
     rows[41] = (1, 20, "all_reduce", 10_000 * 23 + 300, 10_000 * 23 + 1_300)
     found = clocks(calls_of(*rows), TWO_HOSTS)
@@ -239,7 +239,7 @@ def test_a_wrong_match_is_left_out() -> None:
 
 
 def test_a_rank_recorded_twice_counts_once() -> None:
-    """The parts of a call count from the first start to the last end."""
+    """Several rows of one rank in an operation count as one call, from the first start to the last end."""
     rows = [*every_10_us(20, 300), (1, 3, "all_reduce", 32_000, 32_100)]
 
     assert clocks(calls_of(*rows), TWO_HOSTS).dropped_count == 0
@@ -254,7 +254,7 @@ def test_no_calls() -> None:
 
 
 def test_corrections_are_those_of_calls() -> None:
-    """`corrections` of a rank and `aligned` of its calls add the same."""
+    """`corrections` returns the same nanoseconds that `aligned` adds to the calls of the rank."""
     job = simulated_calls(CallsOptions(hosts=2, operations=30))
     found = clocks(job.calls, job.hosts)
     of_rank = job.calls.filter(rank=3)
@@ -265,14 +265,14 @@ def test_corrections_are_those_of_calls() -> None:
 
 
 def test_a_value_within_its_half_width_is_not_resolved() -> None:
-    """Its sign is not known, so it is not printed."""
+    """A value smaller than its half-width could have either sign, so it becomes null."""
     table = pl.DataFrame({"skew_ns": [900, -40, None], "half_width_ns": [50, 50, 50]})
 
     assert table.select(resolved("skew_ns", "half_width_ns"))["skew_ns"].to_list() == [900, None, None]
 
 
 def test_cycles_of_hosts_close() -> None:
-    """The estimates of a grid of hosts agree around cycles within the jitter of the ends."""
+    """Around each cycle of hosts in a grid, the estimated differences add up to less than 50 µs."""
     job = simulated_calls(CallsOptions(hosts=8, operations=150, topology="grid"))
 
     closure_error_ns = clocks(job.calls, job.hosts).closure_error_ns

@@ -14,7 +14,7 @@ COLUMNS = (process_group([0, 2], "mesh_pp"), process_group([1, 3], "mesh_pp"))
 
 
 def _job(starts_us, *, hosts="aaaa", columns=COLUMNS):
-    """Return four ranks, each with a call at each of its starts."""
+    """Return four ranks, each with one call for each of its start times."""
     return {
         rank: of_rank(
             *({"times": (start, start + 50), "window": number // 2} for number, start in enumerate(starts_us[rank])),
@@ -40,7 +40,7 @@ def _all_groups(of_ranks) -> dict[int, set[str]]:
 
 
 def test_calls_at_the_same_time_on_all_ranks_belong_to_the_whole_job() -> None:
-    """The largest group that fits counts."""
+    """Several groups fit these calls; the largest is chosen."""
     together = [0, 100, 200, 300]
 
     assert _groups(_job([together] * 4)) == dict.fromkeys(range(4), "default_pg")
@@ -87,7 +87,7 @@ def test_ends_that_differ_as_much_in_smaller_groups_belong_to_the_whole_job() ->
 
 
 def test_a_missing_call_changes_nothing() -> None:
-    """Rank 1 lacks one call: its step does not count as evidence, the others do."""
+    """Rank 1 lacks one call: the step of that call does not count as evidence, but the other steps do."""
     first, second = [0, 200, 400, 600], [100, 300, 500, 700]
 
     assert _groups(_job([first, first[:3], second, second])) == dict.fromkeys(range(4), "mesh_dp")

@@ -1,4 +1,4 @@
-"""Calls of recorded jobs are matched, as recorded and with a call missing."""
+"""Tests of matching the calls of recorded jobs, complete and with one call removed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _operations(matching) -> set[frozenset[tuple[int, int]]]:
 
 
 def _without_call(of_ranks, rank, number):
-    """Return the calls of all ranks without one, and the rank and event_index of that one."""
+    """Remove one call; return the calls of all ranks, and the rank and event_index of the removed call."""
     calls = of_ranks[rank].calls
     kept = calls.filter(pl.int_range(pl.len()) != number)
     return {**of_ranks, rank: of_ranks[rank]._replace(calls=kept)}, (rank, calls["event_index"][number])
@@ -33,14 +33,14 @@ def _without_call(of_ranks, rank, number):
 
 @pytest.mark.parametrize(("name", "count", "size"), [("dlrm_8rank", 8, 8), ("ddp_gloo_4rank", 12, 4)])
 def test_all_collectives_of_a_job_match(name, count, size, real_traces) -> None:
-    """Neither trace names groups or numbers: all ranks make the same calls, at the same times."""
+    """Neither trace records groups or sequence numbers, but all ranks make the same calls at the same times."""
     operations = _operations(match(_of_ranks(real_traces / name)))
 
     assert [len(operation) for operation in operations] == [size] * count
 
 
 def test_sampled_ranks_match_where_possible(real_traces) -> None:
-    """Two of 128 ranks, of which only some kernels are in the trace: those that match end within 0.4 ms of each other."""
+    """Two of 128 ranks are recorded, with only some of their kernels; matched calls end within 0.4 ms of each other."""
     calls = match(_of_ranks(real_traces / "two_rank_128")).calls.drop_nulls("instance")
 
     ends = calls.group_by("instance").agg((pl.col("end_ns").max() - pl.col("end_ns").min()).alias("spread"))["spread"]
@@ -57,7 +57,7 @@ def test_sampled_ranks_match_where_possible(real_traces) -> None:
 
 @pytest.mark.parametrize(("rank", "number"), [(0, 0), (2, 3), (7, 7)])
 def test_a_missing_kernel_shifts_no_other(rank, number, real_traces) -> None:
-    """Without one kernel of one rank, all operations stay the same but for it."""
+    """Removing one kernel removes it from its operation and changes nothing else."""
     of_ranks = _of_ranks(real_traces / "dlrm_8rank")
 
     fewer, missing = _without_call(of_ranks, rank, number)
@@ -66,7 +66,7 @@ def test_a_missing_kernel_shifts_no_other(rank, number, real_traces) -> None:
 
 
 def test_all_reduces_of_a_pipeline_belong_to_the_data_parallel_groups(real_traces) -> None:
-    """Equally many and equally large on all four ranks, but the stages make them at different times."""
+    """All four ranks make equally many all-reduces of equal sizes, but the stages make them at different times."""
     matching = match(_of_ranks(real_traces / "pipeline_gloo_4rank"))
 
     inferred = matching.groups.filter(description="mesh_dp").select("ranks", "is_inferred").rows()
@@ -78,7 +78,7 @@ def test_all_reduces_of_a_pipeline_belong_to_the_data_parallel_groups(real_trace
 
 
 def test_sends_of_a_pipeline_match_their_receives(real_traces) -> None:
-    """The trace names no groups and no ranks: 12 microbatches to the next stage and 12 back, in each of two replicas."""
+    """Without recorded groups and ranks, the 12 sends of each rank match the receives of its peer in the other stage."""
     calls = match(_of_ranks(real_traces / "pipeline_gloo_4rank")).calls.filter(matched_by="send_receive")
 
     pairs = calls.filter(family="send").group_by("rank", "peer").len().sort("rank").rows()
@@ -88,7 +88,7 @@ def test_sends_of_a_pipeline_match_their_receives(real_traces) -> None:
 
 @pytest.mark.parametrize(("rank", "number"), [(0, 12), (1, 30), (2, 40), (3, 70), (0, 2), (1, 2), (2, 1), (3, 3)])
 def test_a_missing_call_of_a_pipeline_makes_no_wrong_match(rank, number, real_traces) -> None:
-    """Equal calls in a row may be impossible to tell apart: they stay unmatched, and nothing else changes."""
+    """At most three more operations are lost, because equal calls in a row may be impossible to tell apart."""
     of_ranks = _of_ranks(real_traces / "pipeline_gloo_4rank")
     whole = _operations(match(of_ranks))
 

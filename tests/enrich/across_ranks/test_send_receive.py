@@ -1,4 +1,4 @@
-"""Sends match their receives by source, destination, tag, type, size and order."""
+"""Tests of matching sends with receives by source, destination, tag, type, size and order."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_both_directions_are_apart() -> None:
 
 @pytest.mark.parametrize("column", ["tag", "content"])
 def test_tags_and_contents_must_agree(column) -> None:
-    """The receives come in another order than the sends."""
+    """The receives are in the opposite order of the sends; the column shows which belong together."""
     of_ranks = {
         0: of_rank(_send(1, **{column: 7}), _send(1, 10, **{column: 8})),
         1: of_rank(_receive(0, **{column: 8}), _receive(0, 10, **{column: 7})),
@@ -64,7 +64,7 @@ def test_a_send_without_a_receive_stays_unmatched() -> None:
 @pytest.mark.parametrize("missing", range(4))
 @pytest.mark.parametrize("at", [0, 1])
 def test_times_show_which_call_of_a_step_is_missing(missing, at) -> None:
-    """Four microbatches: each receive waits, and ends 10 µs after its send begins; one end of one was not recorded."""
+    """Each receive ends 10 µs after its send begins; of four microbatches, one lacks its send or its receive."""
     sends = [_send(1, 1_000 * number, event_index=number) for number in range(4)]
     begun_early = [(1_000 * number - 900, 1_000 * number + 10) for number in range(4)]
     receives = [{**_receive(0, event_index=number), "times": times} for number, times in enumerate(begun_early)]
@@ -75,14 +75,14 @@ def test_times_show_which_call_of_a_step_is_missing(missing, at) -> None:
 
 
 def test_receives_that_begin_late_do_not_show_it() -> None:
-    """All sends are long over when the receives begin: any of the three may be the missing one."""
+    """All three sends end long before the two receives begin: any of them may be the one without a receive."""
     sends = [_send(1, number) for number in range(3)]
 
     assert _pairs({0: of_rank(*sends), 1: of_rank(_receive(0, 1_000), _receive(0, 2_000))}) == []
 
 
 def test_a_send_may_arrive_in_the_next_step() -> None:
-    """The receiver numbers its steps differently, so no step has both; together they have equally many."""
+    """The receiver numbers its steps differently, but over all steps there are as many receives as sends."""
     of_ranks = {
         0: of_rank(_send(1, window=1), _send(1, 10, window=2)),
         1: of_rank(_receive(0, 5, window=11), _receive(0, 15, window=12)),
@@ -105,7 +105,7 @@ def _within_group(family, number, start_us=0):
 
 
 def test_the_group_is_the_one_in_which_the_peer_receives() -> None:
-    """Number 1 of the pipeline group of rank 0 is rank 2; in the other groups it is rank 1, which receives nothing from it."""
+    """Number 1 of the pipeline group of rank 0 is rank 2; in the others it is rank 1, which does not receive."""
     of_ranks = {
         0: _pipeline(0, _within_group("send", 1), _within_group("recv", 1, 20)),
         1: _pipeline(1, _within_group("send", 1)),
@@ -121,7 +121,7 @@ def test_the_group_is_the_one_in_which_the_peer_receives() -> None:
 
 
 def test_a_recorded_group_decides_whom_the_number_means() -> None:
-    """The trace names the group of the send, but only the number of its peer."""
+    """The trace names the group of the send, and gives its peer only as a number within that group."""
     group = STAGES[0].number
     of_ranks = {
         0: _pipeline(0, {**_within_group("send", 1), "group": group}),
@@ -133,7 +133,7 @@ def test_a_recorded_group_decides_whom_the_number_means() -> None:
 
 
 def test_peers_that_fit_equally_well_are_not_chosen_between() -> None:
-    """Ranks 1 and 2 both receive from number 0 of a group: that may be rank 0 of either group."""
+    """Rank 0 sends to number 1 of an unnamed group; ranks 1 and 2 both receive from number 0, which may be rank 0."""
     of_ranks = {
         0: _pipeline(0, _within_group("send", 1)),
         1: _pipeline(1, _within_group("recv", 0)),

@@ -14,7 +14,7 @@ GROUP = process_group(range(3))
 
 
 def _rank(text: str, *, late_us: int = 0, ahead_us: int = 0, host: str = "a", **columns):
-    """Return a rank with one call for each letter, its content; at a dot, a call is missing.
+    """Return a rank with a call for each letter of `text`, which gives its content; a dot is a missing call.
 
     All ranks leave at the same time; this one enters `late_us` later, and its clock is ahead by `ahead_us`.
     """
@@ -33,7 +33,7 @@ def _rank(text: str, *, late_us: int = 0, ahead_us: int = 0, host: str = "a", **
 
 
 def _operations(of_ranks) -> dict[int, tuple[str | None, dict[int, int]]]:
-    """Return, for each operation, how it was matched, and the number of the call of each rank."""
+    """Return, for each operation, how it was matched, and the event_index of each rank's call."""
     calls = match(of_ranks).calls.drop_nulls("instance")
     operations: dict[int, tuple[str | None, dict[int, int]]] = {}
     for instance, rank, event_index, how in calls.select("instance", "rank", "event_index", "matched_by").iter_rows():
@@ -65,7 +65,7 @@ def test_the_calls_around_a_missing_one_show_which_it_is() -> None:
 
 
 def test_time_shows_which_of_equal_calls_is_missing() -> None:
-    """Rank 1 lacks the second of three equal calls: by order it could be any."""
+    """Rank 1 lacks the second of three equal calls; by order alone, any of them could be the missing one."""
     of_ranks = {0: _rank("AAA"), 1: _rank("A.A"), 2: _rank("AAA")}
 
     calls = match(of_ranks).calls
@@ -87,7 +87,7 @@ def test_time_counts_on_roughly_aligned_clocks() -> None:
 
 
 def test_without_a_clear_difference_in_time_nothing_is_guessed() -> None:
-    """The call of rank 1 ends in the middle between two equal calls of rank 0, and overlaps both."""
+    """The call of rank 1 overlaps two equal calls of rank 0, and ends halfway between their ends."""
     placed = {"group": GROUP.number}
     of_ranks = {
         0: of_rank({**placed, "times": (0, 100)}, {**placed, "times": (60, 200)}),
@@ -98,7 +98,7 @@ def test_without_a_clear_difference_in_time_nothing_is_guessed() -> None:
 
 
 def test_calls_that_do_not_overlap_are_not_the_same() -> None:
-    """Rank 0 lacks the first call of a step, rank 1 the last: equally many, but none is possible by order."""
+    """Of three equal calls, rank 0 lacks the first and rank 1 the last: matched by order, none would overlap."""
     of_ranks = {0: _rank("BCDE.AA"), 1: _rank("BCDEAA.")}
 
     operations = _operations(of_ranks)
@@ -107,7 +107,7 @@ def test_calls_that_do_not_overlap_are_not_the_same() -> None:
 
 
 def test_a_clock_that_jumps_changes_no_match() -> None:
-    """From the fifth call on, the clock of rank 1 is ahead by a second: the matches stay, so that the jump can be seen."""
+    """From the sixth call on, the clock of rank 1 is ahead by a second: the matches stay, so that the jump can be seen."""
     calls = [{"group": GROUP.number, "content": place, "times": (100 * place, 100 * place + 50)} for place in range(9)]
     jumped = [
         {**call, "times": tuple(time + 1_000_000 for time in call["times"])} if place > 4 else call
@@ -130,7 +130,7 @@ def test_steps_are_matched_by_number() -> None:
 
 
 def test_kernels_of_which_only_the_kind_is_known_match_where_counts_agree() -> None:
-    """Custom all-reduces have no args: in step 0 all ranks have two, in step 1 one of them is missing on rank 1."""
+    """Custom all-reduces have no args: both ranks have two in step 0, but rank 1 lacks one in step 1."""
     kernels = [
         {"dtype": None, "stream": 7, "group": GROUP.number, "window": step, "times": (start_us, start_us + 9)}
         for step, start_us in ((0, 0), (0, 10), (1, 20), (1, 30))
@@ -142,7 +142,7 @@ def test_kernels_of_which_only_the_kind_is_known_match_where_counts_agree() -> N
 
 
 def test_numbers_come_first() -> None:
-    """Calls with sequence numbers match by these; those without, by their order."""
+    """Calls with sequence numbers match by number, and calls without by order."""
     numbered = [{"group": GROUP.number, "sequence": number, "content": number} for number in (5, 6)]
     unnumbered = {"group": GROUP.number, "content": 9, "times": (500, 510)}
 
@@ -152,14 +152,14 @@ def test_numbers_come_first() -> None:
 
 
 def test_groups_of_one_rank_match_nothing() -> None:
-    """Only rank 0 of its group was recorded."""
+    """Two ranks of different groups were recorded, so each is the only recorded rank of its group."""
     other = process_group([5, 6])
 
     assert _operations({0: _rank("AB"), 1: _rank("AB", group=other.number)}) == {}
 
 
 def test_the_order_is_that_of_the_requests() -> None:
-    """Two workers of rank 1 start in the wrong order."""
+    """On rank 1, the call requested second starts first; it still matches the second call of rank 0."""
     request = [
         {"group": GROUP.number, "asked_ns": asked, "times": times} for asked, times in ((0, (0, 50)), (1, (10, 60)))
     ]
@@ -173,7 +173,7 @@ def test_the_order_is_that_of_the_requests() -> None:
 
 @st.composite
 def _incomplete_jobs(draw):
-    """Draw equal calls of three ranks on hosts of their own, and then remove some."""
+    """Draw three ranks with the same calls, of which up to three are missing on each rank."""
     text = draw(st.text("ABC", min_size=4, max_size=24))
     missing = [draw(st.sets(st.integers(0, len(text) - 1), max_size=3)) for _ in range(3)]
     return {
@@ -187,5 +187,5 @@ def _incomplete_jobs(draw):
 
 @given(_incomplete_jobs())
 def test_missing_calls_never_make_a_wrong_match(of_ranks) -> None:
-    """Whatever is missing on whichever ranks, all calls of one operation were made at the same time."""
+    """Whichever calls are missing, all calls of an operation have the same position in the job."""
     assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())

@@ -24,7 +24,7 @@ def with_memory(builder: TraceBuilder, thread: int, time_us: int, **args: int) -
 
 @given(ranges, event_times)
 def test_the_innermost_node_has_begun_last_and_not_ended(calls, times) -> None:
-    """For random ranges, the node is the running range of the thread that began last, or the shortest of these."""
+    """For random ranges, the node is the thread's running range that began last, the shortest if several did."""
     builder = TraceBuilder()
     for thread, start, length in calls:
         builder.operator(f"{thread}.{start}.{length}", start_us=start, duration_us=length, thread=thread)

@@ -123,6 +123,6 @@ def test_nodes_come_after_the_nodes_that_contain_them(real):
     assert (parent < np.arange(len(parent))).all()
     assert (starts[inside] >= starts[parent[inside]]).all()
     assert (ends[inside] <= ends[parent[inside]]).all()
-    # If a row is deeper than the preceding row, that row is its parent.
+    # If a row is deeper than the preceding row, the preceding row is its parent.
     deeper = np.flatnonzero(np.diff(nodes["depth"].to_numpy()) > 0) + 1
     assert (parent[deeper] == deeper - 1).all()

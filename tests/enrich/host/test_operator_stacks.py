@@ -18,7 +18,7 @@ def stacks_of(builder: TraceBuilder) -> dict[int, str]:
 
 
 def test_recorded_stacks_are_used_unchanged():
-    """Two operators keep their recorded stack; one without and one with an empty text have none."""
+    """Two operators keep their recorded stack; one without a stack and one with an empty stack have none."""
     builder = TraceBuilder()
     for place, stack in enumerate(["f.py(1): g;h.py(2): main", "f.py(1): g;h.py(2): main", None, ""]):
         builder.operator("aten::a", start_us=10 * place, duration_us=5, args={"Call stack": stack})

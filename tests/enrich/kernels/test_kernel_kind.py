@@ -263,7 +263,7 @@ def test_copies_written_as_kernels_are_memory(name: str) -> None:
     ],
 )
 def test_mtia_rows(name: str, kind: KernelKind | None) -> None:
-    """On MTIA, DMA is memory and waiting queues do not count as work; `remote` computes."""
+    """On MTIA, DMA counts as memory, `remote` as computation, and waits of queues do not count as work."""
     assert kind_of_name(name, EventKind.ACCELERATOR) is kind
 
 
