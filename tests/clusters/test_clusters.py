@@ -94,13 +94,13 @@ def dask_scheduler(folder) -> Iterator[str]:
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "worker killed"])
 def test_dask(folder, run, expected, dask_scheduler, is_killed) -> None:
-    """Two Dask workers over TCP give the same bytes as no executor, also if one is killed."""
+    """Two Dask workers over TCP give the same bytes as no executor, even if one is killed."""
     assert answers(folder, run, dask_scheduler, is_killed=is_killed) == expected
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "worker killed"])
 def test_ray(folder, run, expected, is_killed) -> None:
-    """Ray with two CPUs gives the same bytes as no executor, also if a worker is killed."""
+    """Ray with two CPUs gives the same bytes as no executor, even if a worker is killed."""
     require("ray")
     assert answers(folder, run, "ray", is_killed=is_killed) == expected
 
@@ -112,7 +112,7 @@ def test_mpi(folder, run, expected) -> None:
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "worker killed"])
 def test_processes(folder, run, expected, is_killed) -> None:
-    """Two local processes give the same bytes as no executor, also if one is killed."""
+    """Two local processes give the same bytes as no executor, even if one is killed."""
     assert answers(folder, run, "processes", is_killed=is_killed) == expected
 
 

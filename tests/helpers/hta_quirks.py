@@ -18,7 +18,7 @@ class Writes(Protocol):
     """An object that writes trace files."""
 
     def write(self, folder: Path) -> object:
-        """Write them."""
+        """Write the files to a folder."""
 
 
 class Quirk(NamedTuple):
@@ -71,7 +71,7 @@ class CompactFiles:
     """Three files, of ranks 0 to 2, in JSON without spaces."""
 
     def write(self, folder: Path) -> None:
-        """Write them."""
+        """Write the files to a folder."""
         for rank in range(3):
             kernel = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1, "dur": 1}
             content = {"distributedInfo": {"rank": rank}, "traceEvents": [kernel | {"args": {"stream": 7}}]}

@@ -56,7 +56,7 @@ def test_open_trace_is_public() -> None:
 
 
 def test_files_are_read_when_needed(write_trace: WriteTrace) -> None:
-    """A file whose beginning states its rank is read, once, for the first table."""
+    """A file whose beginning states its rank is read only once, when a table is first needed."""
     progress = Recorder()
     trace = open_trace(write_trace("a.json", rank=3), progress=progress)
     assert progress.files == []
@@ -76,7 +76,7 @@ def test_a_file_read_for_its_rank_is_not_read_again(write_trace: WriteTrace, *, 
 
 
 def test_most_collectives_decide_the_rank(write_trace: WriteTrace) -> None:
-    """The rank that most collectives state wins, in a tie the smaller; -1 does not count."""
+    """The rank that most collectives state wins; in a tie, the smaller rank wins, and -1 does not count."""
     assert list(open_trace(write_trace("a.json", collective_ranks=(4, 6, 6))).ranks) == [6]
     assert list(open_trace(write_trace("b.json", collective_ranks=(4, 6))).ranks) == [4]
     assert list(open_trace(write_trace("c.json", collective_ranks=(-1, -1, 2))).ranks) == [2]

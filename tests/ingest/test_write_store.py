@@ -411,7 +411,7 @@ def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
     ("name", "value"), [("rank", "../../elsewhere"), ("rank", -1), ("rank", 2**31), ("rank", None), ("source", 3)]
 )
 def test_an_invalid_rank_makes_a_store_damaged(name, value, tmp_path) -> None:
-    """A record whose rank is a path or not a rank is an error, because a store may come from strangers."""
+    """A record with an invalid rank, such as a path, is an error, because a store may come from strangers."""
     stored(gpu_job().build(), tmp_path)
     state = tmp_path / "job.store" / "_holotrace_ranks" / "0.json"
     state.write_bytes(sealed(unsealed(state.read_bytes()) | {name: value}))

@@ -175,7 +175,7 @@ def test_a_web_folder_is_read_from_its_links(web) -> None:
 
 
 def test_reading_resumes_after_a_lost_connection(web) -> None:
-    """After three connections that break in the middle, the file is complete."""
+    """After three connections that break in the middle of a file, the file is read completely."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False)
     web.cuts = 3

@@ -83,7 +83,7 @@ def status_of(url: str, **headers: str) -> int:
 
 
 def test_the_server_answers_only_with_the_token_and_under_its_own_host(tmp_path) -> None:
-    """A browser with the token gets the page; without the token, every path answers 401, and a foreign host 403."""
+    """With the token, a browser gets the page; without it, every path returns 401; a foreign Host header gets 403."""
     gpu_job().write(tmp_path)
     with serving(str(tmp_path)) as url:
         base = url.partition("?token=")[0]

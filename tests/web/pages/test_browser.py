@@ -119,7 +119,7 @@ def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> 
 
 @pytest.mark.parametrize("begins", ["typed", *slow_except(["a page on this disk", "a page of another site"], [])])
 def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -> None:
-    """The token works in a typed address, in the file of `--open` and in a link, and leaves the address."""
+    """The token works in a typed address, in the file of `--open` and in a link; the address bar does not keep it."""
     gpu_job().write(tmp_path / "job")
     with bound_server(Session([tmp_path / "job"], cache=False), Address(port=0)) as server:
         threading.Thread(target=server.run, daemon=True).start()

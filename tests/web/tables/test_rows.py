@@ -102,7 +102,7 @@ def test_an_answer_has_a_limited_number_of_rows() -> None:
 
 
 def test_a_search_is_plain_text() -> None:
-    """Searching for `(` or for markup finds the names with that text, because a search is no regular expression."""
+    """Searching for `(` or for markup finds the names with that text, because a search is not a regular expression."""
     assert rows_of().chosen(MARKUP)["name"].to_list() == [MARKUP]
     assert rows_of().chosen("gem").height == 2
     assert rows_of().chosen("(").height == 1

@@ -173,9 +173,9 @@ def test_keys_move_through_time(url, browser) -> None:
 
 
 def test_ranks_of_two_hosts_are_on_one_clock(tmp_path, browser) -> None:
-    """The clocks of two hosts are up to 50 ms apart; on the axis, the last collective of both ends together.
+    """The clocks of two hosts are up to 50 ms apart; on the common axis, their last collective ends at the same time.
 
-    The headings name the hosts and, beside the one that was corrected, the half-width of its clock.
+    The headings name the hosts and show the half-width of the corrected clock.
     """
     write_job(tmp_path, ranks=2, ranks_per_host=1, steps=2, clock_offset_us=50_000)
     ends = """[...it.ranks[%d].lanes.values()].flat().filter((slice) => slice.name.text.startsWith("ncclDev"))
