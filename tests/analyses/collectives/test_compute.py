@@ -45,7 +45,7 @@ def test_bandwidths_are_those_of_nccl_tests() -> None:
 
 
 def test_a_late_rank_makes_collectives_skew_bound() -> None:
-    """Of two ranks one waits 900 µs for the other, which spends 100 µs inside: 900 of 1,100 µs are waiting."""
+    """Rank 0 waits 900 µs for rank 1, then both transfer for 100 µs: 900 of 1,100 µs are waiting."""
     row = collectives(one_host(late_us=900).build()).per_collective.row(0, named=True)
 
     assert (row["instance_count"], row["wait_ns"], row["collective_ns"]) == (3, 3 * 900_000, 3 * 1_100_000)
@@ -58,12 +58,12 @@ def test_a_late_rank_makes_collectives_skew_bound() -> None:
     [(10, 3, "transfer-bound"), (300, 3, "mixed"), (900, 3, "skew-bound"), (900, 2, "inconclusive")],
 )
 def test_the_share_of_waiting_gives_the_verdict(late_us: float, count: int, verdict: str) -> None:
-    """A quarter and three quarters of waiting are the limits, and two instances are too few."""
+    """Waiting of a quarter and of three quarters separates the verdicts; two instances are too few for one."""
     assert collectives(one_host(count, late_us=late_us).build()).per_collective["verdict"].to_list() == [verdict]
 
 
 def test_each_call_has_its_lateness_and_wait() -> None:
-    """Rank 1 arrives 300 µs late at each of two collectives; rank 0 waits as long."""
+    """Rank 1 arrives 300 µs late at each of two collectives, and rank 0 waits 300 µs."""
     calls = collectives(one_host(2).build()).per_call
 
     chosen = calls.select(
@@ -78,7 +78,7 @@ def test_each_call_has_its_lateness_and_wait() -> None:
 
 
 def test_each_rank_has_what_it_waits_and_what_others_wait_for_it() -> None:
-    """Over three collectives ranks 0 and 1 wait 900 µs each for rank 2, whose link carries 4/3 MiB in each 100 µs."""
+    """Over three collectives, ranks 0 and 1 each wait 900 µs for rank 2; each transfer has 4/3 MiB of bus bytes in 100 µs."""
     result = collectives(one_host(ranks=3).build())
 
     chosen = result.per_rank.select(
@@ -110,7 +110,7 @@ def test_overlapping_collectives_share_their_time() -> None:
 
 
 def test_a_job_without_collectives_is_empty() -> None:
-    """A rank that only computes has no row, and the answer says so."""
+    """A rank that only computes has no row in any table."""
     result = collectives(TraceBuilder().kernel("gemm", start_us=0, duration_us=5).build())
 
     assert result.per_collective.is_empty()
@@ -119,7 +119,7 @@ def test_a_job_without_collectives_is_empty() -> None:
 
 
 def test_one_rank_alone_has_durations_but_no_waiting() -> None:
-    """Without another rank nothing is known about waiting, so the verdict is inconclusive and the transfer a bound."""
+    """Without other ranks, waiting is unknown: the verdict is inconclusive and the transfer time is an upper bound."""
     result = collectives(one_host().build().select([0]))
 
     row = result.per_collective.row(0, named=True)
@@ -128,7 +128,7 @@ def test_one_rank_alone_has_durations_but_no_waiting() -> None:
 
 
 def test_steps_choose_collectives() -> None:
-    """Only the collectives of the chosen step count; an unknown step is refused with those there are."""
+    """Only the collectives of the chosen step count; an unknown step raises an error that lists the known ones."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 100).step(2, 100, 100)
@@ -143,7 +143,7 @@ def test_steps_choose_collectives() -> None:
 
 
 def test_sends_are_pairs() -> None:
-    """Rank 0 sends 1 MiB to rank 1 in 50 µs, twice; the receiver waited 200 µs for it."""
+    """Rank 0 sends 1 MiB to rank 1 twice; each time rank 1 waits 200 µs, and the transfer takes 50 µs."""
     builder = TraceBuilder()
     for number in (1, 2):
         ends = {"Src Rank": 0, "Dst Rank": 1}
@@ -165,12 +165,12 @@ def test_sends_are_pairs() -> None:
 
 @pytest.fixture(scope="module")
 def dlrm() -> Collectives:
-    """The collectives of DLRM on 8 GPUs, one step."""
+    """Return the collectives of one step of DLRM on 8 GPUs."""
     return collectives(holotrace.open_trace(TRACES / "dlrm_8rank", cache=False))
 
 
 def test_the_transfers_of_a_real_job_are_microseconds_and_its_waits_milliseconds(dlrm: Collectives) -> None:
-    """In an all-to-all of DLRM one rank waits 7.6 ms for a transfer of at most 10 µs; its files name no host."""
+    """In an all-to-all of DLRM, one rank waits 7.6 ms and the transfer takes at most 10 µs; the files name no host."""
     first = dlrm.per_call.filter(instance=0)
 
     assert first.height == 8

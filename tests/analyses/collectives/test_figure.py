@@ -29,14 +29,14 @@ def test_a_bar_is_divided_into_waiting_and_transfer() -> None:
 
 
 def test_a_job_without_collectives_gives_a_figure_that_says_so() -> None:
-    """The figure of a rank that only computes holds a sentence."""
+    """The figure of a rank that only computes shows a message."""
     figure = plot_collectives(_result(TraceBuilder().kernel("gemm", start_us=0, duration_us=1)))
 
     assert figure.layout.annotations[0].text == "No rank has collectives."
 
 
 def _pairs(rank_count: int) -> Collectives:
-    """Return a result in which every rank sends to every other."""
+    """Return a result in which every rank sends to every other rank."""
     result = _result(late_rank())
     rows = [(a, b, 1, 1_000, 500.0, 1e9 * (a + 1)) for a in range(rank_count) for b in range(rank_count) if a != b]
     pairs = pl.DataFrame(rows, result.per_pair.schema, orient="row")

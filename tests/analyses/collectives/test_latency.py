@@ -1,4 +1,4 @@
-"""Latency fits per group, and small calls that could be one."""
+"""Tests of the latency fitted for each group, and of small calls that could be merged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _instances(sizes: list[int], *, pause_ns: int) -> pl.DataFrame:
 
 
 def test_each_group_has_its_latency_and_bandwidth():
-    """Three sizes on a line of 10 µs and 10 GB/s give these two numbers."""
+    """Calls of three sizes, with 10 µs of latency and 10 GB/s, give exactly these two numbers."""
     fits = per_fit(_instances([*_SIZES] * 5, pause_ns=0))
 
     chosen = fits.select("process_group", "instance_count", "size_count", "latency_ns", "bus_bytes_per_s")
@@ -36,7 +36,7 @@ def test_each_group_has_its_latency_and_bandwidth():
 
 
 def test_small_calls_in_a_row_could_be_one():
-    """Of four small calls without pauses, three could join the first and save 10 µs each; large calls could not."""
+    """Of four small calls without pauses, three could be merged into the first and save 10 µs each; large calls could not."""
     instances = _instances([*_SIZES, 1_000, 1_000, 1_000, 1_000], pause_ns=0)
 
     series = mergeable(instances, per_fit(instances))
@@ -46,14 +46,14 @@ def test_small_calls_in_a_row_could_be_one():
 
 
 def test_calls_with_pauses_longer_than_the_latency_stay_apart():
-    """Work between small calls keeps them from being one."""
+    """Small calls with 20 µs between them are not mergeable."""
     instances = _instances([*_SIZES, 1_000, 1_000], pause_ns=20_000)
 
     assert not mergeable(instances, per_fit(instances))["is_mergeable"].any()
 
 
 def test_a_group_without_a_fit_has_no_mergeable_calls():
-    """One size gives no latency, so nothing is known about merging."""
+    """Calls of a single size give no latency, so whether they are mergeable is unknown."""
     instances = _instances([1_000] * 5, pause_ns=0)
 
     assert mergeable(instances, per_fit(instances)).is_empty()

@@ -1,4 +1,4 @@
-"""Slow hosts and links among equal collectives."""
+"""Tests of finding slow hosts and links among equal collectives."""
 
 from __future__ import annotations
 
@@ -48,26 +48,26 @@ def test_one_slow_link_is_named():
 
 
 def test_a_host_whose_links_are_all_slow_is_named_instead_of_its_links():
-    """All four links of host c are slow, so c is; the links are not listed again."""
+    """All four links of host c are slow, so the result lists c instead of its links."""
     of_c = {pair: 3_000.0 for pair in _PAIRS if "c" in pair}
 
     assert _parts(_instances(_PAIRS | of_c)) == [("host", "c", 3.0)]
 
 
 def test_a_slow_group_within_a_host_is_named_by_its_ranks():
-    """Among six groups that each live on one host, the slow one is named as a group."""
+    """Of six groups whose ranks share a host, the slow one is listed as a group."""
     groups = {(f"{host}{n}",) * 2: 1_000.0 for host in "xyz" for n in range(2)}
 
     assert _parts(_instances(groups | {("y0", "y0"): 2_000.0})) == [("group", "y0-y0", 2.0)]
 
 
 def test_two_instances_are_too_few_to_call_a_link_slow():
-    """A link is judged by at least three collectives."""
+    """A link needs at least three collectives to count as slow."""
     assert _parts(_instances(_PAIRS | {("b", "d"): 3_000.0}, count=2)) == []
 
 
 def test_messages_of_different_sizes_are_not_compared():
-    """Larger messages take longer everywhere; no link is slow."""
+    """Larger messages take longer on all links, so no link is slow."""
     large = _instances(dict.fromkeys(_PAIRS, 9_000.0), size=9_000)
 
     assert _parts(pl.concat([_instances(_PAIRS), large])) == []
@@ -76,7 +76,7 @@ def test_messages_of_different_sizes_are_not_compared():
 def _random_job(seed: int, planted: str) -> tuple[pl.DataFrame, set[tuple[str, str]]]:
     """Return the sends of 4 to 64 hosts, and what was planted: nothing, a slow link, or a slow host.
 
-    Links differ by up to 15 % from send to send, 3 % of the sends take up to ten times as long, and what is slow takes 1.5 to
+    The times of a link vary by up to 15 %, 3 % of the sends take up to ten times as long, and a slow link or host takes 1.5 to
     4 times as long.
     """
     generator = np.random.default_rng(seed)

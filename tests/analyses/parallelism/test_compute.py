@@ -25,8 +25,8 @@ def _group(description: str) -> dict[str, str]:
 def data_and_tensor_parallel() -> TraceBuilder:
     """Return a step of 1,000 µs on two ranks, which reduce along `mesh_tp` and then along `mesh_dp`.
 
-    Rank 0 computes until 200 µs; the tensor-parallel call runs from 150 to 300 µs, the data-parallel one from 250 to 500.
-    Rank 1 arrives 100 and 50 µs later.
+    Rank 0 computes until 200 µs; its tensor-parallel call runs from 150 to 300 µs, its data-parallel call from 250 to 500.
+    Rank 1 arrives 100 µs later at the first call and 50 µs later at the second.
     """
     builder = TraceBuilder()
     for rank, (tensor, data) in enumerate(((150, 250), (250, 300))):
@@ -69,7 +69,7 @@ def test_axes_add_up_to_the_exposed_time_of_the_rank() -> None:
 
 
 def test_groups_have_their_axis_and_its_reason() -> None:
-    """Descriptions of meshes name both groups."""
+    """The descriptions `mesh_tp` and `mesh_dp` give the axes of both groups."""
     groups = parallelism(data_and_tensor_parallel().build()).per_group
 
     assert groups.select("process_group", "group_size", "axis", "named_by", "candidates", "collectives").rows() == [
@@ -95,7 +95,7 @@ def test_the_fsdp_unit_that_asked_has_its_share() -> None:
 
 
 def test_groups_that_fit_two_axes_are_said_and_not_guessed() -> None:
-    """All-gathers without a description may be fsdp or tp; the axis is unknown and the finding says what to do."""
+    """All-gathers without a description may be fsdp or tp, so the axis is unknown and a finding names both."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 100)
@@ -109,7 +109,7 @@ def test_groups_that_fit_two_axes_are_said_and_not_guessed() -> None:
 
 
 def pipeline_of_two(microbatches: int = 3) -> TraceBuilder:
-    """Return a step of 1,000 µs in which rank 0 sends each microbatch to rank 1, which waits 100 µs for each."""
+    """Return a step of 1,000 µs in which rank 0 sends each microbatch to rank 1, which waits 100 µs for each microbatch."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 1_000)
@@ -128,7 +128,7 @@ def pipeline_of_two(microbatches: int = 3) -> TraceBuilder:
 
 
 def test_the_bubble_of_a_stage_is_its_waiting_for_neighbours() -> None:
-    """Rank 1 waits 3 x 100 µs of a step of 1,000; two stages and three microbatches let expect a quarter."""
+    """Rank 1 waits 3 times 100 µs; with two stages and three microbatches, the expected bubble is a quarter."""
     stages = parallelism(pipeline_of_two().build()).per_stage
 
     chosen = ("rank", "stage", "stage_count", "microbatch_count", "transfer_ns", "bubble_ns")
@@ -153,7 +153,7 @@ def test_tokens_of_experts_show_the_imbalance() -> None:
 
 
 def test_a_job_that_does_not_communicate_is_empty() -> None:
-    """A rank that only computes has no axis, and the answer says so."""
+    """A rank that only computes has no axis and no group."""
     result = parallelism(TraceBuilder().kernel("gemm", start_us=0, duration_us=5).build())
 
     assert result.per_axis.is_empty()
@@ -161,7 +161,7 @@ def test_a_job_that_does_not_communicate_is_empty() -> None:
 
 
 def test_time_outside_steps_is_kept() -> None:
-    """A collective before the first step is exposed, with the step null."""
+    """The exposed time of a collective before the first step has its own row, with a null step."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 100, 100)
@@ -175,12 +175,12 @@ def test_time_outside_steps_is_kept() -> None:
 
 @pytest.fixture(scope="module")
 def pipeline() -> Parallelism:
-    """The recorded pipeline: two stages, two replicas; rank 2 is slow."""
+    """Return the result for a recorded pipeline of two stages and two replicas, in which rank 2 is slow."""
     return parallelism(holotrace.open_trace(TRACES / "pipeline_gloo_4rank", cache=False))
 
 
 def test_the_axes_of_a_recorded_pipeline(pipeline: Parallelism) -> None:
-    """Stages are [0, 2] and [1, 3], replicas [0, 1] and [2, 3]."""
+    """Groups [0, 2] and [1, 3] are pipelines, and groups [0, 1] and [2, 3] are data-parallel replicas."""
     assert set(pipeline.per_group.select("process_group", "axis").rows()) == {
         ("mesh_pp [0, 2]", "pp"),
         ("mesh_pp [1, 3]", "pp"),
@@ -190,7 +190,7 @@ def test_the_axes_of_a_recorded_pipeline(pipeline: Parallelism) -> None:
 
 
 def test_rank_0_of_the_recorded_pipeline_waits_for_the_slow_stage_behind_it(pipeline: Parallelism) -> None:
-    """Rank 2 sleeps; rank 0 spends most of its step waiting for it, and rank 2 hardly waits. Four microbatches."""
+    """Rank 2 sleeps in steps of four microbatches: rank 0 waits most of its step, rank 2 hardly at all."""
     stages = pipeline.per_stage
     bubble = dict(stages.group_by("rank").agg(pl.col("bubble_fraction").mean()).iter_rows())
 
@@ -212,7 +212,7 @@ def test_the_axes_of_recorded_jobs_add_up_to_their_exposed_time(name: str) -> No
 
 
 def test_the_axes_of_a_recorded_pipeline_without_descriptions(tmp_path: Path) -> None:
-    """Blank descriptions leave the axes to the collectives: sends are the pipeline, late all-reduces the replicas."""
+    """Blank descriptions leave the axes to the collectives: groups that send are pp, groups with late all-reduces dp."""
     for path in (TRACES / "pipeline_gloo_4rank").iterdir():
         trace = json.loads(gzip.decompress(path.read_bytes()))
         for group in trace["distributedInfo"]["pg_config"]:

@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def _two_axes() -> Parallelism:
-    """Return two ranks that reduce along tp (rank 1 is 40 of 50 µs late) and then, on time, along dp."""
+    """Return two ranks that all-reduce along tp, where rank 1 is 40 µs late, and then along dp, where none is late."""
     builder = TraceBuilder()
     for rank, late in enumerate((0, 40)):
         builder.rank(rank).header(host_name="a")
@@ -32,7 +32,7 @@ def test_waiting_and_transfer_of_each_axis_are_parts_of_the_bars() -> None:
 
 
 def test_hidden_communication_gives_a_figure_that_says_so() -> None:
-    """A rank whose collectives run under kernels has nothing exposed."""
+    """A rank that only computes has no exposed communication, so the figure shows a message."""
     result = parallelism(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
 
     text = "No rank communicates without computing at the same time."

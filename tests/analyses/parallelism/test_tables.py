@@ -9,7 +9,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_every_table_prints() -> None:
-    """Each view prints, and lists of candidates become text."""
+    """Each view can be printed, and lists of candidate axes become text."""
     builder = TraceBuilder()
     for rank in (0, 1):
         args = {"Process Group Description": ""}

@@ -1,4 +1,4 @@
-"""Lateness, waiting and transfer of matched calls."""
+"""Tests of the lateness, waiting and transfer of matched calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCHEMA = {
 def _timed(
     *rows: tuple[int | None, str, int, int, int | None, int | None], group_size: int = 2
 ) -> list[dict[str, object]]:
-    """Return what `arrivals` says of calls (instance, host, start, end, offset and half-width of the host's clock)."""
+    """Return the result of `arrivals` for calls given as rows of `_SCHEMA`."""
     calls = pl.DataFrame(list(rows), _SCHEMA, orient="row").with_columns(
         (pl.col("start_ns") + pl.col("offset_ns")).alias("aligned_start_ns"),
         (pl.col("end_ns") + pl.col("offset_ns")).alias("aligned_end_ns"),
@@ -31,7 +31,7 @@ def _timed(
 
 
 def test_ranks_on_one_host_share_a_clock():
-    """The second rank arrives 300 ns late; the first waits for it; the transfer takes the 100 ns after that."""
+    """The second rank arrives 300 ns late and the first waits for it; the transfer takes the next 100 ns."""
     assert _timed((0, "a", 0, 400, 0, 0), (0, "a", 300, 395, 0, 0)) == [
         {
             "lateness_ns": 0,
@@ -61,7 +61,7 @@ def test_aligned_clocks_time_a_transfer_that_is_much_longer_than_their_error():
 
 
 def test_lateness_below_the_error_of_the_clocks_is_unknown():
-    """A lateness of 300 ns with an error of 500 ns is not printed; durations divide waiting and transfer."""
+    """A lateness of 300 ns with an error of 500 ns is null, and waiting and transfer follow from durations."""
     first, second = _timed((0, "a", 10_000, 11_300, 0, 0), (0, "b", 300, 1_300, 10_000, 500))
 
     assert second["lateness_ns"] is None
@@ -77,7 +77,7 @@ def test_unknown_clocks_leave_durations():
 
 
 def test_a_missing_rank_makes_the_transfer_an_upper_bound():
-    """Two of four ranks were recorded: both may have waited for the others."""
+    """Only two of four ranks were recorded, and both may have waited for the other two."""
     assert {
         row["transfer_basis"] for row in _timed((0, "a", 0, 400, 0, 0), (0, "a", 300, 400, 0, 0), group_size=4)
     } == {SHORTEST_DURATION}

@@ -1,4 +1,4 @@
-"""The axis of parallelism of process groups."""
+"""Tests of the axis of parallelism of process groups."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from holotrace.enrich.across_ranks.axes import Use, axes_of_groups, axis_of_desc
     ],
 )
 def test_descriptions_name_axes(description, axis):
-    """Mesh dimensions of PyTorch and groups of Megatron name their axis."""
+    """PyTorch's names of mesh dimensions and Megatron's names of groups give the axis."""
     assert axis_of_description(description) == axis
 
 
@@ -55,7 +55,7 @@ def test_descriptions_name_axes(description, axis):
     ],
 )
 def test_collectives_name_axes_or_leave_candidates(use, candidates):
-    """Where the collectives of a group fit two axes, both are candidates and none is chosen."""
+    """If the collectives of a group fit two axes, both are candidates and none is chosen."""
     axis = axis_of_use(use)
 
     assert axis.candidates == candidates
@@ -79,14 +79,14 @@ _LATE = Use(frozenset({"all_reduce"}), first_part=0.7)
 
 
 def test_blank_descriptions_leave_the_collectives_to_name_the_axes():
-    """Of two stages with two replicas, the groups with stride 2 send and are the pipeline; the others are replicas."""
+    """In a job of two stages and two replicas, the groups that send are pp, and those with late all-reduces dp."""
     groups = [([0, 2], ""), ([1, 3], ""), ([0, 1], ""), ([2, 3], "")]
 
     assert _names(groups, [_SENDS, _SENDS, _LATE, _LATE]) == ["pp", "pp", "dp", "dp"]
 
 
 def test_a_described_group_names_those_of_equal_size_and_stride():
-    """Only one group says mesh_tp; the group beside it has the same size and stride."""
+    """Only one group is described as mesh_tp; the other has the same size and stride, so its axis is tp too."""
     assert _names([([0, 1], "mesh_tp"), ([2, 3], "")], [_LATE, _LATE]) == ["tp", "tp"]
 
 
@@ -99,7 +99,7 @@ def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
 
 
 def test_groups_without_ranks_have_a_shape_too():
-    """A group whose ranks are unknown is named by its collectives."""
+    """If the ranks of a group are unknown, its collectives still give its axis."""
     table = pl.DataFrame(
         {"group": [0], "ranks": [None], "description": [""]},
         {"group": pl.Int64, "ranks": pl.List(pl.Int64), "description": pl.String},

@@ -1,4 +1,4 @@
-"""Exposed communication, and the calls it belongs to."""
+"""Tests of exposed communication, and of the calls it belongs to."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _divided(
 
 @given(_ranges, _ranges)
 def test_uncovered_time_is_the_difference_of_the_sets_of_nanoseconds(intervals, cover):
-    """What remains is each nanosecond of the first intervals that is not in the second."""
+    """The result contains every nanosecond of the first intervals that is not in the second."""
     starts, ends = uncovered(_arrays(intervals), _arrays(cover))
 
     assert _nanoseconds(list(zip(starts.tolist(), ends.tolist(), strict=True))) == _nanoseconds(
@@ -43,12 +43,12 @@ def test_uncovered_time_is_the_difference_of_the_sets_of_nanoseconds(intervals, 
 
 
 def test_a_call_waits_first_and_transfers_then():
-    """Of a call that waits 30 of its 100 ns, the exposed part from 20 to 50 is 10 ns of waiting and 20 of transfer."""
+    """A call from 0 to 100 ns waits for 30 ns; its exposed part from 20 to 50 has 10 ns of waiting and 20 of transfer."""
     assert _divided([(20, 50, 1)], [(7, "dp", 0, 100, 30)]) == [(7, 1, 20, 10, 0)]
 
 
 def test_the_axis_with_priority_takes_time_that_two_share():
-    """A pipeline call from 40 to 60 interrupts the data-parallel one around it."""
+    """A pipeline call from 40 to 60 ns takes this time from the data-parallel call around it."""
     assert _divided([(0, 100, 1)], [(1, "dp", 0, 100, 0), (2, "pp", 40, 60, 20)]) == [
         (1, 1, 80, 0, 0),
         (2, 1, 0, 20, 0),
@@ -56,7 +56,7 @@ def test_the_axis_with_priority_takes_time_that_two_share():
 
 
 def test_a_transfer_takes_time_from_a_wait_of_the_same_axis():
-    """While one call of an axis waits and another transfers, data moves."""
+    """Time in which one call of an axis waits and another transfers counts as transfer."""
     assert _divided([(0, 100, 1)], [(1, "dp", 0, 100, 100), (2, "dp", 40, 60, 0)]) == [
         (1, 1, 0, 80, 0),
         (2, 1, 20, 0, 0),
@@ -76,7 +76,7 @@ def test_a_call_without_counterpart_is_unmatched() -> None:
 
 
 def test_time_without_a_call_has_no_row_number():
-    """Exposed time that no call covers is kept, so that the sum stays whole."""
+    """Exposed time that no call covers has a row of its own, so that the rows add up to all exposed time."""
     assert _divided([(0, 10, 1)], []) == [(None, 1, 0, 0, 10)]
 
 

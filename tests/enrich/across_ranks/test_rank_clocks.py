@@ -1,4 +1,4 @@
-"""Times of ranks on the clock of the reference host."""
+"""Tests of converting times of ranks to the clock of the reference host."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def row(host: str, offset_ns: int | None, **more: int) -> dict:
 
 
 def test_offset_and_drift_are_added_in_whole_nanoseconds() -> None:
-    """With an offset of -5 ns and 20 ppm, a time one second later moves by 19,995 ns, and no digit of it is lost."""
+    """With an offset of -5 ns and a drift of 20 ppm, a time one second later moves by exactly 19,995 ns."""
     clock = RankClock("b", (ClockLine(NOW, -5, 20_000.0, 3),))
     assert clock.corrected(NOW) == NOW - 5
     assert clock.corrected(NOW + 1_000_000_001) == NOW + 1_000_000_001 - 5 + 20_000
 
 
 def test_a_clock_that_jumped_has_a_line_before_and_one_after() -> None:
-    """Times up to the end of the first line use it, all later ones the second."""
+    """Times up to the end of the first line use the first line, and all later times the second."""
     table = per_host(row("b", 100, from_ns=NOW, to_ns=NOW + 10), row("b", 900, from_ns=NOW + 20, to_ns=NOW + 30))
     clock = rank_clocks(table, {0: "b"})[0]
     times = [NOW - 1, NOW + 10, NOW + 11, NOW + 25, NOW + 99]
@@ -49,7 +49,7 @@ def test_a_clock_that_jumped_has_a_line_before_and_one_after() -> None:
 
 
 def test_a_rank_with_a_clock_of_its_own_does_not_use_that_of_its_host() -> None:
-    """A row with a rank is for this rank only; a host without an offset leaves times as they are."""
+    """A row with a rank applies to that rank only; on a host without an offset, times stay as recorded."""
     clocks = rank_clocks(
         per_host(row("a", 0), row("b", 10), row("b", 20, rank=3), row("c", None)), dict(enumerate("abcb"))
     )
@@ -60,7 +60,7 @@ def test_a_rank_with_a_clock_of_its_own_does_not_use_that_of_its_host() -> None:
 
 
 def test_a_job_on_one_host_needs_no_comparison() -> None:
-    """Without calls of several hosts, there is no time at which clocks were compared, and nothing to correct."""
+    """On a single host no clocks are compared, and times need no correction."""
     clock = rank_clocks(per_host(row("a", 0, half_width_ns=0) | {"at_ns": None}), {0: "a"})[0]
     assert (clock.is_known, clock.corrected(NOW), correction_text(clock)) == (True, NOW, "reference")
 
@@ -76,7 +76,7 @@ lines = st.builds(
 
 @given(lines, st.lists(st.integers(NOW - 10**13, NOW + 10**13), min_size=1, max_size=20))
 def test_order_is_kept_and_columns_agree_with_single_times(line, times) -> None:
-    """Corrected times have the order of the recorded ones, so events stay inside each other."""
+    """Corrected times keep the order of the recorded times, so nested events stay nested."""
     clock, ordered = RankClock("b", (line,)), sorted(times)
     corrected = [clock.corrected(time) for time in ordered]
     assert corrected == sorted(corrected)

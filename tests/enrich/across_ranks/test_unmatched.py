@@ -1,4 +1,4 @@
-"""The findings say what could not be matched, and why; bad input gets an answer."""
+"""Tests of the findings about calls that could not be matched, also for unusual input."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _call(start_us=0, **columns):
 
 
 def test_matched_calls_give_no_findings() -> None:
-    """Two ranks with the same call, a microsecond apart."""
+    """Two ranks make the same call, a microsecond apart."""
     assert match({0: of_rank(_call()), 1: of_rank(_call(1))}).findings == ()
 
 
@@ -29,7 +29,7 @@ def test_nothing_at_all_is_an_answer() -> None:
 
 
 def test_one_rank_alone_has_nobody_to_be_matched_with() -> None:
-    """Its calls stay, unmatched."""
+    """The calls of a single rank are in the table, but unmatched."""
     matching = match({3: of_rank(_call())})
 
     assert matching.findings == ("The trace has only rank 3, so its calls cannot be matched with those of others.",)
@@ -37,7 +37,7 @@ def test_one_rank_alone_has_nobody_to_be_matched_with() -> None:
 
 
 def test_ranks_of_jobs_of_different_sizes() -> None:
-    """Files of two jobs in one folder."""
+    """The folder contains files of two jobs, with 8 and 16 ranks."""
     of_ranks = {
         0: of_rank(_call(), world_size=8),
         1: of_rank(_call(1), world_size=8),
@@ -66,7 +66,7 @@ def test_recordings_of_different_steps() -> None:
 
 
 def test_each_reason_is_one_sentence() -> None:
-    """Sends without an end, with a rank that is missing, and with an unknown one; calls of no group; exchanges of three."""
+    """Four kinds of unmatched calls are sends to a missing or unknown rank, calls without a group, and exchanges of three."""
     three = process_group([0, 1, 2], "mesh_pp")
     send, exchange = {"family": "send"}, {"family": "send_recv", "group": three.number, "sequence": 1}
     of_ranks = {
@@ -84,7 +84,7 @@ def test_each_reason_is_one_sentence() -> None:
 
 
 def test_many_kinds_of_calls_are_shortened() -> None:
-    """The three most frequent ones are named."""
+    """The finding names the three most frequent kinds of calls."""
     families = ["barrier", "reduce", "reduce", "gather", "scatter"]
     of_ranks = {0: of_rank(*(_call(9 * number, family=family) for number, family in enumerate(families))), 1: of_rank()}
 
