@@ -1,4 +1,4 @@
-"""The line through the times of messages of several sizes."""
+"""A line through the durations of messages of several sizes gives latency and bandwidth."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _messages(
 
 @given(latency_ns=st.integers(0, 1_000_000), gb_per_s=st.integers(1, 900))
 def test_exact_times_give_the_latency_and_bandwidth_they_were_made_of(latency_ns, gb_per_s):
-    """Times without noise give back latency and bandwidth within the rounding to nanoseconds."""
+    """Times without noise give the latency and bandwidth they were made from, up to rounding to nanoseconds."""
     fit = fit_latency(*_messages([1_000_000, 10_000_000, 100_000_000], latency_ns, 1 / gb_per_s))
 
     assert fit is not None
@@ -39,7 +39,7 @@ def test_the_interval_contains_the_truth_despite_noise():
 
 
 def test_one_slow_message_of_each_size_does_not_move_the_line():
-    """One message in 20 that takes a second leaves the medians, and so the line, unchanged."""
+    """If one message in 20 takes a second, the medians, and so the line, stay the same."""
     sizes, times = _messages([1_000, 100_000, 10_000_000], 5_000, 0.1)
     times[::20] = 1_000_000_000
 
@@ -56,7 +56,7 @@ def test_too_few_or_too_similar_sizes_give_no_fit(sizes):
 
 
 def test_times_that_do_not_grow_with_the_size_have_infinite_bandwidth():
-    """Messages that all take 5 µs are pure latency."""
+    """Messages of all sizes that take 5 µs give a latency of 5 µs and infinite bandwidth."""
     fit = fit_latency(*_messages([1_000, 10_000, 100_000], 5_000, 0.0))
 
     assert fit is not None

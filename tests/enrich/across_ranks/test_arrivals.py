@@ -69,7 +69,7 @@ def test_lateness_below_the_error_of_the_clocks_is_unknown():
 
 
 def test_unknown_clocks_leave_durations():
-    """Without a common clock the rank with the shortest duration came last."""
+    """Without a common clock, the rank with the shortest duration counts as the last to arrive."""
     first, second = _timed((0, "a", 0, 400, 0, 0), (0, "b", 7_000, 7_100, None, None))
 
     assert (first["wait_ns"], second["wait_ns"], second["is_last"]) == (300, 0, True)
@@ -97,12 +97,12 @@ def test_a_call_without_counterpart_has_no_waiting():
 
 
 def test_a_rank_that_ends_before_another_arrives_did_not_wait_for_it():
-    """A buffered send ends before the receive begins: durations decide, and no transfer is negative."""
+    """If a buffered send ends before the receive begins, waiting follows from durations, so no transfer is negative."""
     first, second = _timed((0, "a", 0, 100, 0, 0), (0, "a", 500, 550, 0, 0))
 
     assert (first["wait_ns"], second["wait_ns"], first["transfer_ns"]) == (50, 0, 50)
 
 
 def test_ranks_that_arrive_together_wait_for_nobody():
-    """Without waiting no rank is the last."""
+    """If ranks arrive at the same time, none of them counts as the last."""
     assert [row["is_last"] for row in _timed((0, "a", 0, 100, 0, 0), (0, "a", 0, 100, 0, 0))] == [False, False]

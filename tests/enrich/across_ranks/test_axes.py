@@ -91,7 +91,7 @@ def test_a_described_group_names_those_of_equal_size_and_stride():
 
 
 def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
-    """DDP uses the default group for its gradients; beside a mesh the default group is `world`."""
+    """DDP uses the default group for its gradients; if the job also has a mesh, the default group is `world`."""
     everyone = [0, 1, 2, 3]
 
     assert _names([(everyone, "default_pg")], [_LATE]) == ["dp"]

@@ -29,7 +29,7 @@ def per_host(*rows: dict) -> pl.DataFrame:
 
 
 def row(host: str, offset_ns: int | None, **more: int) -> dict:
-    """Return a row about a host whose clock does not drift."""
+    """Return the row of a host whose clock does not drift."""
     return {"host": host, "at_ns": NOW, "offset_ns": offset_ns, "half_width_ns": 7, "drift_ppb": 0.0} | more
 
 

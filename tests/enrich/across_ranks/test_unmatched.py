@@ -51,14 +51,14 @@ def test_ranks_of_jobs_of_different_sizes() -> None:
 
 
 def test_the_same_recording_twice() -> None:
-    """The file of rank 0 was copied as rank 1."""
+    """If the file of rank 0 was copied as rank 1, a finding says that both may be one recording."""
     assert match(dict.fromkeys((0, 1), of_rank(_call(), _call(9)))).findings == (
         "Ranks 0-1 have the same calls at the same times: their files may be one recording.",
     )
 
 
 def test_recordings_of_different_steps() -> None:
-    """Rank 0 recorded step 1, rank 1 step 2."""
+    """If rank 0 recorded step 1 and rank 1 step 2, a finding says that no two ranks share a step."""
     assert match({0: of_rank(_call(window=1)), 1: of_rank(_call(90, window=2))}).findings == (
         "No two ranks recorded the same step, so their calls cannot be matched by order.",
         "2 of 2 calls (2 all_reduce) have no clear counterpart on the other ranks of their group.",

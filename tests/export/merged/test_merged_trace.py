@@ -24,7 +24,7 @@ RANKS, HOSTS = 4, 2
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A job of two hosts, whose clocks differ by up to 50 ms."""
+    """Write a job of two hosts whose clocks differ by up to 50 ms, and return its folder."""
     folder = tmp_path_factory.mktemp("job")
     write_job(folder, ranks=RANKS, ranks_per_host=RANKS // HOSTS, steps=3, clock_offset_us=50_000, clock_drift_ppm=100)
     return folder
@@ -32,13 +32,13 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def merged(folder) -> MergedTrace:
-    """The job merged into one file."""
+    """Merge the job into one file."""
     return write_merged_trace(open_trace(folder, cache=False), folder / MERGED_NAME)
 
 
 @pytest.fixture(scope="module")
 def content(merged) -> dict[str, Any]:
-    """The content of the file."""
+    """Return the content of the merged file."""
     return json.loads(gzip.decompress(merged.path.read_bytes()))
 
 
@@ -53,7 +53,7 @@ def kernels(content: dict[str, Any]) -> Iterator[tuple[tuple[str, int], int, int
 
 
 def test_collectives_of_two_hosts_end_together_within_the_half_width(merged, content) -> None:
-    """On the recorded clocks the ends are up to 50 ms apart; on the reference clock, at most the half-width."""
+    """Ends up to 50 ms apart on the recorded clocks differ by at most the half-width on the reference clock."""
     (half_width,) = {clock.half_width_ns for clock in merged.clocks.values() if clock.half_width_ns}
     ends = defaultdict(list)
     for key, _, _, end in kernels(content):
@@ -65,7 +65,7 @@ def test_collectives_of_two_hosts_end_together_within_the_half_width(merged, con
 
 
 def test_no_rank_leaves_a_collective_before_the_last_one_enters(content) -> None:
-    """What the clocks were estimated from holds in the file."""
+    """In the file, no rank ends a collective before the last rank has begun it, as clock estimates assume."""
     by_key = defaultdict(list)
     for key, _, start, end in kernels(content):
         by_key[key].append((start, end))
@@ -85,7 +85,7 @@ def test_processes_are_named_and_sorted_by_rank(content) -> None:
 
 
 def test_all_events_are_there_once(folder, content) -> None:
-    """The file has every event with a duration of all ranks."""
+    """The file has every event of all ranks that has a duration."""
     trace = open_trace(folder, cache=False)
     assert len(trace.ranks) == RANKS
     written = sum(event["ph"] == "X" for event in content["traceEvents"])

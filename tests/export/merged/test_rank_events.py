@@ -33,7 +33,7 @@ def test_times_pids_and_ids_change_and_nothing_else() -> None:
 
 
 def test_a_duration_is_that_on_the_reference_clock() -> None:
-    """A clock that is 100 ppm slow records 1 s of a second and 100 µs."""
+    """A clock that is 100 ppm slow records 1 s for an event of 1.0001 s, which the merged trace shows."""
     clock = RankClock("a", (ClockLine(BASE, 0, 100_000.0, 1),))
     event = events(clock).converted({"ph": "X", "pid": 0, "ts": 0, "dur": 1_000_000})
     assert event == {"ph": "X", "pid": 3002, "ts": 1, "dur": 1_000_100}
@@ -52,7 +52,7 @@ def test_names_of_processes_are_left_out(name) -> None:
 
 
 def test_counters_keep_their_ids_and_odd_ids_stay_apart() -> None:
-    """The id of a counter counts within its process; ids that are not numbers get the rank in front."""
+    """A counter's id is local to its process and stays; ids that are not numbers get the rank as a prefix."""
     assert events().converted({"ph": "C", "id": 7, "pid": 0}) == {"ph": "C", "id": 7, "pid": 3002}
     assert events().converted({"ph": "b", "id": "x", "pid": 0}) == {"ph": "b", "id": "rank 3: x", "pid": 3002}
 
@@ -71,7 +71,7 @@ def test_nanoseconds_survive_being_written_and_read(time_ns) -> None:
 
 @pytest.mark.parametrize("text", ["null", "true", '"1"', "NaN", "Infinity"])
 def test_what_is_not_a_number_is_not_a_time(text) -> None:
-    """An event with such a time is kept as it is."""
+    """An event whose time is not a number keeps that time."""
     event = json.loads(f'{{"ph":"i","ts":{text}}}')
     assert events().converted(dict(event)) is not None
     assert nanoseconds(event["ts"]) is None
