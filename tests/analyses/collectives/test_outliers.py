@@ -1,4 +1,4 @@
-"""Values that stand out from their peers."""
+"""Tests of finding values that stand out from their peers."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def test_values_far_above_their_peers_stand_out(values, slow):
 
 
 def test_peers_are_compared_only_with_each_other():
-    """A group of slow values has no outlier beside a group of fast ones."""
+    """Values of a slow group are not outliers, although another group is faster."""
     assert _outliers([100] * 5, [300] * 5) == []

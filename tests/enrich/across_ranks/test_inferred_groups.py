@@ -73,14 +73,14 @@ def test_nothing_is_chosen_between_two_groups_that_fit_equally_well() -> None:
 
 
 def test_groups_that_overlap_by_chance_are_told_apart_by_their_ends() -> None:
-    """The calls of ranks 2 and 3 begin before those of ranks 0 and 1 end, but end 30 µs later: no group of four does that."""
+    """The calls of ranks 2 and 3 overlap those of ranks 0 and 1, but end 30 µs later: too far apart for one group."""
     first, second = [0, 200, 400, 600], [30, 230, 430, 630]
 
     assert set(_groups(_job([first, first, second, second])).values()) == {"mesh_dp"}
 
 
 def test_ends_that_differ_as_much_in_smaller_groups_belong_to_the_whole_job() -> None:
-    """Gloo's annotations end up to a millisecond apart, on all ranks."""
+    """All ends are up to 40 µs apart, also within pairs of ranks: gloo's annotations end up to a millisecond apart."""
     starts = [[start + shift for start in (0, 200, 400, 600)] for shift in (0, 30, 15, 40)]
 
     assert _groups(_job(starts)) == dict.fromkeys(range(4), "default_pg")
@@ -95,7 +95,7 @@ def test_a_missing_call_changes_nothing() -> None:
 
 @pytest.mark.parametrize(("world_size", "ranks"), [(2, [0, 1]), (None, [0, 1]), (8, [*range(8)])])
 def test_without_any_groups_all_ranks_of_the_job_are_one(world_size, ranks) -> None:
-    """Old traces list no groups; the job may have more ranks than the trace."""
+    """In old traces without groups, all ranks form one group, also unrecorded ones if the job's size is known."""
     known = of_rank({"times": (0, 50)}, {"times": (100, 150)}, world_size=world_size)
 
     groups = match({0: known, 1: known}).groups

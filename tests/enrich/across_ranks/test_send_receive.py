@@ -82,7 +82,7 @@ def test_receives_that_begin_late_do_not_show_it() -> None:
 
 
 def test_a_send_may_arrive_in_the_next_step() -> None:
-    """The receiver numbers its steps differently, but over all steps there are as many receives as sends."""
+    """The receiver numbers its steps differently, but the trace has as many receives as sends."""
     of_ranks = {
         0: of_rank(_send(1, window=1), _send(1, 10, window=2)),
         1: of_rank(_receive(0, 5, window=11), _receive(0, 15, window=12)),
