@@ -15,9 +15,10 @@ import polars as pl
 
 from holotrace.algorithms.intervals import Int64Array, Intervals
 from holotrace.algorithms.nesting import itself_or_above, nearest_above
+from holotrace.enrich.across_ranks.calls import OfRank, of_rank
+from holotrace.enrich.across_ranks.ranges import JobRanges, job_ranges
 from holotrace.enrich.collectives.collectives import host_call_count
 from holotrace.enrich.collectives.libraries import communication_libraries
-from holotrace.enrich.collectives.ranges import communication_ranges
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.host.host_nodes import device_owner, host_nodes
 from holotrace.enrich.host.memory_blocks import TimeWindow, blocks_in_window
@@ -131,9 +132,13 @@ class Attribution:
 
     # Communication
 
-    def communication_ranges(self, rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
-        """Return the ranges of communication; see `holotrace.enrich.collectives.ranges.communication_ranges`."""
-        return communication_ranges(rank_trace, steps["window"])
+    def communication(self, rank_trace: RankTrace, _: pl.DataFrame) -> OfRank:
+        """Return the communication of a rank, as `job_ranges` takes it; the steps are the second argument."""
+        return of_rank(rank_trace)
+
+    def job_ranges(self, of_ranks: Mapping[int, OfRank], steps: pl.DataFrame) -> JobRanges:
+        """Match the communication of all ranks; see `holotrace.enrich.across_ranks.ranges.job_ranges`."""
+        return job_ranges(of_ranks, steps)
 
     def host_call_count(self, rank_trace: RankTrace) -> int:
         """Return how many collectives the host called; a finding reports them if none ran on a device."""
@@ -142,17 +147,6 @@ class Attribution:
     def communication_libraries(self, rank_trace: RankTrace) -> frozenset[str]:
         """Return the libraries that perform collectives, such as nccl and gloo."""
         return communication_libraries(rank_trace)
-
-    def matched_operations(
-        self, operations: pl.DataFrame, uneven_count: int, _rank_count: int
-    ) -> tuple[pl.DataFrame, int]:
-        """Return the collectives whose transfer is known, and how many kinds are left out.
-
-        Args:
-            operations: collectives with the number of ranks that have them (`rank_count`).
-            uneven_count: kinds of collectives left out because their number differs between ranks.
-        """
-        return operations.filter(pl.col("rank_count") > 1), uneven_count
 
     def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:
         """Return the columns about the collectives of each row of `per_step`; 0 in a step without collectives."""
@@ -178,8 +172,8 @@ class Attribution:
         """Return the devices of all ranks with the numbers of their processes."""
         return devices
 
-    def communication_findings(self, findings: tuple[str, ...], _uneven_count: int) -> tuple[str, ...]:
-        """Return the findings about communication to show, given our findings and the count from `matched_operations`."""
+    def communication_findings(self, findings: tuple[str, ...], _of_matching: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the findings about communication that are shown, given all and those of `job_ranges`."""
         return findings
 
     # Memory

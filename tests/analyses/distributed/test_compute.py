@@ -163,7 +163,7 @@ def test_collectives_of_one_rank_are_not_divided() -> None:
     assert waiting == [(3, 58_000, 20_000, 30_000, 8_000)]
     assert result.per_operation.filter(pl.col("collective") == "send")["transfer_ns"].to_list() == [None]
     assert result.findings == (
-        "1 of 3 collectives have no counterpart on another rank",
+        "1 of 4 calls (1 all_reduce) have no clear counterpart on the other ranks of their group",
         "1 sends and receives between two ranks are not divided into transfer and waiting",
     )
 
@@ -179,11 +179,11 @@ def test_unknown_sizes_are_null_and_named() -> None:
     """Kernels without size arguments or host calls have a null dtype and size, and findings say so."""
     builder = TraceBuilder()
     for rank in (0, 1):
-        builder.rank(rank).kernel("ncclKernel_AllReduce(int)", start_us=0, duration_us=5)
+        builder.rank(rank).kernel("ncclKernel_AllReduce(int)", start_us=rank, duration_us=5)
     result = distributed(builder.build())
     assert result.per_operation.select("dtype", "bytes", "mean_bytes").rows() == [(None, None, None)] * 2
     assert result.findings == (
-        "2 of 2 collectives were matched by kind and order: they have no sequence number",
+        "2 of 2 collectives were matched by kind and order: no number in the trace identifies them",
         "2 calls have no size: record with record_shapes=True",
     )
 

@@ -25,15 +25,16 @@ def test_nothing_at_all_is_an_answer() -> None:
 
         assert matching.calls.is_empty()
         assert matching.coverage.is_empty()
-    assert matching.findings == ("Ranks 0-1: no communication was recorded.",)
+    assert matching.findings == ("ranks 0-1: no communication was recorded",)
 
 
 def test_one_rank_alone_has_nobody_to_be_matched_with() -> None:
-    """The calls of a single rank are in the table, but unmatched."""
-    matching = match({3: of_rank(_call())})
+    """The calls of a single rank stay in the table, unmatched, whether or not they name their group."""
+    for group in (PAIR.number, None):
+        matching = match({3: of_rank(_call(group=group))})
 
-    assert matching.findings == ("The trace has only rank 3, so its calls cannot be matched with those of others.",)
-    assert matching.calls["instance"].to_list() == [None]
+        assert matching.findings == ("the trace has only rank 3, so its calls cannot be matched with those of others",)
+        assert matching.calls["instance"].to_list() == [None]
 
 
 def test_ranks_of_jobs_of_different_sizes() -> None:
@@ -45,23 +46,23 @@ def test_ranks_of_jobs_of_different_sizes() -> None:
     }
 
     assert match(of_ranks).findings == (
-        "The ranks belong to jobs of different sizes: 8 (ranks 0-1), 16 (rank 2).",
-        "1 of 3 calls (1 all_reduce) belong to groups of which the trace has only one rank; add the files of the other ranks.",
+        "the ranks belong to jobs of different sizes: 8 (ranks 0-1), 16 (rank 2)",
+        "1 of 3 calls (1 all_reduce) belong to groups of which the trace has only one rank; add the files of the other ranks",
     )
 
 
 def test_the_same_recording_twice() -> None:
     """If the file of rank 0 was copied as rank 1, a finding says that both may be one recording."""
     assert match(dict.fromkeys((0, 1), of_rank(_call(), _call(9)))).findings == (
-        "Ranks 0-1 have the same calls at the same times: their files may be one recording.",
+        "ranks 0-1 have the same calls at the same times: their files may be one recording",
     )
 
 
 def test_recordings_of_different_steps() -> None:
     """If rank 0 recorded step 1 and rank 1 step 2, a finding says that no two ranks share a step."""
     assert match({0: of_rank(_call(window=1)), 1: of_rank(_call(90, window=2))}).findings == (
-        "No two ranks recorded the same step, so their calls cannot be matched by order.",
-        "2 of 2 calls (2 all_reduce) have no clear counterpart on the other ranks of their group.",
+        "no two ranks recorded the same step, so their calls cannot be matched by order",
+        "2 of 2 calls (2 all_reduce) have no clear counterpart on the other ranks of their group",
     )
 
 
@@ -76,10 +77,10 @@ def test_each_reason_is_one_sentence() -> None:
     }
 
     assert match(of_ranks).findings == (
-        "2 of 7 calls (2 all_reduce) name no group, and no group of the job fits their order and times.",
-        "1 of 7 calls (1 send) are with ranks that the trace lacks; add their files.",
-        "3 of 7 calls (2 send_recv, 1 send) do not say with which rank.",
-        "1 of 7 calls (1 send) have no clear other end.",
+        "2 of 7 calls (2 all_reduce) name no group, and no group of the job fits their order and times",
+        "1 of 7 calls (1 send) are with ranks that the trace lacks; add their files",
+        "3 of 7 calls (2 send_recv, 1 send) do not say with which rank",
+        "1 of 7 calls (1 send) have no clear other end",
     )
 
 
@@ -91,3 +92,12 @@ def test_many_kinds_of_calls_are_shortened() -> None:
     alone = match(of_ranks).findings[1]
 
     assert alone.startswith("5 of 5 calls (2 reduce, 1 barrier, 1 gather, …) belong to groups")
+
+
+def test_sends_can_be_left_out() -> None:
+    """Without sends, those stay unmatched and unmentioned."""
+    of_ranks = {0: of_rank(_call(family="send", peer=1)), 1: of_rank(_call(family="recv", peer=0))}
+
+    assert match(of_ranks).calls["instance"].to_list() == [0, 0]
+    assert match(of_ranks, sends=False).calls["instance"].to_list() == [None, None]
+    assert match(of_ranks, sends=False).findings == ()

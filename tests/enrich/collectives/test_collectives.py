@@ -1,4 +1,4 @@
-"""Tests of collectives, and of the key that identifies a collective on all ranks."""
+"""Tests of the communication of a rank."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from holotrace.enrich.collectives.collectives import (
     collectives,
     communication,
     host_collectives,
-    matchable_communication,
 )
 from holotrace.testing.builder import TraceBuilder
 
@@ -106,16 +105,9 @@ def test_args_describe_a_collective() -> None:
         "group": "[0, 1] 2 default_pg  ",
         "sequence": 9,
         "communication_id": None,
-        "content": "Float 64",
         "dtype": "Float",
         "byte_count": 256,
     }
-
-
-def test_sizes_that_differ_between_ranks_do_not_count() -> None:
-    """Ranks contribute different sizes to an all-to-all, so its content has the type only."""
-    builder = TraceBuilder().collective("all_to_allv", start_us=10, duration_us=5, elements=64)
-    assert collectives(builder.build().ranks[0])["content"].to_list() == ["Float "]
 
 
 def test_annotations_of_the_host_count_only_without_kernels() -> None:
@@ -123,7 +115,7 @@ def test_annotations_of_the_host_count_only_without_kernels() -> None:
     builder = TraceBuilder().annotation("gloo:all_reduce", start_us=0, duration_us=5, args={"Input Dims": [[8]]})
     builder.annotation("nccl:all_reduce", start_us=10, duration_us=5)
     operations = collectives(builder.build().ranks[0])
-    assert operations.select("name", "content").rows() == [("gloo:all_reduce", " [[8]]")]
+    assert operations["name"].to_list() == ["gloo:all_reduce"]
     with_kernel = builder.collective(start_us=20, duration_us=5).build().ranks[0]
     assert collectives(with_kernel)["family"].to_list() == ["all_reduce"]
     assert collectives(with_kernel)["start_ns"].to_list() == [20_000]
@@ -139,22 +131,12 @@ def test_a_group_without_ranks_is_known_only_as_the_whole_job() -> None:
     assert collectives(builder.build().ranks[0])["group"].to_list() == ["all", None]
 
 
-def test_operations_with_the_same_number_are_ordered() -> None:
-    """Coalesced collectives share a sequence number; `place` is their order."""
-    builder = TraceBuilder()
-    for start in (0, 10):
-        builder.collective(start_us=start, duration_us=1, sequence=4)
-    operations = matchable_communication(builder.build().ranks[0])
-    assert operations.select("number", "place", "by_order").rows() == [(4, 0, False), (4, 1, False)]
-    assert operations["key"].n_unique() == 1
-
-
 def test_a_rank_without_collectives_has_an_empty_table() -> None:
     """The table of a rank without events has no rows but all columns."""
-    operations = matchable_communication(TraceBuilder().build().ranks[0])
+    operations = communication(TraceBuilder().build().ranks[0])
+    with_rows = communication(TraceBuilder().collective(start_us=0, duration_us=5).build().ranks[0])
     assert operations.is_empty()
-    described = ["family", "dtype", "byte_count", "start_ns", "end_ns", "asked_ns", "window"]
-    assert operations.columns == [*described, "key", "number", "by_order", "place"]
+    assert operations.schema == with_rows.schema
 
 
 def old_kernel(name: str, host_call: str, **args: object) -> TraceBuilder:
@@ -183,9 +165,9 @@ def test_a_host_call_with_args_has_priority_over_an_annotation() -> None:
     }
     builder = old_kernel("ncclKernel_ReduceScatter(int)", "nccl:_reduce_scatter_base")
     builder.operator("record_param_comms", start_us=0, duration_us=12, args=args)
-    operations = matchable_communication(builder.build().ranks[0])
-    columns = ("family", "dtype", "byte_count", "number", "by_order")
-    assert operations.select(columns).rows() == [("reduce_scatter", "BFloat16", 16, 7, False)]
+    operations = communication(builder.build().ranks[0])
+    columns = ("family", "dtype", "byte_count", "sequence")
+    assert operations.select(columns).rows() == [("reduce_scatter", "BFloat16", 16, 7)]
 
 
 def test_without_a_description_type_and_size_are_null() -> None:
@@ -197,10 +179,11 @@ def test_without_a_description_type_and_size_are_null() -> None:
     assert operations.select("family", "dtype", "byte_count").rows() == [("all_reduce", None, None)]
 
 
-def test_sends_are_communication_without_a_key() -> None:
-    """A send is in the table without a key, because it cannot be matched."""
-    operations = matchable_communication(TraceBuilder().collective("send", start_us=0, duration_us=5).build().ranks[0])
-    assert operations.select("family", "byte_count", "key", "number").rows() == [("send", 4096, None, None)]
+def test_sends_are_communication_but_not_collectives() -> None:
+    """A send is communication; `collectives` leaves it out."""
+    rank_trace = TraceBuilder().collective("send", start_us=0, duration_us=5).build().ranks[0]
+    assert communication(rank_trace).select("family", "byte_count").rows() == [("send", 4096)]
+    assert collectives(rank_trace).is_empty()
 
 
 def test_host_collectives_are_listed_besides_kernels() -> None:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holotrace.analyses.critical_path.compute import critical_path
-from holotrace.enrich.collectives.waits import longest_waits
 from holotrace.errors import InvalidOptionError
 from holotrace.recommendations.advice import Advice
 from holotrace.store.trace import Trace
@@ -18,6 +17,7 @@ from holotrace.web.timeline.index import TimelineIndex, timeline_index
 from holotrace.web.timeline.path import CLASSES, path_answer, path_overlay
 from holotrace.web.timeline.query import Window
 from holotrace.web.timeline.span import span_answer
+from holotrace.web.timeline.waits import longest_waits
 from jobs import gpu_job
 from timelines import LANES, Event, index_of, two_threads
 

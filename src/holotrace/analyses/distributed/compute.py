@@ -11,10 +11,12 @@ import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_group
 from holotrace.algorithms.intervals import Intervals, concatenated, covered_before, union
+from holotrace.enrich.across_ranks.calls import OfRank
+from holotrace.enrich.across_ranks.ranges import JobRanges
 from holotrace.enrich.attribution import Attribution
-from holotrace.enrich.collectives.collectives import OPERATION, comparable, of_ranks
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.devices import described_devices
+from holotrace.enrich.job.rank_tables import of_all_ranks
 from holotrace.errors import MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.result import Result
@@ -83,15 +85,11 @@ class Distributed(Result):
 
 
 class _Partial(NamedTuple):
-    """One rank: its devices, how its steps divide, and its ranges of communication.
-
-    The ranges have `OPERATION`, by_order, step, is_before (launched before the recording), collective, dtype,
-    byte_count, is_call, start_ns and end_ns.
-    """
+    """One rank: its devices, how its steps divide, and its communication."""
 
     devices: pl.DataFrame
     steps: pl.DataFrame
-    ranges: pl.DataFrame
+    communication: OfRank
     host_call_count: int
     has_shapes: bool
 
@@ -109,8 +107,7 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
 
         [end - d, end]  is data transfer, and the time before it is waiting.
 
-    Collectives are matched across ranks as in `stragglers`: by group and sequence number, else by communication id,
-    else by kind, type, size and order in the step.
+    Collectives are matched across ranks as in `collectives`.
 
     Args:
         trace: the job.
@@ -144,23 +141,25 @@ def _combine(partials: dict[int, _Partial], *, attribution: Attribution) -> Dist
             "distributed: no rank has any operator, kernel or step to measure; check that the profiler was started"
         )
         raise MissingDataError(message)
-    ranges, uneven_count = _matched(partials, attribution)
-    per_step = _per_step(partials, ranges, attribution)
+    steps = of_all_ranks({rank: of_rank.steps for rank, of_rank in partials.items()})
+    matched = attribution.job_ranges({rank: of_rank.communication for rank, of_rank in partials.items()}, steps)
+    ranges = _with_transfer(matched.table)
+    per_step = _per_step(steps, ranges, attribution)
     return Distributed(
         per_device=_per_device(partials, attribution),
         per_step=per_step,
         per_rank=_per_rank(per_step, attribution),
         per_operation=_per_operation(ranges),
-        findings=_findings(partials, ranges, uneven_count, attribution),
+        findings=_findings(partials, matched, attribution),
     )
 
 
 def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
     steps = attribution.step_windows(rank_trace)
-    ranges = attribution.communication_ranges(rank_trace, steps)
-    calls = 0 if len(ranges) else attribution.host_call_count(rank_trace)
+    communication = attribution.communication(rank_trace, steps)
+    calls = 0 if len(communication.calls) else attribution.host_call_count(rank_trace)
     divided = _divided(steps, attribution.roles(rank_trace))
-    return _Partial(_devices(rank_trace, attribution), divided, ranges, calls, _has_shapes(rank_trace))
+    return _Partial(_devices(rank_trace, attribution), divided, communication, calls, _has_shapes(rank_trace))
 
 
 def _has_shapes(rank_trace: RankTrace) -> bool:
@@ -183,24 +182,16 @@ def _divided(steps: pl.DataFrame, roles: Mapping[str, Intervals]) -> pl.DataFram
     return pl.DataFrame({"step": steps["window"], **dict(zip(_SPLIT, parts, strict=True))})
 
 
-def _matched(partials: dict[int, _Partial], attribution: Attribution) -> tuple[pl.DataFrame, int]:
-    """Return the ranges of all ranks with `transfer_start_ns`, which is null if no other rank has the collective.
-
-    Also return how many kinds of collectives were not compared, because their number differs between ranks.
-    """
-    ranges = of_ranks({rank: of_rank.ranges for rank, of_rank in partials.items()}).with_row_index("row")
-    kept, uneven_count = comparable(ranges)
-    duration = pl.col("end_ns") - pl.col("start_ns")
-    operations = kept.group_by(OPERATION).agg(duration.min().alias("shortest"), pl.len().alias("rank_count"))
-    matched, uneven_count = attribution.matched_operations(operations, uneven_count, len(partials))
-    shared = kept.select("row", *OPERATION).join(matched, on=OPERATION)
-    joined = ranges.join(shared.select("row", "shortest"), on="row", how="left", maintain_order="left")
-    return joined.with_columns((pl.col("end_ns") - pl.col("shortest")).alias("transfer_start_ns")), uneven_count
+def _with_transfer(ranges: pl.DataFrame) -> pl.DataFrame:
+    """Add `transfer_start_ns`, null if no other rank has the collective."""
+    shortest = (pl.col("end_ns") - pl.col("start_ns")).min().over("instance")
+    transfer_start = pl.when(pl.col("instance").is_not_null()).then(pl.col("end_ns") - shortest)
+    return ranges.with_columns(transfer_start.alias("transfer_start_ns"))
 
 
-def _per_step(partials: dict[int, _Partial], ranges: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    steps = of_ranks({rank: of_rank.steps for rank, of_rank in partials.items()}).with_row_index("order")
-    joined = steps.join(_waiting(ranges), on=["rank", "step"], how="full", nulls_equal=True, coalesce=True)
+def _per_step(steps: pl.DataFrame, ranges: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
+    ordered_steps = steps.with_row_index("order")
+    joined = ordered_steps.join(_waiting(ranges), on=["rank", "step"], how="full", nulls_equal=True, coalesce=True)
     counts = pl.col("collective_count", *_WAITING)
     ordered = joined.with_columns(attribution.waiting_of_steps(counts)).sort("rank", "order", nulls_last=True)
     return ordered.select("rank", "step", *_SPLIT, pl.col("collective_count").cast(pl.Int64), *_WAITING)
@@ -270,26 +261,31 @@ def _devices(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame:
 
 
 def _per_device(partials: dict[int, _Partial], attribution: Attribution) -> pl.DataFrame:
-    devices = of_ranks({rank: of_rank.devices for rank, of_rank in partials.items()})
+    devices = of_all_ranks({rank: of_rank.devices for rank, of_rank in partials.items()})
     return attribution.numbered_processes(devices).select(_PER_DEVICE).sort(_PER_DEVICE[:4])
 
 
-def _findings(
-    partials: dict[int, _Partial], ranges: pl.DataFrame, uneven_count: int, attribution: Attribution
-) -> tuple[str, ...]:
-    if ranges.is_empty():
+def _findings(partials: dict[int, _Partial], matched: JobRanges, attribution: Attribution) -> tuple[str, ...]:
+    if matched.table.is_empty():
         return _nothing_found(partials)
-    return attribution.communication_findings(_about_ranges(partials, ranges, uneven_count), uneven_count)
+    return attribution.communication_findings(_about_ranges(partials, matched), matched.findings)
 
 
-def _about_ranges(partials: dict[int, _Partial], ranges: pl.DataFrame, uneven_count: int) -> tuple[str, ...]:
+def _about_ranges(partials: dict[int, _Partial], matched: JobRanges) -> tuple[str, ...]:
+    ranges = matched.table
     of_each_rank = (*_before(ranges), *_unsized(partials, ranges))
     if len(partials) == 1:
         return (
             f"only rank {ranges['rank'][0]} was recorded: open all ranks of the job to compare their waiting",
             *of_each_rank,
         )
-    return (*_doubts(ranges, uneven_count), *of_each_rank)
+    return (*matched.findings, *_undivided(ranges), *of_each_rank)
+
+
+def _undivided(ranges: pl.DataFrame) -> tuple[str, ...]:
+    count = ranges["collective"].is_in(["send", "recv"]).sum()
+    sends = f"{count:,} sends and receives between two ranks are not divided into transfer and waiting"
+    return (sends,) if count else ()
 
 
 def _before(ranges: pl.DataFrame) -> tuple[str, ...]:
@@ -306,30 +302,6 @@ def _unsized(partials: dict[int, _Partial], ranges: pl.DataFrame) -> tuple[str, 
     sentences = (
         (off, f"{off:,} calls have no size: record with record_shapes=True"),
         (on, f"{on:,} calls have no size: no event around their launches has input shapes"),
-    )
-    return tuple(sentence for count, sentence in sentences if count)
-
-
-def _doubts(ranges: pl.DataFrame, uneven_count: int) -> tuple[str, ...]:
-    is_collective, is_alone = pl.col("key").is_not_null(), pl.col("transfer_start_ns").is_null()
-    counts = ranges.select(
-        is_collective.sum().alias("all"),
-        (is_collective & is_alone).sum().alias("alone"),
-        (is_collective & pl.col("by_order")).sum().alias("by_order"),
-        (~is_collective).sum().alias("sends"),
-    ).row(0, named=True)
-    of_all = f"of {counts['all']:,} collectives"
-    sentences = (
-        (counts["alone"], f"{counts['alone']:,} {of_all} have no counterpart on another rank"),
-        (
-            counts["by_order"],
-            f"{counts['by_order']:,} {of_all} were matched by kind and order: they have no sequence number",
-        ),
-        (uneven_count, f"{uneven_count:,} kinds of collectives were not compared: their number differs between ranks"),
-        (
-            counts["sends"],
-            f"{counts['sends']:,} sends and receives between two ranks are not divided into transfer and waiting",
-        ),
     )
     return tuple(sentence for count, sentence in sentences if count)
 

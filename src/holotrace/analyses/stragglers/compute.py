@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_group
-from holotrace.enrich.collectives.collectives import OPERATION, comparable, matchable_communication, of_ranks
+from holotrace.enrich.across_ranks.calls import OfRank, of_rank
+from holotrace.enrich.across_ranks.matching import match, matched_without_numbers
+from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT
 from holotrace.enrich.steps.steps import annotation_names, windows
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -103,7 +105,7 @@ class Stragglers(Result):
 
 
 class _Partial(NamedTuple):
-    communication: pl.DataFrame
+    communication: OfRank
     windows: list[int]
     available: tuple[str, ...]
 
@@ -117,10 +119,9 @@ def stragglers(
 ) -> Stragglers:
     """Compare the time that each rank spends in each collective: the rank that waits least is late.
 
-    Collectives are matched across ranks by group and sequence number, else by communication id, else by kind, type, size
-    and order in the step if all ranks have equally many of that kind. Communication kernels of all libraries and on all
-    streams count; in jobs without such kernels, the host annotations of gloo, MPI and UCC count. Sends and receives
-    between two ranks are ignored.
+    Collectives are matched across ranks as in `collectives`. Communication kernels of all libraries and on all streams
+    count; in jobs without such kernels, the host annotations of gloo, MPI and UCC count. Sends and receives between two
+    ranks are ignored.
 
     Args:
         trace: the job.
@@ -150,20 +151,20 @@ def plan(*, steps: Sequence[int] | None = None, annotation: str | None = None) -
 def _combine(partials: dict[int, _Partial], *, steps: Sequence[int] | None, annotation: str | None) -> Stragglers:
     _require_annotation(annotation, partials)
     _require_steps(steps, partials)
-    rows = of_ranks({rank: of_rank.communication for rank, of_rank in partials.items()}).with_row_index("row")
-    communication = rows.filter(pl.lit(value=True) if steps is None else pl.col("window").is_in(list(steps)))
-    matched, uneven_count = comparable(communication)
-    compared = _compared(matched)
-    per_rank = _per_rank(compared, communication.join(compared, on="row", how="anti"))
-    collectives = communication.drop_nulls("key")
-    return Stragglers(per_rank, _per_step(compared), _findings(partials, collectives, per_rank, uneven_count))
+    matching = match({rank: of_one.communication for rank, of_one in partials.items()}, sends=False)
+    rows = matching.calls.with_row_index("row")
+    calls = rows.filter(pl.lit(value=True) if steps is None else pl.col("window").is_in(list(steps)))
+    collectives = calls.filter(~IS_POINT_TO_POINT)
+    compared = _compared(collectives)
+    per_rank = _per_rank(compared, calls.join(compared, on="row", how="anti"))
+    return Stragglers(per_rank, _per_step(compared), _findings(partials, collectives, per_rank, matching.findings))
 
 
 def _one_rank(rank_trace: RankTrace, *, annotation: str | None) -> _Partial:
     step_windows = windows(rank_trace, annotation)
     missing = annotation is not None and step_windows.is_empty()
     return _Partial(
-        matchable_communication(rank_trace, annotation).select(*OPERATION, "window", "start_ns", "end_ns", "by_order"),
+        of_rank(rank_trace, annotation),
         step_windows["window"].to_list(),
         annotation_names(rank_trace) if missing else (),
     )
@@ -183,10 +184,11 @@ def _require_steps(steps: Sequence[int] | None, partials: dict[int, _Partial]) -
         raise InvalidOptionError.unknown(unknown, available, what="step")
 
 
-def _compared(matched: pl.DataFrame) -> pl.DataFrame:
+def _compared(collectives: pl.DataFrame) -> pl.DataFrame:
     """Return each rank's collectives that another rank also has, with its wait and skew in each."""
     duration = pl.col("end_ns") - pl.col("start_ns")
-    per_operation = matched.group_by(OPERATION).agg(
+    matched = collectives.drop_nulls("instance")
+    per_operation = matched.group_by("instance").agg(
         duration.min().alias("shortest"),
         duration.max().alias("longest"),
         (duration == duration.min()).sum().alias("shortest_count"),
@@ -195,7 +197,7 @@ def _compared(matched: pl.DataFrame) -> pl.DataFrame:
     )
     shared = per_operation.filter(pl.col("rank_count") > 1)
     is_last = (duration == pl.col("shortest")) & (pl.col("shortest_count") == 1)
-    return matched.join(shared, on=OPERATION).select(
+    return matched.join(shared, on="instance").select(
         "row",
         "rank",
         "window",
@@ -242,13 +244,14 @@ def _per_step(compared: pl.DataFrame) -> pl.DataFrame:
 
 
 def _findings(
-    partials: dict[int, _Partial], collectives: pl.DataFrame, per_rank: pl.DataFrame, uneven_count: int
+    partials: dict[int, _Partial], collectives: pl.DataFrame, per_rank: pl.DataFrame, of_matching: tuple[str, ...]
 ) -> tuple[str, ...]:
     if per_rank.is_empty():
-        return (_nothing_compared(partials, collectives),)
+        reasons = of_matching if len(partials) > 1 and len(collectives) else ()
+        return (_nothing_compared(partials, collectives), *reasons)
     late = per_rank.filter("is_straggler").sort("caused_wait_ns", descending=True).head(_MOST_NAMED)
     late_sentences = [_late_sentence(row) for row in late.iter_rows(named=True)]
-    return (*late_sentences, *_doubts(partials, collectives, per_rank, uneven_count))
+    return (*late_sentences, *_doubts(partials, collectives, per_rank), *of_matching)
 
 
 def _late_sentence(row: dict[str, Any]) -> str:
@@ -293,18 +296,9 @@ def _nothing_compared(partials: dict[int, _Partial], collectives: pl.DataFrame) 
     return f"no collective was recorded on more than one rank ({communicating} of {len(partials)} ranks have some)"
 
 
-def _doubts(
-    partials: dict[int, _Partial], collectives: pl.DataFrame, per_rank: pl.DataFrame, uneven_count: int
-) -> list[str]:
+def _doubts(partials: dict[int, _Partial], collectives: pl.DataFrame, per_rank: pl.DataFrame) -> Iterator[str]:
     alone = sorted(set(partials) - set(per_rank["rank"]))
     named = ", ".join(map(str, alone[:_MOST_NAMED])) + (", …" if len(alone) > _MOST_NAMED else "")
-    by_order = int(collectives["by_order"].sum())
-    sentences = [
-        (alone, f"no collective of rank {named} was also recorded on another rank"),
-        (
-            by_order,
-            f"{by_order:,} of {len(collectives):,} collectives were matched by kind and order: they have no sequence number",
-        ),
-        (uneven_count, f"{uneven_count:,} kinds of collectives were not compared: their number differs between ranks"),
-    ]
-    return [sentence for is_told, sentence in sentences if is_told]
+    if alone:
+        yield f"no collective of rank {named} was also recorded on another rank"
+    yield from matched_without_numbers(collectives)

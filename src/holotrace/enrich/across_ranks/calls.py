@@ -23,6 +23,7 @@ from holotrace.enrich.collectives.libraries import communication_libraries
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.steps.steps import window_of, windows
+from holotrace.store.derived import derived_under_rules
 from holotrace.store.trace import RankTrace
 
 Family = pl.Enum(FAMILIES)
@@ -90,6 +91,7 @@ class OfRank(NamedTuple):
     facts: RankFacts
 
 
+@derived_under_rules
 def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
     """Return the communication of a rank, and the facts needed to match it with that of other ranks.
 
@@ -154,8 +156,9 @@ def _with_operators(rank_trace: RankTrace, known: pl.DataFrame) -> pl.DataFrame:
     """Add group_peer and tag, and the request times of calls that the host itself performs."""
     if known["stream"].null_count() == len(known):
         return known.with_columns(asked_by_operators(rank_trace, known))
-    peer = peer_in_name(rank_trace, known["described_index"])
-    return known.with_columns(peer, pl.lit(None, pl.Int64).alias("tag"))
+    has_pairs = known["family"].is_in(["send", "recv"]).any()
+    peer = peer_in_name(rank_trace, known["described_index"]) if has_pairs else pl.lit(None, pl.Int32)
+    return known.with_columns(peer.alias("group_peer"), pl.lit(None, pl.Int64).alias("tag"))
 
 
 def _content(known: pl.DataFrame) -> pl.Series:

@@ -12,7 +12,7 @@ from holotrace.enrich.across_ranks.calls import OfRank
 from holotrace.enrich.across_ranks.inferred_groups import inferred_groups
 from holotrace.enrich.across_ranks.job_groups import candidate_groups, known_groups, positions
 from holotrace.enrich.across_ranks.numbered import by_number
-from holotrace.enrich.across_ranks.rows import matched, rows_of, without
+from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT, matched, rows_of, without
 from holotrace.enrich.across_ranks.send_receive import by_order, with_peers
 from holotrace.enrich.across_ranks.signatures import by_signature
 from holotrace.enrich.across_ranks.unmatched import findings
@@ -64,24 +64,40 @@ class Matching(EqualByContent):
     findings: tuple[str, ...]
 
 
-def match(of_ranks: Mapping[int, OfRank]) -> Matching:
+def match(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> Matching:
     """Match the calls of all ranks.
 
     Args:
         of_ranks: the data that each rank sent, by rank.
+        sends: also match sends with receives; without, no finding mentions them.
     """
     recorded = rows_of(of_ranks)
     numbered = by_number(_comparable(recorded, of_ranks))
     inferred = inferred_groups(without(recorded, numbered), candidate_groups(of_ranks))
-    peers = with_peers(recorded, positions(of_ranks))
+    peers = with_peers(recorded.filter(sends), positions(of_ranks))
     rows = recorded.update(inferred.groups, on="row").update(peers, on="row")
-    sends = matched(by_order(rows), "send_receive")
-    matches = pl.concat([numbered, by_signature(_comparable(rows, of_ranks), numbered), sends])
+    pairs = matched(by_order(rows.filter(sends)), "send_receive")
+    matches = pl.concat([numbered, by_signature(_comparable(rows, of_ranks), numbered), pairs])
     calls = _one_per_rank(rows.join(matches, on="row", how="left", maintain_order="left"))
     groups = _groups(of_ranks, rows, pl.concat([inferred.groups["group"], peers["group"]]))
     alone = pl.col("group").is_in(groups.filter(pl.col("size") == 1)["group"].implode()).fill_null(value=False)
-    sentences = findings(of_ranks, rows.filter(~alone), matches, inferred.ambiguous)
+    unmatched = without(rows.filter(~alone & (~IS_POINT_TO_POINT | sends)), matches)
+    sentences = findings(of_ranks, rows.filter(~alone), unmatched, inferred.ambiguous)
     return Matching(calls, groups, _coverage(calls.filter(~alone)), sentences)
+
+
+def matched_without_numbers(collectives: pl.DataFrame) -> tuple[str, ...]:
+    """Say how many collectives are matched without a number that identifies them.
+
+    Args:
+        collectives: rows of `Matching.calls` without sends and receives.
+    """
+    matched_by = collectives["matched_by"].drop_nulls()
+    inferred, by_time = (~matched_by.is_in(["sequence", "communication_id"])).sum(), (matched_by == "time").sum()
+    times = f" ({by_time:,} of them by their times)" if by_time else ""
+    counts = f"{inferred:,} of {len(collectives):,} collectives"
+    sentence = f"{counts} were matched by kind and order{times}: no number in the trace identifies them"
+    return (sentence,) if inferred else ()
 
 
 def _comparable(rows: pl.DataFrame, of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:

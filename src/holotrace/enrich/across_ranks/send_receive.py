@@ -30,6 +30,8 @@ def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
         positions: group uint64, rank int32, position int32 (the number of the rank within the group) and size.
     """
     unknown = rows.filter(IS_POINT_TO_POINT & pl.col("peer").is_null() & pl.col("group_peer").is_not_null())
+    if unknown.is_empty():
+        return unknown.select("row", "peer", "group")
     own = ["rank", "family", "group_peer", "tag", "content"]
     counts = unknown.group_by([*own, "group"]).len("count").rename({"group": "recorded_group"})
     others = positions.select("group", peer="rank", group_peer="position")
@@ -68,6 +70,8 @@ def by_order(rows: pl.DataFrame) -> pl.DataFrame:
         row and instance.
     """
     ends = _with_ends(rows.filter(IS_POINT_TO_POINT & pl.col("peer").is_not_null()))
+    if ends.is_empty():
+        return ends.select("row", instance="row")
     per_step = _equal(ends, [*_PAIR, "window"])
     rest = without(ends, per_step)
     apart = rest.join(ends.join(per_step, on="row"), on=_PAIR, how="anti", nulls_equal=True, maintain_order="left")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import polars as pl
 
 from holotrace.enrich.across_ranks.calls import OfRank
-from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT, without
+from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT
 from holotrace.enrich.job.findings import ranks_text
 
 _MOST_FAMILIES = 3
@@ -25,32 +25,32 @@ _REASONS = {
 
 
 def findings(
-    of_ranks: Mapping[int, OfRank], rows: pl.DataFrame, matches: pl.DataFrame, ambiguous: pl.DataFrame
+    of_ranks: Mapping[int, OfRank], rows: pl.DataFrame, unmatched: pl.DataFrame, ambiguous: pl.DataFrame
 ) -> tuple[str, ...]:
     """Say what could not be matched, and why.
 
     Args:
         of_ranks: what each rank sent.
         rows: their calls, with inferred groups and peers, and without calls of groups of one rank.
-        matches: `MATCHES`.
+        unmatched: those of the calls to explain.
         ambiguous: row, of calls that several groups fit.
     """
     about_the_ranks = tuple(_about_the_ranks(of_ranks, rows))
-    if len(of_ranks) <= 1:
+    if len(of_ranks) <= 1 or unmatched.is_empty():
         return about_the_ranks
-    return (*about_the_ranks, *_about_the_calls(rows, without(rows, matches), ambiguous))
+    return (*about_the_ranks, *_about_the_calls(rows, unmatched, ambiguous))
 
 
 def _about_the_ranks(of_ranks: Mapping[int, OfRank], rows: pl.DataFrame) -> Iterator[str]:
     if len(of_ranks) == 1:
-        yield f"The trace has only {ranks_text(list(of_ranks))}, so its calls cannot be matched with those of others."
+        yield f"the trace has only {ranks_text(list(of_ranks))}, so its calls cannot be matched with those of others"
     yield from _different_sizes(of_ranks)
     if silent := sorted(of_ranks.keys() - set(rows["rank"].unique())):
-        yield f"{_capital(ranks_text(silent))}: no communication was recorded."
+        yield f"{ranks_text(silent)}: no communication was recorded"
     for ranks in _same_recordings(rows):
-        yield f"{_capital(ranks_text(ranks))} have the same calls at the same times: their files may be one recording."
+        yield f"{ranks_text(ranks)} have the same calls at the same times: their files may be one recording"
     if _has_no_common_step(rows):
-        yield "No two ranks recorded the same step, so their calls cannot be matched by order."
+        yield "no two ranks recorded the same step, so their calls cannot be matched by order"
 
 
 def _different_sizes(of_ranks: Mapping[int, OfRank]) -> Iterator[str]:
@@ -60,7 +60,7 @@ def _different_sizes(of_ranks: Mapping[int, OfRank]) -> Iterator[str]:
             by_size.setdefault(of_rank.facts.world_size, []).append(rank)
     if len(by_size) > 1:
         sizes = ", ".join(f"{size:,} ({ranks_text(ranks)})" for size, ranks in sorted(by_size.items()))
-        yield f"The ranks belong to jobs of different sizes: {sizes}."
+        yield f"the ranks belong to jobs of different sizes: {sizes}"
 
 
 def _same_recordings(rows: pl.DataFrame) -> Iterable[list[int]]:
@@ -85,7 +85,7 @@ def _about_the_calls(rows: pl.DataFrame, unmatched: pl.DataFrame, ambiguous: pl.
     for reason, sentence in _REASONS.items():
         concerned = reasons.filter(pl.col("reason") == reason)
         if len(concerned):
-            yield f"{len(concerned):,} of {len(rows):,} calls ({_families(concerned)}) {sentence}."
+            yield f"{len(concerned):,} of {len(rows):,} calls ({_families(concerned)}) {sentence}"
 
 
 def _reason() -> pl.Expr:
@@ -116,7 +116,3 @@ def _families(calls: pl.DataFrame) -> str:
     counts = calls.group_by("family").len().sort("len", "family", descending=[True, False])
     named = [f"{count:,} {family}" for family, count in counts.head(_MOST_FAMILIES).iter_rows()]
     return ", ".join([*named, "…"] if len(counts) > _MOST_FAMILIES else named)
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""The communication of a rank, with a key that identifies each operation on all ranks.
+"""The communication of a rank.
 
 Names of kernels and groups differ between libraries and versions; only this module interprets them.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import polars as pl
@@ -20,7 +20,6 @@ from holotrace.enrich.device.launches import asked_for, launches, of_work
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.host.annotations import innermost_of
-from holotrace.enrich.steps.steps import window_of, windows
 from holotrace.schema import LAUNCH_KINDS, EventKind, KernelKind
 from holotrace.store.derived import derived, derived_under_rules
 from holotrace.store.trace import RankTrace
@@ -113,89 +112,6 @@ def collectives(rank_trace: RankTrace) -> pl.DataFrame:
     return communication(rank_trace).filter(~IS_POINT_TO_POINT)
 
 
-OPERATION = ("key", "number", "place")
-"""Columns that are equal on all ranks of one collective; see `matchable_communication`."""
-
-
-def matchable_communication(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
-    """Return the communication of a rank with a key that is equal on all ranks of one collective.
-
-    The key is the first of these that the trace contains: group and sequence number; the communication id; or kind,
-    type, size and group, with its position among equal operations in the step (or window).
-
-    Args:
-        rank_trace: the rank.
-        annotation: name of annotations that divide the recording instead of steps; see
-            `holotrace.enrich.steps.steps.windows`.
-
-    Returns:
-        The rows of `communication`, with its columns family, dtype, byte_count, start_ns, end_ns, asked_ns, and:
-
-        window    int64   the step in which the host asked for it, null outside all
-        key       uint64  null on sends and receives between two ranks, which are not matched
-        number    int64   null on sends and receives
-        place     int64   distinguishes rows with the same key and number
-        by_order  bool    matched only by kind and order
-    """
-    operations = communication(rank_trace)
-    with_window = operations.with_columns(window_of(windows(rank_trace, annotation), operations["asked_ns"]))
-    keyed = with_window.select(
-        "family",
-        "dtype",
-        "byte_count",
-        "start_ns",
-        "end_ns",
-        "asked_ns",
-        "window",
-        _key(),
-        pl.when(~IS_POINT_TO_POINT).then(_number()).alias("number"),
-        (~_HAS_SEQUENCE & ~_HAS_ID).alias("by_order"),
-    )
-    hashed = keyed.with_columns(stable_numbers(keyed["key"]))
-    return hashed.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).over("key", "number").alias("place"))
-
-
-def of_ranks(tables: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
-    """Return the tables of all ranks as one, with a column `rank`."""
-    return pl.concat([table.with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, table in tables.items()])
-
-
-def comparable(operations: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Return the operations that every rank with such operations has equally often, and the number of other kinds.
-
-    If one rank has three equal all-reduces in a step and another two, any of the three may be the extra one.
-
-    Args:
-        operations: `matchable_communication` of all ranks, with the column `rank`.
-    """
-    counts = operations.drop_nulls("key").group_by("key", "number", "rank").agg(pl.len().alias("count"))
-    spread = counts.group_by("key", "number").agg(pl.col("count").n_unique().alias("counts"))
-    uneven = spread.filter(pl.col("counts") > 1)
-    return operations.drop_nulls("key").join(uneven, on=["key", "number"], how="anti"), len(uneven)
-
-
-_HAS_SEQUENCE = pl.col("sequence").is_not_null() & pl.col("group").is_not_null()
-_HAS_ID = pl.col("communication_id").fill_null(0) > 0
-
-
-def _key() -> pl.Expr:
-    by_order = pl.format(
-        "order {} {} {} {}",
-        "family",
-        pl.col("content").fill_null(""),
-        pl.col("group").fill_null(""),
-        pl.col("window").cast(pl.String).fill_null(""),
-    )
-    by_group = pl.format("group {} {}", "family", "group")
-    key = pl.when(_HAS_SEQUENCE).then(by_group).when(_HAS_ID).then(pl.lit("id")).otherwise(by_order)
-    return pl.when(~IS_POINT_TO_POINT).then(key).alias("key")
-
-
-def _number() -> pl.Expr:
-    identity = pl.col("communication_id").reinterpret(signed=True)
-    return pl.when(_HAS_SEQUENCE).then("sequence").when(_HAS_ID).then(identity).otherwise(0)
-
-
 def stable_numbers(texts: pl.Series) -> pl.Series:
     """Return uint64 numbers that are equal for equal texts in every process; ranks send them instead of texts."""
     return answers(texts, stable_number, pl.UInt64).alias(texts.name)
@@ -213,15 +129,12 @@ def _on_devices(rank_trace: RankTrace) -> pl.DataFrame:
     rows = work.select("event_index", "start_ns", "end_ns", "name").hstack(calls).hstack(asked)
     known = _described(rank_trace, rows.with_columns(_described_by(rank_trace, rows)))
     named = known.with_columns(_family_of(known["collective"], known["name"]))
-    same_size = pl.col("family").is_in(SAME_SIZE)
-    size = pl.when(same_size).then(pl.col("in_elements").cast(pl.String)).fill_null("")
     return named.select(
         *_SHARED,
         "asked_ns",
         _group(rank_trace.header.world_size),
         "sequence",
         "communication_id",
-        pl.format("{} {}", pl.col("dtype").fill_null(""), size).alias("content"),
     )
 
 
@@ -341,14 +254,12 @@ def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the collectives that the host itself performs, with the columns of `communication`, in file order."""
     chosen = _named(rank_trace, _host_ranges(rank_trace), HOST_COLLECTIVE)
     known = _described(rank_trace, chosen.with_columns(pl.col("event_index").alias("described_index")))
-    content = pl.format("{} {}", *(pl.col(column).fill_null("") for column in ("input_types", "input_dims")))
     return known.with_columns(_family_of(known["name"])).select(
         *_SHARED,
         pl.col("start_ns").alias("asked_ns"),
         pl.lit(None, pl.String).alias("group"),
         "sequence",
         "communication_id",
-        content.alias("content"),
     )
 
 

@@ -14,6 +14,8 @@ import polars as pl
 
 from holotrace.algorithms.intervals import Int64Array, Intervals
 from holotrace.algorithms.nesting import NO_PARENT, subtree_sums
+from holotrace.enrich.across_ranks.calls import OfRank, RankFacts
+from holotrace.enrich.across_ranks.ranges import JobRanges
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.host.memory_blocks import TimeWindow
 from holotrace.enrich.host.memory_events import Rows
@@ -22,7 +24,11 @@ from holotrace.enrich.host.node_times import Bools
 from holotrace.enrich.host.operator_stacks import OperatorStacks, recorded_stacks
 from holotrace.enrich.job.processes import host_and_process_by_name
 from holotrace.enrich.steps.step_roles import times_within
-from holotrace.enrich.tensorboard_plugin.communication import communication_events, plugin_communication_ranges
+from holotrace.enrich.tensorboard_plugin.communication import (
+    communication_events,
+    matched_plugin_ranges,
+    plugin_communication_ranges,
+)
 from holotrace.enrich.tensorboard_plugin.events import DEVICE_TYPES, plugin_events
 from holotrace.enrich.tensorboard_plugin.kernels import plugin_kernel_calls
 from holotrace.enrich.tensorboard_plugin.memory import (
@@ -45,6 +51,9 @@ _NO_VIEW = (
     "the plugin shows no distributed view here: its communication nodes do not correspond on all ranks, so data "
     "transfer and synchronising cannot be told apart"
 )
+
+_NO_FACTS = RankFacts(host="", world_size=None, groups=(), libraries=frozenset())
+"""The plugin matches nodes by their order alone."""
 
 
 @dataclass(frozen=True)
@@ -155,9 +164,14 @@ class PluginAttribution(Attribution):
 
     # Communication
 
-    def communication_ranges(self, rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
-        """Return the ranges of the plugin's communication nodes; the n-th node matches the n-th node of other ranks."""
-        return plugin_communication_ranges(rank_trace, steps)
+    def communication(self, rank_trace: RankTrace, steps: pl.DataFrame) -> OfRank:
+        """Return the ranges of the plugin's communication nodes."""
+        return OfRank(plugin_communication_ranges(rank_trace, steps), _NO_FACTS)
+
+    def job_ranges(self, of_ranks: Mapping[int, OfRank], _: pl.DataFrame) -> JobRanges:
+        """Match the n-th range of the n-th node of all ranks, or nothing if a rank lacks one of them."""
+        table = matched_plugin_ranges({rank: of_rank.calls for rank, of_rank in of_ranks.items()})
+        return JobRanges(table, (_NO_VIEW,) if table["instance"].null_count() else ())
 
     def host_call_count(self, _: RankTrace) -> int:
         """Return 0, because the plugin did not report calls."""
@@ -167,14 +181,6 @@ class PluginAttribution(Attribution):
         """Return the libraries that the plugin's communication events name."""
         names = communication_events(rank_trace)["name"]
         return frozenset(names.str.extract(r"^(\w+):").drop_nulls().to_list())
-
-    def matched_operations(
-        self, operations: pl.DataFrame, uneven_count: int, rank_count: int
-    ) -> tuple[pl.DataFrame, int]:
-        """Match all operations, or none if an operation is missing on any rank."""
-        if uneven_count or (operations["rank_count"] < rank_count).any():
-            return operations.clear(), max(uneven_count, len(operations))
-        return operations, uneven_count
 
     def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:
         """Return null for steps without collectives."""
@@ -207,9 +213,9 @@ class PluginAttribution(Attribution):
             return devices
         return pl.concat([devices.filter(~unknown), devices.filter(unknown).with_columns(process_id=counted)])
 
-    def communication_findings(self, _findings: tuple[str, ...], uneven_count: int) -> tuple[str, ...]:
+    def communication_findings(self, _findings: tuple[str, ...], of_matching: tuple[str, ...]) -> tuple[str, ...]:
         """Return a finding if the plugin shows no distributed view, and no other findings."""
-        return (_NO_VIEW,) if uneven_count else ()
+        return of_matching
 
     # Memory
 

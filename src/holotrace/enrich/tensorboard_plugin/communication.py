@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from holotrace.enrich.job.rank_tables import of_all_ranks
 from holotrace.enrich.tensorboard_plugin.events import COLLECTIVE_NAMES, PluginType, plugin_events
 from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
@@ -98,9 +100,10 @@ def node_ranges(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
-    """Return `communication_ranges` of the plugin: the n-th range of the n-th node matches that of other ranks.
+    """Return the ranges of a rank's communication nodes, with the columns of `JobRanges`, except rank and instance.
 
-    `steps` are `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
+    Two more identify a range: node and place, see `node_ranges`. `steps` are
+    `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
     """
     nodes = communication_nodes(rank_trace)
     with_step = nodes.with_columns(step_of_nodes(nodes, steps)).with_row_index("node")
@@ -108,10 +111,8 @@ def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> p
         with_step.select("node", "step", "name", "byte_count"), on="node", how="left", maintain_order="left"
     )
     return ranges.select(
-        pl.lit(0, pl.UInt64).alias("key"),
-        pl.col("node").cast(pl.Int64).alias("number"),
+        "node",
         "place",
-        pl.lit(value=True).alias("by_order"),
         "step",
         pl.lit(value=False).alias("is_before"),
         pl.col("name").alias("collective"),
@@ -121,6 +122,17 @@ def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> p
         "start_ns",
         "end_ns",
     )
+
+
+def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
+    """Return the ranges of all ranks as the table of `JobRanges`.
+
+    The n-th range of the n-th node is the same on all ranks. If a rank lacks one, no range is matched.
+    """
+    ranges = of_all_ranks(of_ranks)
+    instance = pl.struct("node", "place").rank("dense").cast(pl.Int64)
+    is_everywhere = (pl.len().over("node", "place") == len(of_ranks)).all()
+    return ranges.with_columns(pl.when(is_everywhere).then(instance).alias("instance"))
 
 
 def step_of_nodes(nodes: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:

@@ -8,11 +8,11 @@ from itertools import islice
 
 import polars as pl
 
-from holotrace.enrich.collectives.waits import Waits
 from holotrace.enrich.device.longest_idle_gaps import longest_idle_gaps
 from holotrace.recommendations.advice import Advice
 from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text
+from holotrace.web.timeline.waits import Waits
 
 MOST_OF_A_KIND = 20
 """Maximum number of findings of each kind on a rank; the longest come first."""

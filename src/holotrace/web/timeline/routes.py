@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from flask import Flask, Response, abort, request, send_file, send_from_directory
 
-from holotrace.enrich.collectives.waits import longest_waits
 from holotrace.errors import HolotraceError, InvalidOptionError
 from holotrace.recommendations.advice import Advice, advice_from
 from holotrace.recommendations.rules import OUR_RULES
@@ -36,6 +35,7 @@ from holotrace.web.timeline.path import PathOverlay, path_answer, path_overlay
 from holotrace.web.timeline.perfetto import perfetto_folder
 from holotrace.web.timeline.query import Window, search, slices_answer
 from holotrace.web.timeline.span import span_answer
+from holotrace.web.timeline.waits import longest_waits
 
 T = TypeVar("T")
 

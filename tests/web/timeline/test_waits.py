@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holotrace.enrich.collectives.waits import longest_waits
 from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder
+from holotrace.web.timeline.waits import longest_waits
 
 
 def collectives() -> Trace:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.collectives.collectives import OPERATION, comparable, matchable_communication, of_ranks
-from holotrace.store.trace import RankTrace, Trace
+from holotrace.enrich.across_ranks.calls import of_rank
+from holotrace.enrich.across_ranks.matching import match
+from holotrace.store.trace import Trace
 
 _DURATION = pl.col("end_ns") - pl.col("start_ns")
 
@@ -36,10 +37,10 @@ def longest_waits(trace: Trace, *, shortest_ns: int, most: int) -> Waits:
     A rank that stays longer than another waits for it. Return the waits of at least `shortest_ns`, at most `most` for
     each rank.
     """
-    matched, _ = comparable(of_ranks(trace.map(_matchable)))
-    compared = matched.join(_per_operation(matched), on=OPERATION).select(
+    collectives = match(trace.map(of_rank), sends=False).calls.drop_nulls("instance")
+    compared = collectives.join(_per_operation(collectives), on="instance").select(
         "rank",
-        "family",
+        pl.col("family").cast(pl.String),
         "start_ns",
         (_DURATION - pl.col("shortest")).alias("wait_ns"),
         pl.when(pl.col("rank") == pl.col("late_rank"))
@@ -53,14 +54,10 @@ def longest_waits(trace: Trace, *, shortest_ns: int, most: int) -> Waits:
     return Waits(compared.filter((amount >= shortest_ns) & (number <= most)).sort("rank", "start_ns"))
 
 
-def _per_operation(matched: pl.DataFrame) -> pl.DataFrame:
+def _per_operation(collectives: pl.DataFrame) -> pl.DataFrame:
     late_rank = pl.col("rank").get(_DURATION.arg_min())
-    return matched.group_by(OPERATION).agg(
+    return collectives.group_by("instance").agg(
         _DURATION.min().alias("shortest"),
         _DURATION.max().alias("longest"),
         pl.when((_DURATION.min() == _DURATION).sum() == 1).then(late_rank).alias("late_rank"),
     )
-
-
-def _matchable(rank_trace: RankTrace) -> pl.DataFrame:
-    return matchable_communication(rank_trace).select(*OPERATION, "family", "start_ns", "end_ns").drop_nulls("key")

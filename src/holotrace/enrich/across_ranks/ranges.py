@@ -1,0 +1,59 @@
+"""The time in which the ranks of a job communicate, by step, and which of it is the same collective on several ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.calls import OfRank
+from holotrace.enrich.across_ranks.matching import match, matched_without_numbers
+from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT
+
+
+class JobRanges(NamedTuple):
+    """The ranges of communication of all ranks.
+
+    table     one row per range:
+
+              rank              int32
+              instance          int64  equal on all ranks of one collective; null if no other rank has it, and on sends and receives
+              step              int64  null outside the steps
+              is_before         bool   launched before the recording
+              collective        str
+              dtype             str    null if unknown
+              byte_count        int64  null if unknown
+              is_call           bool   false on further ranges of the same call
+              start_ns, end_ns  int64
+
+    findings  calls that were not matched, or not by a number
+    """
+
+    table: pl.DataFrame
+    findings: tuple[str, ...]
+
+
+def job_ranges(of_ranks: Mapping[int, OfRank], steps: pl.DataFrame) -> JobRanges:
+    """Match the communication of all ranks.
+
+    Args:
+        of_ranks: what each rank sent, by rank.
+        steps: rank and step of the measured steps; ranges in other steps count as outside.
+    """
+    matching = match(of_ranks, sends=False)
+    measured = steps.select("rank", "step", window="step").unique()
+    calls = matching.calls.join(measured, on=["rank", "window"], how="left", maintain_order="left")
+    table = calls.select(
+        "rank",
+        "instance",
+        "step",
+        pl.col("asked_ns").is_null().alias("is_before"),
+        pl.col("family").cast(pl.String).alias("collective"),
+        "dtype",
+        pl.col("in_bytes").alias("byte_count"),
+        pl.lit(value=True).alias("is_call"),
+        "start_ns",
+        "end_ns",
+    )
+    return JobRanges(table, (*matched_without_numbers(calls.filter(~IS_POINT_TO_POINT)), *matching.findings))
