@@ -103,7 +103,7 @@ def test_a_signature_is_read_by_its_grammar(name: str, read: Signature | None) -
     ],
 )
 def test_the_function_name_alone(name: str, function: str) -> None:
-    """`function_name` drops return type and arguments; of a mangled name it cannot parse, the nested name is kept."""
+    """`function_name` drops return type and arguments; if the mangling is not supported, it returns the nested name."""
     assert function_name(name) == function
 
 

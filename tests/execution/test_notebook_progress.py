@@ -1,4 +1,4 @@
-"""A notebook shows a progress bar; in these tests, IPython is replaced by a module that records what is displayed."""
+"""A notebook shows a progress bar; in these tests, IPython is replaced by a module that records what it shows."""
 
 from __future__ import annotations
 

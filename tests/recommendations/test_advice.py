@@ -204,7 +204,7 @@ def test_low_utilization_of_one_of_two_devices() -> None:
 
 
 def idling(*gaps: tuple[int, int]) -> TraceBuilder:
-    """Return 100 µs with kernels of 5 µs; a gap is (length, time from the next kernel's launch to the gap's end)."""
+    """Return a step with kernels of 5 µs; a gap is (length, time from the next kernel's launch to the gap's end)."""
     builder = TraceBuilder().step(1, 0, 100).operator("a", start_us=0, duration_us=5)
     for row, (_, since_launch) in enumerate(((0, 0), *gaps)):
         start = 2 + sum(5 + length for length, _ in gaps[:row])

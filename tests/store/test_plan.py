@@ -88,7 +88,7 @@ def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
 
 
 def test_a_rank_that_lacks_data_is_left_out_with_a_finding(trace: Trace) -> None:
-    """A result that can have findings covers the other ranks; if no rank has the data, the error is raised."""
+    """A result with findings covers the ranks that have the data; if no rank has it, the error is raised."""
     plan = Plan(lacking, _with_findings)
     expected = _Found([1], ("rank 3 has none", "first"))
     assert run_together(trace, {"plan": plan}, IN_PROCESS).results == {"plan": expected}

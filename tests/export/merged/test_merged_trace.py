@@ -73,7 +73,7 @@ def test_no_rank_leaves_a_collective_before_the_last_one_enters(content) -> None
 
 
 def test_processes_are_named_and_sorted_by_rank(content) -> None:
-    """Each process begins with its rank and, off the reference clock, ends with the half-width."""
+    """Process names begin with the rank and, unless its clock is the reference, end with the half-width."""
     names = {
         event["pid"]: event["args"]["name"] for event in content["traceEvents"] if event.get("name") == "process_name"
     }
@@ -96,7 +96,7 @@ def test_all_events_are_there_once(folder, content) -> None:
 
 
 def test_flows_of_ranks_are_apart_and_arrows_join_the_ranks_of_a_collective(content) -> None:
-    """Ids of launches differ between ranks; arrows between ranks never lead back in time and end inside kernels."""
+    """Ids of launches differ between ranks; arrows between ranks end inside kernels and never lead back in time."""
     ends = defaultdict(list)
     for event in content["traceEvents"]:
         if event["ph"] in "sf":

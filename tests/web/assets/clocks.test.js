@@ -1,4 +1,4 @@
-// Times of ranks on the axis, and back.
+// Conversion of a rank's times to times on the axis, and back.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
