@@ -27,7 +27,7 @@ def test_the_args_of_groups_are_columns_of_the_table() -> None:
 
 
 def test_ranks_and_description_identify_a_group() -> None:
-    """A mesh axis with the ranks of the default group is another group; the order of ranks does not matter."""
+    """A mesh axis and the default group are different groups even with the same ranks; the order of ranks does not matter."""
     assert process_group([0, 1]).number == process_group([1, 0], "undefined").number
     assert process_group([0, 1]).number != process_group([0, 1], "mesh_dp").number
 
@@ -80,7 +80,7 @@ def test_the_header_completes_a_cut_list(stride) -> None:
 
 
 def test_start_and_stride_complete_a_cut_list() -> None:
-    """Only the host's row has the stride, which completes the cut lists of kernels too."""
+    """Only the host's row has a start and a stride; they also complete the cut list in the kernel's row."""
     rows = _args([_CUT_TEXT, 40, "mesh_dp", 0, 2], [_CUT_TEXT, 40, "mesh_dp", None, None])
 
     numbers, (group,) = groups_of_calls(rows, Header())

@@ -1,4 +1,4 @@
-"""Groups that a trace does not name are inferred from order and times."""
+"""Tests of inferring groups that a trace does not name from the order and times of calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of a group match by order and signature, and a missing call does not shift the others."""
+"""Tests of matching the calls of a group by order and signature, also if calls are missing."""
 
 from __future__ import annotations
 
