@@ -173,7 +173,7 @@ def test_keys_move_through_time(url, browser) -> None:
 
 
 def test_ranks_of_two_hosts_are_on_one_clock(tmp_path, browser) -> None:
-    """The clocks of two hosts are up to 50 ms apart; on the common axis, their last collective ends at the same time, within the half-width.
+    """The clocks of two hosts are up to 50 ms apart; on the common axis, the ends of their last collective agree.
 
     The headings name the hosts and show the half-width of the corrected clock.
     """
