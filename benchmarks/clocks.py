@@ -20,7 +20,7 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
 
 from clock_truth import Comparison, compared
-from holotrace.enrich.across_ranks.clocks import clocks
+from holotrace.enrich.across_ranks.clocks.clocks import clocks
 from holotrace.testing.job_calls import CallsOptions, simulated_calls
 
 LARGE_JOBS = {

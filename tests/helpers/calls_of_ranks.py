@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.calls import COLUMNS, OfRank, RankFacts
-from holotrace.enrich.across_ranks.groups import ProcessGroup
+from holotrace.enrich.across_ranks.matching.calls import COLUMNS, OfRank, RankFacts
+from holotrace.enrich.across_ranks.matching.groups import ProcessGroup
 
 DEFAULTS = {"family": "all_reduce", "content": 1, "window": 0, "in_bytes": 8, "dtype": "float32"}
 

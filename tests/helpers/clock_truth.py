@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holotrace.enrich.across_ranks.clocks import Clocks, clocks
+from holotrace.enrich.across_ranks.clocks.clocks import Clocks, clocks
 from holotrace.testing.job_calls import CallsOptions, JobCalls, simulated_calls
 
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from holotrace.algorithms.intervals import Int64Array, Intervals
 from holotrace.algorithms.nesting import itself_or_above, nearest_above
-from holotrace.enrich.across_ranks.calls import OfRank, of_rank
+from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.enrich.across_ranks.ranges import JobRanges, job_ranges
 from holotrace.enrich.collectives.collectives import host_call_count
 from holotrace.enrich.collectives.libraries import communication_libraries

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above
-from holotrace.enrich.across_ranks.calls import of_rank
 from holotrace.enrich.across_ranks.job_calls import job_calls
+from holotrace.enrich.across_ranks.matching.calls import of_rank
 from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT, communication
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.launches import asked_for, launched_work, of_work

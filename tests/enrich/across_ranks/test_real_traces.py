@@ -7,8 +7,8 @@ import functools
 import polars as pl
 import pytest
 
-from holotrace.enrich.across_ranks.calls import of_rank
-from holotrace.enrich.across_ranks.matching import match
+from holotrace.enrich.across_ranks.matching.calls import of_rank
+from holotrace.enrich.across_ranks.matching.matching import match
 from holotrace.ingest.open_trace import open_trace
 
 

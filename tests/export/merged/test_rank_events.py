@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holotrace.enrich.across_ranks.rank_clocks import ClockLine, RankClock
+from holotrace.enrich.across_ranks.clocks.rank_clocks import ClockLine, RankClock
 from holotrace.export.event_json import event_text
 from holotrace.export.event_reader import read_event
 from holotrace.export.merged.rank_events import RankEvents, exact_microseconds, nanoseconds

@@ -12,8 +12,8 @@ from holotrace.algorithms.covered_by_group import covered_by_group
 from holotrace.analyses.collectives.latency import PER_FIT, mergeable, per_fit
 from holotrace.analyses.collectives.slow_parts import SLOW, slow_parts
 from holotrace.analyses.collectives.verdicts import verdict
-from holotrace.enrich.across_ranks.calls import OfRank, of_rank
 from holotrace.enrich.across_ranks.job_calls import job_calls, per_second
+from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.result import Result
@@ -163,7 +163,7 @@ class Collectives(Result):
         peer_transfer_ns    float64  median over the peers
         slowdown            float64  median_transfer_ns / peer_transfer_ns
 
-    per_host        one row per clock, see `holotrace.enrich.across_ranks.clocks.Clocks`:
+    per_host        one row per clock, see `holotrace.enrich.across_ranks.clocks.clocks.Clocks`:
 
         host, rank, rank_count, valid_from_ns, valid_to_ns, instance_count, offset_at_ns, offset_ns, half_width_ns, drift_ppb,
         drift_half_width_ppb

@@ -11,7 +11,7 @@ import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_group
 from holotrace.algorithms.intervals import Intervals, concatenated, covered_before, union
-from holotrace.enrich.across_ranks.calls import OfRank
+from holotrace.enrich.across_ranks.matching.calls import OfRank
 from holotrace.enrich.across_ranks.ranges import JobRanges
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of

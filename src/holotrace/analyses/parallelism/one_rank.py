@@ -9,8 +9,8 @@ import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, covered_before
 from holotrace.algorithms.nesting import nearest_above
-from holotrace.enrich.across_ranks.calls import OfRank, of_rank
 from holotrace.enrich.across_ranks.exposed import uncovered
+from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.enrich.collectives.collectives import answers, communication
 from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
 from holotrace.enrich.host.host_names import NodeClass

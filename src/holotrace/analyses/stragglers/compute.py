@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_group
-from holotrace.enrich.across_ranks.calls import OfRank, of_rank
-from holotrace.enrich.across_ranks.matching import match, matched_without_numbers
-from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT
+from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
+from holotrace.enrich.across_ranks.matching.matching import match, matched_without_numbers
+from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT
 from holotrace.enrich.steps.steps import annotation_names, windows
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor

@@ -10,9 +10,9 @@ import polars as pl
 
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.across_ranks.arrivals import arrivals
-from holotrace.enrich.across_ranks.calls import OfRank
-from holotrace.enrich.across_ranks.clocks import Clocks, clocks
-from holotrace.enrich.across_ranks.matching import match
+from holotrace.enrich.across_ranks.clocks.clocks import Clocks, clocks
+from holotrace.enrich.across_ranks.matching.calls import OfRank
+from holotrace.enrich.across_ranks.matching.matching import match
 from holotrace.enrich.across_ranks.message_sizes import bus_factor, message_bytes
 
 
@@ -48,7 +48,7 @@ def job_calls(of_ranks: Mapping[int, OfRank]) -> JobCalls:
     """Match the calls of all ranks, align the clocks of their hosts, and time each call.
 
     Args:
-        of_ranks: {rank: what `holotrace.enrich.across_ranks.calls.of_rank` returned}.
+        of_ranks: {rank: what `holotrace.enrich.across_ranks.matching.calls.of_rank` returned}.
     """
     matching = match(of_ranks)
     hosts = {rank: known.facts.host for rank, known in of_ranks.items()}

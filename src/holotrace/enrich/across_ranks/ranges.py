@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.calls import OfRank
-from holotrace.enrich.across_ranks.matching import match, matched_without_numbers
-from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT
+from holotrace.enrich.across_ranks.matching.calls import OfRank
+from holotrace.enrich.across_ranks.matching.matching import match, matched_without_numbers
+from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT
 
 
 class JobRanges(NamedTuple):

@@ -14,7 +14,7 @@ import polars as pl
 
 from holotrace.algorithms.intervals import Int64Array, Intervals
 from holotrace.algorithms.nesting import NO_PARENT, subtree_sums
-from holotrace.enrich.across_ranks.calls import OfRank, RankFacts
+from holotrace.enrich.across_ranks.matching.calls import OfRank, RankFacts
 from holotrace.enrich.across_ranks.ranges import JobRanges
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.host.memory_blocks import TimeWindow

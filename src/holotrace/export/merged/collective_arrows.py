@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.rank_clocks import RankClock
+from holotrace.enrich.across_ranks.clocks.rank_clocks import RankClock
 from holotrace.export.json_columns import decimal_text, joined
 
 CATEGORY = "across_ranks"
@@ -26,7 +26,7 @@ def collective_arrows(
     for this, an arrow may begin at the other rank: it never leads back in time.
 
     Args:
-        calls: as in `holotrace.enrich.across_ranks.matching.Matching`.
+        calls: as in `holotrace.enrich.across_ranks.matching.matching.Matching`.
         tracks: columns rank, event_index, pid (a number of the merged trace) and tid (JSON text) of the calls.
         clocks: of the ranks.
         base_ns: `baseTimeNanoseconds` of the merged trace.

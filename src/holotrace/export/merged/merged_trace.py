@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.across_ranks.calls import OfRank, of_rank
-from holotrace.enrich.across_ranks.clocks import Clocks, clocks
-from holotrace.enrich.across_ranks.matching import Matching, match
-from holotrace.enrich.across_ranks.rank_clocks import RankClock, correction_text, rank_clocks
+from holotrace.enrich.across_ranks.clocks.clocks import Clocks, clocks
+from holotrace.enrich.across_ranks.clocks.rank_clocks import RankClock, correction_text, rank_clocks
+from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
+from holotrace.enrich.across_ranks.matching.matching import Matching, match
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.job.findings import ranks_text
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -41,7 +41,7 @@ class MergedTrace(EqualByContent):
     """What `write_merged_trace` wrote.
 
     clocks    {rank: clock}
-    per_host  `holotrace.enrich.across_ranks.clocks.Clocks.per_host`
+    per_host  `holotrace.enrich.across_ranks.clocks.clocks.Clocks.per_host`
     findings  what could not be matched or aligned
     """
 

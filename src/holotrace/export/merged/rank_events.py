@@ -9,7 +9,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from itertools import chain
 from typing import Any
 
-from holotrace.enrich.across_ranks.rank_clocks import RankClock
+from holotrace.enrich.across_ranks.clocks.rank_clocks import RankClock
 from holotrace.export.chrome_trace import Event
 from holotrace.export.counters import counter_events
 from holotrace.export.event_json import file_time

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from holotrace.enrich.across_ranks.calls import of_rank
-from holotrace.enrich.across_ranks.clocks import clocks
-from holotrace.enrich.across_ranks.matching import match
-from holotrace.enrich.across_ranks.rank_clocks import RankClock, rank_clocks
+from holotrace.enrich.across_ranks.clocks.clocks import clocks
+from holotrace.enrich.across_ranks.clocks.rank_clocks import RankClock, rank_clocks
+from holotrace.enrich.across_ranks.matching.calls import of_rank
+from holotrace.enrich.across_ranks.matching.matching import match
 from holotrace.locations import name_of
 from holotrace.store.trace import RankTrace, Trace
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.across_ranks.calls import of_rank
-from holotrace.enrich.across_ranks.matching import match
+from holotrace.enrich.across_ranks.matching.calls import of_rank
+from holotrace.enrich.across_ranks.matching.matching import match
 from holotrace.store.trace import Trace
 
 _DURATION = pl.col("end_ns") - pl.col("start_ns")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.calls import COLUMNS, calls, of_rank
-from holotrace.enrich.across_ranks.groups import process_group
+from holotrace.enrich.across_ranks.matching.calls import COLUMNS, calls, of_rank
+from holotrace.enrich.across_ranks.matching.groups import process_group
 from holotrace.testing.builder import TraceBuilder
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.rough_clocks import corrected, operations, rough_offsets
-from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT, of_most
+from holotrace.enrich.across_ranks.matching.rough_clocks import corrected, operations, rough_offsets
+from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT, of_most
 
 _LIKE = ("family", "content")
 _EVEN_SHARE = 0.5
@@ -48,7 +48,7 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
 
     Args:
         rows: the rows of `rows_of` that are not matched yet.
-        candidates: see `holotrace.enrich.across_ranks.job_groups.candidate_groups`.
+        candidates: see `holotrace.enrich.across_ranks.matching.job_groups.candidate_groups`.
     """
     slim = rows.select("row", "rank", "host", "window", *_LIKE, "start_ns", "end_ns", "group")
     unnamed = slim.filter(~IS_POINT_TO_POINT & pl.col("group").is_null()).drop("group")

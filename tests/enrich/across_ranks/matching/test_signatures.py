@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calls_of_ranks import of_rank
-from holotrace.enrich.across_ranks.groups import process_group
-from holotrace.enrich.across_ranks.matching import match
+from holotrace.enrich.across_ranks.matching.groups import process_group
+from holotrace.enrich.across_ranks.matching.matching import match
 
 GROUP = process_group(range(3))
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from holotrace.enrich.across_ranks.groups import GROUP_ARGS, compact, configured_groups, groups_of_calls, process_group
+from holotrace.enrich.across_ranks.matching.groups import (
+    GROUP_ARGS,
+    compact,
+    configured_groups,
+    groups_of_calls,
+    process_group,
+)
 from holotrace.schema import TABLES
 from holotrace.store.header import Header
 

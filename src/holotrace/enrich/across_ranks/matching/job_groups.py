@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.calls import OfRank
-from holotrace.enrich.across_ranks.groups import ProcessGroup, process_group
+from holotrace.enrich.across_ranks.matching.calls import OfRank
+from holotrace.enrich.across_ranks.matching.groups import ProcessGroup, process_group
 
 
 def known_groups(of_ranks: Mapping[int, OfRank]) -> dict[int, ProcessGroup]:

@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holotrace.enrich.across_ranks.rank_clocks import ClockLine, RankClock, correction_text, rank_clocks
+from holotrace.enrich.across_ranks.clocks.rank_clocks import ClockLine, RankClock, correction_text, rank_clocks
 
 NOW = 1_795_209_476_000_000_000
 

@@ -8,9 +8,9 @@ import pytest
 
 from clock_truth import compared, with_truth
 from holotrace import open_trace
-from holotrace.enrich.across_ranks.calls import of_rank
-from holotrace.enrich.across_ranks.clocks import clocks, resolved
-from holotrace.enrich.across_ranks.matching import match
+from holotrace.enrich.across_ranks.clocks.clocks import clocks, resolved
+from holotrace.enrich.across_ranks.matching.calls import of_rank
+from holotrace.enrich.across_ranks.matching.matching import match
 from holotrace.testing.job_calls import CALL_SCHEMA, CallsOptions, simulated_calls
 
 TWO_HOSTS = {0: "a", 1: "b"}

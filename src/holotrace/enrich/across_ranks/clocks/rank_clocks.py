@@ -1,6 +1,6 @@
 """Times of ranks on the clock of the reference host.
 
-The estimates of `holotrace.enrich.across_ranks.clocks` are lines, one per host, or several if the clock jumped. Here they
+The estimates of `holotrace.enrich.across_ranks.clocks.clocks` are lines, one per host, or several if the clock jumped. Here they
 correct any times of a rank, not only those of matched calls.
 """
 
@@ -89,7 +89,7 @@ def rank_clocks(per_host: pl.DataFrame, hosts: Mapping[int, str]) -> dict[int, R
     """Return the clock of each rank.
 
     Args:
-        per_host: `holotrace.enrich.across_ranks.clocks.Clocks.per_host`.
+        per_host: `holotrace.enrich.across_ranks.clocks.clocks.Clocks.per_host`.
         hosts: {rank: host}
     """
     known = per_host.drop_nulls(["offset_ns", "half_width_ns"]).sort("from_ns", nulls_last=False)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.c10d_operators import asked_by_operators, peer_in_name
-from holotrace.enrich.across_ranks.groups import GROUP_ARGS, ProcessGroup, configured_groups, groups_of_calls
+from holotrace.enrich.across_ranks.matching.c10d_operators import asked_by_operators, peer_in_name
+from holotrace.enrich.across_ranks.matching.groups import GROUP_ARGS, ProcessGroup, configured_groups, groups_of_calls
 from holotrace.enrich.collectives.collectives import (
     FAMILIES,
     SAME_SIZE,

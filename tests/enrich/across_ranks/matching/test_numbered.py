@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from calls_of_ranks import of_rank
-from holotrace.enrich.across_ranks.groups import process_group
-from holotrace.enrich.across_ranks.matching import match
+from holotrace.enrich.across_ranks.matching.groups import process_group
+from holotrace.enrich.across_ranks.matching.matching import match
 
 GROUP = process_group([0, 1])
 

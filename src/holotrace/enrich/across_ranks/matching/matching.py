@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.across_ranks.calls import OfRank
-from holotrace.enrich.across_ranks.inferred_groups import inferred_groups
-from holotrace.enrich.across_ranks.job_groups import candidate_groups, known_groups, positions
-from holotrace.enrich.across_ranks.numbered import by_number
-from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT, matched, rows_of, without
-from holotrace.enrich.across_ranks.send_receive import by_order, with_peers
-from holotrace.enrich.across_ranks.signatures import by_signature
-from holotrace.enrich.across_ranks.unmatched import findings
+from holotrace.enrich.across_ranks.matching.calls import OfRank
+from holotrace.enrich.across_ranks.matching.inferred_groups import inferred_groups
+from holotrace.enrich.across_ranks.matching.job_groups import candidate_groups, known_groups, positions
+from holotrace.enrich.across_ranks.matching.numbered import by_number
+from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT, matched, rows_of, without
+from holotrace.enrich.across_ranks.matching.send_receive import by_order, with_peers
+from holotrace.enrich.across_ranks.matching.signatures import by_signature
+from holotrace.enrich.across_ranks.matching.unmatched import findings
 
 _ADDED = ("in_bytes", "out_bytes", "sent_bytes", "kernel_count")
 _GROUP: dict[str, pl.DataType | type[pl.DataType]] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from calls_of_ranks import of_rank
-from holotrace.enrich.across_ranks.groups import process_group
-from holotrace.enrich.across_ranks.matching import match
+from holotrace.enrich.across_ranks.matching.groups import process_group
+from holotrace.enrich.across_ranks.matching.matching import match
 
 JOB = process_group(range(4), "default_pg")
 ROWS = (process_group([0, 1], "mesh_dp"), process_group([2, 3], "mesh_dp"))

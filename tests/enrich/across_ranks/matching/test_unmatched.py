@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from calls_of_ranks import of_rank
-from holotrace.enrich.across_ranks.groups import process_group
-from holotrace.enrich.across_ranks.matching import match
+from holotrace.enrich.across_ranks.matching.groups import process_group
+from holotrace.enrich.across_ranks.matching.matching import match
 
 PAIR = process_group([0, 1])
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.rough_clocks import corrected, operations
-from holotrace.enrich.across_ranks.rows import without
+from holotrace.enrich.across_ranks.matching.rough_clocks import corrected, operations
+from holotrace.enrich.across_ranks.matching.rows import without
 
 _FAR_NS = 2**62
 

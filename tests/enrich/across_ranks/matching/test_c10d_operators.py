@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holotrace.enrich.across_ranks.calls import calls
+from holotrace.enrich.across_ranks.matching.calls import calls
 from holotrace.testing.builder import TraceBuilder
 
 _WORKERS = (2, 3)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT, MATCHES, instances, matched, shared, without
+from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT, MATCHES, instances, matched, shared, without
 
 _MOST_WITH_ONE_NUMBER = 8
 """If more calls of a rank and group than this share one number, on average, the numbers do not count calls."""

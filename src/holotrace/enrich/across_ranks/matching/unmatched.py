@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.calls import OfRank
-from holotrace.enrich.across_ranks.rows import IS_POINT_TO_POINT
+from holotrace.enrich.across_ranks.matching.calls import OfRank
+from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT
 from holotrace.enrich.job.findings import ranks_text
 
 _MOST_FAMILIES = 3

@@ -28,8 +28,8 @@ import polars as pl
 from holotrace.algorithms.clocks.fitting import Correction, Fit, fit
 from holotrace.algorithms.clocks.jumps import DROPPED
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.across_ranks.clock_findings import findings_of
-from holotrace.enrich.across_ranks.participants import (
+from holotrace.enrich.across_ranks.clocks.clock_findings import findings_of
+from holotrace.enrich.across_ranks.clocks.participants import (
     HostCheck,
     OfClocks,
     by_clock,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.calls import COLUMNS, OfRank
+from holotrace.enrich.across_ranks.matching.calls import COLUMNS, OfRank
 
 MatchedBy = pl.Enum(["sequence", "communication_id", "signature", "time", "stream_order", "send_receive"])
 """How a call was matched."""

@@ -1,0 +1,1 @@
+"""Which calls of different ranks are the same operation."""
