@@ -13,7 +13,7 @@ import holotrace
 from holotrace import figures
 from holotrace.catalogue import ANALYSES, COMPARISONS, analysis
 from holotrace.cli.group import app
-from holotrace.question import Analysis
+from holotrace.questions.question import Analysis
 from jobs import gpu_job
 
 ROOT = Path(__file__).parent.parent

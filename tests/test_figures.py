@@ -12,7 +12,7 @@ from holotrace.analyses.kernel_breakdown.compute import kernel_breakdown
 from holotrace.analyses.kernel_breakdown.figure import plot_kernel_breakdown
 from holotrace.analyses.temporal_breakdown.figure import plot_temporal_breakdown
 from holotrace.catalogue import ANALYSES
-from holotrace.question import Analysis
+from holotrace.questions.question import Analysis
 from jobs import MARKUP, gpu_job, temporal_of_many
 
 

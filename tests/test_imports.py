@@ -18,9 +18,9 @@ HTA_INTERFACE = Path(hta.__file__).parent
 IMPORTED_BY_NAME = {
     "holotrace/catalogue.py": "the catalogue names the folders of its questions, below",
     "holotrace/cli/group.py": "commands are imported when they run, from modules below",
-    "holotrace/question.py": "a question imports the computation and tables of its own folder on first use",
+    "holotrace/questions/question.py": "a question imports the computation and tables of its own folder on first use",
     "holotrace/figures.py": "figures are imported on first use, from the analyses below; they load plotly",
-    "holotrace/result.py": "a result finds its answer, tables and figure in its own folder on first use",
+    "holotrace/questions/result.py": "a result finds its answer, tables and figure in its own folder on first use",
     "holotrace/execution/extras.py": "optional packages of others",
     "holotrace/export/trace_text.py": "readers of zstd, whichever is installed",
     "hta/facade/answers/dashboard.py": "IPython, which a notebook brings",

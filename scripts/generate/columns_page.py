@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markdown_table import table
 
-from holotrace.result_columns import GROUPS, ResultColumn
+from holotrace.questions.result_columns import GROUPS, ResultColumn
 
 _BEGINNING = """\
 # Columns of results

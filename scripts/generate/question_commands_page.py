@@ -12,7 +12,7 @@ from markdown_table import table
 from holotrace.catalogue import ANALYSES, COMPARISONS
 from holotrace.cli.group import command_of
 from holotrace.cli.questions import analysis_command, comparison_command
-from holotrace.question import Analysis
+from holotrace.questions.question import Analysis
 
 _BEGINNING = """\
 # Commands of questions

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_type_hints
 
 from holotrace.catalogue import ANALYSES, COMPARISONS
-from holotrace.question import Analysis
+from holotrace.questions.question import Analysis
 
 STUB = Path(__file__).parent.parent.parent / "src" / "holotrace" / "__init__.pyi"
 

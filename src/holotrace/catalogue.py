@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from holotrace.question import Analysis
+from holotrace.questions.question import Analysis
 
 
 def _questions(*names: str) -> tuple[Analysis, ...]:

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from holotrace.cli.output import print_findings, print_json, print_line, print_table
-from holotrace.tables import Cell, PrintedTable
+from holotrace.questions.tables import Cell, PrintedTable
 
 NAME = "a_kernel_with_a_name_of_fifty_characters_or_more_00"
 

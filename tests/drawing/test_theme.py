@@ -8,7 +8,7 @@ import pytest
 
 from holotrace.drawing import theme
 from holotrace.enrich.critical_path.event_graph import PathClass
-from holotrace.result_columns import PATH_CLASSES
+from holotrace.questions.result_columns import PATH_CLASSES
 
 FILLS = [
     theme.COMPUTATION,

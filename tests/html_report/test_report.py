@@ -22,7 +22,7 @@ from holotrace.errors import InvalidOptionError
 from holotrace.html_report import report
 from holotrace.html_report.report import Contents, render_report, write_report
 from holotrace.ingest.file_health import FileHealth, file_health
-from holotrace.question import Analysis
+from holotrace.questions.question import Analysis
 from holotrace.store.trace import SkippedFile, Trace
 from holotrace.testing import TraceBuilder, small_job
 from holotrace.units import percent_text

@@ -13,7 +13,7 @@ import pytest
 import holotrace
 from holotrace.catalogue import ANALYSES
 from holotrace.figures import figure_of
-from holotrace.question import Analysis
+from holotrace.questions.question import Analysis
 from hta.memory_analysis import MemoryAnalysis
 from hta.trace_analysis import TraceAnalysis
 from hta.trace_diff import DeviceType, LabeledTrace, TraceDiff

@@ -15,7 +15,7 @@ from holotrace.catalogue import ANALYSES
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS
 from holotrace.execution.processes import processes
-from holotrace.question import Analysis
+from holotrace.questions.question import Analysis
 from holotrace.store import plan as module
 from holotrace.store.plan import Plan, run_together
 from holotrace.store.trace import RankTrace, Trace

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from holotrace.catalogue import ANALYSES, COMPARISONS
 from holotrace.cli.stdout import UNLIMITED, print_text
-from holotrace.question import Analysis
+from holotrace.questions.question import Analysis
 
 _HELP = "Where the time of a PyTorch job goes, read from its profiler traces."
 

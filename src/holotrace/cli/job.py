@@ -30,7 +30,7 @@ from holotrace.execution.mpi import mpi
 from holotrace.execution.processes import default_worker_count, processes
 from holotrace.execution.ray import RayExecutor
 from holotrace.ingest.open_trace import open_trace
-from holotrace.options import numbers
+from holotrace.questions.options import numbers
 from holotrace.store.trace import OnError, Trace
 
 _RANKS_WORTH_A_WORKER = 16

@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.models import ArgumentInfo
 
-from holotrace.options import Option
+from holotrace.questions.options import Option
 
 
 def with_option_groups(command: Callable[..., None], options: Iterable[Option] = ()) -> Callable[..., None]:

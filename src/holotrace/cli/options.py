@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from holotrace.locations import Location, address_text, is_url, located
-from holotrace.options import COMPAT
+from holotrace.questions.options import COMPAT
 from holotrace.store.trace import OnError
 
 if TYPE_CHECKING:

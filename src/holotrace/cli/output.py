@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holotrace.cli.stdout import UNLIMITED, print_text, writing_to_stdout
-from holotrace.tables import Cell, PrintedTable
+from holotrace.questions.tables import Cell, PrintedTable
 from holotrace.visible_text import bounded, visible, visible_json
 
 MOST_FINDINGS = 8

@@ -12,9 +12,9 @@ from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import AsJson, Figure, Force
 from holotrace.cli.output import console, print_findings, print_json, print_line, print_table
 from holotrace.figures import figure_of
-from holotrace.question import Analysis, Result
-from holotrace.result import tables_of
-from holotrace.tables import print_view
+from holotrace.questions.question import Analysis, Result
+from holotrace.questions.result import tables_of
+from holotrace.questions.tables import print_view
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

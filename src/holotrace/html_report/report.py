@@ -31,9 +31,9 @@ from holotrace.export.new_file import expect_page
 from holotrace.figures import figure_of
 from holotrace.ingest.file_health import FileHealth, file_health
 from holotrace.locations import Address, Location, drafted, located, name_of
-from holotrace.question import Analysis
+from holotrace.questions.question import Analysis
+from holotrace.questions.tables import PrintedTable, print_frame, print_view
 from holotrace.store.trace import Trace
-from holotrace.tables import PrintedTable, print_frame, print_view
 from holotrace.units import percent_text, size_text
 from holotrace.whole_job.summary import Summary, shown_analyses, summary
 

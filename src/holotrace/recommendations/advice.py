@@ -12,13 +12,13 @@ from holotrace.content_equality import EqualByContent
 from holotrace.enrich.compat import Compat, checked_compat
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.questions.result import MOST_ROWS, html_of, tables_of
+from holotrace.questions.tables import PrintedTable, print_frame
 from holotrace.recommendations.facts import EVENTS, HostFacts, RankFacts, analysis_plans, facts, host_plan
 from holotrace.recommendations.rules import OUR_RULES, RankCase, Rule, RuleSet, Thresholds
 from holotrace.recommendations.tensorboard_plugin import PLUGIN_RULES
-from holotrace.result import MOST_ROWS, html_of, tables_of
 from holotrace.store.plan import Answer, run_together, with_findings
 from holotrace.store.trace import Trace
-from holotrace.tables import PrintedTable, print_frame
 
 _RULES: dict[Compat | None, RuleSet] = {None: OUR_RULES, "torch_tb_profiler": PLUGIN_RULES}
 _RECOMMENDATIONS = {

@@ -16,10 +16,10 @@ from holotrace.enrich.job.findings import ranks_text
 from holotrace.enrich.job.one_job import CUT_OFF_KINDS, Wholeness, file_facts, wholeness_from
 from holotrace.enrich.steps.steps import steps
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.question import Analysis, Result
+from holotrace.questions.question import Analysis, Result
+from holotrace.questions.result import html_of, tables_of
 from holotrace.recommendations.advice import Advice, advice_on
 from holotrace.recommendations.facts import host_plan
-from holotrace.result import html_of, tables_of
 from holotrace.schema import EventKind
 from holotrace.store.health import loss_text
 from holotrace.store.plan import Plan, run_together

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holotrace.analyses.collectives.compute import collectives
 from holotrace.analyses.collectives.tables import VIEWS, equal_collectives
-from holotrace.tables import print_view
+from holotrace.questions.tables import print_view
 from holotrace.testing.builder import TraceBuilder
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holotrace.analyses.gpu_summary.compute import gpu_summary
 from holotrace.analyses.gpu_summary.tables import use_per_device
-from holotrace.tables import heading
+from holotrace.questions.tables import heading
 from holotrace.testing.builder import TraceBuilder
 
 

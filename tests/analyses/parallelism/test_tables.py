@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holotrace.analyses.parallelism.compute import parallelism
 from holotrace.analyses.parallelism.tables import VIEWS
-from holotrace.tables import print_view
+from holotrace.questions.tables import print_view
 from holotrace.testing.builder import TraceBuilder
 
 

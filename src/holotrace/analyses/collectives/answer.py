@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.collectives.compute import Collectives
-from holotrace.answers import total
+from holotrace.questions.answers import total
 from holotrace.units import bandwidth_text, duration_text, percent_text
 
 

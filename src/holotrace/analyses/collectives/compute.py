@@ -16,7 +16,7 @@ from holotrace.enrich.across_ranks.job_calls import job_calls, per_second
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import Trace
 from holotrace.units import duration_text, size_text

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holotrace.options import Option, numbers
-from holotrace.question import Analysis
+from holotrace.questions.options import Option, numbers
+from holotrace.questions.question import Analysis
 
 QUESTION = Analysis(
     __package__,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.collectives.compute import Collectives
-from holotrace.tables import View
+from holotrace.questions.tables import View
 
 
 def equal_collectives(result: Collectives) -> pl.DataFrame:

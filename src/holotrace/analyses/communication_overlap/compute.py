@@ -9,7 +9,7 @@ import polars as pl
 from holotrace.algorithms.intervals import covered_length, intersection_length
 from holotrace.enrich.device.device_work import by_device, device_work, intervals_of, no_device_work
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.schema import KernelKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.communication_overlap.compute import CommunicationOverlap
-from holotrace.tables import View
+from holotrace.questions.tables import View
 
 
 def overlap_per_rank(result: CommunicationOverlap) -> pl.DataFrame:

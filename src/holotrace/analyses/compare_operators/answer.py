@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.compare_operators.compute import OperatorComparison
-from holotrace.answers import change_text
+from holotrace.questions.answers import change_text
 
 
 def answer(result: OperatorComparison) -> str:

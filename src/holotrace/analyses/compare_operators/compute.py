@@ -20,7 +20,7 @@ from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.store.trace import RankTrace, Trace, Visit
 
 Measure = Literal["device", "host"]

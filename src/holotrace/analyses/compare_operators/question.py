@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from holotrace.options import COMPAT, Option
-from holotrace.question import Analysis
+from holotrace.questions.options import COMPAT, Option
+from holotrace.questions.question import Analysis
 
 QUESTION = Analysis(
     __package__,

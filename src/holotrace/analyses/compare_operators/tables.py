@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.compare_operators.compute import OperatorComparison
-from holotrace.tables import View
+from holotrace.questions.tables import View
 
 _PATHS_SHOWN = 30
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.compare_traces.compute import TraceComparison
-from holotrace.answers import change_text
 from holotrace.drawing.names import short_name
+from holotrace.questions.answers import change_text
 
 
 def answer(result: TraceComparison) -> str:

@@ -15,7 +15,7 @@ from holotrace.enrich.steps.step_of_event import step_rows
 from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.schema import DEVICE_WORK_KINDS, EventKind
 from holotrace.store.trace import RankTrace, Trace
 

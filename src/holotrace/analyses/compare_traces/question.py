@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from holotrace.options import Option, numbers
-from holotrace.question import Analysis
+from holotrace.questions.options import Option, numbers
+from holotrace.questions.question import Analysis
 
 QUESTION = Analysis(
     __package__,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.compare_traces.compute import TraceComparison
-from holotrace.tables import View
+from holotrace.questions.tables import View
 
 
 def compared_by_name(result: TraceComparison) -> pl.DataFrame:

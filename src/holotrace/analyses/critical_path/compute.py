@@ -16,7 +16,7 @@ from holotrace.enrich.device.synchronisations import has_recorded_waits
 from holotrace.enrich.job.findings import ranks_text
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text

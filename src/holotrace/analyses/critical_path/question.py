@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from holotrace.errors import InvalidOptionError
-from holotrace.options import Option
-from holotrace.question import Analysis
+from holotrace.questions.options import Option
+from holotrace.questions.question import Analysis
 
 _INSTANCE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 _TIMES = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)-(\d{1,12}(?:\.\d{1,6})?)")

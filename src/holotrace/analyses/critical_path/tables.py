@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.critical_path.compute import CriticalPath
-from holotrace.result_columns import PATH_CLASSES
-from holotrace.tables import View
+from holotrace.questions.result_columns import PATH_CLASSES
+from holotrace.questions.tables import View
 
 
 def path_per_rank(result: CriticalPath) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.cupti_counters.compute import CuptiCounters
-from holotrace.tables import View
+from holotrace.questions.tables import View
 
 
 def counters_by_operator(result: CuptiCounters) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holotrace.analyses.distributed.compute import Distributed
-from holotrace.answers import total
+from holotrace.questions.answers import total
 from holotrace.units import duration_text, percent_text
 
 

@@ -19,7 +19,7 @@ from holotrace.enrich.device.devices import described_devices
 from holotrace.enrich.job.rank_tables import of_all_ranks
 from holotrace.errors import MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 

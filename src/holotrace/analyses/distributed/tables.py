@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.distributed.compute import Distributed
-from holotrace.tables import View
+from holotrace.questions.tables import View
 
 
 def mean_steps_of_ranks(result: Distributed) -> pl.DataFrame:

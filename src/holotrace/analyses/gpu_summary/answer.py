@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holotrace.analyses.gpu_summary.compute import GpuSummary
-from holotrace.answers import total
+from holotrace.questions.answers import total
 from holotrace.units import percent_text
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holotrace.options import COMPAT, Option
-from holotrace.question import Analysis
+from holotrace.questions.options import COMPAT, Option
+from holotrace.questions.question import Analysis
 
 QUESTION = Analysis(
     __package__,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.gpu_summary.compute import GpuSummary
-from holotrace.tables import View, one_device_hidden, with_bounds, without_wholly_known
+from holotrace.questions.tables import View, one_device_hidden, with_bounds, without_wholly_known
 
 
 def use_per_device(result: GpuSummary) -> pl.DataFrame:

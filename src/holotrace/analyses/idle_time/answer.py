@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holotrace.analyses.idle_time.compute import IdleTime
-from holotrace.answers import largest, total
+from holotrace.questions.answers import largest, total
 from holotrace.units import duration_text, percent_text
 
 _CAUSES = {

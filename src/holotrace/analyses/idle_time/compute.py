@@ -16,7 +16,7 @@ from holotrace.enrich.device.device_work import device_work, no_device_work
 from holotrace.enrich.device.launches import launches
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.idle_time.compute import IdleTime
-from holotrace.tables import View, one_device_hidden
+from holotrace.questions.tables import View, one_device_hidden
 
 
 def idle_per_device(result: IdleTime) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from holotrace.algorithms.intervals import states
 from holotrace.algorithms.summary import summary
 from holotrace.enrich.device.device_work import by_device, device_work, intervals_of, no_device_work
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.schema import KernelKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace

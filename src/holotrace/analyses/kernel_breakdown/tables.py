@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown
-from holotrace.tables import View
+from holotrace.questions.tables import View
 
 
 def states_over_ranks(result: KernelBreakdown) -> pl.DataFrame:

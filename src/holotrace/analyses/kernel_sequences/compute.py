@@ -17,7 +17,7 @@ from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.enrich.kernels.kernel_sequences import sequence_texts, sequences
 from holotrace.errors import InvalidOptionError, what_exists
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.schema import EventKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace

@@ -7,7 +7,7 @@ import polars as pl
 from holotrace.analyses.kernel_sequences.compute import SEPARATOR as PATTERN_SEPARATOR
 from holotrace.analyses.kernel_sequences.compute import KernelSequences, sequences_over_ranks
 from holotrace.enrich.kernels.kernel_sequences import SEQUENCE_SEPARATOR
-from holotrace.tables import SEQUENCE_COLUMN, View
+from holotrace.questions.tables import SEQUENCE_COLUMN, View
 
 
 def frequent_sequences(result: KernelSequences) -> pl.DataFrame:

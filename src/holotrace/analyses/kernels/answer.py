@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holotrace.analyses.kernels.compute import Kernels
-from holotrace.answers import largest
 from holotrace.drawing.names import short_name
+from holotrace.questions.answers import largest
 from holotrace.units import duration_text, percent_text
 
 

@@ -15,7 +15,7 @@ from holotrace.enrich.device.device_work import no_device_work
 from holotrace.enrich.host.host_nodes import node_texts
 from holotrace.enrich.kernels.kernel_calls import BLOCK, GRID
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 

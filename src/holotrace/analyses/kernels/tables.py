@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.kernels.compute import Kernels, joined_over_ranks
-from holotrace.tables import View, without_wholly_known
+from holotrace.questions.tables import View, without_wholly_known
 
 _MEANS = (
     "mean_blocks_per_sm",

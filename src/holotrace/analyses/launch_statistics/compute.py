@@ -14,7 +14,7 @@ from holotrace.enrich.device.launches import launched_work, of_work
 from holotrace.enrich.host.operators import launching_operator
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.schema import KernelKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace

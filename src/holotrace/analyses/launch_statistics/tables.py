@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.launch_statistics.compute import LaunchStatistics
-from holotrace.tables import View
+from holotrace.questions.tables import View
 
 _LAUNCH_COUNTS = ("short_kernel_count", "slow_call_count", "late_start_count")
 

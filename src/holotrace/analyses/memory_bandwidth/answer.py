@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holotrace.analyses.memory_bandwidth.compute import MemoryBandwidth
-from holotrace.answers import largest, total
+from holotrace.questions.answers import largest, total
 from holotrace.units import bandwidth_text, size_text
 
 

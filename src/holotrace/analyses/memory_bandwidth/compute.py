@@ -12,7 +12,7 @@ from holotrace.algorithms.summary import summary
 from holotrace.algorithms.time_weighted import TIME_WEIGHTED, time_weighted
 from holotrace.enrich.device.device_work import device_work, no_device_work
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.schema import KernelKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace

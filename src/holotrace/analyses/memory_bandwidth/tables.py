@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.memory_bandwidth.compute import MemoryBandwidth
-from holotrace.tables import View, one_device_hidden
+from holotrace.questions.tables import View, one_device_hidden
 
 
 def bandwidth_per_kind(result: MemoryBandwidth) -> pl.DataFrame:

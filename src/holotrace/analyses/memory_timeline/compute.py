@@ -20,7 +20,7 @@ from holotrace.enrich.host.memory_events import (
     nodes_of_memory_events,
 )
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 

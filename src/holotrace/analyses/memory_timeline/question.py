@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holotrace.question import Analysis
+from holotrace.questions.question import Analysis
 
 QUESTION = Analysis(
     __package__,

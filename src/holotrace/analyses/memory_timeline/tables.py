@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.memory_timeline.compute import MemoryTimeline
-from holotrace.tables import View, known_columns
+from holotrace.questions.tables import View, known_columns
 
 
 def memory_per_device(result: MemoryTimeline) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from holotrace.enrich.host.module_times import MODULE_TIMES, SUMMED_TIMES, sum_o
 from holotrace.enrich.host.modules import backward_passes
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.modules.compute import Modules, summed_modules
-from holotrace.tables import View, known_columns
+from holotrace.questions.tables import View, known_columns
 
 
 def times_of_modules(result: Modules) -> pl.DataFrame:

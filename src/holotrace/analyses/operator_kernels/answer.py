@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holotrace.analyses.operator_kernels.compute import OperatorKernels
-from holotrace.answers import largest
+from holotrace.questions.answers import largest
 from holotrace.units import duration_text, percent_text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.operator_kernels.compute import OperatorKernels, operators_over_ranks
-from holotrace.tables import SEQUENCE_COLUMN, View
+from holotrace.questions.tables import SEQUENCE_COLUMN, View
 
 
 def kernels_of_operators(result: OperatorKernels) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holotrace.analyses.operator_memory.compute import OperatorMemory
-from holotrace.answers import largest
+from holotrace.questions.answers import largest
 from holotrace.units import percent_text, size_text
 
 

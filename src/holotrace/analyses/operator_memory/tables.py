@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.operator_memory.compute import OperatorMemory, summed_operator_memory
-from holotrace.tables import View, known_columns
+from holotrace.questions.tables import View, known_columns
 
 
 def memory_of_operators(result: OperatorMemory) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.operators.compute import Operators, summed_operators
-from holotrace.tables import View, known_columns, with_bounds
+from holotrace.questions.tables import View, known_columns, with_bounds
 
 
 def operators_by_name(result: Operators) -> pl.DataFrame:

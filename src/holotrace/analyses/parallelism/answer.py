@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 
 from holotrace.analyses.parallelism.compute import Parallelism
-from holotrace.answers import total
 from holotrace.enrich.across_ranks.exposed import PARTS
+from holotrace.questions.answers import total
 from holotrace.units import duration_text, percent_text
 
 

@@ -16,7 +16,7 @@ from holotrace.enrich.across_ranks.axes import AXES, Axis, axes_of_groups
 from holotrace.enrich.across_ranks.exposed import PARTS, divided_among_calls
 from holotrace.enrich.across_ranks.job_calls import JobCalls, job_calls
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import Trace
 

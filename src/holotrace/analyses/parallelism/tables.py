@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.parallelism.compute import Parallelism
-from holotrace.tables import View
+from holotrace.questions.tables import View
 
 
 def exposed_by_axis(result: Parallelism) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from holotrace.enrich.device.device_work import device_work, no_device_work
 from holotrace.enrich.device.launches import launched_work
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.store.derived import derived_under_rules
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace

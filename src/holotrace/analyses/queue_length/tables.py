@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.queue_length.compute import QueueLength
-from holotrace.tables import View, one_device_hidden
+from holotrace.questions.tables import View, one_device_hidden
 
 
 def queues_per_stream(result: QueueLength) -> pl.DataFrame:

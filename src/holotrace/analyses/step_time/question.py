@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holotrace.options import ANNOTATION, COMPAT
-from holotrace.question import Analysis
+from holotrace.questions.options import ANNOTATION, COMPAT
+from holotrace.questions.question import Analysis
 
 QUESTION = Analysis(
     __package__,

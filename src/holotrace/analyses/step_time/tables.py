@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.step_time.compute import StepTime
-from holotrace.tables import View
+from holotrace.questions.tables import View
 
 
 def mean_step(result: StepTime) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT
 from holotrace.enrich.steps.steps import annotation_names, windows
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text, percent_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.stragglers.compute import Stragglers
-from holotrace.tables import View
+from holotrace.questions.tables import View
 
 
 def skew_per_rank(result: Stragglers) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown
-from holotrace.answers import total
+from holotrace.questions.answers import total
 from holotrace.units import percent_text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown
-from holotrace.tables import View, one_device_hidden
+from holotrace.questions.tables import View, one_device_hidden
 
 
 def temporal_per_device(result: TemporalBreakdown) -> pl.DataFrame:

@@ -24,7 +24,7 @@ from holotrace.enrich.host.annotations import (
 from holotrace.enrich.job.findings import ranks_text
 from holotrace.errors import InvalidOptionError, what_exists
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.result import Result
+from holotrace.questions.result import Result
 from holotrace.schema import EventKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.user_annotations.compute import UserAnnotations
-from holotrace.tables import View
+from holotrace.questions.tables import View
 
 
 def annotations_on_gpu(result: UserAnnotations) -> pl.DataFrame:

@@ -12,9 +12,9 @@ from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import AsJson, CompatMode
 from holotrace.cli.output import console, print_findings, print_json, print_line, print_table
 from holotrace.errors import InvalidOptionError
+from holotrace.questions.tables import print_frame
 from holotrace.recommendations.advice import Advice, advice_answer
 from holotrace.recommendations.rules import Thresholds
-from holotrace.tables import print_frame
 from holotrace.units import percent_text
 
 _MOST_ROWS = 16

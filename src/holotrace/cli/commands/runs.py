@@ -12,8 +12,8 @@ from holotrace.cli.options import AsJson, without_secret
 from holotrace.cli.output import console, print_json, print_line, print_table
 from holotrace.ingest.runs import Run, Runs, find_runs
 from holotrace.locations import name_of
+from holotrace.questions.tables import print_frame
 from holotrace.store.trace import SkippedFile
-from holotrace.tables import print_frame
 
 _OFTEN_EMPTY = ("missing workers", "unreadable")
 _MOST_ROWS = 200

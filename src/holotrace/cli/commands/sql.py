@@ -24,10 +24,10 @@ from holotrace.errors import InvalidOptionError
 from holotrace.export.csv_text import json_text, write_csv
 from holotrace.export.new_file import expect_writable, new_file
 from holotrace.locations import Location, located
+from holotrace.questions.tables import Cell, PrintedTable
 from holotrace.sql_queries.query import DEFAULT_TIMEOUT_S, named_views
 from holotrace.sql_queries.query import sql as run_query
 from holotrace.sql_queries.views import VIEWS
-from holotrace.tables import Cell, PrintedTable
 from holotrace.visible_text import visible
 
 _MOST_ROWS = 100

@@ -9,7 +9,7 @@ from holotrace.cli.job import JobOptions, opened_job
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import AsJson
 from holotrace.cli.output import console, print_findings, print_json, print_line, print_table
-from holotrace.tables import print_frame, print_view
+from holotrace.questions.tables import print_frame, print_view
 from holotrace.whole_job.summary import Summary, shown_analyses
 from holotrace.whole_job.summary import summary as summarize
 

@@ -17,8 +17,8 @@ from holotrace.cli.questions import ResultOptions, show
 from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
 from holotrace.enrich.job.job_time import origin_ns
 from holotrace.locations import Location, status_of
+from holotrace.questions.tables import print_frame
 from holotrace.store.trace import RankTrace, Trace
-from holotrace.tables import print_frame
 from holotrace.units import size_text
 
 _QUESTION = analysis("critical_path")

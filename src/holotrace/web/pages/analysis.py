@@ -9,8 +9,8 @@ from dash.development.base_component import Component
 
 from holotrace.catalogue import ANALYSES
 from holotrace.figures import figure_of
-from holotrace.question import Analysis
-from holotrace.tables import View
+from holotrace.questions.question import Analysis
+from holotrace.questions.tables import View
 from holotrace.web.parts.components import definitions, findings, graph, python_block, title_block
 from holotrace.web.parts.page import Page, Table
 from holotrace.web.parts.python_code import python_of

@@ -10,8 +10,8 @@ from dash.development.base_component import Component
 
 from holotrace.catalogue import analysis
 from holotrace.figures import figure_of
-from holotrace.question import Result
-from holotrace.tables import View
+from holotrace.questions.question import Result
+from holotrace.questions.tables import View
 from holotrace.web.parts.components import definitions, findings, graph, python_block, title_block
 from holotrace.web.parts.page import Page, Table
 from holotrace.web.parts.python_code import opening

@@ -21,7 +21,7 @@ from holotrace.enrich.steps.selections import in_steps, on_devices
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.ingest.open_trace import open_trace
 from holotrace.locations import Address, address_text
-from holotrace.question import Result
+from holotrace.questions.question import Result
 from holotrace.store.cache import CacheOption
 from holotrace.store.trace import Trace
 from holotrace.web.session.memory import bytes_of, resident_bytes

@@ -14,8 +14,8 @@ from typing import Any
 
 import polars as pl
 
-from holotrace.result_columns import unit_of
-from holotrace.tables import cell, heading, shown_names
+from holotrace.questions.result_columns import unit_of
+from holotrace.questions.tables import cell, heading, shown_names
 from holotrace.web.parts.page import Table
 
 MOST_ORDERS = 16

@@ -14,7 +14,7 @@ from holotrace.content_equality import EqualByContent
 from holotrace.visible_text import html_table, html_text
 
 if TYPE_CHECKING:
-    from holotrace.tables import PrintedTable
+    from holotrace.questions.tables import PrintedTable
 
 MOST_ROWS = 10
 _MOST_FINDINGS = 5
@@ -58,7 +58,7 @@ class Result(EqualByContent):
 
     def _repr_html_(self) -> str:
         """Show the answer, the main table and the caveats in a notebook."""
-        from holotrace.tables import print_view  # noqa: PLC0415 -- a notebook shows few results; scripts show none
+        from holotrace.questions.tables import print_view  # noqa: PLC0415 -- a notebook shows few results; scripts show none
 
         return html_of(self.answer, print_view(self._beside("tables").VIEWS[0], self, MOST_ROWS), self.findings)
 

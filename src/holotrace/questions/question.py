@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from holotrace.options import Option
+from holotrace.questions.options import Option
 
 if TYPE_CHECKING:
+    from holotrace.questions.tables import View
     from holotrace.store.plan import Plan
-    from holotrace.tables import View
 
 
 class Result(Protocol):

@@ -1,7 +1,7 @@
 """Every column of a result: its type, unit, meaning and heading.
 
 All analyses share this list, so one name means one fact everywhere: in Python, in tables on a terminal or a page, in
-CSV and JSON. SQL views use the same names. `tests/test_result_columns.py` checks that the analyses agree with this
+CSV and JSON. SQL views use the same names. `tests/questions/test_result_columns.py` checks that the analyses agree with this
 list, and docs/reference/columns.md shows it.
 
 Names follow rules. A name ends in its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.

@@ -14,9 +14,9 @@ import holotrace
 from holotrace.catalogue import ANALYSES, COMPARISONS
 from holotrace.cli.critical_path.what_if import Predictions
 from holotrace.errors import MissingDataError
-from holotrace.result_columns import COLUMNS, GROUPS, heading_of, unit_of
+from holotrace.questions.result_columns import COLUMNS, GROUPS, heading_of, unit_of
+from holotrace.questions.tables import View
 from holotrace.sql_queries.views import VIEWS as SQL_VIEWS
-from holotrace.tables import View
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
 
@@ -37,7 +37,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[holotrace.Trace]:
     """Open a made-up job, and small recordings of several devices and profilers."""
     folder = tmp_path_factory.mktemp("job")
     write_job(folder, ranks=3, steps=2, layers=2)
-    recorded = Path(__file__).parent / "reference" / "traces"
+    recorded = Path(__file__).parents[1] / "reference" / "traces"
     unknown = TraceBuilder().step(1, 0, 100).operator("op", start_us=1, duration_us=20)
     unknown.kernel("triton_tem_fused_mm_3", start_us=30, duration_us=5, launch_us=5)
     unknown.kernel("ampere_s16816gemm", start_us=40, duration_us=5, launch_us=9)

@@ -8,7 +8,7 @@ import pytest
 
 from holotrace.catalogue import ANALYSES, COMPARISONS
 from holotrace.errors import InvalidOptionError
-from holotrace.options import Option, nanoseconds, numbers
+from holotrace.questions.options import Option, nanoseconds, numbers
 
 OPTIONS = [(question, option) for question in (*ANALYSES, *COMPARISONS) for option in question.options]
 

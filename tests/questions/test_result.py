@@ -12,8 +12,8 @@ import holotrace
 import holotrace.figures
 from holotrace.catalogue import ANALYSES
 from holotrace.errors import MissingDataError
-from holotrace.question import Analysis
-from holotrace.result import Result
+from holotrace.questions.question import Analysis
+from holotrace.questions.result import Result
 from holotrace.testing import TraceBuilder, small_job
 from jobs import HOSTILE, hostile_job
 from reference_data import IN_THE_REPOSITORY

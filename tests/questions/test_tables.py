@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from holotrace.tables import Cell, cell, heading, print_frame
+from holotrace.questions.tables import Cell, cell, heading, print_frame
 from holotrace.units import percent_text
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from holotrace.drawing.names import printable, short_name, short_names
 from holotrace.enrich.kernels.kernel_sequences import SEQUENCE_SEPARATOR
-from holotrace.result_columns import heading_of, unit_of
+from holotrace.questions.result_columns import heading_of, unit_of
 from holotrace.units import bandwidth_text, duration_text, percent_text, size_text
 
 _KERNELS_SHOWN = 3

@@ -1,0 +1,1 @@
+"""What all questions share: how they describe themselves, and how their results answer, print and show themselves."""
