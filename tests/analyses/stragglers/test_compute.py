@@ -327,3 +327,11 @@ def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
     result = stragglers(open_trace(tmp_path, cache=False))
     golden.check(result.per_rank, "stragglers/synthetic_job.per_rank")
     golden.check(result.per_step, "stragglers/synthetic_job.per_step")
+
+
+def test_the_answer_names_the_cause_before_its_victim() -> None:
+    """In the recorded pipeline rank 0 only passes on the delay of rank 2, which sleeps: rank 2 comes first."""
+    result = stragglers(open_trace(ROOT / "tests" / "reference" / "traces" / "pipeline_gloo_4rank", cache=False))
+
+    assert result.answer.startswith("Rank 2 is late")
+    assert result.findings[0].startswith("rank 2 is late")

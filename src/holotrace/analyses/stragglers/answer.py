@@ -8,7 +8,7 @@ from holotrace.units import duration_text
 
 def answer(result: Stragglers) -> str:
     """Name the rank that the others wait for the longest."""
-    late = result.per_rank.filter("is_straggler").sort("caused_wait_ns", descending=True)
+    late = result.per_rank.filter("is_straggler").sort("is_cause", "caused_wait_ns", descending=True)
     if late.is_empty():
         return "No rank stands out as late."
     worst = late.row(0, named=True)

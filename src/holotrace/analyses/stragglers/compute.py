@@ -249,7 +249,7 @@ def _findings(
     if per_rank.is_empty():
         reasons = of_matching if len(partials) > 1 and len(collectives) else ()
         return (_nothing_compared(partials, collectives), *reasons)
-    late = per_rank.filter("is_straggler").sort("caused_wait_ns", descending=True).head(_MOST_NAMED)
+    late = per_rank.filter("is_straggler").sort("is_cause", "caused_wait_ns", descending=True).head(_MOST_NAMED)
     late_sentences = [_late_sentence(row) for row in late.iter_rows(named=True)]
     return (*late_sentences, *_doubts(partials, collectives, per_rank), *of_matching)
 
