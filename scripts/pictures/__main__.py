@@ -8,9 +8,10 @@ from __future__ import annotations
 import sys
 
 import layers
-import questions
 import web_pages
 from browser import opened_browser
+
+import questions
 
 
 def main(names: list[str]) -> None:
