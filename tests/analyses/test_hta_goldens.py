@@ -167,7 +167,7 @@ def test_temporal_breakdown_is_equal_to_the_noise_of_doubles(case: Case) -> None
 
 @golden_cases(*WITH_SYNC_ROWS)
 def test_waiting_is_not_busy(case: Case) -> None:
-    """HTA counts synchronisation rows of a stream as busy and as part of the window; compute time agrees."""
+    """HTA counts synchronisation rows as busy time and as part of its window; its compute time equals ours."""
     (ours,), (theirs,) = temporal_rows(case)
 
     rank, window, compute, non_compute, idle = ours

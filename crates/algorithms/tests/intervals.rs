@@ -76,7 +76,7 @@ fn parent_of(row: usize, intervals: &[(u32, i64, i64)]) -> i64 {
         .map_or(NO_ROW, |row| row as i64)
 }
 
-/// Intervals in groups with small numbers or with large ones.
+/// Random intervals in up to three groups, whose numbers are consecutive or far apart.
 fn interval_columns() -> impl Strategy<Value = Vec<(u32, i64, i64)>> {
     let intervals = prop::collection::vec((0_u32..3, 0_i64..20, 0_i64..9), 0..40);
     (intervals, prop::sample::select(vec![1, u32::MAX / 2])).prop_map(|(intervals, scale)| {

@@ -14,6 +14,8 @@ from holotrace.store.health import Finding, state_of
 from holotrace.store.trace import RankTrace, Trace
 
 RankOrigin = Literal["distributedInfo", "file name", "collectives", "given or next free number"]
+"""What a rank's number was taken from; the last one means the caller's choice or the next free number."""
+
 State = Literal["clean", "repaired", "with losses", "unreadable"]
 
 
@@ -22,7 +24,7 @@ class FileHealth:
     """One file of a job.
 
     path           the path as the user wrote it
-    rank           the rank the file was opened as; rank_origin: where that number comes from
+    rank           number of the file's rank; rank_origin: what the number was taken from
     format         plain, gzip or zstd
     bytes_read     size of the file; bytes_decoded: size of the JSON text in it
     event_count    events of every phase

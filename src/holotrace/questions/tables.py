@@ -133,14 +133,14 @@ def known_columns(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_bounds(table: pl.DataFrame, share: str, unknown: str) -> pl.DataFrame:
-    """If a part is unknown, rename the share to a lower bound; else drop the column of the unknown part."""
+    """If any value of `unknown` exceeds 0, rename the column `share` to `…_least_fraction`; otherwise drop `unknown`."""
     if table.get_column(unknown).sum():
         return table.rename({share: f"{share.removesuffix('_fraction')}_least_fraction"})
     return table.drop(unknown)
 
 
 def without_wholly_known(table: pl.DataFrame) -> pl.DataFrame:
-    """Drop the columns of known shares that are 0 or 1 in every row."""
+    """Drop each column `…_known_fraction` in which every value is 0, 1 or null."""
     shares = [name for name in table.columns if name.endswith("_known_fraction")]
     return table.drop(name for name in shares if table.get_column(name).is_in([0.0, 1.0]).all())
 

@@ -253,7 +253,7 @@ def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- 
     paths = [str(folder.resolve()) for folder in folders]
     readable = ", ".join(
         _text(f"{path}/") for path in {*paths, *map(glob.escape, paths)}
-    )  # DuckDB also compares paths escaped for glob patterns
+    )  # DuckDB also compares paths whose glob characters are escaped
     connection.execute(f"SET allowed_directories = [{readable}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")

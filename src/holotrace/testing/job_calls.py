@@ -182,7 +182,7 @@ class _Course:
         self.instance_count += int(group.max(initial=-1)) + 1
 
     def true_calls(self) -> pl.DataFrame:
-        """Return all calls in true time."""
+        """Return all calls so far, with their true times, before clock errors."""
         tables = [
             pl.DataFrame(
                 {

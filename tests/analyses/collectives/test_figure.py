@@ -20,7 +20,7 @@ def late_rank() -> TraceBuilder:
 
 
 def test_a_bar_is_divided_into_waiting_and_transfer() -> None:
-    """Of 60 µs over both ranks 40 are waiting; the hover names the bandwidth and the group."""
+    """The two ranks spend 60 µs in the collective, 40 of them waiting; the hover text shows bandwidth and group."""
     figure = plot_collectives(_result(late_rank()))
 
     assert {bar.name: list(bar.x) for bar in figure.data} == {"waiting for the last rank": [40], "transfer": [20]}

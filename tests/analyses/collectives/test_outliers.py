@@ -1,4 +1,4 @@
-"""Tests of finding values that stand out from their peers."""
+"""Tests for values that stand out from their peers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _outliers(*groups: list[float]) -> list[float]:
     ids=["twice", "less than a quarter more", "all differ", "too few peers", "faster", "zero"],
 )
 def test_values_far_above_their_peers_stand_out(values, slow):
-    """A value stands out if it is a quarter and five robust deviations above the median of at least four peers."""
+    """Only a value above the median by more than 25 % and 5 robust deviations stands out, and only among 4 or more."""
     assert _outliers(values) == slow
 
 

@@ -132,7 +132,7 @@ def test_kernels_with_unknown_cores_count_neither_as_tensor_nor_as_ordinary() ->
 
 
 def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
-    """Launch shapes are known for 20 of 80 busy µs; their mean, 75 % of the SMs, is assumed for the rest."""
+    """In 20 of 80 busy µs all launch shapes are known and fill 75 % of the SMs, which is assumed for the rest."""
     builder = TraceBuilder().step(1, 0, 100).kernel("known", start_us=0, duration_us=40, args=shape(0.75, 30))
     builder.kernel("of a graph", start_us=20, duration_us=60, stream=8)
 
@@ -166,7 +166,7 @@ def test_with_compat_an_unknown_shape_is_an_empty_one() -> None:
 
 
 def test_a_known_shape_beside_an_unknown_one_does_not_count() -> None:
-    """A kernel of known shape always overlaps one of unknown shape, so SM efficiency is unknown."""
+    """The kernel of known shape runs only beside one of unknown shape, so SM efficiency is unknown."""
     builder = TraceBuilder().step(1, 0, 100).kernel("of a graph", start_us=0, duration_us=60)
     builder.kernel("known", start_us=10, duration_us=40, stream=8, args=shape(0.75, 30))
 

@@ -75,7 +75,7 @@ def test_kernels_by_name() -> None:
 
 
 def test_kernels_by_operator_and_launch() -> None:
-    """Each operator and each grid has its own row, and calls without a known operator have one too."""
+    """Calls of a kernel with different operators or grids are in different rows; an unknown operator is null."""
     per_launch_shape = kernels(job().build()).per_launch_shape
 
     columns = ("name", "operator", "grid", "block", "registers_per_thread", "shared_memory_bytes")

@@ -180,7 +180,7 @@ def test_a_rank_without_annotations_is_a_finding() -> None:
 
 
 def test_a_job_without_gpu_work_has_its_cpu_side() -> None:
-    """A trace with a host annotation only has a row for that annotation, and no error."""
+    """A trace that holds only a host annotation gives a row for it, and no error."""
     result = user_annotations(TraceBuilder().annotation("load", start_us=0, duration_us=5).build())
     assert result.per_annotation.select("side", "name", "total_ns").rows() == [("cpu", "load", 5_000)]
     assert result.per_kernel.is_empty()

@@ -7,7 +7,7 @@ use crate::json::{is_plain_number, Raw, Shape};
 /// −1 as an unsigned 32-bit number.
 const UNSIGNED_MINUS_ONE: i64 = u32::MAX as i64;
 
-/// A whole number: plain, as a whole decimal, in a string, in hexadecimal, or as true and false.
+/// A whole number: plain, as a whole decimal, in a string, in hexadecimal, or as true (1) and false (0).
 #[inline]
 pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
     let text = raw.scalar()?;
@@ -18,7 +18,7 @@ pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
     })
 }
 
-/// An unsigned whole number of up to 64 bits; a negative number is read as its 64 bits.
+/// An unsigned whole number of up to 64 bits; a negative number becomes the one with the same 64 bits.
 pub(crate) fn unsigned(raw: Raw<'_>) -> Option<u64> {
     let text = raw.scalar()?;
     if let Some(value) = number(text) {

@@ -37,7 +37,7 @@ pub(crate) struct Cursor<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) at: usize,
     pub(crate) quotes: Quotes,
-    /// Whether a guess changed where a string ends.
+    /// Whether a guess ended a string at a quote at which [`Quotes::Strict`] would not have ended it.
     pub(crate) guessed: bool,
     open: Vec<u8>,
 }

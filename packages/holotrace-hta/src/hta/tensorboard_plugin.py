@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class PluginViews:
     """The plugin's views of a job, as methods of `TraceAnalysis`.
 
-    `compat="torch_tb_profiler"` gives the numbers of the plugin's last source version.
+    `compat="torch_tb_profiler"` gives the numbers of the plugin's last version.
     """
 
     t: TraceView

@@ -57,11 +57,11 @@ class Slopes(NamedTuple):
 
 @dataclass(frozen=True)
 class ClockBounds:
-    """Bounds on z of each clock.
+    """Bounds on z(t) = o + d·t of each clock: what to add to the time t on the clock to get the reference time.
 
-    knots      float64 [times]          what a clock shows
-    low, high  float64 [clocks, times]  z(knot) is between them; infinite if unbounded
-    slopes     bounds on d
+    knots      float64 [times]          times on every clock at which its z is bounded
+    low, high  float64 [clocks, times]  least and greatest z of each clock at each knot; infinite if unbounded
+    slopes     bounds on d of each clock
     """
 
     knots: Float64Array
@@ -71,7 +71,7 @@ class ClockBounds:
 
     @cached_property
     def is_contradictory(self) -> npt.NDArray[np.bool_]:
-        """Whether no line fits the clock."""
+        """For each clock, whether its bounds contradict each other, so that no line fits."""
         crossed: npt.NDArray[np.bool_] = (self.low > self.high).max(axis=1) | (self.slopes.low > self.slopes.high)
         return crossed
 

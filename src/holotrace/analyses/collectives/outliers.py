@@ -7,19 +7,19 @@ import polars as pl
 FEWEST_PEERS = 4
 LARGEST_Z = 5.0
 LEAST_RATIO = 1.25
-"""A value stands out if it exceeds the median of at least 4 peers by a quarter and by 5 robust standard deviations."""
+"""Of at least 4 peers, a value stands out if it exceeds their median by 25 % and by 5 robust standard deviations."""
 
 _TO_SIGMA = 1.4826
 """The median absolute deviation of a normal distribution, times this, is its standard deviation."""
 
 _LEAST_SPREAD = 0.02
-"""Spread, as a part of the median, below which differences between peers are taken for noise."""
+"""Least spread to assume, as a fraction of the median: smaller differences between peers are noise."""
 
 
 def stands_out(value: str, peers: list[str]) -> pl.Expr:
-    """Return whether a value is far above the values with equal keys `peers`.
+    """Return whether a value is far above its peers, the values whose columns `peers` are equal; these include itself.
 
-    With m the median of the peers, and s their median absolute deviation times 1.4826, at least 2 % of m:
+    With m the median of the peers, and s the larger of 2 % of m and 1.4826 times their median absolute deviation:
 
         value > 1.25 m  and  value > m + 5 s
 

@@ -92,12 +92,12 @@ def critical_path(  # noqa: PLR0913 -- options by name
 
     Args:
         trace: the job.
-        annotation: None for the training steps or, without steps, the whole recording; an empty text for the whole
-            recording; else a name, or part of a name, of host annotations or operators.
-        instance: the number of the step or annotation, or the first and the last of several in a row. A step goes by
-            the number in its name; the default is the last step but one. Annotations count from 0, which is the
-            default.
-        time_range_ns: begin and end of a window, instead of an annotation.
+        annotation: None selects the training steps, or the whole recording if it has no steps. An empty text selects
+            the whole recording. Any other text is a name, or part of a name, of host annotations or operators.
+        instance: one instance, or the first and the last of several consecutive ones. Steps have the numbers in their
+            names; the default is the last step but one. Annotations are numbered from 0 in the order of their starts;
+            the default is 0.
+        time_range_ns: start and end of the window, instead of an annotation.
         data_loading: regular expressions; host ranges whose names match one of them count as data loading.
         segment_limit: how many segments per rank `path` lists.
         executor: runs the work on the ranks.

@@ -47,11 +47,12 @@ def path_window(
 
     Args:
         rank_trace: the rank.
-        annotation: None for the training steps or, without steps, the whole recording; an empty text for the whole
-            recording; else the name of host annotations or operators or, if none has exactly that name, a part of it.
-        instance: one instance, or the first and the last of several in a row. A step goes by its number, by default
-            that of the last step but one, because recordings often end within a step. An annotation goes by its position
-            by start, from 0, by default 0.
+        annotation: None selects the training steps, or the whole recording if it has no steps. An empty text selects
+            the whole recording. Any other text is the name of host annotations or operators, or, if none has this
+            name, a part of their names.
+        instance: one instance, or the first and the last of several consecutive ones. Steps have the numbers in their
+            names; the default is the last step but one, because recordings often end within a step. Annotations are
+            numbered from 0 in the order of their starts; the default is 0.
         time_range_ns: start and end of the window, instead of an annotation.
 
     Raises:

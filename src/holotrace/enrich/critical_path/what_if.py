@@ -23,9 +23,10 @@ REPLAY_TOLERANCE = 0.01
 
 @dataclass(frozen=True)
 class Scale:
-    """Device work takes `factor` times as long, and so does the time of host ranges outside inner ranges.
+    """The selected device work takes `factor` times as long, and so does the self time of the selected host ranges.
 
-    `where` is a polars expression over the columns of `EventGraph.activities`, with `name` as text and `duration_ns`.
+    `where` selects activities: a polars expression over the columns of `EventGraph.activities`, where `name` is text,
+    and over `duration_ns`.
     """
 
     where: pl.Expr
@@ -34,14 +35,17 @@ class Scale:
 
 @dataclass(frozen=True)
 class Remove:
-    """Device work takes no time, and host ranges take no time outside inner ranges; `where` as in `Scale`."""
+    """The selected device work, and the self time of the selected host ranges, take no time; `where` as in `Scale`."""
 
     where: pl.Expr
 
 
 @dataclass(frozen=True)
 class Replace:
-    """Device work takes this long, and host ranges take this long outside inner ranges; `where` as in `Scale`."""
+    """Each selected piece of device work, and the self time of each selected host range, takes `duration_ns`.
+
+    `where` as in `Scale`.
+    """
 
     where: pl.Expr
     duration_ns: int

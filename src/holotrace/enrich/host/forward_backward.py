@@ -63,7 +63,7 @@ def _by_arrow(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ends_of_arrows(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFrame:
-    """Return each end of an arrow with the operators that begin there; of these, the innermost ends first."""
+    """Return one row for each end of an arrow and each operator that begins there."""
     flows = rank_trace.table("flows", ["category", "flow_id", "is_start", "start_ns", "track_id"])
     texts = rank_trace.strings
     ids = texts.str.to_lowercase().is_in(_FLOW_CATEGORIES).arg_true().cast(pl.UInt32)

@@ -113,7 +113,7 @@ def _described(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_shapes_of_launches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the args of all kernels; a kernel without a grid gets that of its launch, as older ROCm writes it there."""
+    """Return the args of all kernels; kernels without a grid get the args of their launch, where older ROCm writes them."""
     table = rank_trace.table("kernels", [*_COLUMNS, *GRID, *BLOCK])
     calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index"])
     shapes = table.join(calls, on="event_index").filter(pl.col("grid_x").is_not_null())
@@ -127,7 +127,7 @@ def _with_shapes_of_launches(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _in_blocks(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
-    """Convert grids that count threads to blocks."""
+    """Convert the grids that count threads, so that all grids count blocks."""
     named = launches(rank_trace).select("event_index", "launch_name").drop_nulls()
     counts_threads = rank_trace.texts(named["launch_name"]).str.contains(_GRID_COUNTS_THREADS)
     is_counted = pl.col("event_index").is_in(named.filter(counts_threads)["event_index"].implode())

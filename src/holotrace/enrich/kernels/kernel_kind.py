@@ -121,7 +121,7 @@ RULES: tuple[Rule, ...] = (
         r"(?i)(^|::)(deep_ep|uccl|(\w+_|\w+::)?ep|mooncake|internode(_ll)?|intranode)::(\w+::)*"
         r"\w*(dispatch|combine|notify|barrier|sync|send|recv|fetch|all_?to_?all|clean_low_latency)\w*$",
         _COMMUNICATION,
-        "DeepEP and what was made of it, dpsk::ep, hybrid_ep and UCCL among them; "
+        "DeepEP and the libraries derived from it, such as dpsk::ep, hybrid_ep and UCCL; "
         "https://github.com/deepseek-ai/DeepEP/tree/main/csrc/kernels, https://github.com/uccl-project/uccl/tree/main/ep, "
         "https://github.com/NVIDIA/nccl/tree/master/contrib/nccl_ep",
     ),

@@ -90,14 +90,14 @@ RULES: tuple[Rule, ...] = (
         r"(?i)dot_do_o|convert_dq|splitkv_combine|FlashAttnFwdCombine|FlashAttnBwdP(re|ost)process|"
         r"FmhaBwd(OGradDotO|ConvertQGrad)|FmhaFwd(SplitKVCombine|AppendKV)|merge_attn_states|fmhaReductionKernel",
         "ordinary",
-        "FlashAttention, Composable Kernel, cuDNN and TensorRT-LLM: what comes before and after the products",
+        "FlashAttention, Composable Kernel, cuDNN and TensorRT-LLM: kernels that run before and after the products",
     ),
     Rule(
         r"(?i)split_?k_?reduce|_?splitk\w{0,99}_reduce|(^|[\s:_])(gemm|bmm|mla|attn|attention|fmha|pa)\w{0,99}_(reducev?|combine|schedule)(_|\b)|"
         r"(^|[\s_])_?finalize_matmul|marlin\w{0,99}_repack|(awq|gptq)\w{0,99}(_dequant|_repack|_shuffle)|kn_mla_reduce|interleave\w{0,99}_weights|"
         r"compute\w{0,99}Offsets?Kernel|(^|[\s:])get_mla_metadata|(gemm|gemms|matmul)\w{0,99}_(args|offsets?|metadata|problem_sizes)\b",
         "ordinary",
-        "sums of parts, changed layouts of weights and tables of problem sizes, not the products themselves; "
+        "helpers of matrix products, which sum partial results, rearrange weights or tabulate problem sizes; "
         "https://github.com/triton-lang/triton/blob/main/python/triton_kernels/triton_kernels/matmul_ogs_details, "
         "https://github.com/ROCm/aiter/blob/main/csrc/kernels/mla/reduce.cu",
     ),

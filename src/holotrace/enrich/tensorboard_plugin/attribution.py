@@ -89,11 +89,11 @@ class PluginAttribution(Attribution):
         return nodes.sort(finished).filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
-        """Use the answer for the first call only."""
+        """Return the answer for the first of an operator's calls."""
         return pl.col("is_tensor_core_eligible").first()
 
     def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:
-        """Use the plugin's list of operators."""
+        """Return whether each operator is in the plugin's list."""
         return plugin_is_eligible(names)
 
     def input_shapes(self, texts: pl.Series) -> pl.Series:
@@ -112,7 +112,7 @@ class PluginAttribution(Attribution):
         return plugin_kernel_calls(rank_trace)
 
     def kernels_by_name(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Take the durations in the file; the plugin used differences of its float times only in sums by operator."""
+        """Use the durations in the file, as the plugin did here; only its sums by operator used end minus start."""
         recorded = rank_trace.events_of([EventKind.KERNEL], ["event_index", "duration_ns"])
         return kernels.drop("duration_ns").join(recorded, on="event_index", how="left", maintain_order="left")
 
@@ -121,12 +121,12 @@ class PluginAttribution(Attribution):
         return kernels.drop_nulls("operator")
 
     def mean_by_duration(self, column: str) -> pl.Expr:
-        """Count an unknown value as 0."""
+        """Return the mean weighted by duration, with 0 for unknown values, and 0 if all weights are 0."""
         value, weight = pl.col(column), pl.col("duration_ns")
         return pl.when(weight.sum() > 0).then((value.fill_null(0) * weight).sum() / weight.sum()).otherwise(0.0)
 
     def kernels_on_tensor_cores(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return only the kernels that operators launched."""
+        """Return the kernels that operators launched; the plugin measured the share among these alone."""
         counted = self.host_nodes(rank_trace).filter("is_counted")["node"].cast(pl.Int64)
         owners = self.device_owner(rank_trace).filter(pl.col("operator").is_in(counted.implode()))
         return owners.select("event_index").join(kernels, on="event_index")

@@ -24,7 +24,7 @@ _PLACES = {"place": pl.Int64, "module": pl.String, "module_id": pl.Int64, "depth
 
 
 class _Module(NamedTuple):
-    """A module in the hierarchy; modules with equal fields are shown once."""
+    """A module and the modules that it calls; outermost modules with equal fields are shown once."""
 
     name: str
     module_id: int
@@ -98,7 +98,7 @@ def _by_dots(rank_trace: RankTrace) -> list[_Module]:
 
 
 def _by_python_parents(rank_trace: RankTrace) -> list[_Module]:
-    """Return the different outermost modules, sorted by name; a module comes after all modules that it calls."""
+    """Return the outermost modules with the modules that they call, sorted by name; equal trees are returned once."""
     types = [PluginType.PYTHON_FUNCTION, PluginType.MODULE]
     frames = (
         plugin_events(rank_trace)
@@ -121,7 +121,7 @@ def _by_python_parents(rank_trace: RankTrace) -> list[_Module]:
 
 
 def _rows_of_parents(frames: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the row of each frame's caller by its number; of several frames with that number, the last."""
+    """Return the row of each frame's caller: the last frame whose `python_id` is the frame's `python_parent_id`."""
     last = frames.select("python_id", pl.int_range(pl.len()).alias("row")).unique("python_id", keep="last")
     callers = frames.join(last, left_on="python_parent_id", right_on="python_id", how="left", maintain_order="left")
     return callers["row"].fill_null(NO_PARENT).to_numpy()

@@ -38,7 +38,7 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def bucket_edges(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
-    """Return the edges of the buckets of a time series; each lasts a power of ten microseconds, but the last takes the rest."""
+    """Return the edges of the buckets of a time series; each lasts the same power of ten µs, but the last takes the rest."""
     events = plugin_events(rank_trace)
     spans = events.filter(pl.col("type") == PluginType.TRACE)
     named = spans.filter(rank_trace.texts(spans["name"]) == "PyTorch Profiler (0)").tail(1)

@@ -8,7 +8,7 @@ from dash.development.base_component import Component
 class Later(Component):
     """Children that wait until the figures are drawn and the scripts of tables have loaded.
 
-    Tables and their controls take longer to build than a figure, and most are below a figure.
+    Tables and their controls take longer to build than figures, and most of them are below the figures.
     """
 
     _children_props: list[str] = []  # noqa: RUF012 -- as in every component of Dash, also the next line

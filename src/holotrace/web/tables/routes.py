@@ -1,4 +1,4 @@
-"""The requests of tables: rows, groupings and downloads."""
+"""Answers the requests of tables for rows, groupings and downloads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.ap
 
 
 def register_tables(app: Dash, flask: Flask, session: Session, pages: Mapping[str, Page]) -> None:
-    """Answer the grids of all pages, and offer their tables as files."""
+    """Send the tables of all pages to the browser: rows as grids ask for them, and whole tables as downloads."""
 
     @app.callback(
         Output(_GRID, "getRowsResponse"),

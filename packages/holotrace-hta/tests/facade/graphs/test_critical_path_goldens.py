@@ -29,7 +29,7 @@ WINDOWS = {
     "fwd0": (_FORWARD, 0),
     "fwd1": (_FORWARD, 1),
 }
-"""Window in the name of an HTA call -> annotation and instance."""
+"""Name of a window, as in the names of the goldens, to the annotation and instance that select it."""
 
 NO_SUCH_INSTANCE = {("amd_trace", "step1"), ("trace_filter", "step1")}
 """Calls for a second instance that the trace lacks; HTA counts GPU annotations (amd_trace) or fails (trace_filter)."""
@@ -47,7 +47,7 @@ def cache_of_traces(tmp_path_factory, monkeypatch) -> None:
 
 @pytest.mark.parametrize("folder", slow_except(_FOLDERS, _FOLDERS[::4]))
 def test_each_path_covers_its_window_and_the_events_of_htas_graph(real_traces, goldens, folder) -> None:
-    """A path fills its window and is at least as long as HTA's; of HTA's events the graph lacks only stream waits."""
+    """A path fills its window and is at least as long as HTA's; the graph has all of HTA's events but synchronisations."""
     name, _, suffix = folder.partition("__")
     files = {rank: str(next(real_traces.glob(pattern))) for rank, pattern in FILES[name].items()}
     analyzer = TraceAnalysis(files, include_last_profiler_step=suffix == "last")

@@ -255,7 +255,7 @@ def _without_mismatches(waiting: pl.DataFrame, check: HostCheck) -> pl.DataFrame
 
 
 def _dropped_count(compared: OfClocks, fitted: Fit) -> int:
-    """Return from how many operations a participant was dropped, because its times contradicted the others."""
+    """Return from how many operations a participant was dropped, because its times contradicted those of the others."""
     return len(np.unique(compared.participants.operation[fitted.clock_of_row == DROPPED]))
 
 

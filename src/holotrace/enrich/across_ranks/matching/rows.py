@@ -46,14 +46,17 @@ def rows_of(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
 
 
 def instances(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Match the k-th call of each rank with the same keys; return row and instance, without calls of a single rank."""
+    """Match the k-th calls of several ranks with equal keys; return the row and instance of each matched call."""
     placed = rows.with_columns(pl.int_range(pl.len()).over(*keys, "rank").alias("place"))
     numbered = placed.with_columns(pl.col("row").min().over(*keys, "place").alias("instance"))
     return shared(numbered.select("row", "rank", "instance")).select("row", "instance")
 
 
 def of_most(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return, for each combination of keys, the calls of ranks that have the most common number, if several have it."""
+    """Count each rank's calls with the same keys; return the calls of the ranks with the most common count.
+
+    Keys for which no two ranks have equal counts return nothing. Of several most common counts, the largest applies.
+    """
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
     modes = counted.group_by(*keys, "count").agg(pl.col("rank").n_unique().alias("ranks"))
     ordered = modes.filter(pl.col("ranks") > 1).sort("ranks", "count", descending=True)
@@ -63,15 +66,15 @@ def of_most(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def shared(matches: pl.DataFrame) -> pl.DataFrame:
-    """Return the matches of operations in which several ranks take part; `matches` has instance and rank."""
+    """Return the matches whose instance has calls of several ranks; `matches` has the columns instance and rank."""
     return matches.filter(pl.col("rank").n_unique().over("instance") > 1)
 
 
 def matched(pairs: pl.DataFrame, how: str) -> pl.DataFrame:
-    """Return `row` and `instance` with the columns of `MATCHES`."""
+    """Return the pairs of `row` and `instance` as a table with the columns of `MATCHES`; all are matched by `how`."""
     return pairs.select("row", "instance", pl.lit(how, MatchedBy).alias("matched_by"))
 
 
 def without(rows: pl.DataFrame, matches: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows that are not matched yet."""
+    """Return the rows that have no match in `matches`."""
     return rows.join(matches, on="row", how="anti", maintain_order="left")
