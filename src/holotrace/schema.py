@@ -332,4 +332,4 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("json", "text", "JSON object of the args that have no column", nullable=False),
     ),
 }
-"""The tables of one rank. All but events, tracks, strings and metadata have rows only for the events they describe."""
+"""The tables of one rank. All but events, tracks, strings and metadata have rows only for events with their fields."""

@@ -63,7 +63,7 @@ fn covered_time_counts_once_in_each_group() {
     assert_eq!(intervals.covered(1), Err(AlgorithmError::Group(1)));
 }
 
-/// The innermost interval that contains this one: the last to begin, then the shortest, then the last row.
+/// The row of the innermost interval around `row`: the last to begin, then the shortest, then the last row.
 fn parent_of(row: usize, intervals: &[(u32, i64, i64)]) -> i64 {
     let (group, start, end) = intervals[row];
     let contains = |&other: &usize| {

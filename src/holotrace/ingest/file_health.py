@@ -29,7 +29,7 @@ class FileHealth:
     bytes_read     size of the file; bytes_decoded: size of the JSON text in it
     event_count    events of every phase
     gpu_event_count  kernels, copies and memsets among the events
-    options        profiler options that were on when it was recorded
+    options        profiler options that were on during the recording
     findings       what was repaired, dropped or noticed
     error          why the file could not be read, else None; if set, the fields from format to findings are empty or 0
     """

@@ -409,14 +409,20 @@ JOB = (
     _mean("mean_unmatched_ns", "mean of unmatched_ns over the steps", "not known"),
     _length("wait_ns", "time spent waiting for other ranks in collectives", "waits"),
     _mean("mean_wait_ns", "wait_ns per collective"),
-    _mean("mean_skew_ns", "mean skew: how much later than the first rank it arrives in a collective", "mean skew"),
+    _mean(
+        "mean_skew_ns", "mean skew: how much later the rank arrives in a collective than the first rank", "mean skew"
+    ),
     _count("last_count", "collectives in which the rank alone came last", "came last"),
     _fraction("last_fraction", "last_count / collective_count"),
-    _length("caused_wait_ns", "time that others waited in collectives in which it came last", "others wait for it"),
+    _length(
+        "caused_wait_ns",
+        "time that others waited in collectives in which the rank alone came last",
+        "others wait for it",
+    ),
     _fraction("caused_fraction", "share of all waiting that the rank causes", "of all waiting"),
     _length("uncompared_ns", "time in communication that cannot be compared between ranks"),
     _flag("is_straggler", "whether most waiting is for this rank", "late"),
-    _flag("is_cause", "whether it is a straggler whose own waiting explains less than half of its skew"),
+    _flag("is_cause", "whether the rank is a straggler whose own waiting explains less than half of its skew"),
 )
 """How ranks wait for each other."""
 

@@ -159,13 +159,13 @@ def _sequence_text(names: Sequence[str], short: Mapping[str, str]) -> str:
 
 
 def _most_telling(frame: pl.DataFrame, limit: int, telling: str) -> pl.DataFrame:
-    """Keep the rows with the largest absolute values, in the order of the frame."""
+    """Keep the `limit` rows with the largest absolute values of `telling`, in the order of the frame."""
     rank = pl.col(telling).fill_null(0).abs().rank("ordinal", descending=True)
     return frame.filter(rank <= limit)
 
 
 def one_device_hidden(table: pl.DataFrame) -> pl.DataFrame:
-    """Drop the column of the device if no rank has more than one."""
+    """Drop the column `device` if no rank has more than one device."""
     devices = table.group_by("rank").agg(pl.col("device").n_unique()).get_column("device").max()
     return table if devices is not None and devices != 1 else table.drop("device")
 

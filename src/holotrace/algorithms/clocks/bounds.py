@@ -40,7 +40,7 @@ class Marks(NamedTuple):
 
     operation  int64    from 0
     clock      int64    from 0
-    time       float64  what the clock shows
+    time       float64  time on the clock
     """
 
     operation: Int64Array

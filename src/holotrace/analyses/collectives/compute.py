@@ -101,16 +101,16 @@ class Collectives(Result):
         message_bytes          int64    of one collective, as nccl-tests counts; null if unknown
         instance_count         int64    how often it ran
         collective_ns          int64    time in it, summed over ranks
-        wait_ns                int64    part of it spent waiting for other ranks; null if no call has a counterpart on another
+        wait_ns                int64    part of collective_ns spent waiting for other ranks; null if all calls lack a counterpart
         wait_fraction          float64  0..1; null if no call has a counterpart on another rank
         median_transfer_ns     float64
         algorithm_bytes_per_s  float64  message_bytes / median_transfer_ns
-        bus_bytes_per_s        float64  the same times the bus factor
+        bus_bytes_per_s        float64  algorithm_bytes_per_s times the bus factor
         verdict                str      transfer-bound, skew-bound, mixed, or inconclusive
         late_rank              int32    the rank that came last most often; null if nobody waits
-        late_fraction          float64  0..1, in how many instances it came last
+        late_fraction          float64  0..1 of the instances, in which late_rank came last
         mergeable_count        int64    calls that latency dominates and that follow one another; 0 without a fit
-        mergeable_ns           int64    latency saved per rank if each such series were one call
+        mergeable_ns           int64    latency saved per rank if each series of such calls were one call
 
     per_call        one row per collective and rank, sorted by instance and rank:
 
@@ -121,10 +121,10 @@ class Collectives(Result):
         event_index             uint32
         start_ns                int64    on the rank's own clock
         duration_ns             int64
-        lateness_ns             int64    how much later than the first rank; null if the clocks do not resolve it
-        lateness_half_width_ns  int64    its error from the clocks; null if they are unknown
+        lateness_ns             int64    how much later this rank came than the first; null if the clocks do not resolve it
+        lateness_half_width_ns  int64    error of lateness_ns from the clocks; null if they are unknown
         wait_ns                 int64    null if no other rank recorded the collective
-        is_last                 bool     the others waited for this rank alone
+        is_last                 bool     whether the other ranks waited for this rank alone
         transfer_ns             int64
         transfer_basis          str      one clock, aligned clocks, or shortest duration (an upper bound)
         algorithm_bytes_per_s   float64
@@ -137,8 +137,8 @@ class Collectives(Result):
         host                str
         collective_count    int64
         wait_ns             int64    time spent waiting for others
-        last_count          int64    collectives in which it came last, alone
-        caused_wait_ns      int64    what the others waited in those
+        last_count          int64    collectives in which the rank alone came last
+        caused_wait_ns      int64    time that the other ranks waited in these collectives
         collective_ns       int64    time in which at least one collective runs
         bus_bytes           int64    bytes on the rank's link, by the bus factors; null if a size is unknown
         bus_bytes_per_s     float64  bus_bytes over the part of collective_ns in which data moves

@@ -28,11 +28,11 @@ def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
 
     Groups are peers if they run the same collective on the same type, size and number of ranks and hosts. A group is slow
     if even its faster transfers, their lower quartile, stand out among its peers (`holotrace.analyses.collectives.outliers`). A host
-    is slow if even its faster groups stand out among those of other hosts. Groups of slow hosts count for the host; else
-    the link between the two hosts of a group is slow or, within a host or among many, the group itself.
+    is slow if even its faster groups stand out among those of other hosts. A group with a slow host counts for this host.
+    Any other slow group counts for the link if it has two hosts, otherwise for the group itself.
 
     Args:
-        instances: one row per collective, with process_group, hosts (sorted list), transfer_ns and the columns of peers.
+        instances: one row per collective, with process_group, hosts (sorted list), transfer_ns and the columns that peers share.
 
     Returns:
         The columns `SLOW`, the largest slowdown first.

@@ -149,7 +149,7 @@ def _window(name: str, chosen: pl.DataFrame, asked: str) -> PathWindow:
 
 
 def _instances(rank_trace: RankTrace, annotation: str) -> pl.DataFrame:
-    """Return the host ranges of that name or, if there are none, those whose name contains it, by start."""
+    """Return the host ranges with this name or, if there are none, with this text in their name; sorted by start."""
     ranges = event_ranges(rank_trace, _NAMED_KINDS, ["name", "start_ns", "end_ns", "track_id"])
     used = ranges["name"].unique()
     texts = rank_trace.texts(used)

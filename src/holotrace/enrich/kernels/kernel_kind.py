@@ -73,7 +73,7 @@ RULES: tuple[Rule, ...] = (
         rf"(?i)^(?=.*((^|::)\w*ep::|(^|::|_)ep_|uccl|mori|a2a|all_?(to|2)_?all|dispatch|combine|send_?recv|dis_scatter|lamport|(ag|gather)_))"
         rf".*({_PREPARATIONS})",
         KernelKind.COMPUTATION,
-        "what expert parallelism does before and after its exchanges: get_dispatch_layout, ConvertDispatchOutputKernel, "
+        "kernels that run before and after the exchanges of expert parallelism: get_dispatch_layout, ConvertDispatchOutputKernel, "
         "moeA2APrepareDispatchKernel, computeSendRecvIndicesKernel; "
         "https://github.com/deepseek-ai/DeepEP/blob/main/csrc/kernels/legacy/layout.cu, "
         "https://github.com/ROCm/mori/blob/main/src/ops/dispatch_combine/convert.hpp, "

@@ -112,12 +112,12 @@ class PluginAttribution(Attribution):
         return plugin_kernel_calls(rank_trace)
 
     def kernels_by_name(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Use the durations in the file, as the plugin did here; only its sums by operator used end minus start."""
+        """Use the durations in the file, as the plugin did; only its sums by operator used differences of float times."""
         recorded = rank_trace.events_of([EventKind.KERNEL], ["event_index", "duration_ns"])
         return kernels.drop("duration_ns").join(recorded, on="event_index", how="left", maintain_order="left")
 
     def listed_launches(self, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Leave out kernels that no thread launched."""
+        """Return the kernels that some thread launched."""
         return kernels.drop_nulls("operator")
 
     def mean_by_duration(self, column: str) -> pl.Expr:
