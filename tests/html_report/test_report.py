@@ -202,6 +202,7 @@ def by_section() -> list[Analysis]:
     return sorted(ANALYSES, key=lambda analysis: headings.index(analysis.section))
 
 
+@pytest.mark.slow
 def test_tables_shrink_until_the_file_is_small_enough(monkeypatch) -> None:
     """A report above the size limit is written again with fewer rows per table."""
     contents = contents_of(gpu_job().build())

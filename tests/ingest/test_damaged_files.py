@@ -241,6 +241,7 @@ def test_a_signal_stops_the_reader(tmp_path, number) -> None:
         assert process.wait(timeout=30) != 0
 
 
+@pytest.mark.slow
 def test_a_very_long_name_is_shortened_for_display(tmp_path) -> None:
     """A kernel name of 4 MB leaves the summary below 500 kB and the report below 12 MiB."""
     TraceBuilder().kernel("k" * (4 << 20), start_us=0, duration_us=5, launch_us=-1).write(tmp_path / "job")

@@ -37,11 +37,9 @@ from jobs import gpu_job
 REAL = (
     "amd_mi250",
     "cpu_only",
-    "mtia_inference",
-    "two_rank_128",
     "cupti",
     "critical_path/event_sync",
-    pytest.param("ddp_gloo_4rank", marks=pytest.mark.slow),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("ddp_gloo_4rank", "mtia_inference", "two_rank_128")),
 )
 
 

@@ -181,6 +181,7 @@ def test_the_page_appears_without_referer(url, browser, referer) -> None:
         seen.expect(seen.page.main_frame, title="Idle time", figures=1)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_a_run_selected_before_the_address_names_one_is_shown(tmp_path, browser) -> None:
