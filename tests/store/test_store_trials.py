@@ -10,8 +10,6 @@ import logging
 import pytest
 from scripts.store_trials import damage, failed, kills, race
 
-from matrices import slow_except
-
 
 @pytest.fixture(autouse=True)
 def _quiet(caplog) -> None:
@@ -21,9 +19,10 @@ def _quiet(caplog) -> None:
 
 @pytest.mark.parametrize(
     ("trials", "processes", "address"),
-    slow_except(
-        [(3, 4, "{folder}/job.store"), (2, 2, "local://{folder}/job.store")], [(2, 2, "local://{folder}/job.store")]
-    ),
+    [
+        pytest.param(3, 4, "{folder}/job.store", marks=pytest.mark.slow),
+        (2, 2, "local://{folder}/job.store"),
+    ],
 )
 def test_processes_write_disjoint_ranks_at_once(trials, processes, address) -> None:
     """Processes that write different ranks leave all of them, on disk and in object stores, never a partial one."""
