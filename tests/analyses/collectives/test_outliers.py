@@ -11,7 +11,7 @@ from holotrace.analyses.collectives.outliers import stands_out
 def _outliers(*groups: list[float]) -> list[float]:
     """Return the values that stand out from the others of their group."""
     rows = pl.DataFrame([{"group": n, "value": float(v)} for n, values in enumerate(groups) for v in values])
-    return rows.filter(stands_out("value", ["group"]))["value"].to_list()
+    return rows.filter(stands_out(rows, "value", ["group"]))["value"].to_list()
 
 
 @pytest.mark.parametrize(

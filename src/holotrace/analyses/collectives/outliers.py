@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 FEWEST_PEERS = 4
@@ -16,18 +18,19 @@ _LEAST_SPREAD = 0.02
 """Least spread to assume, as a fraction of the median: smaller differences between peers are noise."""
 
 
-def stands_out(value: str, peers: list[str]) -> pl.Expr:
-    """Return whether a value is far above its peers, the values whose columns `peers` are equal; these include itself.
+def stands_out(table: pl.DataFrame, value: str, peers: Sequence[str]) -> pl.Series:
+    """Return for each row whether its value is far above those of its peers, the rows with equal keys `peers`.
 
-    With m the median of the peers, and s the larger of 2 % of m and 1.4826 times their median absolute deviation:
+    With m the median of the peers, and s their median absolute deviation times 1.4826, at least 2 % of m:
 
         value > 1.25 m  and  value > m + 5 s
 
     The median of deviations, unlike their mean, does not grow with the outliers themselves. Source: B. Iglewicz and
     D. Hoaglin, "How to Detect and Handle Outliers", 1993, chapter 3.
     """
-    median = pl.col(value).median().over(peers)
-    deviation = (pl.col(value) - median).abs().median().over(peers) * _TO_SIGMA
-    spread = pl.max_horizontal(deviation, _LEAST_SPREAD * median)
-    is_far = (pl.col(value) > LEAST_RATIO * median) & (pl.col(value) > median + LARGEST_Z * spread)
-    return is_far & (pl.len().over(peers) >= FEWEST_PEERS)
+    keys, values = list(peers), pl.col(value)
+    known = table.with_columns(values.median().over(keys).alias("_median"), pl.len().over(keys).alias("_count"))
+    apart = known.with_columns((values - pl.col("_median")).abs().alias("_apart"))
+    spread = pl.max_horizontal(pl.col("_apart").median().over(keys) * _TO_SIGMA, _LEAST_SPREAD * pl.col("_median"))
+    is_far = (values > LEAST_RATIO * pl.col("_median")) & (values > pl.col("_median") + LARGEST_Z * spread)
+    return apart.select(is_far & (pl.col("_count") >= FEWEST_PEERS)).to_series()

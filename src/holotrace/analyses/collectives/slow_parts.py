@@ -43,9 +43,8 @@ def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
         pl.col("transfer_ns").median().alias("median_transfer_ns"),
         _faster("transfer_ns"),
     )
-    judged = by_group.filter(pl.col("instance_count") >= FEWEST_INSTANCES).with_columns(
-        stands_out("faster_ns", _EQUAL).alias("is_slow")
-    )
+    several = by_group.filter(pl.col("instance_count") >= FEWEST_INSTANCES)
+    judged = several.with_columns(stands_out(several, "faster_ns", _EQUAL).alias("is_slow"))
     return _named(judged, _slow_hosts(judged))
 
 
@@ -59,7 +58,7 @@ def _slow_hosts(judged: pl.DataFrame) -> pl.DataFrame:
     shared = judged.filter(pl.col("host_count") > 1).explode("hosts").rename({"hosts": "slow_host"})
     by_host = shared.group_by(*_EQUAL, "slow_host").agg(pl.len().alias("group_count"), _faster("faster_ns"))
     several = by_host.filter(pl.col("group_count") >= FEWEST_GROUPS)
-    return several.filter(stands_out("faster_ns", _EQUAL)).select(*_EQUAL, "slow_host")
+    return several.filter(stands_out(several, "faster_ns", _EQUAL)).select(*_EQUAL, "slow_host")
 
 
 def _named(judged: pl.DataFrame, slow_hosts: pl.DataFrame) -> pl.DataFrame:
