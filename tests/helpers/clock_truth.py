@@ -47,7 +47,7 @@ def with_truth(job: JobCalls, found: Clocks) -> Comparison:
 def _wrong_offsets(job, found, row):
     rank = next(rank for rank, host in job.hosts.items() if host == row["host"])
     times = job.calls.filter(rank=rank)
-    at_ns = np.array([row["at_ns"], times["start_ns"].min(), times["end_ns"].max()])
+    at_ns = np.array([row["offset_at_ns"], times["start_ns"].min(), times["end_ns"].max()])
     for shown_ns, offset_ns, half_width_ns in found.corrections(rank, at_ns).iter_rows():
         truth = job.true_correction_ns(row["host"], shown_ns, found.reference)
         if abs(truth - offset_ns) > half_width_ns:

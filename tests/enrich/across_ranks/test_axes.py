@@ -67,6 +67,7 @@ def _names(groups: list[tuple[list[int], str]], uses: list[Use]) -> list[str]:
         {
             "group": list(range(len(groups))),
             "ranks": [ranks for ranks, _ in groups],
+            "size": [len(ranks) for ranks, _ in groups],
             "description": [description for _, description in groups],
         }
     )
@@ -100,9 +101,7 @@ def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
 
 def test_groups_without_ranks_have_a_shape_too():
     """If the ranks of a group are unknown, its collectives still give its axis."""
-    table = pl.DataFrame(
-        {"group": [0], "ranks": [None], "description": [""]},
-        {"group": pl.Int64, "ranks": pl.List(pl.Int64), "description": pl.String},
-    )
+    types = {"group": pl.Int64, "ranks": pl.List(pl.Int64), "size": pl.Int64, "description": pl.String}
+    table = pl.DataFrame({"group": [0], "ranks": [None], "size": [64], "description": [""]}, types)
 
     assert axes_of_groups(table, {0: _SENDS})[0].name == "pp"

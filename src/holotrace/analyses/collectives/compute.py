@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,6 +14,7 @@ from holotrace.analyses.collectives.slow_parts import SLOW, slow_parts
 from holotrace.analyses.collectives.verdicts import verdict
 from holotrace.enrich.across_ranks.job_calls import job_calls, per_second
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
+from holotrace.enrich.job.rank_tables import typed
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
@@ -84,8 +85,6 @@ _PER_PAIR = {
     "median_transfer_ns": pl.Float64,
     "median_bytes_per_s": pl.Float64,
 }
-
-_OF_CLOCKS = {"from_ns": "valid_from_ns", "to_ns": "valid_to_ns", "at_ns": "offset_at_ns"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,12 +229,12 @@ def _combine(of_ranks: dict[int, OfRank], *, steps: Sequence[int] | None) -> Col
     slow = slow_parts(instances)
     return Collectives(
         _per_collective(calls, instances.join(mergeable(instances, fits), on="operation", how="left")),
-        _columns(calls, _PER_CALL).sort("instance", "rank", "start_ns", nulls_last=True),
+        typed(calls, _PER_CALL).sort("instance", "rank", "start_ns", nulls_last=True),
         _per_rank(calls),
-        _columns(fits, PER_FIT),
+        typed(fits, PER_FIT),
         _per_pair(calls),
-        _columns(slow, SLOW),
-        job.clocks.per_host.rename(_OF_CLOCKS),
+        typed(slow, SLOW),
+        job.clocks.per_host,
         job.coverage,
         (*_slow_findings(slow), *job.findings),
     )
@@ -287,7 +286,7 @@ def _per_collective(calls: pl.DataFrame, instances: pl.DataFrame) -> pl.DataFram
         verdict(),
     )
     keys = ["collective_ns", *_EQUAL]
-    return _columns(complete, _PER_COLLECTIVE).sort(keys, descending=[True, *[False] * len(_EQUAL)])
+    return typed(complete, _PER_COLLECTIVE).sort(keys, descending=[True, *[False] * len(_EQUAL)])
 
 
 def _sum_of_known(name: str) -> pl.Expr:
@@ -326,7 +325,7 @@ def _per_rank(calls: pl.DataFrame) -> pl.DataFrame:
     transfer = covered_by_group(moving, ["rank"], start="moves_ns", name="moving_ns")
     joined = sums.join(merged, on="rank").join(transfer, on="rank")
     bandwidth = per_second("bus_bytes", "moving_ns").alias("bus_bytes_per_s")
-    return _columns(joined.with_columns(bandwidth), _PER_RANK).sort("rank")
+    return typed(joined.with_columns(bandwidth), _PER_RANK).sort("rank")
 
 
 def _per_pair(calls: pl.DataFrame) -> pl.DataFrame:
@@ -344,7 +343,7 @@ def _per_pair(calls: pl.DataFrame) -> pl.DataFrame:
         pl.col("transfer_ns").median().alias("median_transfer_ns"),
         pl.col("algorithm_bytes_per_s").median().alias("median_bytes_per_s"),
     )
-    return _columns(pairs, _PER_PAIR).sort("source_rank", "destination_rank")
+    return typed(pairs, _PER_PAIR).sort("source_rank", "destination_rank")
 
 
 def _slow_findings(slow: pl.DataFrame) -> tuple[str, ...]:
@@ -354,7 +353,3 @@ def _slow_findings(slow: pl.DataFrame) -> tuple[str, ...]:
         f"{duration_text(row['median_transfer_ns'])}, its peers' {duration_text(row['peer_transfer_ns'])}"
         for row in worst.iter_rows(named=True)
     )
-
-
-def _columns(table: pl.DataFrame, types: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
-    return table.select(pl.col(name).cast(kind) for name, kind in types.items())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import polars as pl
 
@@ -14,7 +13,8 @@ from holotrace.analyses.parallelism.pipeline import PER_STAGE, per_stage
 from holotrace.analyses.parallelism.uses import uses_of_groups
 from holotrace.enrich.across_ranks.axes import AXES, Axis, axes_of_groups
 from holotrace.enrich.across_ranks.exposed import PARTS, divided_among_calls
-from holotrace.enrich.across_ranks.job_calls import JobCalls, job_calls
+from holotrace.enrich.across_ranks.job_calls import job_calls
+from holotrace.enrich.job.rank_tables import of_all_ranks, typed
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
@@ -142,17 +142,21 @@ def plan() -> Plan[ParallelRank, Parallelism]:
 
 def _combine(ranks: dict[int, ParallelRank]) -> Parallelism:
     job = job_calls({rank: known.communicating for rank, known in ranks.items()})
-    axes = axes_of_groups(job.groups, uses_of_groups(job.calls, ranks))
-    calls = _with_axis(job.calls, axes).with_row_index("row")
+    asked_by = of_all_ranks({rank: known.asked_by for rank, known in ranks.items()})
+    steps = of_all_ranks({rank: known.steps for rank, known in ranks.items()})
+    tokens = of_all_ranks({rank: known.tokens for rank, known in ranks.items()})
+    asked = job.calls.join(asked_by, on=["rank", "event_index"], how="left", maintain_order="left")
+    axes = axes_of_groups(job.groups, uses_of_groups(asked, steps))
+    calls = _with_axis(asked, axes).with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
     parts = _parts(calls, ranks)
     by_axis = _by_axis(parts)
     return Parallelism(
-        _columns(_per_axis(calls, by_axis), _PER_AXIS),
-        _columns(by_axis, _PER_STEP),
-        _columns(_per_module(calls, parts, ranks), _PER_MODULE),
-        _columns(_per_group(calls, axes), _PER_GROUP),
-        _columns(_per_stage(job, calls, by_axis, ranks, axes), PER_STAGE).sort("process_group", "stage", "step"),
-        _columns(per_expert_rank(calls, _of_ranks(ranks, "tokens")), PER_EXPERT_RANK),
+        typed(_per_axis(calls, by_axis), _PER_AXIS),
+        typed(by_axis, _PER_STEP),
+        typed(_per_module(calls, parts), _PER_MODULE),
+        typed(_per_group(calls, axes), _PER_GROUP),
+        typed(_per_stage(calls, by_axis, steps, _pipelines(job.groups, axes)), PER_STAGE),
+        typed(per_expert_rank(calls, tokens), PER_EXPERT_RANK),
         (*_findings(calls, axes), *job.findings),
     )
 
@@ -174,7 +178,7 @@ def _parts(calls: pl.DataFrame, ranks: Mapping[int, ParallelRank]) -> pl.DataFra
     ]
     return (
         pl.concat(divided)
-        .join(calls.select(pl.col("row").cast(pl.Int64), "axis"), on="row", how="left")
+        .join(calls.select("row", "axis"), on="row", how="left")
         .with_columns(pl.col("axis").fill_null("unknown"), pl.sum_horizontal(PARTS).alias("exposed_ns"))
     )
 
@@ -195,13 +199,10 @@ def _place() -> pl.Expr:
     return pl.col("axis").replace_strict({axis: place for place, axis in enumerate(AXES)}, return_dtype=pl.Int64)
 
 
-def _per_module(calls: pl.DataFrame, parts: pl.DataFrame, ranks: Mapping[int, ParallelRank]) -> pl.DataFrame:
+def _per_module(calls: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
     keys = ["axis", "module", "collective"]
-    asked = calls.join(_of_ranks(ranks, "asked_by"), on=["rank", "event_index"], how="left").select(
-        pl.col("row").cast(pl.Int64), "axis", "module", pl.col("collective").cast(pl.String)
-    )
     per_call = parts.group_by("row").agg(pl.col(*_TIMES).sum())
-    joined = asked.join(per_call, on="row", how="left").group_by(keys)
+    joined = calls.select("row", *keys).join(per_call, on="row", how="left").group_by(keys)
     sums = joined.agg(pl.len().alias("call_count"), pl.col(*_TIMES).sum())
     return sums.sort("exposed_ns", *keys, descending=[True, False, False, False], nulls_last=True)
 
@@ -209,7 +210,7 @@ def _per_module(calls: pl.DataFrame, parts: pl.DataFrame, ranks: Mapping[int, Pa
 def _per_group(calls: pl.DataFrame, axes: Mapping[int, Axis]) -> pl.DataFrame:
     known = calls.drop_nulls("group").sort("group")
     uses = known.group_by("group", "process_group", "axis").agg(
-        pl.col("group_size").max(), pl.col("collective").cast(pl.String).unique().sort().alias("collectives")
+        pl.col("group_size").max(), pl.col("collective").unique().sort().alias("collectives")
     )
     named = pl.DataFrame(
         [(group, axis.named_by, list(axis.candidates)) for group, axis in axes.items()],
@@ -219,25 +220,20 @@ def _per_group(calls: pl.DataFrame, axes: Mapping[int, Axis]) -> pl.DataFrame:
     return uses.join(named, on="group").sort(_place(), "process_group")
 
 
+def _pipelines(groups: pl.DataFrame, axes: Mapping[int, Axis]) -> dict[int, list[int]]:
+    """Return {group: its ranks in order} of the pipelines whose ranks are known."""
+    numbers = [number for number, axis in axes.items() if axis.name == "pp"]
+    known = groups.filter(pl.col("group").is_in(numbers) & pl.col("ranks").is_not_null())
+    return dict(known.select("group", "ranks").iter_rows())
+
+
 def _per_stage(
-    job: JobCalls,
-    calls: pl.DataFrame,
-    by_axis: pl.DataFrame,
-    ranks: Mapping[int, ParallelRank],
-    axes: Mapping[int, Axis],
+    calls: pl.DataFrame, by_axis: pl.DataFrame, steps: pl.DataFrame, pipelines: Mapping[int, list[int]]
 ) -> pl.DataFrame:
-    steps = _of_ranks(ranks, "steps").with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("step_ns"))
-    pipelines = [group for group, axis in axes.items() if axis.name == "pp"]
-    members = job.groups.filter(pl.col("group").is_in(pipelines) & pl.col("ranks").is_not_null())
+    lengths = steps.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("step_ns"))
     names = calls.select("group", "process_group").drop_nulls().unique()
-    groups = dict(members.select("group", "ranks").iter_rows())
-    return per_stage(calls, steps, by_axis, groups).join(names, on="group", how="left")
-
-
-def _of_ranks(ranks: Mapping[int, ParallelRank], name: Literal["steps", "asked_by", "tokens"]) -> pl.DataFrame:
-    """Return a table of all ranks as one, with a column `rank`."""
-    tables: dict[int, pl.DataFrame] = {rank: getattr(known, name) for rank, known in ranks.items()}
-    return pl.concat([table.with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, table in tables.items()])
+    stages = per_stage(calls, lengths, by_axis, pipelines).join(names, on="group", how="left")
+    return stages.sort("process_group", "stage", "step")
 
 
 def _findings(calls: pl.DataFrame, axes: Mapping[int, Axis]) -> tuple[str, ...]:
@@ -257,7 +253,3 @@ def _listed(groups: list[str]) -> str:
     """Name the first group, and count the others."""
     others = len(groups) - 1
     return f"process group {groups[0]}" + (f" and {others:,} like it" if others else "")
-
-
-def _columns(table: pl.DataFrame, types: Mapping[str, pl.DataType | type[pl.DataType]]) -> pl.DataFrame:
-    return table.select(pl.col(name).cast(kind) for name, kind in types.items())

@@ -9,6 +9,7 @@ import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, covered_before
 from holotrace.algorithms.nesting import nearest_above
+from holotrace.enrich.across_ranks.axes import FSDP_ANNOTATION
 from holotrace.enrich.across_ranks.exposed import uncovered
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.enrich.collectives.collectives import answers, communication
@@ -20,11 +21,6 @@ from holotrace.enrich.steps.step_roles import roles
 from holotrace.enrich.steps.steps import device_extended_windows, rows_of_windows
 from holotrace.store.trace import RankTrace
 
-_FSDP = r"^FSDP::"
-"""Annotations of fully sharded data parallelism, such as `FSDP::all_gather (layers.0)`.
-
-Source: https://github.com/pytorch/pytorch/blob/main/torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py
-"""
 _MODULE = r"^nn\.Module: "
 
 
@@ -83,7 +79,9 @@ def _asked_by(rank_trace: RankTrace, event_index: pl.Series) -> pl.DataFrame:
     """Return the innermost FSDP annotation or module around the operator that launched each call."""
     operators = of_events(launching_operator(rank_trace), event_index)["operator_index"]
     nodes = host_nodes(rank_trace)
-    is_unit = (nodes["node_class"] == NodeClass.MODULE) | nodes["name"].is_in(_ids(rank_trace, _FSDP).implode())
+    is_unit = (nodes["node_class"] == NodeClass.MODULE) | nodes["name"].is_in(
+        _ids(rank_trace, FSDP_ANNOTATION).implode()
+    )
     rows = nearest_above(nodes["parent"].to_numpy(), is_unit.to_numpy(), rows_of_events(nodes, operators))
     names = rank_trace.texts(gathered(nodes["name"], rows)).str.replace(_MODULE, "").alias("module")
     return pl.DataFrame([event_index, names]).drop_nulls()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -34,6 +34,12 @@ _NAMES = tuple(
     )
 )
 """The first pattern that a description contains decides; "expert data parallel" is a data axis."""
+
+FSDP_ANNOTATION = r"^FSDP::"
+"""Annotations of fully sharded data parallelism, such as `FSDP::all_gather (layers.0)`.
+
+Source: https://github.com/pytorch/pytorch/blob/main/torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py
+"""
 
 _DEFAULT_GROUP = "default_pg"
 _PAIRWISE = frozenset({"send", "recv", "send_recv"})
@@ -116,41 +122,56 @@ def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, A
         groups: `Matching.groups`.
         uses: {group: how it is used}; groups that are not used have no axis.
     """
-    rows = [row for row in groups.iter_rows(named=True) if row["group"] in uses]
-    named = {row["group"]: axis_of_description(row["description"]) for row in rows if not _is_default(row)}
-    axes = {group: Axis((axis,), "description") for group, axis in named.items() if axis}
-    others = [row for row in rows if row["group"] not in axes]
-    for alike in _of_equal_shape(others):
-        axes |= dict.fromkeys(alike, _shared_axis(alike, rows, axes, uses))
-    return _with_world(axes, [row["group"] for row in rows if _is_default(row)])
+    used = [group for group in _groups(groups) if group.number in uses]
+    defaults = {group.number for group in used if group.description == _DEFAULT_GROUP}
+    named = {group.number: axis_of_description(group.description) for group in used if group.number not in defaults}
+    axes = {number: Axis((axis,), "description") for number, axis in named.items() if axis}
+    described = _described_shapes(used, axes)
+    for shape, alike in _of_equal_shape(group for group in used if group.number not in axes).items():
+        shared = _shared_axis(described.get(shape, set()), [uses[number] for number in alike])
+        axes |= dict.fromkeys(alike, shared)
+    return _with_world(axes, defaults)
 
 
-def _is_default(row: Mapping[str, object]) -> bool:
-    return row["description"] == _DEFAULT_GROUP
+_Shape: TypeAlias = tuple[int, int | None, bool]
+"""Size and stride (None if uneven or unknown) of a group, and whether it is the default group."""
 
 
-def _shape(row: Mapping[str, object]) -> tuple[int, int | None, bool]:
-    """Return size, stride (None if uneven or unknown) and whether it is the default group."""
-    ranks = row["ranks"] if isinstance(row["ranks"], list) else []
-    strides = {after - before for before, after in pairwise(ranks)}
-    return len(ranks), strides.pop() if len(strides) == 1 else None, _is_default(row)
+class _Group(NamedTuple):
+    number: int
+    ranks: list[int] | None
+    size: int
+    description: str | None
+
+    @property
+    def shape(self) -> _Shape:
+        strides = {after - before for before, after in pairwise(self.ranks or [])}
+        return self.size, strides.pop() if len(strides) == 1 else None, self.description == _DEFAULT_GROUP
 
 
-def _of_equal_shape(rows: Iterable[Mapping[str, object]]) -> list[list[int]]:
-    shapes: dict[tuple[int, int | None, bool], list[int]] = {}
-    for row in rows:
-        shapes.setdefault(_shape(row), []).append(int(str(row["group"])))
-    return list(shapes.values())
+def _groups(groups: pl.DataFrame) -> list[_Group]:
+    return [_Group(*row) for row in groups.select("group", "ranks", "size", "description").iter_rows()]
 
 
-def _shared_axis(
-    alike: Collection[int], rows: list[dict[str, object]], axes: Mapping[int, Axis], uses: Mapping[int, Use]
-) -> Axis:
-    shape = next(_shape(row) for row in rows if row["group"] in alike)
-    described = {axes[int(str(row["group"]))].name for row in rows if row["group"] in axes and _shape(row) == shape}
-    if len(described) == 1:
-        return Axis((described.pop(),), "equal groups")
-    return axis_of_use(_joined(uses[group] for group in alike))
+def _described_shapes(groups: Iterable[_Group], axes: Mapping[int, Axis]) -> dict[_Shape, set[str]]:
+    """Return the axes that descriptions give to the groups of each shape."""
+    shapes: dict[_Shape, set[str]] = {}
+    for group in groups:
+        if group.number in axes:
+            shapes.setdefault(group.shape, set()).add(axes[group.number].name)
+    return shapes
+
+
+def _of_equal_shape(groups: Iterable[_Group]) -> dict[_Shape, list[int]]:
+    shapes: dict[_Shape, list[int]] = {}
+    for group in groups:
+        shapes.setdefault(group.shape, []).append(group.number)
+    return shapes
+
+
+def _shared_axis(described: Collection[str], uses: Iterable[Use]) -> Axis:
+    """Return the axis of groups of one shape: the only described one or, without it, that of their use."""
+    return Axis(tuple(described), "equal groups") if len(described) == 1 else axis_of_use(_joined(uses))
 
 
 def _joined(uses: Iterable[Use]) -> Use:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Int64Array, Intervals, union
+from holotrace.algorithms.intervals import Int64Array, Intervals, holding, union
 
 
 def uncovered(intervals: Intervals, cover: Intervals) -> Intervals:
@@ -19,15 +19,8 @@ def uncovered(intervals: Intervals, cover: Intervals) -> Intervals:
     outer, inner = union(*intervals), union(*cover)
     bounds = np.unique(np.concatenate([*outer, *inner]))
     starts, ends = bounds[:-1], bounds[1:]
-    is_exposed = _is_inside(starts, outer) & ~_is_inside(starts, inner)
+    is_exposed = (holding(outer, starts) >= 0) & (holding(inner, starts) < 0)
     return union(starts[is_exposed], ends[is_exposed])
-
-
-def _is_inside(moments: Int64Array, disjoint: Intervals) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return whether disjoint intervals in order, as from `union`, contain each time."""
-    starts, ends = disjoint
-    last = np.searchsorted(starts, moments, side="right") - 1
-    return (last >= 0) & (moments < np.append(ends, 0)[last])
 
 
 def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Sequence[str]) -> pl.DataFrame:

@@ -17,9 +17,9 @@ def per_host(*rows: dict) -> pl.DataFrame:
     schema = {
         "host": pl.String,
         "rank": pl.Int32,
-        "from_ns": pl.Int64,
-        "to_ns": pl.Int64,
-        "at_ns": pl.Int64,
+        "valid_from_ns": pl.Int64,
+        "valid_to_ns": pl.Int64,
+        "offset_at_ns": pl.Int64,
         "offset_ns": pl.Int64,
         "half_width_ns": pl.Int64,
         "drift_ppb": pl.Float64,
@@ -30,7 +30,7 @@ def per_host(*rows: dict) -> pl.DataFrame:
 
 def row(host: str, offset_ns: int | None, **more: int) -> dict:
     """Return the row of a host whose clock does not drift."""
-    return {"host": host, "at_ns": NOW, "offset_ns": offset_ns, "half_width_ns": 7, "drift_ppb": 0.0} | more
+    return {"host": host, "offset_at_ns": NOW, "offset_ns": offset_ns, "half_width_ns": 7, "drift_ppb": 0.0} | more
 
 
 def test_offset_and_drift_are_added_in_whole_nanoseconds() -> None:
@@ -42,7 +42,10 @@ def test_offset_and_drift_are_added_in_whole_nanoseconds() -> None:
 
 def test_a_clock_that_jumped_has_a_line_before_and_one_after() -> None:
     """Times up to the end of the first line use the first line, and all later times the second."""
-    table = per_host(row("b", 100, from_ns=NOW, to_ns=NOW + 10), row("b", 900, from_ns=NOW + 20, to_ns=NOW + 30))
+    table = per_host(
+        row("b", 100, valid_from_ns=NOW, valid_to_ns=NOW + 10),
+        row("b", 900, valid_from_ns=NOW + 20, valid_to_ns=NOW + 30),
+    )
     clock = rank_clocks(table, {0: "b"})[0]
     times = [NOW - 1, NOW + 10, NOW + 11, NOW + 25, NOW + 99]
     assert [clock.corrected(time) - time for time in times] == [100, 100, 900, 900, 900]
@@ -61,7 +64,7 @@ def test_a_rank_with_a_clock_of_its_own_does_not_use_that_of_its_host() -> None:
 
 def test_a_job_on_one_host_needs_no_comparison() -> None:
     """On a single host no clocks are compared, and times need no correction."""
-    clock = rank_clocks(per_host(row("a", 0, half_width_ns=0) | {"at_ns": None}), {0: "a"})[0]
+    clock = rank_clocks(per_host(row("a", 0, half_width_ns=0) | {"offset_at_ns": None}), {0: "a"})[0]
     assert (clock.is_known, clock.corrected(NOW), correction_text(clock)) == (True, NOW, "reference")
 
 

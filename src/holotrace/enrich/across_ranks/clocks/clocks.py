@@ -70,9 +70,9 @@ class Clocks(EqualByContent):
                       host                  str
                       rank                  int32    null if the ranks of the host share the clock
                       rank_count            int64
-                      from_ns, to_ns        int64    when a clock that jumped has this line, on the clock itself; else null
+                      valid_from_ns, valid_to_ns  int64    when a clock that jumped has this line, on the clock itself; else null
                       instance_count        int64    calls that the clock is compared by
-                      at_ns                 int64    the middle of these calls, on the clock itself
+                      offset_at_ns          int64    the middle of these calls, on the clock itself
                       offset_ns             int64    to add at this time, to get the time on the reference clock
                       half_width_ns         int64
                       drift_ppb             float64  by how much faster the reference clock runs
@@ -337,10 +337,10 @@ def _per_host(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.Dat
         pl.Series("host", [owners.names[number][0] for number in source], pl.String),
         pl.Series("rank", [owners.names[number][1] for number in source], pl.Int32),
         pl.Series("rank_count", counts[source], pl.Int64),
-        pl.when(has_jumped).then("first_ns").alias("from_ns"),
-        pl.when(has_jumped).then("last_ns").alias("to_ns"),
+        pl.when(has_jumped).then("first_ns").alias("valid_from_ns"),
+        pl.when(has_jumped).then("last_ns").alias("valid_to_ns"),
         "instance_count",
-        pl.when(is_met).then(middle).alias("at_ns"),
+        pl.when(is_met).then(middle).alias("offset_at_ns"),
         pl.when(is_known).then(pl.Series(offset.offset_ns)).alias("offset_ns"),
         pl.when(is_known).then(pl.Series(offset.half_width_ns)).alias("half_width_ns"),
         pl.when(is_known).then(pl.Series(rate.value * 1e9)).alias("drift_ppb"),
@@ -371,17 +371,3 @@ def _jumps(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.DataFr
 def whole(values: Float64Array) -> Int64Array:
     """Return the values as whole numbers; 0 for unknown and infinite ones."""
     return np.where(np.isfinite(values), values, 0).astype(np.int64)
-
-
-def resolved(value: str, half_width: str) -> pl.Expr:
-    """Return a column where it exceeds its half-width, else null, because its sign is not known.
-
-    >>> pl.DataFrame({"skew_ns": [900, -40], "half_width_ns": [50, 50]}).select(resolved("skew_ns", "half_width_ns"))["skew_ns"]
-    shape: (2,)
-    Series: 'skew_ns' [i64]
-    [
-        900
-        null
-    ]
-    """
-    return pl.when(pl.col(value).abs() > pl.col(half_width)).then(pl.col(value)).alias(value)

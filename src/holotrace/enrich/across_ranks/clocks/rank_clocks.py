@@ -92,7 +92,7 @@ def rank_clocks(per_host: pl.DataFrame, hosts: Mapping[int, str]) -> dict[int, R
         per_host: `holotrace.enrich.across_ranks.clocks.clocks.Clocks.per_host`.
         hosts: {rank: host}
     """
-    known = per_host.drop_nulls(["offset_ns", "half_width_ns"]).sort("from_ns", nulls_last=False)
+    known = per_host.drop_nulls(["offset_ns", "half_width_ns"]).sort("valid_from_ns", nulls_last=False)
     lines: dict[tuple[str, int | None], list[ClockLine]] = {}
     for row in known.iter_rows(named=True):
         lines.setdefault((row["host"], row["rank"]), []).append(_line(row))
@@ -123,13 +123,13 @@ def _line_text(line: ClockLine) -> str:
 
 def _line(row: Mapping[str, object]) -> ClockLine:
     columns = {
-        "at_ns": "at_ns",
+        "at_ns": "offset_at_ns",
         "offset_ns": "offset_ns",
         "drift_ppb": "drift_ppb",
         "half_width_ns": "half_width_ns",
         "drift_half_width_ppb": "drift_half_width_ppb",
-        "first_ns": "from_ns",
-        "last_ns": "to_ns",
+        "first_ns": "valid_from_ns",
+        "last_ns": "valid_to_ns",
     }
     values = {name: row[column] for name, column in columns.items()}
     needless = {"at_ns": values["at_ns"] or 0, "drift_ppb": values["drift_ppb"] or 0.0}  # null if nothing was compared
