@@ -78,8 +78,8 @@ def gap_begins(start_ns: Int64Array, end_ns: Int64Array, group_starts: Sequence[
         group_starts: row of the first interval of each group; groups are contiguous.
 
     Returns:
-        The latest end of the earlier intervals of the group, at most the start of the interval. This is the start
-        itself if there is no gap: the interval is the first of its group or begins before the earlier ones end.
+        The latest end of the earlier intervals of the group, at most the start of the interval. Without a gap, because
+        the interval is the first of its group or begins before the earlier ones end, this is the start itself.
     """
     begins = start_ns.copy()
     for first, last in pairwise([*map(int, group_starts), len(start_ns)]):

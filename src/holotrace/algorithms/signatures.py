@@ -151,7 +151,7 @@ def _function_name(name: str) -> str:
 
 
 def demangled(name: str) -> str:
-    """Return the readable form of a mangled name, or only `ns::f` of it; return other names unchanged.
+    """Demangle a name, in full or only down to its function (`ns::f`); return other names unchanged.
 
     The profiler demangles names, except those that are too long or that it does not understand. Very long names are
     truncated.

@@ -203,7 +203,7 @@ def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: E
         executor: where the ranks run.
 
     Raises:
-        InvalidOptionError: there is no such step; the message lists those there are.
+        InvalidOptionError: a step does not exist; the message lists the steps that do.
 
     Source: docs/reference/analyses/collectives.md derives it and compares other tools.
 

@@ -130,7 +130,7 @@ def stragglers(
         executor: runs the work on the ranks.
 
     Raises:
-        InvalidOptionError: there is no such step or annotation; the message lists all that exist.
+        InvalidOptionError: the step or annotation does not exist; the message lists those that do.
 
     Source: docs/reference/analyses/stragglers.md, which derives it and compares it with other tools.
 

@@ -144,8 +144,8 @@ class TraceView:
     def get_trace(self, rank: int) -> pd.DataFrame:
         """Return the events of a rank; see `hta.facade.trace.trace_frame`.
 
-        Every call returns the same frame. If a script changes rows of it, all later analyses use the changed rows;
-        columns that a script adds stay in the frame.
+        Every call returns the same frame. If a script changes its rows, later analyses see the changes; columns that a
+        script adds stay.
 
         Raises:
             UnknownRankError: the rank does not exist.
