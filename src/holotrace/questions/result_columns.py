@@ -440,7 +440,9 @@ COLLECTIVES = (
     _bandwidth("algorithm_bytes_per_s", "message_bytes over the transfer", "algorithm bandwidth"),
     _bandwidth("bus_bytes_per_s", "bus_bytes over the transfer", "bus bandwidth"),
     _bandwidth("low_bytes_per_s", "lower end of the 95 % interval of bus_bytes_per_s", "at least"),
-    _bandwidth("high_bytes_per_s", "upper end of the 95 % interval of bus_bytes_per_s", "at most"),
+    _bandwidth(
+        "high_bytes_per_s", "upper end of the 95 % interval of bus_bytes_per_s; null if there is no limit", "at most"
+    ),
     _text("verdict", "transfer-bound, skew-bound, mixed or inconclusive"),
     ResultColumn("late_rank", "int32", "the rank that came last most often", heading="late rank"),
     _fraction("late_fraction", "share of the instances in which late_rank came last"),

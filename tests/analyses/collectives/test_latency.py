@@ -57,3 +57,12 @@ def test_a_group_without_a_fit_has_no_mergeable_calls():
     instances = _instances([1_000] * 5, pause_ns=0)
 
     assert mergeable(instances, per_fit(instances)).is_empty()
+
+
+def test_times_that_do_not_grow_with_the_size_have_no_bandwidth() -> None:
+    """Messages of three sizes that all take 10 µs are pure latency: their bandwidth is null, and they could be one."""
+    instances = _instances([*_SIZES, 1_000], pause_ns=0).with_columns(pl.lit(_LATENCY_NS).alias("transfer_ns"))
+    fits = per_fit(instances)
+
+    assert fits.select("latency_ns", "bus_bytes_per_s", "high_bytes_per_s").rows() == [(_LATENCY_NS, None, None)]
+    assert mergeable(instances, fits)["is_mergeable"].to_list() == [False, True, True, True]

@@ -145,7 +145,8 @@ class Collectives(Result):
     per_fit         latency and bandwidth by size, one row per group and collective with enough sizes:
 
         process_group, collective, instance_count, size_count,
-        latency_ns, latency_low_ns, latency_high_ns, bus_bytes_per_s, low_bytes_per_s, high_bytes_per_s
+        latency_ns, latency_low_ns, latency_high_ns, bus_bytes_per_s, low_bytes_per_s, high_bytes_per_s; a bandwidth is null
+        if the time does not grow with the size
 
     per_pair        one row per sender and receiver:
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -42,7 +43,7 @@ def _fits(measured: pl.DataFrame) -> Iterator[dict[str, Any]]:
     for key, rows in measured.group_by(_GROUP):
         fit = fit_latency(rows["bus_bytes"].to_numpy(), rows["transfer_ns"].to_numpy())
         if fit is not None:
-            estimates = asdict(fit)
+            estimates = {name: value if math.isfinite(value) else None for name, value in asdict(fit).items()}
             estimates["bus_bytes_per_s"] = estimates.pop("bytes_per_s")
             counts = {"instance_count": rows.height, "size_count": rows["bus_bytes"].n_unique()}
             yield dict(zip(_GROUP, key, strict=True)) | counts | estimates
@@ -61,7 +62,7 @@ def mergeable(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
     fitted = instances.join(
         fits.select(*_GROUP, "latency_ns", "bus_bytes_per_s"), on=_GROUP, how="inner", nulls_equal=True
     )
-    bytes_below = pl.col("latency_ns") * pl.col("bus_bytes_per_s") / 1e9
+    bytes_below = (pl.col("latency_ns") * pl.col("bus_bytes_per_s") / 1e9).fill_null(math.inf)
     is_small = pl.col("bus_bytes") < bytes_below
     run = [*_GROUP, "dtype", "step"]
     ordered = fitted.sort("last_start_ns").with_columns(is_small.alias("is_small"))
