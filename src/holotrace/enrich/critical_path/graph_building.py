@@ -38,9 +38,13 @@ def event_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequenc
     The edge that arrives last at a node binds the node; the time from this arrival to the measured time is the delay of
     the edge. Therefore, the longest path through the graph is as long as the window.
     """
-    activities = window_activities(rank_trace, window, data_loading)
+    return graph_of(rank_trace, window_activities(rank_trace, window, data_loading), window.track_id)
+
+
+def graph_of(rank_trace: RankTrace, activities: WindowActivities, track_id: int | None) -> EventGraph:
+    """Return the graph of these activities; `track_id` is the thread that announced the window."""
     inferred = inferred_waits(rank_trace, activities)
-    known = [*device_edges(rank_trace, activities), *host_edges(rank_trace, activities, window.track_id)]
+    known = [*device_edges(rank_trace, activities), *host_edges(rank_trace, activities, track_id)]
     edges = _with_ends(activities, _without_cycle(activities.nodes, joined([*known, inferred])))
     return _graph(activities, edges, len(inferred.source))
 

@@ -69,7 +69,7 @@ def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: in
 def _threads(activities: WindowActivities) -> _Threads:
     nodes = activities.nodes
     host_nodes = 1 + np.flatnonzero(activities.is_host[nodes.activity[1:-1]])
-    tracks = activities.column("track_id")[nodes.activity[host_nodes]].astype(np.int64)
+    tracks = activities.column("lane")[nodes.activity[host_nodes]]
     order = np.argsort(tracks, kind="stable")
     node, track = host_nodes[order], tracks[order]
     time_ns = nodes.time_ns[node]
@@ -142,15 +142,16 @@ def _segments_others_work_in(
     busy_ns = backward_ns + _busy_ns(threads, others, owned & ~is_backward)
     owner = np.concatenate([[NO_ACTIVITY], threads.owner[others.is_main]])
     in_call = np.isin(activities.column("kind")[owner], LAUNCH_KINDS)
-    counted_ns = np.where(owner == NO_ACTIVITY, busy_ns, np.where(in_call, 0, backward_ns))
+    is_waiting = activities.column("is_waiting")[owner] & (owner != NO_ACTIVITY) & ~in_call
+    counted_ns = np.where((owner == NO_ACTIVITY) | is_waiting, busy_ns, np.where(in_call, 0, backward_ns))
     someone_ends = np.bincount(others.segment[others.ends], minlength=len(length_ns)) > 0
-    waits: _Mask = someone_ends & (counted_ns > 0) & (2 * counted_ns >= length_ns)
+    waits: _Mask = someone_ends & (counted_ns > 0) & (is_waiting | (2 * counted_ns >= length_ns))
     return waits
 
 
 def _is_backward(rank_trace: RankTrace, activities: WindowActivities, threads: _Threads, others: _Others) -> _Mask:
     """Return whether the thread of each point computes gradients of operators of the main thread."""
-    links, tracks = forward_of(rank_trace), activities.column("track_id")
+    links, tracks = forward_of(rank_trace), activities.column("lane")
     backward, forward = activities.rows_of(links["event_index"]), activities.rows_of(links["forward_index"])
     main_track = threads.track[others.is_main][0]
     known = (backward >= 0) & ((forward < 0) | (tracks[forward] == main_track))

@@ -30,6 +30,9 @@ _CALL_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 _NAMED_KINDS = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION)
 """Host ranges of these kinds count only if their name shows data loading or a collective."""
 
+_WAITS_FOR_COLLECTIVE = r"method '?wait'? of .*(c10d|pybind11)|wait_tensor$"
+"""Names of functions and operators in which a thread waits for a collective that the host performs."""
+
 _HOST_COLUMNS = ("event_index", "kind", "name", "track_id", "start_ns", "end_ns")
 _WORK_COLUMNS = ("device", "stream", "kernel_kind", "start_ns", "end_ns")
 _FLAGS = ("is_loading", "is_collective")
@@ -71,6 +74,8 @@ class WindowActivities(EqualByContent):
         is_loading     bool    a host range that loads data, or is inside one
         is_collective  bool    a host range in which the host itself communicates, or inside one
         parent         int64   row of the host range around it; -1 for outermost ranges and device work
+        lane           int64   like track_id, but each collective that the host performs beside other work has its own
+                               lane if `collectives_apart` was requested; null on device rows
 
     nodes  the starts and ends of the activities
     unknown_launch_count  device rows of the table without a recorded launch
@@ -107,15 +112,25 @@ class WindowActivities(EqualByContent):
         return rows
 
 
-def window_activities(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str]) -> WindowActivities:
+def window_activities(
+    rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str], *, collectives_apart: bool = False
+) -> WindowActivities:
     """Return the host activities of the window, the device work launched in it, and earlier work that still ran.
 
-    `data_loading` are regular expressions, searched in the names of host ranges.
+    Args:
+        rank_trace: the rank.
+        window: the window.
+        data_loading: regular expressions, searched in the names of host ranges.
+        collectives_apart: a thread that requests a collective from the host continues while it runs. Ranges such as
+            `gloo:recv` therefore leave the thread that requested them, and do not contain what that thread does next.
+            The Python functions in which a thread waits for a collective become waiting activities.
     """
     device = _device(rank_trace, window)
     launched = device.filter("in_window")
     end_ns = int(np.max(launched["end_ns"].to_numpy(), initial=window.end_ns))
-    rows = _in_one_table(_host(rank_trace, window, data_loading), device, window.start_ns, end_ns)
+    host = _host(rank_trace, window, data_loading, (_WAITS_FOR_COLLECTIVE,) if collectives_apart else ())
+    rows = _in_one_table(host, device, window.start_ns, end_ns)
+    rows = rows.with_columns(_lanes(rows) if collectives_apart else pl.col("track_id").cast(pl.Int64).alias("lane"))
     parent = _parents(rows)
     inherited = [
         pl.Series(flag, _inherited(rows[flag].to_numpy(), parent))
@@ -131,18 +146,31 @@ def window_activities(rank_trace: RankTrace, window: PathWindow, data_loading: S
     )
 
 
-def _host(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str]) -> pl.DataFrame:
+def _lanes(rows: pl.DataFrame) -> pl.Series:
+    """Return the lane of each row: a new one for each collective on a thread that also does other work."""
+    others = rows.filter(~pl.col("is_collective"))["track_id"].drop_nulls().unique()
+    is_apart = rows["is_collective"] & rows["track_id"].is_in(others.implode())
+    first = int(rows["track_id"].cast(pl.Int64).max() or 0)  # type: ignore[arg-type]  # a number
+    lane = pl.when(is_apart).then(first + is_apart.cum_sum().cast(pl.Int64)).otherwise(rows["track_id"].cast(pl.Int64))
+    return rows.select(lane.alias("lane")).to_series()
+
+
+def _host(
+    rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str], waiting: Sequence[str]
+) -> pl.DataFrame:
     texts = rank_trace.strings
     loading = _matching(texts, data_loading)
     collective = _matching(texts, (HOST_COLLECTIVE,))
+    waits = _matching(texts, waiting)
     calls = event_ranges(rank_trace, _CALL_KINDS, _HOST_COLUMNS).filter(_overlaps(window))
-    special = pl.concat([loading, collective]).unique()
+    special = pl.concat([loading, collective, waits]).unique()
     named = event_ranges(rank_trace, _NAMED_KINDS, _HOST_COLUMNS) if len(special) else calls.clear()
     chosen = named.filter(_overlaps(window) & pl.col("name").is_in(special.implode()))
     ranges = pl.concat([chosen, calls]).join(_waits(rank_trace), on="event_index", how="left", maintain_order="left")
     return ranges.with_columns(
         pl.col("end_ns").clip(upper_bound=window.end_ns),
-        is_waiting=pl.col("work_end_ns") <= pl.col("end_ns") + CLOCK_NOISE_NS,
+        is_waiting=pl.col("name").is_in(waits.implode())
+        | (pl.col("work_end_ns") <= pl.col("end_ns") + CLOCK_NOISE_NS).fill_null(value=False),
         is_loading=pl.col("name").is_in(loading.implode()),
         is_collective=pl.col("name").is_in(collective.implode()) & ~pl.col("kind").is_in(LAUNCH_KINDS),
     ).drop("work_end_ns")
@@ -201,7 +229,7 @@ def _in_one_table(host: pl.DataFrame, device: pl.DataFrame, start_ns: int, end_n
 def _parents(both: pl.DataFrame) -> npt.NDArray[np.int64]:
     is_host = both["device"].is_null().to_numpy()
     rows = np.flatnonzero(is_host)
-    nested = nesting(*(both[column].to_numpy()[rows] for column in ("track_id", "start_ns", "end_ns")))
+    nested = nesting(*(both[column].to_numpy()[rows] for column in ("lane", "start_ns", "end_ns")))
     parent = np.full(len(both), NO_PARENT, np.int64)
     parent[rows] = np.where(nested.parent == NO_PARENT, NO_PARENT, rows[nested.parent])
     return parent

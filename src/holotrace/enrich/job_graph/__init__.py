@@ -1,0 +1,1 @@
+"""The graphs of all ranks joined where ranks wait for each other."""

@@ -1,0 +1,79 @@
+"""The nodes at which a rank's communication starts and ends in the graph of its events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from holotrace.content_equality import EqualByContent
+from holotrace.enrich.across_ranks.matching.calls import of_rank
+from holotrace.enrich.critical_path.event_graph import EventGraph
+from holotrace.enrich.critical_path.graph_building import graph_of
+from holotrace.enrich.critical_path.path_window import PathWindow
+from holotrace.enrich.critical_path.window_activities import DATA_LOADING, WindowActivities, window_activities
+from holotrace.store.trace import RankTrace
+
+
+@dataclass(frozen=True, eq=False)
+class CallGraph(EqualByContent):
+    """The graph of a rank within a window, with its communication.
+
+    graph  the graph of the events. A collective that the host performs is an activity beside its thread: an edge leads
+           from the thread to its start and, where the thread waits for it, another from its end to the thread.
+    calls  the calls within the window, in the order of `of_rank(rank_trace).calls`:
+
+        event_index  uint32  as in `of_rank(rank_trace).calls`
+        activity     uint32  row of `graph.activities`
+        asked_node   uint32  row of `graph.nodes`: for calls of the host, the last point of its thread at or before the
+                             request; for kernels, the start
+        start_node   uint32  row of `graph.nodes`
+        end_node     uint32  row of `graph.nodes`
+    """
+
+    graph: EventGraph
+    calls: pl.DataFrame
+
+
+def call_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str] = DATA_LOADING) -> CallGraph:
+    """Return the graph of a window and the nodes of the rank's calls; `data_loading` as in `window_activities`.
+
+    The window may be a step or the whole recording: see `holotrace.enrich.critical_path.path_window.path_window`.
+    """
+    activities = window_activities(rank_trace, window, tuple(data_loading), collectives_apart=True)
+    graph = graph_of(rank_trace, activities, window.track_id)
+    return CallGraph(graph, _calls(rank_trace, activities))
+
+
+def _calls(rank_trace: RankTrace, activities: WindowActivities) -> pl.DataFrame:
+    calls = of_rank(rank_trace).calls.select("event_index", "asked_ns")
+    rows = activities.rows_of(calls["event_index"])
+    inside = rows >= 0
+    calls, rows = calls.filter(inside), rows[inside]
+    nodes = {
+        "activity": rows,
+        "asked_node": _asked(activities, calls["asked_ns"], rows),
+        "start_node": activities.nodes.start[rows],
+        "end_node": activities.nodes.end[rows],
+    }
+    return calls.select("event_index").with_columns(
+        pl.Series(name, values, pl.UInt32) for name, values in nodes.items()
+    )
+
+
+def _asked(activities: WindowActivities, asked_ns: pl.Series, rows: np.ndarray) -> np.ndarray:
+    """Return the last node of the requesting thread that is not later than the request; the start of other calls.
+
+    The requesting thread of a call in a lane of its own is the thread that recorded it.
+    """
+    nodes, tracks, lanes = activities.nodes, activities.column("track_id"), activities.column("lane")
+    asked = nodes.start[rows].copy()
+    for track in np.unique(tracks[rows][activities.is_host[rows] & (lanes[rows] != tracks[rows])]):
+        of_thread = 1 + np.flatnonzero((lanes == track)[nodes.activity[1:-1]])
+        own = np.flatnonzero((tracks[rows] == track) & (lanes[rows] != track))
+        wanted_ns = asked_ns.to_numpy()[own]
+        last = np.searchsorted(nodes.time_ns[of_thread], wanted_ns, side="right") - 1
+        asked[own[last >= 0]] = of_thread[last[last >= 0]]
+    return asked

@@ -1,0 +1,103 @@
+"""Tests of call_graph: where a rank's communication starts and ends in its graph, and who waits for it."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.enrich.critical_path.event_graph import EdgeType
+from holotrace.enrich.critical_path.path_window import path_window
+from holotrace.enrich.job_graph.call_nodes import CallGraph, call_graph
+from holotrace.testing.builder import TraceBuilder
+
+STEP_US = 100
+
+
+def of_step(builder: TraceBuilder) -> CallGraph:
+    """Build the trace and return the graph of its step, with its calls."""
+    (rank_trace,) = builder.build().ranks.values()
+    return call_graph(rank_trace, path_window(rank_trace))
+
+
+def times_us(result: CallGraph) -> list[tuple[int, ...]]:
+    """Return when each call was asked for, started and ended in the graph."""
+    times = result.graph.nodes["time_ns"] // 1_000
+    begin = times[0]
+    columns = [times.gather(result.calls[name]) - begin for name in ("asked_node", "start_node", "end_node")]
+    return list(zip(*(column.to_list() for column in columns), strict=True))
+
+
+def binding_us(result: CallGraph, node: int) -> tuple[str, int, int]:
+    """Return the type of the edge that binds a node, and its ends in µs after the start of the step."""
+    edge = result.graph.edges.row(result.graph.binding[node], named=True)
+    times = result.graph.nodes["time_ns"]
+    from_us, to_us = ((times[edge[end]] - times[0]) // 1_000 for end in ("source", "target"))
+    return EdgeType(edge["type"]).name, from_us, to_us
+
+
+def with_receive() -> TraceBuilder:
+    """Return a thread that requests a receive, waits for it, and continues, as gloo's annotations show it."""
+    return (
+        TraceBuilder()
+        .step(1, 0, STEP_US)
+        .operator("c10d::recv_", start_us=10, duration_us=5)
+        .annotation("gloo:recv", start_us=14, duration_us=46)
+        .operator("aten::mm", start_us=20, duration_us=5)
+        .operator("aten::add", start_us=62, duration_us=3)
+    )
+
+
+def test_a_receive_runs_beside_the_thread_that_requested_it() -> None:
+    """The receive is asked for at 10, starts at 14 and ends at 60; `aten::mm` within it is still an operator."""
+    result = of_step(with_receive())
+    assert times_us(result) == [(10, 14, 60)]
+    (start, end) = result.calls.select("start_node", "end_node").row(0)
+    assert binding_us(result, start) == ("HAND_OVER", 10, 14)
+    assert binding_us(result, end) == ("OPERATOR", 14, 60)
+
+
+def test_a_thread_waits_for_the_end_of_a_receive() -> None:
+    """From 25 to 62 the thread does nothing while the receive runs: the end at 60 lets it continue."""
+    result = of_step(with_receive())
+    activity = result.graph.activities.with_row_index("row").filter(start_ns=result.graph.window_start_ns + 62_000)
+    nodes = result.graph.nodes.with_row_index("node").filter("is_start", activity=activity["row"][0])
+    assert binding_us(result, nodes["node"][0]) == ("HAND_OVER", 60, 62)
+
+
+def test_a_recorded_wait_ends_with_the_call() -> None:
+    """The Python function that waits holds the thread for less than half of a gap, but its name shows the wait."""
+    frame = {"Python id": 1, "Python parent id": None}
+    wait = "<built-in method wait of pybind11_builtins.pybind11_detail_function_record object at 0x7f>"
+    builder = with_receive().event(ph="X", cat="python_function", name=wait, pid=1000, tid=1, ts=58, dur=3, args=frame)
+    result = of_step(builder)
+    activities = result.graph.activities
+    assert activities.filter("is_waiting").height == 1
+    row = activities["is_waiting"].arg_true()[0]
+    node = result.graph.nodes.with_row_index("node").filter(~pl.col("is_start"), activity=row)["node"][0]
+    assert binding_us(result, node) == ("HAND_OVER", 60, 61)
+
+
+def test_kernels_are_asked_for_where_they_start() -> None:
+    """A collective on a device has the nodes of its kernel."""
+    builder = (
+        TraceBuilder().step(1, 0, STEP_US).collective(group_ranks=(0, 1), start_us=30, duration_us=20, launch_us=10)
+    )
+    assert times_us(of_step(builder)) == [(30, 30, 50)]
+
+
+def test_threads_that_only_communicate_keep_their_order() -> None:
+    """Two collectives of one gloo worker: the second starts after the first."""
+    builder = TraceBuilder().step(1, 0, STEP_US).operator("aten::mm", start_us=1, duration_us=80)
+    for start_us in (10, 31):
+        builder.annotation("gloo:all_reduce", start_us=start_us, duration_us=20, thread=7)
+    result = of_step(builder)
+    second = result.calls["start_node"][1]
+    assert binding_us(result, second)[1:] == (30, 31)
+
+
+def test_a_window_without_calls_has_none() -> None:
+    """Columns keep their types."""
+    result = of_step(TraceBuilder().step(1, 0, STEP_US).operator("aten::mm", start_us=1, duration_us=5))
+    assert result.calls.schema == dict.fromkeys(
+        ("event_index", "activity", "asked_node", "start_node", "end_node"), pl.UInt32
+    )
+    assert result.calls.is_empty()
