@@ -1,0 +1,81 @@
+"""The course of a job as points in time, each at least some time after earlier points.
+
+A planted delay is the time between two points. So the job without it is the same graph with that time set to 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from holotrace.testing.job_plan import BEGIN_NS
+
+After = tuple[int, int]
+"""An earlier point, and the least time since then."""
+
+_NOT_PLANTED = -1
+
+
+class _Edge(NamedTuple):
+    source: int
+    least_ns: int
+    cause: int
+
+
+class Course:
+    """Points in time; point 0 is the beginning of the job."""
+
+    def __init__(self) -> None:
+        self._before: list[list[_Edge]] = [[]]
+        self._order: list[int] | None = None
+
+    def point(self, *after: After) -> int:
+        """Add a point, as early as possible after these points."""
+        self._before.append([_Edge(*earlier, _NOT_PLANTED) for earlier in after])
+        return len(self._before) - 1
+
+    def delayed(self, point: int, cause: int, delay_ns: int) -> int:
+        """Add a point that a planted cause delays."""
+        self._before.append([_Edge(point, delay_ns, cause)])
+        return len(self._before) - 1
+
+    def also_after(self, point: int, earlier: int, least_ns: int = 0) -> None:
+        """Let a point also come after an earlier one, which may have been added later."""
+        self._before[point].append(_Edge(earlier, least_ns, _NOT_PLANTED))
+
+    def times(self, without: Collection[int] = ()) -> npt.NDArray[np.int64]:
+        """Return the true time of each point, without the delays of these causes."""
+        times = [BEGIN_NS] * len(self._before)
+        for point in self._in_order():
+            before = self._before[point]
+            if before:
+                times[point] = max(
+                    times[source] + (0 if cause in without else least_ns) for source, least_ns, cause in before
+                )
+        return np.array(times, np.int64)
+
+    def _in_order(self) -> list[int]:
+        if self._order is None:
+            self._order = self._sorted()
+        return self._order
+
+    def _sorted(self) -> list[int]:
+        """Return the points so that each comes after all points before it."""
+        after: list[list[int]] = [[] for _ in self._before]
+        open_count = [len(before) for before in self._before]
+        for point, before in enumerate(self._before):
+            for edge in before:
+                after[edge.source].append(point)
+        ready = [point for point, count in enumerate(open_count) if not count]
+        for point in ready:
+            for later in after[point]:
+                open_count[later] -= 1
+                if not open_count[later]:
+                    ready.append(later)
+        if len(ready) < len(self._before):
+            message = "the simulated job cannot run: some of its points wait for each other"
+            raise AssertionError(message)
+        return ready
