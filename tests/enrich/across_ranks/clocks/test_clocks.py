@@ -143,12 +143,29 @@ def test_sends_bound_a_clock_on_one_side_and_answers_on_the_other() -> None:
 
 
 def test_even_all_to_alls_count() -> None:
-    """If all ranks send and receive the same size, every rank waits for all others; an uneven split does not count."""
+    """If all ranks send and receive the same size, every rank waits for all others; a recorded uneven split does not count."""
     even = calls_of(*every_10_us(20, 300, family="all_to_all")).with_columns(in_bytes=pl.lit(64), out_bytes=pl.lit(64))
 
     assert clocks(even, TWO_HOSTS).per_host["instance_count"].to_list() == [20, 20]
-    split = even.with_columns(sent_bytes=pl.lit(32))
+    split = even.with_columns(is_even=pl.lit(value=False))
     assert clocks(split, TWO_HOSTS).per_host["instance_count"].to_list() == [0, 0]
+
+
+@pytest.mark.parametrize(("splits", "count"), [([1, 7], 20), ([8, 0], 0)])
+def test_an_uneven_all_to_all_counts_if_every_rank_sends_to_every_rank(splits, count) -> None:
+    """A rank waits for another one that sends it a single row, but not for one that sends it nothing."""
+    uneven = calls_of(*every_10_us(20, 300, family="all_to_all")).with_columns(
+        is_even=pl.lit(value=False), in_splits=pl.lit(splits)
+    )
+
+    assert clocks(uneven, TWO_HOSTS).per_host["instance_count"].to_list() == [count, count]
+
+
+def test_an_all_to_all_recorded_as_even_counts_without_sizes() -> None:
+    """The trace says that the split is even, so the sizes need not be known."""
+    even = calls_of(*every_10_us(20, 300, family="all_to_all")).with_columns(is_even=pl.lit(value=True))
+
+    assert clocks(even, TWO_HOSTS).per_host["instance_count"].to_list() == [20, 20]
 
 
 def test_calls_matched_by_their_times_do_not_count() -> None:

@@ -44,6 +44,8 @@ def test_a_kernel_with_args_gives_every_column() -> None:
         "communication_id": 77,
         "in_bytes": 400,
         "out_bytes": 800,
+        "is_even": None,
+        "in_splits": None,
         "sent_bytes": None,
         "peer": None,
         "group_peer": None,

@@ -194,8 +194,8 @@ def clocks(calls: pl.DataFrame, hosts: Mapping[int, str]) -> Clocks:
 
     Args:
         calls: matched calls of all ranks: rank, instance (equal on all ranks of one call, null if unmatched), family,
-            start_ns, end_ns; if available also in_bytes, out_bytes, sent_bytes, matched_by. Calls that were matched by their
-            times are not used.
+            start_ns, end_ns; if available also in_bytes, out_bytes, is_even, in_splits, matched_by. Calls that were matched
+            by their times are not used.
         hosts: the host of each rank.
 
     The reference is the host with the most ranks; of several, the one with the lowest rank.

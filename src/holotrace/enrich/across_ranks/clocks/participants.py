@@ -1,12 +1,12 @@
 """Which ranks wait for which others in the matched calls.
 
     all_reduce, all_gather, reduce_scatter, barrier   everyone waits for everyone
-    all_to_all                                        the same if all ranks send and receive equally much
+    all_to_all                                        the same if every rank sends something to every rank
     send, recv                                        the receiver waits for the sender; a host that sends by itself records
                                                       that only afterwards, so the send starts when it is asked for
     broadcast, scatter, reduce, gather, others        not used: their root is not recorded, or they need not wait
 
-An all-to-all with splits is not used either, since a rank does not wait for one that sends it nothing.
+Other all-to-alls are not used either, since a rank does not wait for one that sends it nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.clocks.jumps import Participants
+from holotrace.enrich.across_ranks.all_to_alls import reaches_all
 
 _EVERYONE_WAITS = ("all_reduce", "all_gather", "reduce_scatter", "barrier")
 _FROM_TIMES = ("time", "stream_order")
@@ -40,9 +41,9 @@ def waiting_calls(calls: pl.DataFrame) -> pl.DataFrame:
     family = pl.col("family").cast(pl.String)
     by_instance = usable.with_columns(family).with_columns(
         (family.n_unique() == 1).over("instance").alias("is_one_family"),
-        _is_even(usable).alias("is_even"),
+        reaches_all(usable.with_columns(family)).alias("reaches_all"),
     )
-    together = pl.col("is_one_family") & (family.is_in(_EVERYONE_WAITS) | pl.col("is_even"))
+    together = pl.col("is_one_family") & (family.is_in(_EVERYONE_WAITS) | pl.col("reaches_all"))
     rounding = 2 * _resolution_ns(usable)
     return (
         by_instance.select(
@@ -85,19 +86,6 @@ def _start(calls: pl.DataFrame) -> pl.Expr:
         return pl.col("start_ns")
     is_host_send = (pl.col("family").cast(pl.String) == "send") & pl.col("stream").is_null()
     return pl.when(is_host_send).then(pl.min_horizontal("start_ns", "asked_ns")).otherwise("start_ns").alias("start_ns")
-
-
-def _is_even(calls: pl.DataFrame) -> pl.Expr:
-    """Return whether each call is an all-to-all without known splits in which all ranks send and receive equally much."""
-    sizes = [pl.col(column) for column in ("in_bytes", "out_bytes") if column in calls.columns]
-    if len(sizes) < 2:  # noqa: PLR2004 -- both
-        return pl.lit(value=False)
-    smallest, largest = (choose(*sizes) for choose in (pl.min_horizontal, pl.max_horizontal))
-    is_known = pl.all_horizontal(size.is_not_null() for size in sizes) & (largest > 0)
-    if "sent_bytes" in calls.columns:
-        is_known &= pl.col("sent_bytes").is_null()
-    is_even = is_known.all() & (smallest.min() == largest.max())
-    return (pl.col("family").cast(pl.String) == "all_to_all") & is_even.over("instance")
 
 
 def _resolution_ns(calls: pl.DataFrame) -> int:

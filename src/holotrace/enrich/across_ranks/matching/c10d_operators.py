@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 
 _OPERATOR = r"^c10d::"
+_EXCHANGE = "c10d::alltoall_base_"
 _IN_PLACE = ("all_reduce", "broadcast", "reduce", "send", "recv")
 """Families whose operators have the tensors as first argument; the other operators have outputs first, then inputs.
 
@@ -29,6 +31,7 @@ Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d
 """
 
 _MOST_DIGITS = 9
+_MOST_ELEMENTS = 1 << 50
 _PEER_IN_NAME = r"(?:->|<-) *(\d+)"
 """Pattern of the peer in `nccl:send 0->1` and `nccl:recv 0<-1`."""
 
@@ -66,6 +69,51 @@ def peer_in_name(rank_trace: RankTrace, event_index: pl.Series) -> pl.Series:
     """Return the peer's number in its group from names of NCCL's annotations (`nccl:send 0->1`); int32, null elsewhere."""
     names = of_events(rank_trace.events_of([EventKind.USER_ANNOTATION], ["event_index", "name"]), event_index)["name"]
     return rank_trace.texts(names).str.extract(_PEER_IN_NAME).cast(pl.Int32, strict=False).alias("group_peer")
+
+
+def with_exchange_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
+    """Fill out_elements and in_split_sizes of all-to-alls, where they are null, from `c10d::alltoall_base_`.
+
+    Its arguments are the output, the input, the group, and the split sizes of the output and of the input.
+
+    Args:
+        rank_trace: the rank.
+        calls: family, described_index, out_elements and in_split_sizes (text).
+    """
+    is_silent = (calls["family"] == "all_to_all") & calls["out_elements"].is_null()
+    if not is_silent.any():
+        return calls
+    operators = _operators(rank_trace).filter(pl.col("name").str.starts_with(_EXCHANGE))
+    owners = innermost_of(operators, _begins(rank_trace, calls["described_index"]), ["track_id"])
+    rows = pl.Series(np.where(is_silent.to_numpy(), owners, NO_OWNER)).replace(NO_OWNER, None).cast(pl.UInt32)
+    known = operators[["input_dims", "concrete_inputs"]][rows]
+    elements = answers(known["input_dims"], _output_elements, pl.Int64)
+    splits = answers(known["concrete_inputs"], _input_splits, pl.String)
+    return calls.with_columns(
+        pl.coalesce("out_elements", elements).alias("out_elements"),
+        pl.coalesce("in_split_sizes", splits).alias("in_split_sizes"),
+    )
+
+
+def _begins(rank_trace: RankTrace, event_index: pl.Series) -> pl.DataFrame:
+    """Return track_id and moment: the thread on which each host call begins, and when."""
+    events = rank_trace.events_of(
+        [EventKind.USER_ANNOTATION, EventKind.CPU_OP], ["event_index", "start_ns", "track_id"]
+    )
+    return of_events(events, event_index).select("track_id", moment="start_ns")
+
+
+def _output_elements(dims: str | None) -> int | None:
+    shape = _element(dims, 0)
+    if not isinstance(shape, list) or not all(isinstance(size, int) for size in shape):
+        return None
+    elements = prod(shape)
+    return elements if 0 <= elements < _MOST_ELEMENTS else None
+
+
+def _input_splits(inputs: str | None) -> str | None:
+    text = _element(inputs, 4)
+    return text if isinstance(text, str) and text.startswith("[") else None
 
 
 def _operators(rank_trace: RankTrace) -> pl.DataFrame:

@@ -9,8 +9,13 @@ from typing import NamedTuple
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.matching.c10d_operators import asked_by_operators, peer_in_name
+from holotrace.enrich.across_ranks.matching.c10d_operators import (
+    asked_by_operators,
+    peer_in_name,
+    with_exchange_operators,
+)
 from holotrace.enrich.across_ranks.matching.groups import GROUP_ARGS, ProcessGroup, configured_groups, groups_of_calls
+from holotrace.enrich.across_ranks.matching.splits import splits
 from holotrace.enrich.collectives.collectives import (
     FAMILIES,
     SAME_SIZE,
@@ -29,7 +34,6 @@ from holotrace.store.trace import RankTrace
 Family = pl.Enum(FAMILIES)
 """The kinds of communication: `all_reduce`, …, `send`, `recv`, and `unknown`."""
 
-_CUT = "..."
 _EVEN = "base|tensor"
 """In the names of all-gathers and reduce-scatters of one tensor, such as `_allgather_base`, `reduce_scatter_tensor_coalesced`."""
 
@@ -59,6 +63,8 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "content": pl.UInt64,
     "in_bytes": pl.Int64,
     "out_bytes": pl.Int64,
+    "is_even": pl.Boolean,
+    "in_splits": pl.List(pl.Int64),
     "sent_bytes": pl.Int64,
     "peer": pl.Int32,
     "group_peer": pl.Int32,
@@ -115,7 +121,10 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
         content            uint64  stands for the element type and, if all ranks must agree on it, the size
         in_bytes           int64   this rank's input; null if unknown
         out_bytes          int64   this rank's output; null if unknown
-        sent_bytes         int64   bytes that an uneven all-to-all sends to other ranks; null if the split is unknown
+        is_even            bool    whether an all-to-all sends equally much to every rank; null if unknown
+        in_splits          list[int64]  rows that an all-to-all sends to each rank, in the order of the group; null if
+                                   PyTorch recorded no list, or cut it
+        sent_bytes         int64   bytes that an all-to-all with in_splits sends to other ranks
         peer               int32   rank at the other end of a send or receive; null if unknown
         group_peer         int32   the same as its group numbers it, where only this is recorded
         tag                int64   tag of a send or receive; null if unknown
@@ -156,9 +165,10 @@ def _with_operators(rank_trace: RankTrace, known: pl.DataFrame) -> pl.DataFrame:
     """Add group_peer and tag, and the request times of calls that the host itself performs."""
     if known["stream"].null_count() == len(known):
         return known.with_columns(asked_by_operators(rank_trace, known))
+    complete = with_exchange_operators(rank_trace, known)
     has_pairs = known["family"].is_in(["send", "recv"]).any()
     peer = peer_in_name(rank_trace, known["described_index"]) if has_pairs else pl.lit(None, pl.Int32)
-    return known.with_columns(peer.alias("group_peer"), pl.lit(None, pl.Int64).alias("tag"))
+    return complete.with_columns(peer.alias("group_peer"), pl.lit(None, pl.Int64).alias("tag"))
 
 
 def _content(known: pl.DataFrame) -> pl.Series:
@@ -175,15 +185,6 @@ def _position_in_group(group: pl.Series, groups: tuple[ProcessGroup, ...], rank:
     return group.replace_strict(positions, default=None, return_dtype=pl.Int64).alias("position")
 
 
-def _sent_bytes() -> pl.Expr:
-    """Return the bytes sent to other ranks; the split sizes count rows of the tensor, so their sum is the whole tensor."""
-    splits = pl.col("in_split_sizes").str.extract_all(r"\d+").cast(pl.List(pl.Int64))
-    total, own = splits.list.sum(), splits.list.get(pl.col("position"), null_on_oob=True)
-    is_whole = ~pl.col("in_split_sizes").str.contains(_CUT, literal=True) & (total > 0)
-    sent = pl.col("byte_count") * (total - own) // total
-    return pl.when(is_whole & (pl.col("family") == "all_to_all")).then(sent)
-
-
 _VALUES = (
     pl.col("event_index"),
     pl.col("family").cast(Family),
@@ -198,7 +199,7 @@ _VALUES = (
     pl.col("content"),
     pl.col("byte_count").alias("in_bytes"),
     (pl.col("out_elements") * pl.col("element_bytes")).alias("out_bytes"),
-    _sent_bytes().alias("sent_bytes"),
+    *splits(),
     pl.when(pl.col("family") == "send")
     .then("destination_rank")
     .when(pl.col("family") == "recv")

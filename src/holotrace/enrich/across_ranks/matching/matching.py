@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.across_ranks.matching.calls import OfRank
+from holotrace.enrich.across_ranks.matching.calls import COLUMNS, OfRank
 from holotrace.enrich.across_ranks.matching.inferred_groups import inferred_groups
 from holotrace.enrich.across_ranks.matching.job_groups import candidate_groups, known_groups, positions
 from holotrace.enrich.across_ranks.matching.numbered import by_number
@@ -115,7 +115,8 @@ def _one_per_rank(rows: pl.DataFrame) -> pl.DataFrame:
     merged = coalesced.group_by("rank", "instance", maintain_order=True).agg(
         pl.col("end_ns").max(),
         pl.when(pl.col(_ADDED).is_not_null().all()).then(pl.col(_ADDED).sum()),
-        pl.exclude("end_ns", *_ADDED).sort_by("start_ns").first(),
+        pl.lit(None, COLUMNS["in_splits"]).alias("in_splits"),
+        pl.exclude("end_ns", "in_splits", *_ADDED).sort_by("start_ns").first(),
     )
     together = pl.concat([single, merged.select(single.columns)])
     operations = together.drop_nulls("instance").group_by("instance").agg(pl.col("start_ns").min().alias("first_ns"))
