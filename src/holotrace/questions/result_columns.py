@@ -396,7 +396,7 @@ JOB = (
     _length("collective_ns", "time in which at least one collective or call runs", "time in collectives"),
     _length("transfer_ns", "part of collective_ns in which data moves: all ranks have arrived", "data transfer"),
     _length("synchronising_ns", "part of collective_ns in which the rank waits for others", "waiting"),
-    _length("unmatched_ns", "part of collective_ns in collectives that no other rank recorded", "not known"),
+    _length("unmatched_ns", "part of collective_ns in calls without a counterpart on another rank", "not known"),
     _mean("mean_step_ns", "mean of step_ns over the steps", "mean step"),
     _mean("mean_computation_only_ns", "mean of computation_only_ns over the steps", "only computing"),
     _mean("mean_overlap_ns", "mean of overlap_ns over the steps", "hidden"),

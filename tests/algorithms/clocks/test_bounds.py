@@ -64,6 +64,13 @@ def test_a_jump_contradicts() -> None:
     assert clock_bounds(*met(times), LIMITS).is_contradictory.tolist() == [False, True]
 
 
+def test_different_offsets_at_one_time_contradict() -> None:
+    """Clock 0 shows 0 and then 2 µs when clock 1 shows 0: no slope explains this."""
+    times = [(0, 0, 0, 0), (2_000, 2_000, 0, 0), (3_000, 3_000, 3_000, 3_000)]
+
+    assert clock_bounds(*met(times), LIMITS).is_contradictory.tolist() == [False, True]
+
+
 @st.composite
 def meetings(draw):
     """Draw a line within the limits, and meetings of two clocks that agree with it."""

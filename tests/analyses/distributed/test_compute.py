@@ -30,6 +30,30 @@ def two_ranks() -> TraceBuilder:
     return builder
 
 
+def test_on_one_clock_data_moves_from_the_last_arrival() -> None:
+    """On one host, rank 1 arrives at 40 µs and leaves 10 µs after rank 0, which waits for 40 µs."""
+    builder = TraceBuilder()
+    for rank, start, end in ((0, 0, 50), (1, 40, 60)):
+        builder.rank(rank).header(host_name="node-a").collective(start_us=start, duration_us=end - start)
+
+    table = distributed(builder.build()).per_step
+
+    assert table.select("rank", "transfer_ns", "synchronising_ns").rows() == [(0, 10_000, 40_000), (1, 20_000, 0)]
+
+
+def test_a_receive_waits_for_its_send() -> None:
+    """Rank 1 receives from 0 to 50 µs what rank 0 sends from 30 to 48 µs: it waits for 30 µs."""
+    builder = TraceBuilder()
+    for rank, call, start, end in ((0, "send", 30, 48), (1, "recv", 0, 50)):
+        args = {"Src Rank": 0, "Dst Rank": 1, "Seq": None}
+        builder.rank(rank).header(host_name="node-a")
+        builder.collective(call, start_us=start, duration_us=end - start, args=args, group_ranks=(0, 1))
+
+    table = distributed(builder.build()).per_step
+
+    assert table.select("rank", *WAITING[1:]).rows() == [(0, 18_000, 0, 0), (1, 20_000, 30_000, 0)]
+
+
 def test_a_step_divides_and_so_does_its_time_in_collectives() -> None:
     """Rank 0 hides 20 of 50 µs of communication and waits 30 µs for rank 1; the clock offset does not matter."""
     result = distributed(two_ranks().build())
@@ -155,7 +179,7 @@ def test_groups_in_another_order_are_matched_by_group_and_sequence() -> None:
 
 
 def test_collectives_of_one_rank_are_not_divided() -> None:
-    """An all-reduce on one rank only, and a send, count neither as transfer nor as waiting."""
+    """An all-reduce on one rank only, and a send to an unknown rank, count neither as transfer nor as waiting."""
     builder = two_ranks().rank(0).collective(start_us=85, duration_us=5)
     builder.collective("send", start_us=92, duration_us=3)
     result = distributed(builder.build())
@@ -163,8 +187,8 @@ def test_collectives_of_one_rank_are_not_divided() -> None:
     assert waiting == [(3, 58_000, 20_000, 30_000, 8_000)]
     assert result.per_operation.filter(pl.col("collective") == "send")["transfer_ns"].to_list() == [None]
     assert result.findings == (
+        "1 of 4 calls (1 send) do not say with which rank",
         "1 of 4 calls (1 all_reduce) have no clear counterpart on the other ranks of their group",
-        "1 sends and receives between two ranks are not divided into transfer and waiting",
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import holotrace
 from holotrace import open_trace
-from holotrace.analyses.stragglers.compute import stragglers
+from holotrace.analyses.stragglers.compute import plan, stragglers
 from holotrace.errors import InvalidOptionError
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
@@ -71,6 +71,18 @@ def test_the_rank_with_the_shortest_time_in_a_collective_came_last() -> None:
         ),
     )
     assert result.candidates(2) == [1, 0]
+
+
+def test_on_one_clock_waiting_ends_with_the_last_arrival() -> None:
+    """Rank 0 waits 40 µs until rank 1 arrives, although the shortest duration, 20 µs, is only 30 µs less than its own."""
+    builder = TraceBuilder().header(host_name="node-a").collective(start_us=0, duration_us=50)
+    builder.rank(1).header(host_name="node-a").collective(start_us=40, duration_us=20)
+    trace = builder.build()
+
+    columns = ("wait_ns", "mean_skew_ns", "caused_wait_ns")
+    assert stragglers(trace).per_rank.select(columns).rows() == [(40_000, 0.0, 0), (0, 40_000.0, 40_000)]
+    by_durations = plan(by_durations=True).run(trace, holotrace.IN_PROCESS)
+    assert by_durations.per_rank.select(columns).rows() == [(30_000, 0.0, 0), (0, 30_000.0, 30_000)]
 
 
 def test_streams_need_not_agree() -> None:

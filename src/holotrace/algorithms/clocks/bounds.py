@@ -181,14 +181,16 @@ def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Ar
     """Return the greatest value at each knot of any line that is below all points and has a slope within `slopes`.
 
     Two points, or one point and a limit of the slope, determine this value: it solves a linear programme with two
-    variables.
+    variables. If the bounds on the slope contradict each other, no line fits, and the value means nothing.
     """
     low, high = slopes.low[:, None], slopes.high[:, None]
     by_knot = []
     for number, knot in enumerate(knots):
         passed = knot - points.time
-        beyond_one = points.value + np.where(passed > 0, high, low) * passed
-        by_knot.append(np.minimum(beyond_one.min(axis=1), _least_chord(points, passed, number)))
+        with np.errstate(invalid="ignore"):  # a bound that contradicts another may be infinite
+            beyond_one = points.value + np.where(passed > 0, high, low) * passed
+        least = np.fmin.reduce(beyond_one, axis=1, initial=np.inf)
+        by_knot.append(np.minimum(least, _least_chord(points, passed, number)))
     return np.stack(by_knot, axis=1)
 
 

@@ -55,7 +55,7 @@ class Distributed(Result):
         collective_ns        int64  time in which at least one collective runs
         transfer_ns          int64  part of collective_ns in which data moves: all ranks have arrived
         synchronising_ns     int64  part of collective_ns in which the rank only waits for others
-        unmatched_ns         int64  part in collectives that no other rank has; the three parts add up to collective_ns
+        unmatched_ns         int64  part in calls without a counterpart on another rank; the three parts add up to collective_ns
 
     per_rank       the mean step of each rank, sorted by rank: rank int32, step_count int64, then the mean of each
                    column of per_step from step_ns on, float64: mean_step_ns …
@@ -101,18 +101,16 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
 
         step = (K without C) + (K and C) + (C without K) + neither
 
-    On a rank without kernels, operators count as computation. All ranks leave a collective together, and data moves
-    only once the last one has arrived. Let d be the shortest time of any rank in the collective. Then, on each rank,
-    even if the clocks of the hosts disagree,
+    On a rank without kernels, operators count as computation. Data moves only once the last rank of a collective has
+    arrived: until then a rank waits, and the rest of its time is data transfer.
 
-        [end - d, end]  is data transfer, and the time before it is waiting.
-
-    Collectives are matched across ranks as in `collectives`.
+    Collectives, sends and receives are matched across ranks, and their waiting is measured on one clock, as in `collectives`.
 
     Args:
         trace: the job.
         compat: "torch_tb_profiler" counts like the TensorBoard plugin: it finds five collectives by the names of host
-            events, finds their kernels by external id, and matches the n-th collective of all ranks.
+            events, finds their kernels by external id, matches the n-th collective of all ranks, and takes the shortest
+            duration for the transfer.
         executor: runs the work on the ranks.
 
     Raises:
@@ -184,9 +182,7 @@ def _divided(steps: pl.DataFrame, roles: Mapping[str, Intervals]) -> pl.DataFram
 
 def _with_transfer(ranges: pl.DataFrame) -> pl.DataFrame:
     """Add `transfer_start_ns`, null if no other rank has the collective."""
-    shortest = (pl.col("end_ns") - pl.col("start_ns")).min().over("instance")
-    transfer_start = pl.when(pl.col("instance").is_not_null()).then(pl.col("end_ns") - shortest)
-    return ranges.with_columns(transfer_start.alias("transfer_start_ns"))
+    return ranges.with_columns((pl.col("start_ns") + pl.col("wait_ns")).alias("transfer_start_ns"))
 
 
 def _per_step(steps: pl.DataFrame, ranges: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
@@ -279,13 +275,7 @@ def _about_ranges(partials: dict[int, _Partial], matched: JobRanges) -> tuple[st
             f"only rank {ranges['rank'][0]} was recorded: open all ranks of the job to compare their waiting",
             *of_each_rank,
         )
-    return (*matched.findings, *_undivided(ranges), *of_each_rank)
-
-
-def _undivided(ranges: pl.DataFrame) -> tuple[str, ...]:
-    count = ranges["collective"].is_in(["send", "recv"]).sum()
-    sends = f"{count:,} sends and receives between two ranks are not divided into transfer and waiting"
-    return (sends,) if count else ()
+    return (*matched.findings, *of_each_rank)
 
 
 def _before(ranges: pl.DataFrame) -> tuple[str, ...]:

@@ -16,9 +16,15 @@ QUESTION = Analysis(
             "only computing, hidden, exposed, neither",
             "parts of the step: only computation, communication with and without computation, and the rest",
         ),
-        ("data transfer", "the shortest time that any rank spends in a collective, from the last arrival to the end"),
-        ("waiting", "the rest of the time in collectives, until all other ranks have arrived"),
-        ("not known", "time in collectives that no other rank recorded, and in sends between two ranks"),
+        (
+            "data transfer",
+            "the rank's time in a collective, send or receive from the last arrival of a rank to its own end",
+        ),
+        ("waiting", "the time before, until the last of the other ranks has arrived"),
+        (
+            "not known",
+            "time in collectives, sends and receives that no other rank recorded, or that could not be matched",
+        ),
         ("time in collectives", "time in which at least one collective runs; the mean is per call"),
     ),
     options=(COMPAT,),

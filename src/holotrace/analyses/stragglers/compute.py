@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_group
+from holotrace.enrich.across_ranks.arrivals import waits_by_duration
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.enrich.across_ranks.matching.matching import match, matched_without_numbers
 from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT
+from holotrace.enrich.across_ranks.timed_calls import timed_calls
 from holotrace.enrich.steps.steps import annotation_names, windows
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -59,12 +61,10 @@ _PER_STEP = {
 
 @dataclass(frozen=True, eq=False)
 class Stragglers(Result):
-    """Which rank waits for which in collectives, computed from durations alone, so host clocks do not matter.
+    """Which rank waits for which in collectives.
 
-    All ranks leave a collective at about the same time, so the rank with the shortest duration came last:
-
-        wait of a rank  its duration - the shortest duration over the ranks
-        skew of a rank  the longest duration over the ranks - its duration
+        wait of a rank  from its start to the last start of a rank, as in `collectives`
+        skew of a rank  from the first start of a rank to its start: the longest wait - its wait
 
     per_rank  one row per rank with a collective that another rank also has, sorted by rank:
 
@@ -117,9 +117,9 @@ def stragglers(
     annotation: str | None = None,
     executor: Executor = IN_PROCESS,
 ) -> Stragglers:
-    """Compare the time that each rank spends in each collective: the rank that waits least is late.
+    """Compare when the ranks arrive in each collective: the rank that waits least is late.
 
-    Collectives are matched across ranks as in `collectives`. Communication kernels of all libraries and on all streams
+    Collectives are matched across ranks, and their waiting is measured on one clock, as in `collectives`. Communication kernels of all libraries and on all streams
     count; in jobs without such kernels, the host annotations of gloo, MPI and UCC count. Sends and receives between two
     ranks are ignored.
 
@@ -143,21 +143,40 @@ def stragglers(
     return plan(steps=steps, annotation=annotation).run(trace, executor)
 
 
-def plan(*, steps: Sequence[int] | None = None, annotation: str | None = None) -> Plan[_Partial, Stragglers]:
-    """Return `stragglers` in two parts: what runs on each rank, and how the results of the ranks combine."""
-    return Plan(partial(_one_rank, annotation=annotation), partial(_combine, steps=steps, annotation=annotation))
+def plan(
+    *, steps: Sequence[int] | None = None, annotation: str | None = None, by_durations: bool = False
+) -> Plan[_Partial, Stragglers]:
+    """Return `stragglers` in two parts: what runs on each rank, and how the results of the ranks combine.
+
+    With `by_durations`, the wait of a rank is its duration minus the shortest one in the collective, as in earlier versions
+    and in the interface of HTA.
+    """
+    combine = partial(_combine, steps=steps, annotation=annotation, by_durations=by_durations)
+    return Plan(partial(_one_rank, annotation=annotation), combine)
 
 
-def _combine(partials: dict[int, _Partial], *, steps: Sequence[int] | None, annotation: str | None) -> Stragglers:
+def _combine(
+    partials: dict[int, _Partial], *, steps: Sequence[int] | None, annotation: str | None, by_durations: bool
+) -> Stragglers:
     _require_annotation(annotation, partials)
     _require_steps(steps, partials)
-    matching = match({rank: of_one.communication for rank, of_one in partials.items()}, sends=False)
-    rows = matching.calls.with_row_index("row")
-    calls = rows.filter(pl.lit(value=True) if steps is None else pl.col("window").is_in(list(steps)))
+    timed, of_matching = _timed({rank: of_one.communication for rank, of_one in partials.items()}, by_durations)
+    calls = timed.with_row_index("row").filter(
+        pl.lit(value=True) if steps is None else pl.col("window").is_in(list(steps))
+    )
     collectives = calls.filter(~IS_POINT_TO_POINT)
     compared = _compared(collectives)
     per_rank = _per_rank(compared, calls.join(compared, on="row", how="anti"))
-    return Stragglers(per_rank, _per_step(compared), _findings(partials, collectives, per_rank, matching.findings))
+    return Stragglers(per_rank, _per_step(compared), _findings(partials, collectives, per_rank, of_matching))
+
+
+def _timed(of_ranks: dict[int, OfRank], by_durations: bool) -> tuple[pl.DataFrame, tuple[str, ...]]:  # noqa: FBT001
+    """Return the matched calls with their waits, and what could not be matched."""
+    if by_durations:
+        matching = match(of_ranks, sends=False)
+        return waits_by_duration(matching.calls), matching.findings
+    timed = timed_calls(of_ranks, sends=False)
+    return timed.calls, timed.matching.findings
 
 
 def _one_rank(rank_trace: RankTrace, *, annotation: str | None) -> _Partial:
@@ -186,26 +205,17 @@ def _require_steps(steps: Sequence[int] | None, partials: dict[int, _Partial]) -
 
 def _compared(collectives: pl.DataFrame) -> pl.DataFrame:
     """Return each rank's collectives that another rank also has, with its wait and skew in each."""
-    duration = pl.col("end_ns") - pl.col("start_ns")
-    matched = collectives.drop_nulls("instance")
-    per_operation = matched.group_by("instance").agg(
-        duration.min().alias("shortest"),
-        duration.max().alias("longest"),
-        (duration == duration.min()).sum().alias("shortest_count"),
-        (duration - duration.min()).sum().alias("waited_by_all"),
-        pl.len().alias("rank_count"),
-    )
-    shared = per_operation.filter(pl.col("rank_count") > 1)
-    is_last = (duration == pl.col("shortest")) & (pl.col("shortest_count") == 1)
-    return matched.join(shared, on="instance").select(
+    wait = pl.col("wait_ns")
+    matched = collectives.filter(wait.is_not_null())
+    return matched.with_columns(wait.sum().over("instance").alias("waited_by_all")).select(
         "row",
         "rank",
         "window",
-        (duration - pl.col("shortest")).alias("wait_ns"),
-        (pl.col("longest") - duration).alias("skew_ns"),
+        "wait_ns",
+        (wait.max().over("instance") - wait).alias("skew_ns"),
         "waited_by_all",
-        is_last.alias("is_last"),
-        pl.when(is_last).then("waited_by_all").otherwise(0).alias("caused_wait_ns"),
+        "is_last",
+        pl.when("is_last").then("waited_by_all").otherwise(0).alias("caused_wait_ns"),
     )
 
 

@@ -11,12 +11,9 @@ QUESTION = Analysis(
     question="Which rank do the others wait for?",
     section="Distributed",
     definitions=(
-        ("waits", "the rank's time in a collective minus the shortest time of any rank, since all leave together"),
-        (
-            "mean skew",
-            "how much later the rank arrives than the first: the longest time of a rank in a collective minus its own",
-        ),
-        ("came last", "collectives in which the rank alone spent the shortest time"),
+        ("waits", "the rank's time in a collective until the last rank has arrived"),
+        ("mean skew", "how much later the rank arrives than the first"),
+        ("came last", "collectives in which the rank alone waited least"),
         ("others wait for it", "time that all ranks waited in the collectives in which this rank came last"),
         ("late", "the rank waits at most half as long as the median rank, and causes most waiting in its collectives"),
         (

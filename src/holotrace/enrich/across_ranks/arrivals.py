@@ -49,11 +49,15 @@ def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
         _basis().alias("transfer_basis")
     )
     timed = known.with_columns(_transfer().alias("transfer_ns"), _wait().alias("wait_ns"), _half_width())
-    waits_least = (pl.col("wait_ns") == pl.col("wait_ns").min()) & (pl.col("wait_ns").max() > 0)
-    return timed.with_columns(
-        _lateness(),
-        (waits_least & (pl.col("wait_ns").rank("max") == 1)).over("instance").fill_null(value=False).alias("is_last"),
-    ).drop(_OF_INSTANCE)
+    return timed.with_columns(_lateness(), _is_last()).drop(_OF_INSTANCE)
+
+
+def waits_by_duration(calls: pl.DataFrame) -> pl.DataFrame:
+    """Add `wait_ns` and `is_last` of `arrivals`, both by durations alone, whatever is known about the clocks."""
+    waited = _DURATION - _DURATION.min().over("instance")
+    return calls.with_columns(pl.when(pl.col("instance").is_not_null()).then(waited).alias("wait_ns")).with_columns(
+        _is_last()
+    )
 
 
 _OF_INSTANCE = (
@@ -91,6 +95,12 @@ def _instances(calls: pl.DataFrame) -> pl.DataFrame:
             .alias("clock_error"),
         )
     )
+
+
+def _is_last() -> pl.Expr:
+    wait = pl.col("wait_ns")
+    waits_least = (wait == wait.min()) & (wait.max() > 0)
+    return (waits_least & (wait.rank("max") == 1)).over("instance").fill_null(value=False).alias("is_last")
 
 
 def _basis() -> pl.Expr:

@@ -9,11 +9,10 @@ from itertools import pairwise
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.across_ranks.arrivals import arrivals
-from holotrace.enrich.across_ranks.clocks.clocks import Clocks, clocks
+from holotrace.enrich.across_ranks.clocks.clocks import Clocks
 from holotrace.enrich.across_ranks.matching.calls import OfRank
-from holotrace.enrich.across_ranks.matching.matching import match
 from holotrace.enrich.across_ranks.message_sizes import bus_factor, message_bytes
+from holotrace.enrich.across_ranks.timed_calls import timed_calls
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,28 +49,22 @@ def job_calls(of_ranks: Mapping[int, OfRank]) -> JobCalls:
     Args:
         of_ranks: {rank: what `holotrace.enrich.across_ranks.matching.calls.of_rank` returned}.
     """
-    matching = match(of_ranks)
+    timed = timed_calls(of_ranks)
+    matching, aligned = timed.matching, timed.clocks
     hosts = {rank: known.facts.host for rank, known in of_ranks.items()}
-    aligned = clocks(matching.calls, hosts)
-    named = _with_groups(matching.calls, matching.groups).with_columns(
+    labels = matching.groups.select("group", pl.Series("process_group", _labels(matching.groups), pl.String))
+    named = timed.calls.join(labels, on="group", how="left", maintain_order="left").with_columns(
         pl.col("rank").replace_strict(hosts, return_dtype=pl.String).alias("host"),
         pl.col("family", "matched_by").cast(pl.String),
     )
-    timed = arrivals(aligned.aligned(named)).with_columns(message_bytes(), bus_factor())
+    sized = named.with_columns(message_bytes(), bus_factor())
     return JobCalls(
-        calls=_with_bandwidths(_with_bus_bytes(timed)).rename({"window": "step", "family": "collective"}),
+        calls=_with_bandwidths(_with_bus_bytes(sized)).rename({"window": "step", "family": "collective"}),
         groups=matching.groups,
         clocks=aligned,
         coverage=matching.coverage.with_columns(pl.col("matched_by").cast(pl.String)),
         findings=(*matching.findings, *aligned.findings),
     )
-
-
-def _with_groups(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    named = groups.select("group", "size", pl.Series("process_group", _labels(groups), pl.String))
-    is_pair = pl.col("family").is_in(["send", "recv"])
-    size = pl.when(is_pair).then(2).otherwise(pl.col("size").cast(pl.Int64)).alias("group_size")
-    return calls.join(named, on="group", how="left", maintain_order="left").with_columns(size).drop("size")
 
 
 def _with_bus_bytes(calls: pl.DataFrame) -> pl.DataFrame:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import polars as pl
 
 from holotrace.enrich.across_ranks.matching.calls import OfRank
-from holotrace.enrich.across_ranks.matching.matching import match, matched_without_numbers
+from holotrace.enrich.across_ranks.matching.matching import matched_without_numbers
 from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT
+from holotrace.enrich.across_ranks.timed_calls import timed_calls
 
 
 class JobRanges(NamedTuple):
@@ -18,7 +19,7 @@ class JobRanges(NamedTuple):
     table     one row per range:
 
               rank              int32
-              instance          int64  equal on all ranks of one collective; null if no other rank has it, and on sends and receives
+              wait_ns           int64  time in which the rank only waits for others; null if no other rank has the collective
               step              int64  null outside the steps
               is_before         bool   launched before the recording
               collective        str
@@ -41,12 +42,12 @@ def job_ranges(of_ranks: Mapping[int, OfRank], steps: pl.DataFrame) -> JobRanges
         of_ranks: what each rank sent, by rank.
         steps: rank and step of the measured steps; ranges in other steps count as outside.
     """
-    matching = match(of_ranks, sends=False)
+    timed = timed_calls(of_ranks)
     measured = steps.select("rank", "step", window="step").unique()
-    calls = matching.calls.join(measured, on=["rank", "window"], how="left", maintain_order="left")
+    calls = timed.calls.join(measured, on=["rank", "window"], how="left", maintain_order="left")
     table = calls.select(
         "rank",
-        "instance",
+        "wait_ns",
         "step",
         pl.col("asked_ns").is_null().alias("is_before"),
         pl.col("family").cast(pl.String).alias("collective"),
@@ -56,4 +57,4 @@ def job_ranges(of_ranks: Mapping[int, OfRank], steps: pl.DataFrame) -> JobRanges
         "start_ns",
         "end_ns",
     )
-    return JobRanges(table, (*matched_without_numbers(calls.filter(~IS_POINT_TO_POINT)), *matching.findings))
+    return JobRanges(table, (*matched_without_numbers(calls.filter(~IS_POINT_TO_POINT)), *timed.matching.findings))

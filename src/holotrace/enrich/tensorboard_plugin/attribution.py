@@ -171,7 +171,7 @@ class PluginAttribution(Attribution):
     def job_ranges(self, of_ranks: Mapping[int, OfRank], _: pl.DataFrame) -> JobRanges:
         """Match the n-th range of the n-th node of all ranks, or nothing if a rank lacks one of them."""
         table = matched_plugin_ranges({rank: of_rank.calls for rank, of_rank in of_ranks.items()})
-        return JobRanges(table, (_NO_VIEW,) if table["instance"].null_count() else ())
+        return JobRanges(table, (_NO_VIEW,) if table["wait_ns"].null_count() else ())
 
     def host_call_count(self, _: RankTrace) -> int:
         """Return 0, because the plugin did not report calls."""

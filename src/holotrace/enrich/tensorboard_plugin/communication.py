@@ -100,7 +100,7 @@ def node_ranges(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
-    """Return the ranges of a rank's communication nodes, with the columns of `JobRanges`, except rank and instance.
+    """Return the ranges of a rank's communication nodes, with the columns of `JobRanges`, except rank and wait_ns.
 
     Two more identify a range: node and place, see `node_ranges`. `steps` are
     `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
@@ -127,12 +127,14 @@ def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> p
 def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
     """Return the ranges of all ranks as the table of `JobRanges`.
 
-    The n-th range of the n-th node is the same on all ranks. If a rank lacks one, no range is matched.
+    The n-th range of the n-th node is the same on all ranks; its shortest duration is the transfer, the rest waiting. If a
+    rank lacks a range, all waiting is unknown.
     """
     ranges = of_all_ranks(of_ranks)
-    instance = pl.struct("node", "place").rank("dense").cast(pl.Int64)
+    duration = pl.col("end_ns") - pl.col("start_ns")
     is_everywhere = (pl.len().over("node", "place") == len(of_ranks)).all()
-    return ranges.with_columns(pl.when(is_everywhere).then(instance).alias("instance"))
+    wait = pl.when(is_everywhere).then(duration - duration.min().over("node", "place"))
+    return ranges.with_columns(wait.alias("wait_ns"))
 
 
 def step_of_nodes(nodes: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pandas as pd
 
-from holotrace.analyses.stragglers.compute import stragglers
+from holotrace.analyses.stragglers.compute import plan
 from holotrace.analyses.stragglers.figure import plot_stragglers
 from holotrace.errors import InvalidOptionError
+from holotrace.execution.executor import IN_PROCESS
 from hta.facade.results.show import show
 from hta.facade.trace.trace_view import TraceView
 
@@ -40,7 +41,7 @@ def potential_stragglers(
 
 
 def _by_waits(trace: Trace, steps: list[int] | None, count: int, *, visualize: bool) -> list[int]:
-    result = stragglers(trace, steps=steps)
+    result = plan(steps=steps, by_durations=True).run(trace, IN_PROCESS)
     if visualize:
         show(plot_stragglers(result))
     return result.candidates(count)

@@ -1,0 +1,46 @@
+"""The communication of a job, matched across ranks and divided into waiting and transfer on one clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.arrivals import arrivals
+from holotrace.enrich.across_ranks.clocks.clocks import Clocks, clocks
+from holotrace.enrich.across_ranks.matching.calls import OfRank
+from holotrace.enrich.across_ranks.matching.matching import Matching, match
+from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT
+
+
+class TimedCalls(NamedTuple):
+    """The calls of all ranks.
+
+    calls     `Matching.calls` with the columns of `Clocks.aligned` and `arrivals`, and group_size (int64; 2 for a send or
+              receive, null if the group is unknown)
+    matching  how they were matched
+    clocks    of the hosts
+    """
+
+    calls: pl.DataFrame
+    matching: Matching
+    clocks: Clocks
+
+
+def timed_calls(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> TimedCalls:
+    """Match the calls of all ranks, align the clocks of their hosts, and divide each call.
+
+    Args:
+        of_ranks: {rank: what `holotrace.enrich.across_ranks.matching.calls.of_rank` returned}.
+        sends: also match sends with receives.
+    """
+    matching = match(of_ranks, sends=sends)
+    compared = clocks(matching.calls, {rank: known.facts.host for rank, known in of_ranks.items()})
+    return TimedCalls(arrivals(compared.aligned(_with_sizes(matching))), matching, compared)
+
+
+def _with_sizes(matching: Matching) -> pl.DataFrame:
+    sizes = matching.groups.select("group", pl.col("size").cast(pl.Int64))
+    size = pl.when(IS_POINT_TO_POINT).then(2).otherwise("size").cast(pl.Int64).alias("group_size")
+    return matching.calls.join(sizes, on="group", how="left", maintain_order="left").with_columns(size).drop("size")
