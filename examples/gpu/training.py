@@ -1,0 +1,256 @@
+"""Healthy training jobs, and the same jobs with one planted mistake."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+
+import torch
+from models import Size, Transformer
+from recording import DEVICE, Scenario
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.profiler import record_function
+
+STACKS = {"with_stack": True, "with_modules": True}
+
+
+@dataclass(frozen=True)
+class Job:
+    """How a transformer is trained; the defaults are the healthy job."""
+
+    size: Size = field(default_factory=Size)
+    low_precision: bool = True
+    tf32: bool = True
+    fused_optimizer: bool = True
+    compiled: str | None = None
+    pinned_copies: bool = True
+    loading_s: float = 0.0
+    micro_batches: int = 1
+    reads_loss: bool = False
+    empties_cache: bool = False
+    collects_garbage: bool = False
+    attention_backend: SDPBackend | None = None
+
+
+def training(job: Job, **options: object) -> Scenario:
+    """Return the scenario of this job, recorded with stacks and modules."""
+    torch.manual_seed(0)
+    model: Callable[[Tensor], Tensor] = Transformer(job.size).to(DEVICE)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=job.fused_optimizer, foreach=False)
+    if job.compiled:
+        model = torch.compile(model, mode=job.compiled)
+    batches = load_batches(job)
+    ballast = [[number] for number in range(1_000_000)] if job.collects_garbage else []
+
+    def step() -> None:
+        torch.backends.cuda.matmul.allow_tf32 = job.tf32
+        for _ in range(job.micro_batches):
+            tokens = next(batches)
+            with record_function("forward"):
+                loss = forward(model, tokens, job)
+            with record_function("backward"):
+                loss.backward()
+            if job.reads_loss:
+                log_loss(loss)
+        with record_function("optimizer"):
+            optimizer.step()
+            optimizer.zero_grad()
+        if job.empties_cache:
+            torch.cuda.empty_cache()
+        if ballast:
+            gc.collect()
+
+    return Scenario(step, {**STACKS, **options})
+
+
+def load_batches(job: Job) -> Iterator[Tensor]:
+    """Yield batches of random tokens on the device."""
+    size = job.size
+    while True:
+        batch = load_batch(job, (size.batch, size.tokens + 1), size.vocabulary)
+        if job.pinned_copies and DEVICE == "cuda":
+            batch = batch.pin_memory()
+        yield batch.to(DEVICE, non_blocking=job.pinned_copies)
+
+
+def load_batch(job: Job, shape: tuple[int, int], vocabulary: int) -> Tensor:
+    """Make one batch, slowly if the job loads data slowly."""
+    if job.loading_s:
+        time.sleep(job.loading_s)
+    return torch.randint(0, vocabulary, shape)
+
+
+def forward(model: Callable[[Tensor], Tensor], tokens: Tensor, job: Job) -> Tensor:
+    """Return the loss of one batch."""
+    backend = sdpa_kernel(job.attention_backend) if job.attention_backend else nullcontext()
+    with backend, torch.autocast(DEVICE, torch.bfloat16, enabled=job.low_precision):
+        logits = model(tokens[:, :-1])
+        return functional.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
+
+
+def log_loss(loss: Tensor) -> float:
+    """Read the loss on the host, which waits for the device."""
+    return loss.item()
+
+
+SMALL = Size(width=256, heads=4, vocabulary=1024, batch=4, tokens=128)
+"""So small that the host decides how long a step takes."""
+
+
+def elementwise_chain(length: int) -> Scenario:
+    """Return a step of `length` small kernels that could be one."""
+    data = torch.randn(1 << 20, device=DEVICE)
+
+    def step() -> Tensor:
+        value = data
+        for number in range(length):
+            value = value * 1.01 + number
+        return value.sum()
+
+    return Scenario(step, STACKS)
+
+
+def masked_rows(*, by_index: bool) -> Scenario:
+    """Return a step that keeps half of the rows: by a mask, which needs their number on the host, or by indices."""
+    rows, indices = torch.randn(1 << 16, 256, device=DEVICE), torch.arange(0, 1 << 16, 2, device=DEVICE)
+    weight = torch.randn(256, 256, device=DEVICE)
+
+    def step() -> None:
+        for _ in range(8):
+            kept = rows.index_select(0, indices) if by_index else rows[rows[:, 0] > 0]
+            kept @ weight
+
+    return Scenario(step, STACKS)
+
+
+def large_copies(*, pinned: bool) -> Scenario:
+    """Return a step that copies 64 MB to the device and multiplies it."""
+    batch = torch.randn(4096, 4096)
+    batch = batch.pin_memory() if pinned and DEVICE == "cuda" else batch
+    weight = torch.randn(4096, 4096, device=DEVICE)
+
+    def step() -> None:
+        batch.to(DEVICE, non_blocking=pinned) @ weight
+
+    return Scenario(step, STACKS)
+
+
+class Images(nn.Module):
+    """A small convolutional network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        widths = (64, 128, 256, 256)
+        self.stem = nn.Conv2d(3, 64, 7, stride=2, padding=3)
+        self.layers = nn.ModuleList(
+            nn.Sequential(nn.Conv2d(width, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU())
+            for width, after in zip(widths, (*widths[1:], 256), strict=True)
+        )
+        self.head = nn.Linear(256, 1000)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return logits of shape (batch, 1000)."""
+        hidden = self.stem(images)
+        for layer in self.layers:
+            hidden = functional.max_pool2d(layer(hidden), 2)
+        return self.head(hidden.mean((2, 3)))
+
+
+def convolutions(*, channels_last: bool) -> Scenario:
+    """Return the training step of a convolutional network in half precision."""
+    memory_format = torch.channels_last if channels_last else torch.contiguous_format
+    model = Images().to(DEVICE, memory_format=memory_format)
+    images = torch.randn(64, 3, 224, 224, device=DEVICE).to(memory_format=memory_format)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def step() -> None:
+        with torch.autocast(DEVICE, torch.bfloat16):
+            loss = model(images).float().logsumexp(1).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return Scenario(step, STACKS)
+
+
+VERY_LARGE = 1e30
+"""No sum of the model reaches it."""
+
+
+def breaking_graph(*, breaks: bool) -> Scenario:
+    """Return the step of a compiled model; with `breaks`, it reads a value on the host in every layer."""
+    layers = nn.ModuleList(nn.Linear(512, 512) for _ in range(4)).to(DEVICE)
+
+    @torch.compile
+    def model(hidden: Tensor) -> Tensor:
+        for layer in layers:
+            hidden = functional.gelu(layer(hidden))
+            if breaks and hidden.sum().item() > VERY_LARGE:
+                hidden = hidden * 0
+        return hidden.sum()
+
+    batch = torch.randn(256, 512, device=DEVICE)
+    return Scenario(lambda: model(batch).backward(), STACKS)
+
+
+def recompiling() -> Scenario:
+    """Return a compiled step that meets a new shape each time."""
+    layer = nn.Linear(512, 512).to(DEVICE)
+    sizes = iter(range(64, 10_000, 3))
+
+    @torch.compile(dynamic=False)
+    def model(hidden: Tensor) -> Tensor:
+        return functional.gelu(layer(hidden)).sum()
+
+    torch._dynamo.config.recompile_limit = 1000  # noqa: SLF001
+    return Scenario(lambda: model(torch.randn(next(sizes), 512, device=DEVICE)))
+
+
+def with_sync_events() -> object:
+    """Return the option that records which stream waits for which event."""
+    options = torch._C._profiler._ExperimentalConfig  # noqa: SLF001 -- PyTorch has no public name for it
+    return options(enable_cuda_sync_events=True)
+
+
+def scenarios() -> dict[str, Callable[[], Scenario]]:
+    """Return {name: function that builds the scenario}; a name's first part says which healthy job to compare with."""
+    job, small = Job(), Job(SMALL)
+    jobs: dict[str, Job] = {
+        "training": job,
+        "training-not_fused": replace(job, fused_optimizer=False),
+        "training-full_precision": replace(job, low_precision=False, tf32=False),
+        "training-tf32": replace(job, low_precision=False),
+        "training-odd_shapes": replace(job, size=replace(job.size, vocabulary=8191, width=1008, heads=14)),
+        "training-math_attention": replace(job, attention_backend=SDPBackend.MATH),
+        "training-empties_cache": replace(job, empties_cache=True),
+        "training-compiled": replace(job, compiled="default"),
+        "training-compiled_graphs": replace(job, compiled="reduce-overhead"),
+        "small": small,
+        "small-reads_loss": replace(small, reads_loss=True, micro_batches=4),
+        "small-micro_batches": replace(small, micro_batches=4),
+        "small-slow_loading": replace(small, loading_s=0.02),
+        "small-collects_garbage": replace(small, collects_garbage=True),
+        "small-not_fused": replace(small, fused_optimizer=False),
+        "small-compiled_graphs": replace(small, compiled="reduce-overhead"),
+    }
+    return {
+        **{name: lambda job=job: training(job) for name, job in jobs.items()},
+        "training-memory": lambda: training(Job(), profile_memory=True, with_stack=False),
+        "training-flops": lambda: training(Job(), with_flops=True, with_stack=False),
+        "training-sync_events": lambda: training(Job(), with_stack=False, experimental_config=with_sync_events()),
+        "elementwise-unfused": lambda: elementwise_chain(100),
+        "rows": lambda: masked_rows(by_index=True),
+        "rows-masked": lambda: masked_rows(by_index=False),
+        "copies": lambda: large_copies(pinned=True),
+        "copies-pageable": lambda: large_copies(pinned=False),
+        "images": lambda: convolutions(channels_last=True),
+        "images-channels_first": lambda: convolutions(channels_last=False),
+        "compiled": lambda: breaking_graph(breaks=False),
+        "compiled-graph_breaks": lambda: breaking_graph(breaks=True),
+        "compiled-recompiles": recompiling,
+    }
