@@ -16,6 +16,11 @@ from holotrace.testing.job_plan import BEGIN_NS
 After = tuple[int, int]
 """An earlier point, and the least time since then."""
 
+Activity = tuple[str, str, str]
+"""What passes time: its kind, its name, and the module around it."""
+
+NOTHING: Activity = ("nothing", "", "")
+
 _NOT_PLANTED = -1
 
 
@@ -30,16 +35,20 @@ class Course:
 
     def __init__(self) -> None:
         self._before: list[list[_Edge]] = [[]]
+        self.activities: list[Activity] = [NOTHING]
         self._order: list[int] | None = None
 
-    def point(self, *after: After) -> int:
-        """Add a point, as early as possible after these points."""
-        self._before.append([_Edge(*earlier, _NOT_PLANTED) for earlier in after])
-        return len(self._before) - 1
+    def point(self, *after: After, activity: Activity = NOTHING) -> int:
+        """Add a point, as early as possible after these points; the activity passes the time until it."""
+        return self._added([_Edge(*earlier, _NOT_PLANTED) for earlier in after], activity)
 
-    def delayed(self, point: int, cause: int, delay_ns: int) -> int:
+    def delayed(self, point: int, cause: int, delay_ns: int, activity: Activity = NOTHING) -> int:
         """Add a point that a planted cause delays."""
-        self._before.append([_Edge(point, delay_ns, cause)])
+        return self._added([_Edge(point, delay_ns, cause)], activity)
+
+    def _added(self, before: list[_Edge], activity: Activity) -> int:
+        self._before.append(before)
+        self.activities.append(activity)
         return len(self._before) - 1
 
     def also_after(self, point: int, earlier: int, least_ns: int = 0) -> None:
@@ -56,6 +65,14 @@ class Course:
                     times[source] + (0 if cause in without else least_ns) for source, least_ns, cause in before
                 )
         return np.array(times, np.int64)
+
+    def binding(self, point: int, times: npt.NDArray[np.int64]) -> After | None:
+        """Return the earlier point that decides the time of this one, and the time since then; None for the beginning."""
+        before = self._before[point]
+        if not before:
+            return None
+        edge = max(before, key=lambda edge: int(times[edge.source]) + edge.least_ns)
+        return edge.source, edge.least_ns
 
     def _in_order(self) -> list[int]:
         if self._order is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,8 @@ import numpy.typing as npt
 from holotrace.testing.job_events import BASE_NS
 from holotrace.testing.job_plan import HostClock
 from holotrace.testing.kineto_json import Event, document, microseconds
-from holotrace.testing.planted.course import Course
+from holotrace.testing.planted.course import Activity, Course
+from holotrace.testing.planted.delay_costs import DelayCosts
 from holotrace.testing.planted.options import FIRST_STEP, Cause, PlantedOptions
 from holotrace.testing.planted.programs import program
 from holotrace.testing.planted.rank_course import Meetings, PlannedCall, RankCourse, Row
@@ -70,6 +72,12 @@ class PlantedJob:
     def times(self) -> npt.NDArray[np.int64]:
         """The true time of each point of the course."""
         return self._course.times()
+
+    @cached_property
+    def delay_costs(self) -> Counter[tuple[int, Activity]]:
+        """What all ranks wait because of each activity of each rank, in nanoseconds."""
+        calls = [call for rank_course in self._ranks for call in rank_course.calls]
+        return DelayCosts(self._course, calls, self.times).total()
 
     @cached_property
     def missing_rank(self) -> int | None:

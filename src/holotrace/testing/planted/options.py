@@ -199,7 +199,9 @@ def _axes(dice: random.Random, backend: Backend, ranks: int) -> tuple[int, int]:
     """Return the number of ranks along the tensor and the pipeline axis."""
     if backend == "gloo":
         return 1, dice.choice((1, ranks if ranks <= _LONGEST_PIPELINE else 1))
-    return dice.choice((1, 1, 2, 4)), dice.choice((1, 1, 2)) if ranks == _SIZES[0] else dice.choice((1, 2, 4, 8))
+    possible = [(tensor, pipeline) for tensor, pipeline in _AXES if tensor * pipeline <= ranks]
+    return dice.choice(possible)
 
 
+_AXES = ((1, 1), (1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (4, 1), (2, 2), (2, 4), (4, 2), (4, 8), (8, 4))
 _LONGEST_PIPELINE = 8

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from holotrace.testing.planted.course import Course
+from holotrace.testing.planted.course import Activity, Course
 from holotrace.testing.planted.options import PlantedOptions
 
 MAIN, BACKWARD, WORKERS = 0, 1, (2, 3)
@@ -24,6 +24,9 @@ _LAUNCH_LATENCY_NS = 4_500
 _STREAM_GAP_NS = 1_100
 _WAKE_UP_NS = 6_000
 _HAND_OVER_NS = 40_000
+
+
+_LAUNCH: Activity = ("launch", "", "")
 
 
 class Row(NamedTuple):
@@ -47,8 +50,14 @@ class Group(NamedTuple):
 
 
 class PlannedCall(NamedTuple):
-    """One rank's part in an operation: it starts, all have arrived, it ends. `arrived` is `start` if it waits for nobody."""
+    """One rank's part in an operation: it starts, all have arrived, it ends. `arrived` is `start` if it waits for nobody.
 
+    key      equal on all ranks of the operation
+    members  the ranks that take part
+    """
+
+    key: tuple[object, ...]
+    members: tuple[int, ...]
     rank: int
     start: int
     arrived: int
@@ -89,6 +98,7 @@ class RankCourse:
         self._correlations = iter(range(1, 1 << 40))
         self._python_ids = iter(range(1, 1 << 40))
         self._sequences: Counter[object] = Counter()
+        self._around: list[tuple[str, str]] = []
 
     def about(self, duration_ns: float) -> int:
         """Return this duration with the jitter of the job."""
@@ -96,15 +106,17 @@ class RankCourse:
 
     def delay(self, cause: int, delay_ns: int) -> None:
         """Let a planted cause delay the host."""
-        self.host = self._course.delayed(self.host, cause, delay_ns)
+        self.host = self._course.delayed(self.host, cause, delay_ns, self._host_activity())
 
     @contextmanager
     def within(self, category: str, name: str, **args: object) -> Iterator[None]:
         """Put a range of the host around what is done inside."""
         self._pass(1_000)
         start, place = self.host, len(self.rows)
+        self._around.append((category, name))
         yield
         self._pass(500)
+        self._around.pop()
         self.rows.insert(place, Row(category, name, self.thread, -1, start, self.host, args))
 
     @contextmanager
@@ -136,9 +148,10 @@ class RankCourse:
         """Launch a kernel from an operator; `delays` lengthen it, `late` delay its start."""
         with self.within("cpu_op", operator):
             start, args = self._launched("cudaLaunchKernel", stream, late)
-            end = self._course.point((start, self.about(duration_ns)))
+            activity = ("kernel", name, self._module())
+            end = self._course.point((start, self.about(duration_ns)), activity=activity)
             for cause, delay_ns in delays:
-                end = self._course.delayed(end, cause, delay_ns)
+                end = self._course.delayed(end, cause, delay_ns, activity)
             self._ran(name, stream, start, end, args)
 
     def wait(self, stream: int, source: int) -> None:
@@ -177,7 +190,7 @@ class RankCourse:
             start, args = self._launched("cudaLaunchKernelExC", stream)
         arrived = self._meetings.arrive(key, start)
         end = self._course.point((arrived, transfer_ns))
-        self.calls.append(PlannedCall(self.rank, start, arrived, end))
+        self.calls.append(PlannedCall(key, ends or group.ranks, self.rank, start, arrived, end))
         known = {
             **args,
             "Collective name": collective,
@@ -212,7 +225,7 @@ class RankCourse:
         start = self._course.point((self.host, _HAND_OVER_NS), (self._streams.get(-worker, 0), 5_000))
         arrived = self._meetings.arrive(key, start)
         end = self._streams[-worker] = self._course.point((arrived, transfer_ns))
-        self.calls.append(PlannedCall(self.rank, start, arrived, end))
+        self.calls.append(PlannedCall(key, group.ranks, self.rank, start, arrived, end))
         args = {"Input type": ["float"], "Input Dims": [[elements]]}
         self.rows.append(Row("user_annotation", "gloo:all_reduce", worker, -1, start, end, args))
         return end
@@ -228,14 +241,15 @@ class RankCourse:
         key = self._pair_key(self.rank, peer, tag)
         self._meetings.arrive(key, start)
         self._course.also_after(end, start, transfer_ns)
-        self.calls.append(PlannedCall(self.rank, start, start, end))
+        self.calls.append(PlannedCall(key, (self.rank, peer), self.rank, start, start, end))
 
     def receive_on_host(self, peer: int, tag: int, elements: int, transfer_ns: int) -> None:
         """Receive with gloo; the main thread waits."""
         start, end = self._point_to_point("recv", "c10d::recv_", peer, tag, elements)
-        arrived = self._meetings.arrive(self._pair_key(peer, self.rank, tag), start)
+        key = self._pair_key(peer, self.rank, tag)
+        arrived = self._meetings.arrive(key, start)
         self._course.also_after(end, arrived, transfer_ns)
-        self.calls.append(PlannedCall(self.rank, start, arrived, end))
+        self.calls.append(PlannedCall(key, (peer, self.rank), self.rank, start, arrived, end))
         self.wait_on_host([end])
 
     @property
@@ -269,7 +283,14 @@ class RankCourse:
         return (*counted, self._sequences[counted])
 
     def _pass(self, duration_ns: int) -> None:
-        self.host = self._course.point((self.host, duration_ns))
+        self.host = self._course.point((self.host, duration_ns), activity=self._host_activity())
+
+    def _host_activity(self) -> Activity:
+        return *(self._around[-1] if self._around else ("host", "")), self._module()
+
+    def _module(self) -> str:
+        """Return the innermost module around the host."""
+        return next((name for _, name in reversed(self._around) if name.startswith("nn.Module: ")), "")
 
     def _call(self, name: str, *, correlation: int) -> int:
         """Add a call of the runtime; return its start."""
@@ -285,9 +306,9 @@ class RankCourse:
     def _launched(self, call: str, stream: int, late: Sequence[tuple[int, int]] = ()) -> tuple[int, dict[str, object]]:
         """Add a launching call; return the point at which its work starts, and the args of the work."""
         correlation = next(self._correlations)
-        ready = self._course.point((self._call(call, correlation=correlation), _LAUNCH_LATENCY_NS))
+        ready = self._course.point((self._call(call, correlation=correlation), _LAUNCH_LATENCY_NS), activity=_LAUNCH)
         for cause, delay_ns in late:
-            ready = self._course.delayed(ready, cause, delay_ns)
+            ready = self._course.delayed(ready, cause, delay_ns, _LAUNCH)
         earlier = (*self._waits.pop(stream, ()), *([self._streams[stream]] if stream in self._streams else ()))
         start = self._course.point((ready, 0), *((point, _STREAM_GAP_NS) for point in earlier))
         return start, {"correlation": correlation, "device": self.device, "context": 1, "stream": stream}
