@@ -295,7 +295,7 @@ class RankCourse:
     def _call(self, name: str, *, correlation: int) -> int:
         """Add a call of the runtime; return its start."""
         self._pass(500)
-        if self.host_delay is not None:
+        if self.host_delay is not None and name == "cudaLaunchKernel":
             self.delay(*self.host_delay)
         start = self.host
         self._pass(_CALL_NS)
