@@ -146,6 +146,7 @@ EVENTS = (
     _text("counter", "name of the counter"),
     _text("state", "kinds of work that run at the same time, joined by ` + `"),
     _text("category", "category of the time; each analysis lists its categories"),
+    _text("step_kind", "warm-up: long steps at the beginning; outlier: later long steps; steady: all others", "kind"),
     _text("path_class", "class of a segment of the critical path: cpu_operator, computation, launch_delay, …", "class"),
     _text("kernels", "names of the kernels in launch order, joined by ` -> `"),
     _text("pattern", "the operator and its kernels in start order, joined by `|`"),
@@ -180,6 +181,12 @@ TIMES = (
     _length("from_ns", "lower bound of the lengths in the class, inclusive"),
     _length("to_ns", "upper bound of the lengths in the class, exclusive"),
     _length("step_ns", "length of the step, with the device work that it launched", "step"),
+    _length("typical_ns", "median duration of the rank's steady steps", "typical"),
+    _length("excess_ns", "duration_ns - typical_ns", "longer by"),
+    _length(
+        "category_excess_ns", "the category's part of the step, less its median in steady steps", "of this category"
+    ),
+    _length("event_excess_ns", "self time of the event in the step, less its median in steady steps", "of this event"),
 )
 """The times and the duration of one event or window."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from holotrace.analyses.collectives.outliers import stands_out
+from holotrace.enrich.job.outliers import stands_out
 
 
 def _outliers(*groups: list[float]) -> list[float]:

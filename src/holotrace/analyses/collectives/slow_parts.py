@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.collectives.outliers import stands_out
+from holotrace.enrich.job.outliers import stands_out
 
 SLOW = {
     "kind": pl.String,
@@ -27,7 +27,7 @@ def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
     """Compare the transfer of equal collectives between groups, and name the host, link or group that is slow.
 
     Groups are peers if they run the same collective on the same type, size and number of ranks and hosts. A group is slow
-    if even its faster transfers, their lower quartile, stand out among its peers (`holotrace.analyses.collectives.outliers`). A host
+    if even its faster transfers, their lower quartile, stand out among its peers (`holotrace.enrich.job.outliers`). A host
     is slow if even its faster groups stand out among those of other hosts. A group with a slow host counts for this host.
     Any other slow group counts for the link if it has two hosts, otherwise for the group itself.
 

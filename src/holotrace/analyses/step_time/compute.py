@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 import polars as pl
 
+from holotrace.analyses.step_time.jitter import JITTER, jitter
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import device_rows
@@ -63,16 +64,32 @@ class StepTime(Result):
         mean_ns      float64  per step
         fraction     float64  0..1 of the mean step; null if the mean step is 0
 
+    jitter    how each step differs from the typical step of its rank, in the order of `per_step`:
+
+        rank                int32
+        step                int64
+        step_kind           str    warm-up: long steps at the beginning; outlier: later long steps; steady: all others
+        duration_ns         int64
+        typical_ns          int64  median duration of the rank's steady steps
+        excess_ns           int64  duration_ns - typical_ns
+        category            str    the category of which the step has most more than the median steady step; null if none
+        category_excess_ns  int64  by how much
+        event               str    in steps set apart, the event of this category of which the step has most more (self
+                                   time), for `other` a Python function; null in steady steps and if none is known
+        event_excess_ns     int64  by how much
+
     findings  what replaces missing steps, which steps are ignored, and what was not recorded
     """
 
     per_step: pl.DataFrame
     mean: pl.DataFrame
+    jitter: pl.DataFrame = field(default_factory=JITTER.to_frame)
     findings: tuple[str, ...] = ()
 
 
 class _Partial(NamedTuple):
     per_step: pl.DataFrame
+    jitter: pl.DataFrame
     findings: tuple[str, ...]
     annotations: tuple[str, ...]
 
@@ -124,7 +141,8 @@ def _combine(partials: dict[int, _Partial], *, annotation: str | None) -> StepTi
         raise InvalidOptionError.unknown([annotation], names, what="annotation")
     per_step = pl.concat([of_rank.per_step for of_rank in partials.values()])
     findings = tuple(finding for of_rank in partials.values() for finding in of_rank.findings)
-    return StepTime(per_step, _mean(per_step), findings)
+    jitters = pl.concat([of_rank.jitter for of_rank in partials.values()])
+    return StepTime(per_step, _mean(per_step), jitters, findings)
 
 
 def _one_rank(rank_trace: RankTrace, *, annotation: str | None, attribution: Attribution) -> _Partial:
@@ -142,7 +160,7 @@ def _one_rank(rank_trace: RankTrace, *, annotation: str | None, attribution: Att
     ).with_columns(pl.Series(f"{category}_part_ns", values) for category, values in times.items())
     findings = attribution.shown_findings(_findings(rank_trace, step_windows, annotation))
     names = annotation_names(rank_trace) if step_windows.is_empty() and annotation is not None else ()
-    return _Partial(per_step.match_to_schema(_PER_STEP), findings, names)
+    return _Partial(per_step.match_to_schema(_PER_STEP), jitter(rank_trace, per_step), findings, names)
 
 
 def _mean(per_step: pl.DataFrame) -> pl.DataFrame:

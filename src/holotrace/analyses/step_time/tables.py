@@ -18,7 +18,19 @@ def times_of_steps(result: StepTime) -> pl.DataFrame:
     return result.per_step.drop("start_ns", "end_ns")
 
 
+def steps_set_apart(result: StepTime) -> pl.DataFrame:
+    """Return the warm-up and outlier steps, and what took longer."""
+    return result.jitter.filter(pl.col("step_kind") != "steady")
+
+
+def jitter_of_steps(result: StepTime) -> pl.DataFrame:
+    """Return how far each step differs from the typical step of its rank."""
+    return result.jitter.drop("event", "event_excess_ns")
+
+
 VIEWS = (
     View("The mean step of each rank", mean_step, "mean_ns"),
+    View("Warm-up and outlier steps, and what took longer", steps_set_apart, "excess_ns"),
     View("Each step of each rank", times_of_steps, "duration_ns", is_detail=True),
+    View("Each step compared with the typical step of its rank", jitter_of_steps, "excess_ns", is_detail=True),
 )

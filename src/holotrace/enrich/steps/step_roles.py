@@ -20,6 +20,7 @@ ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader",
 """The roles by priority: time that several roles cover counts for the first one."""
 
 _HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
+_HOST_COLUMNS = ("name", "start_ns", "end_ns", "track_id")
 
 
 @derived_under_rules
@@ -33,7 +34,10 @@ def roles(rank_trace: RankTrace) -> dict[str, Intervals]:
     dataloader      the main process waits for its data loader
     cpu             operators
     """
-    return {role: union(*intervals) for role, intervals in _roles(rank_trace).items()}
+    return {
+        role: union(*concatenated([intervals_of(table) for table in events]))
+        for role, events in role_events(rank_trace).items()
+    }
 
 
 def times_within(
@@ -63,26 +67,28 @@ def times_within(
     return {**times, "other": ends - starts - before}
 
 
-def _roles(rank_trace: RankTrace) -> dict[str, Intervals]:
-    work = device_work(rank_trace)
+def role_events(rank_trace: RankTrace) -> dict[str, list[pl.DataFrame]]:
+    """Return the events of each of the `ROLES`, those of devices and of the host apart.
+
+    Both have name, start_ns and end_ns; those of the host also have track_id.
+    """
+    work = device_work(rank_trace).select("event_index", "kernel_kind", "name", "start_ns", "end_ns")
     memsets = rank_trace.events_of([EventKind.GPU_MEMSET], ["event_index"])["event_index"]
     kind, is_memset = pl.col("kernel_kind"), pl.col("event_index").is_in(memsets.implode())
     is_memory, is_communication = kind == KernelKind.MEMORY, kind == KernelKind.COMMUNICATION
-    host = event_ranges(rank_trace, _HOST_KINDS, ["name", "start_ns", "end_ns", "kind"])
+    host = event_ranges(rank_trace, _HOST_KINDS, [*_HOST_COLUMNS, "kind"])
     is_collective = rank_trace.unselected.strings.str.contains(HOST_COLLECTIVE).gather(host["name"])
     said = host.with_columns(host_class(rank_trace, host["name"])).filter(~is_collective)
     is_loader, says_nothing = pl.col("class") == NodeClass.DATALOADER, pl.col("class") == NodeClass.OPERATOR
     is_work = says_nothing & ~_is_region(rank_trace, said["name"]) & (pl.col("kind") == EventKind.CPU_OP)
     return {
-        "kernel": intervals_where(work, ~is_memory & ~is_communication),
-        "memcpy": intervals_where(work, is_memory & ~is_memset),
-        "memset": intervals_where(work, is_memory & is_memset),
-        "communication": concatenated(
-            [intervals_where(work, is_communication), intervals_of(host.filter(is_collective))]
-        ),
-        "runtime": intervals_of(event_ranges(rank_trace, LAUNCH_KINDS, ["start_ns", "end_ns"])),
-        "dataloader": intervals_where(said, is_loader),
-        "cpu": intervals_where(said, is_work),
+        "kernel": [work.filter(~is_memory & ~is_communication)],
+        "memcpy": [work.filter(is_memory & ~is_memset)],
+        "memset": [work.filter(is_memory & is_memset)],
+        "communication": [work.filter(is_communication), host.filter(is_collective)],
+        "runtime": [event_ranges(rank_trace, LAUNCH_KINDS, _HOST_COLUMNS)],
+        "dataloader": [said.filter(is_loader)],
+        "cpu": [said.filter(is_work)],
     }
 
 

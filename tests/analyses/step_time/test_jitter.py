@@ -1,0 +1,82 @@
+"""Tests of `step_time(...).jitter`: how steps differ from the typical step, and what took longer."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holotrace.analyses.step_time.compute import step_time
+from holotrace.testing.builder import TraceBuilder
+
+
+def job(gemm_us=(50, 50, 50, 50, 50), sleep_us=(0, 0, 0, 0, 0)):
+    """Return one rank whose steps of 100 µs contain a kernel; each sleeps before the next step."""
+    builder, now = TraceBuilder(), 0
+    for number, (gemm, sleep) in enumerate(zip(gemm_us, sleep_us, strict=True)):
+        length = 50 + gemm + sleep
+        builder.step(number, now, length)
+        builder.kernel("gemm", start_us=now + 10, duration_us=gemm, launch_us=now + 5)
+        builder.kernel("relu", start_us=now + 10 + gemm, duration_us=10, launch_us=now + 7)
+        if sleep:
+            place = {"pid": 1000, "tid": 1, "ts": now + 20 + gemm, "dur": sleep}
+            builder.event(ph="X", cat="python_function", name="train.py(3): epoch", **{**place, "dur": sleep + 5})
+            builder.event(ph="X", cat="python_function", name="<built-in function sleep>", **place)
+        now += length
+    return step_time(builder.build())
+
+
+def test_long_steps_are_warm_up_at_the_beginning_and_outliers_later():
+    """Two long steps at the beginning are warm-up, a later one is an outlier; the kernel that grew is named."""
+    jitter = job((900, 500, 50, 50, 400, 50, 50, 50, 50), [0] * 9).jitter
+    assert jitter["step_kind"].to_list() == ["warm-up", "warm-up", *["steady"] * 2, "outlier", *["steady"] * 4]
+    assert jitter.row(4, named=True) == {
+        "rank": 0,
+        "step": 4,
+        "step_kind": "outlier",
+        "duration_ns": 450_000,
+        "typical_ns": 100_000,
+        "excess_ns": 350_000,
+        "category": "kernel",
+        "category_excess_ns": 350_000,
+        "event": "gemm",
+        "event_excess_ns": 350_000,
+    }
+
+
+def test_time_outside_all_categories_is_named_after_the_innermost_python_function():
+    """A step that sleeps has more `other` time, and the function that sleeps is named, not its caller."""
+    jitter = job(sleep_us=(0, 0, 300, 0, 0)).jitter
+    apart = jitter.filter(step_kind="outlier").select(
+        "step", "category", "category_excess_ns", "event", "event_excess_ns"
+    )
+    assert apart.rows() == [(2, "other", 300_000, "<built-in function sleep>", 300_000)]
+
+
+def test_without_python_functions_the_event_is_unknown():
+    """Where nothing was recorded, only the category is known."""
+    builder = TraceBuilder()
+    for number, start_us in enumerate((0, 100, 200, 300, 400)):
+        builder.step(number, start_us, 100 if number < 4 else 900)
+        builder.kernel("gemm", start_us=start_us + 10, duration_us=50, launch_us=start_us + 5)
+    (row,) = step_time(builder.build()).jitter.filter(step_kind="outlier").to_dicts()
+    assert (row["category"], row["category_excess_ns"], row["event"]) == ("other", 800_000, None)
+
+
+@pytest.mark.parametrize("gemm_us", [(50, 50, 400), (50, 51, 52, 53, 54), (50,)])
+def test_few_steps_and_small_differences_are_steady(gemm_us):
+    """Among fewer than four steps, none stands out; small differences never do, but their category is known."""
+    jitter = job(gemm_us, [0] * len(gemm_us)).jitter
+    assert set(jitter["step_kind"]) == {"steady"}
+    assert jitter["event"].null_count() == len(jitter)
+
+
+@given(st.lists(st.integers(20, 2_000), min_size=1, max_size=9))
+def test_excess_is_the_distance_to_the_median_of_the_steady_steps(gemm_us):
+    """Half of the steady steps are at most typical, and warm-up steps precede all others."""
+    jitter = job(gemm_us, [0] * len(gemm_us)).jitter
+    steady = jitter.filter(step_kind="steady")
+    assert 2 * (steady["excess_ns"] <= 0).sum() >= len(steady) > 0
+    assert (jitter["duration_ns"] - jitter["typical_ns"] == jitter["excess_ns"]).all()
+    kinds = jitter["step_kind"].to_list()
+    assert kinds == sorted(kinds, key=lambda kind: kind != "warm-up")
