@@ -24,7 +24,7 @@ def test_a_slow_kernel_costs_what_the_others_wait_less_without_it():
     job = PlantedJob(PlantedOptions(layers=1, jitter=0, causes=(cause,)))
     ((rank, (kind, name, module)), cost) = job.delay_costs.most_common(1)[0]
     assert (rank, kind, name, module) == (2, "kernel", SLOW_KERNEL, "nn.Module: Block_0")
-    assert cost == pytest.approx(job.causes[0].others_ns, rel=1e-3)
+    assert cost == pytest.approx(job.causes[0].others_ns, rel=5e-3)
 
 
 def test_the_first_stage_is_charged_for_what_the_last_one_passes_on():
