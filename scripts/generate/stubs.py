@@ -18,6 +18,7 @@ import plotly.graph_objects as go
 
 {imports}
 def figure_of(name: str, result: object, **options: object) -> go.Figure: ...
+def further_figures_of(name: str, result: object, **options: object) -> dict[str, go.Figure]: ...
 '''
 _OF_QUESTIONS = re.compile(r"^from \.analyses\.\w+\.compute import (?:\([^)]*\)|.*)\n", re.MULTILINE)
 _QUESTIONS = sorted((*ANALYSES, *COMPARISONS), key=lambda question: question.name)

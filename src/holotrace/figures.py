@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pkgutil import iter_modules
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from holotrace import analyses
@@ -26,11 +27,22 @@ def figure_of(name: str, result: object, **options: object) -> go.Figure:
     return figure
 
 
+def further_figures_of(name: str, result: object, **options: object) -> dict[str, go.Figure]:
+    """Return the figures of a question besides its main one, by name; most questions have none."""
+    make = getattr(_module(name), "further_figures", None)
+    figures: dict[str, go.Figure] = make(result, **options) if make else {}
+    return figures
+
+
 def _plot(name: str) -> Any:  # noqa: ANN401 -- each has its own options
     if name not in __all__:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    return getattr(import_module(f"holotrace.analyses.{name.removeprefix(_PREFIX)}.figure"), name)
+    return getattr(_module(name.removeprefix(_PREFIX)), name)
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"holotrace.analyses.{name}.figure")
 
 
 def __dir__() -> list[str]:

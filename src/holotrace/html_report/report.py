@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.resources import files
 from itertools import accumulate
 from typing import Any
 
+import plotly.graph_objects as go
 import plotly.io
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
@@ -28,10 +29,10 @@ from holotrace.drawing.plotly_js import plotly_js_for
 from holotrace.drawing.theme import SURFACES, template
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.export.new_file import expect_page
-from holotrace.figures import figure_of
+from holotrace.figures import figure_of, further_figures_of
 from holotrace.ingest.file_health import FileHealth, file_health
 from holotrace.locations import Address, Location, drafted, located, name_of
-from holotrace.questions.question import Analysis
+from holotrace.questions.question import Analysis, Result
 from holotrace.questions.tables import PrintedTable, print_frame, print_view
 from holotrace.store.trace import Trace
 from holotrace.units import percent_text, size_text
@@ -188,8 +189,14 @@ def _cpu_side(summary: Summary, rows: int) -> PrintedTable:
 
 def _figures(summary: Summary) -> dict[str, Any]:
     names = [analysis.name for analysis in shown_analyses(summary)]
-    figures = {name: figure_of(name, summary.results[name]) for name in names}
+    figures = {key: figure for name in names for key, figure in _figures_of(name, summary.results[name])}
     return {name: json.loads(plotly.io.to_json(figure)) for name, figure in figures.items()}
+
+
+def _figures_of(name: str, result: Result) -> Iterator[tuple[str, go.Figure]]:
+    yield name, figure_of(name, result)
+    for part, figure in further_figures_of(name, result).items():
+        yield f"{name}-{part}", figure
 
 
 def _fitting(figures: dict[str, Any]) -> dict[str, Any]:

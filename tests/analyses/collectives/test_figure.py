@@ -6,6 +6,7 @@ import polars as pl
 
 from holotrace.analyses.collectives.compute import Collectives, collectives
 from holotrace.analyses.collectives.figure import plot_collectives, plot_pairs
+from holotrace.figures import further_figures_of
 from holotrace.testing.builder import TraceBuilder
 
 
@@ -35,12 +36,20 @@ def test_a_job_without_collectives_gives_a_figure_that_says_so() -> None:
     assert figure.layout.annotations[0].text == "No rank has collectives."
 
 
-def _pairs(rank_count: int) -> Collectives:
-    """Return a result in which every rank sends to every other rank."""
+def _pairs(rank_count: int, *, kinds=("send",), slow=frozenset()) -> Collectives:
+    """Return a result in which every rank sends to every other rank, in sends or in all-to-alls; `slow` pairs are slow."""
     result = _result(late_rank())
-    rows = [(a, b, 1, 1_000, 500.0, 1e9 * (a + 1)) for a in range(rank_count) for b in range(rank_count) if a != b]
+    ranks = range(rank_count)
+    rows = [
+        (kind, a, b, 1, 1_000, 500.0, 1e9 * (a + 1), 2.0, (a, b) in slow)
+        for kind in kinds
+        for a in ranks
+        for b in ranks
+        if a != b
+    ]
     pairs = pl.DataFrame(rows, result.per_pair.schema, orient="row")
-    return Collectives(**{**vars(result), "per_pair": pairs})
+    hosts = pl.DataFrame({"rank": list(ranks), "host": [f"node-{rank // 8}" for rank in ranks]})
+    return Collectives(**{**vars(result), "per_pair": pairs, "per_rank": hosts})
 
 
 def test_each_pair_of_ranks_is_a_square_coloured_by_its_bandwidth() -> None:
@@ -51,13 +60,48 @@ def test_each_pair_of_ranks_is_a_square_coloured_by_its_bandwidth() -> None:
     assert squares.customdata[0].startswith("rank 0 to rank 1: 1 GB/s")
 
 
-def test_squares_of_128_ranks_do_not_overlap() -> None:
-    """128 squares side by side fit in the height of the figure."""
-    figure = plot_pairs(_pairs(128))
+def test_sends_and_all_to_alls_have_a_matrix_each() -> None:
+    """Both matrices have a square for each pair, and a colour scale of their own."""
+    figure = plot_pairs(_pairs(3, kinds=("send", "all_to_all")))
 
-    assert figure.data[0].marker.size * 128 <= figure.layout.height
+    assert [len(squares.x) for squares in figure.data] == [6, 6]
+    assert [squares.marker.coloraxis for squares in figure.data] == ["coloraxis", "coloraxis2"]
+    assert [title.text for title in figure.layout.annotations] == ["Sends", "All-to-alls"]
+
+
+def test_slow_pairs_have_an_edge() -> None:
+    """Only the square from rank 0 to rank 1 has an edge, and its hover text says how slow it is."""
+    squares = plot_pairs(_pairs(3, slow={(0, 1)})).data[0]
+
+    edges = dict(zip(zip(squares.y, squares.x, strict=True), squares.marker.line.width, strict=True))
+    assert [pair for pair, width in edges.items() if width] == [("0", "1")]
+    assert "2.0 times as long as elsewhere" in squares.customdata[0]
+
+
+def test_squares_of_96_ranks_do_not_overlap() -> None:
+    """96 squares side by side fit in the height of the figure."""
+    figure = plot_pairs(_pairs(96))
+
+    assert figure.data[0].marker.size * 96 <= figure.layout.height
+
+
+def test_more_than_ten_thousand_pairs_are_drawn_by_host() -> None:
+    """128 ranks on 16 hosts send to each other; the square from host 0 to host 1 has the median of their pairs."""
+    squares = plot_pairs(_pairs(128)).data[0]
+
+    assert len(squares.x) == 16 * 16
+    first = list(zip(squares.y, squares.x, squares.marker.color, strict=True))[1]
+    assert first == ("node-0", "node-1", 4.5)
+
+
+def test_pairs_are_a_further_figure_only_if_there_are_any() -> None:
+    """Pages and reports show the matrices below the main figure, but no empty one."""
+    assert list(further_figures_of("collectives", _pairs(2))) == ["pairs"]
+    assert further_figures_of("collectives", _result(late_rank())) == {}
+    assert further_figures_of("idle_time", None) == {}
 
 
 def test_a_job_without_sends_has_no_squares() -> None:
     """The figure of pairs says that nothing was sent between two ranks."""
-    assert plot_pairs(_result(late_rank())).layout.annotations[0].text == "No sends of known size between two ranks."
+    text = plot_pairs(_result(late_rank())).layout.annotations[0].text
+    assert text == "No transfers of known size between two ranks."

@@ -10,6 +10,7 @@ import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_group
 from holotrace.analyses.collectives.latency import PER_FIT, mergeable, per_fit
+from holotrace.analyses.collectives.pairs import per_pair, slow_pairs
 from holotrace.analyses.collectives.slow_parts import SLOW, slow_parts
 from holotrace.analyses.collectives.verdicts import verdict
 from holotrace.enrich.across_ranks.job_calls import job_calls, per_second
@@ -77,14 +78,6 @@ _PER_RANK = {
     "bus_bytes": pl.Int64,
     "bus_bytes_per_s": pl.Float64,
 }
-_PER_PAIR = {
-    "source_rank": pl.Int32,
-    "destination_rank": pl.Int32,
-    "instance_count": pl.Int64,
-    "bytes": pl.Int64,
-    "median_transfer_ns": pl.Float64,
-    "median_bytes_per_s": pl.Float64,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,9 +141,17 @@ class Collectives(Result):
         latency_ns, latency_low_ns, latency_high_ns, bus_bytes_per_s, low_bytes_per_s, high_bytes_per_s; a bandwidth is null
         if the time does not grow with the size
 
-    per_pair        one row per sender and receiver:
+    per_pair        one row for sends and one for all-to-alls of each sender and receiver:
 
-        source_rank, destination_rank, instance_count, bytes, median_transfer_ns, median_bytes_per_s
+        collective          str      send or all_to_all
+        source_rank         int32
+        destination_rank    int32
+        instance_count      int64    transfers between the two ranks
+        bytes               int64    null if a size is unknown
+        median_transfer_ns  float64
+        median_bytes_per_s  float64
+        slowdown            float64  median of each transfer over that of its peers, see `per_pair` in the folder of the question
+        is_slow             bool     whether the slowdown stands out; null with fewer than 3 transfers
 
     slow            hosts, links and groups that are slower than their peers:
 
@@ -228,16 +229,17 @@ def _combine(of_ranks: dict[int, OfRank], *, steps: Sequence[int] | None) -> Col
     instances = _instances(calls)
     fits = per_fit(instances)
     slow = slow_parts(instances)
+    pairs = per_pair(calls, job.groups)
     return Collectives(
         _per_collective(calls, instances.join(mergeable(instances, fits), on="operation", how="left")),
         typed(calls, _PER_CALL).sort("instance", "rank", "start_ns", nulls_last=True),
         _per_rank(calls),
         typed(fits, PER_FIT),
-        _per_pair(calls),
+        pairs,
         typed(slow, SLOW),
         job.clocks.per_host,
         job.coverage,
-        (*_slow_findings(slow), *job.findings),
+        (*_slow_findings(slow), *slow_pairs(pairs), *job.findings),
     )
 
 
@@ -327,24 +329,6 @@ def _per_rank(calls: pl.DataFrame) -> pl.DataFrame:
     joined = sums.join(merged, on="rank").join(transfer, on="rank")
     bandwidth = per_second("bus_bytes", "moving_ns").alias("bus_bytes_per_s")
     return typed(joined.with_columns(bandwidth), _PER_RANK).sort("rank")
-
-
-def _per_pair(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return what each rank sent to each other; a matched send and receive are one transfer, counted at the sender."""
-    is_send = pl.col("collective") == "send"
-    one_end = pl.col("collective").is_in(["send", "recv"]) & pl.col("peer").is_not_null()
-    ends = calls.filter(one_end).with_columns(
-        pl.when(is_send).then("rank").otherwise("peer").alias("source_rank"),
-        pl.when(is_send).then("peer").otherwise("rank").alias("destination_rank"),
-    )
-    once = ends.sort(~is_send).unique("operation", keep="first", maintain_order=True)
-    pairs = once.group_by("source_rank", "destination_rank").agg(
-        pl.len().alias("instance_count"),
-        pl.when(pl.col("message_bytes").null_count() == 0).then(pl.col("message_bytes").sum()).alias("bytes"),
-        pl.col("transfer_ns").median().alias("median_transfer_ns"),
-        pl.col("algorithm_bytes_per_s").median().alias("median_bytes_per_s"),
-    )
-    return typed(pairs, _PER_PAIR).sort("source_rank", "destination_rank")
 
 
 def _slow_findings(slow: pl.DataFrame) -> tuple[str, ...]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
+from plotly.subplots import make_subplots
 
 from holotrace.analyses.collectives.compute import Collectives
 from holotrace.analyses.collectives.question import QUESTION
 from holotrace.drawing.named_bars import named_bars
-from holotrace.drawing.names import hover_text
+from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
-from holotrace.drawing.theme import HOST_WAIT, OTHER, SURFACES, Theme, empty_figure, template
+from holotrace.drawing.theme import HOST_WAIT, OTHER, Theme, empty_figure, template
 from holotrace.units import bandwidth_text, percent_text, size_text
 
 TOP_COLLECTIVES = 20
@@ -20,7 +22,12 @@ _HEADING = Heading(
     QUESTION.question,
     "Time in collectives, summed over ranks: waiting until the last rank arrives, then transfer",
 )
-_PAIRS = Heading("How fast are the links between ranks?", "Median bandwidth of the sends from each rank to each other")
+_PAIRS = Heading(
+    "How fast are the links between ranks?",
+    "Median bandwidth from each rank to each other; red edges: slower than elsewhere",
+)
+_MATRICES = {"send": "Sends", "all_to_all": "All-to-alls"}
+MOST_SQUARES = 10_000
 _SQUARE = 640
 _MOST_MARKER = 26
 _SLOW_TO_FAST = [[0.0, "#f3e3b3"], [0.5, "#5aa9a3"], [1.0, "#1d4e79"]]
@@ -41,39 +48,94 @@ def plot_collectives(result: Collectives, *, top: int = TOP_COLLECTIVES, theme: 
     return named_bars(_names(shown), parts, _HEADING, f"time over all ranks ({unit})", theme)
 
 
+def further_figures(result: Collectives, *, theme: Theme = "light") -> dict[str, go.Figure]:
+    """Return the figure of pairs if ranks send to each other."""
+    return {"pairs": plot_pairs(result, theme=theme)} if _with_bandwidth(result).height else {}
+
+
 def plot_pairs(result: Collectives, *, theme: Theme = "light") -> go.Figure:
-    """Draw a square for each sender (row) and receiver (column), coloured by the bandwidth of its sends."""
-    pairs = result.per_pair.drop_nulls("median_bytes_per_s")
+    """Draw a matrix for the sends and one for the all-to-alls: a square for each sender (row) and receiver (column).
+
+    The colour of a square shows the bandwidth, a red edge a slow pair. More than 10,000 pairs are drawn by host.
+    """
+    pairs = _with_bandwidth(result)
     if pairs.is_empty():
-        return empty_figure(_PAIRS.question, "No sends of known size between two ranks.", theme)
-    ranks = sorted({*pairs["source_rank"], *pairs["destination_rank"]})
-    figure = go.Figure(_squares(pairs, len(ranks)))
-    axis = {"type": "category", "categoryorder": "array", "categoryarray": [str(rank) for rank in ranks]}
+        return empty_figure(_PAIRS.question, "No transfers of known size between two ranks.", theme)
+    shown, what = (pairs, "rank") if len(pairs) <= MOST_SQUARES else (_by_host(pairs, result.per_rank), "host")
+    matrices = [(kind, shown.filter(collective=kind)) for kind in _MATRICES if kind in shown["collective"]]
+    titles = [_MATRICES[kind] for kind, _ in matrices]
+    figure = make_subplots(rows=len(matrices), vertical_spacing=0.14 / len(matrices), subplot_titles=titles)
+    for row, (_, matrix) in enumerate(matrices, 1):
+        _add_matrix(figure, matrix, row, what)
+        fastest = matrix.select(pl.col("median_bytes_per_s").max()).item()
+        figure.update_layout({_color_axis(row): _colors(row, len(matrices), fastest)})
     return figure.update_layout(
         template=template(theme),
         title={"text": _PAIRS.question, "subtitle": {"text": _PAIRS.explanation}},
-        height=_SQUARE,
-        margin={"t": 104},
-        xaxis={**axis, "title": {"text": "receiving rank"}, "range": [-0.5, len(ranks) - 0.5]},
-        yaxis={**axis, "title": {"text": "sending rank"}, "range": [len(ranks) - 0.5, -0.5]},
-        plot_bgcolor=SURFACES[theme].background,
+        height=_SQUARE * len(matrices),
+        margin={"t": 124},
+        showlegend=False,
     )
 
 
-def _squares(pairs: pl.DataFrame, rank_count: int) -> go.Scatter:
+def _with_bandwidth(result: Collectives) -> pl.DataFrame:
+    known = result.per_pair.drop_nulls("median_bytes_per_s").rename(
+        {"source_rank": "source", "destination_rank": "destination"}
+    )
+    return known.with_columns(pl.col("source", "destination").cast(pl.String))
+
+
+def _by_host(pairs: pl.DataFrame, ranks: pl.DataFrame) -> pl.DataFrame:
+    """Return the pairs of hosts: the median of their pairs of ranks."""
+    hosts = dict(zip(ranks["rank"].cast(pl.String), ranks["host"], strict=True))
+    named = pairs.with_columns(pl.col("source", "destination").replace_strict(hosts, default="unknown host"))
+    return named.group_by("collective", "source", "destination", maintain_order=True).agg(
+        pl.col("instance_count", "bytes").sum(),
+        pl.col("median_bytes_per_s", "slowdown").median(),
+        pl.col("is_slow").any(),
+    )
+
+
+def _add_matrix(figure: go.Figure, pairs: pl.DataFrame, row: int, what: str) -> None:
+    names = {name: label_text(name) for name in _in_order([*pairs["source"], *pairs["destination"]])}
+    figure.add_trace(_squares(pairs, names, row, what), row=row, col=1)
+    places = list(names.values())
+    axis = {"type": "category", "categoryorder": "array", "categoryarray": places}
+    figure.update_xaxes(
+        {**axis, "title": {"text": f"receiving {what}"}, "range": [-0.5, len(places) - 0.5]}, row=row, col=1
+    )
+    figure.update_yaxes(
+        {**axis, "title": {"text": f"sending {what}"}, "range": [len(places) - 0.5, -0.5]}, row=row, col=1
+    )
+
+
+def _color_axis(row: int) -> str:
+    return "coloraxis" if row == 1 else f"coloraxis{row}"
+
+
+def _colors(row: int, row_count: int, fastest: float) -> dict[str, Any]:
+    bar = {"title": {"text": "GB/s"}, "len": 1 / row_count, "y": 1 - (row - 0.5) / row_count}
+    return {"colorscale": _SLOW_TO_FAST, "colorbar": bar, "cmin": 0, "cmax": fastest / 1e9}
+
+
+def _in_order(names: list[str]) -> list[str]:
+    return sorted(set(names), key=lambda name: (int(name) if name.isdecimal() else 0, name))
+
+
+def _squares(pairs: pl.DataFrame, names: Mapping[str, str], row: int, what: str) -> go.Scatter:
+    is_slow = pairs["is_slow"].fill_null(value=False)
     return go.Scatter(
-        x=pairs["destination_rank"].cast(pl.String).to_list(),
-        y=pairs["source_rank"].cast(pl.String).to_list(),
+        x=[names[name] for name in pairs["destination"]],
+        y=[names[name] for name in pairs["source"]],
         mode="markers",
         marker={
             "symbol": "square",
-            "size": max(3, min(_MOST_MARKER, _SQUARE // (2 * rank_count))),
+            "size": max(3, min(_MOST_MARKER, _SQUARE // (2 * len(names)))),
             "color": (pairs["median_bytes_per_s"] / 1e9).to_list(),
-            "colorscale": _SLOW_TO_FAST,
-            "colorbar": {"title": {"text": "GB/s"}},
-            "line": {"width": 0},
+            "coloraxis": _color_axis(row),
+            "line": {"width": [3 if slow else 0 for slow in is_slow], "color": HOST_WAIT},
         },
-        customdata=[_pair_hover(row) for row in pairs.iter_rows(named=True)],
+        customdata=[_pair_hover(pair, what) for pair in pairs.iter_rows(named=True)],
         hovertemplate="%{customdata}<extra></extra>",
     )
 
@@ -101,8 +163,10 @@ def _hover(row: dict[str, Any]) -> str:
     return "<br>".join(lines)
 
 
-def _pair_hover(row: dict[str, Any]) -> str:
+def _pair_hover(pair: dict[str, Any], what: str) -> str:
+    ends = (hover_text(f"{what} {pair[end]}") for end in ("source", "destination"))
+    slow = f", {pair['slowdown']:.1f} times as long as elsewhere" if pair["is_slow"] else ""
     return (
-        f"rank {row['source_rank']} to rank {row['destination_rank']}: {bandwidth_text(row['median_bytes_per_s'])}<br>"
-        f"{row['instance_count']:,} sends, {size_text(row['bytes'] or 0)}"
+        f"{' to '.join(ends)}: {bandwidth_text(pair['median_bytes_per_s'])}{slow}<br>"
+        f"{pair['instance_count']:,} transfers, {size_text(pair['bytes'] or 0)}"
     )

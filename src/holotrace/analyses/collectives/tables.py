@@ -32,7 +32,7 @@ def slow(result: Collectives) -> pl.DataFrame:
 
 
 def pairs(result: Collectives) -> pl.DataFrame:
-    """Return what each rank sent to each other rank."""
+    """Return what each rank sent to each other rank, in sends and in all-to-alls."""
     return result.per_pair
 
 
@@ -58,7 +58,7 @@ VIEWS = (
     View("Each rank", ranks, "caused_wait_ns"),
     View("Slow hosts and links", slow, "slowdown"),
     View("Latency and bandwidth by message size, with 95 % confidence intervals", fits, "instance_count"),
-    View("Sends between ranks", pairs, "bytes", is_detail=True),
+    View("Sends and all-to-alls between pairs of ranks", pairs, "bytes", is_detail=True),
     View("Clocks of the hosts", clocks, "half_width_ns", is_detail=True),
     View("How calls were matched", coverage, "call_count", is_detail=True),
     View("Each call", calls, "wait_ns", is_detail=True),

@@ -9,6 +9,7 @@ from itertools import pairwise
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
+from holotrace.enrich.across_ranks.all_to_alls import is_even
 from holotrace.enrich.across_ranks.clocks.clocks import Clocks
 from holotrace.enrich.across_ranks.matching.calls import OfRank
 from holotrace.enrich.across_ranks.message_sizes import bus_factor, message_bytes
@@ -27,6 +28,7 @@ class JobCalls(EqualByContent):
               message_bytes  int64    see `holotrace.enrich.across_ranks.message_sizes`
               bus_bytes      int64    the part of it that crosses the rank's link
               duration_ns    int64
+              is_even        bool     as in `OfRank.calls`; also true if the sizes of all ranks show it
 
               algorithm_bytes_per_s, bus_bytes_per_s  float64  message_bytes and bus_bytes over transfer_ns
 
@@ -57,7 +59,8 @@ def job_calls(of_ranks: Mapping[int, OfRank]) -> JobCalls:
         pl.col("rank").replace_strict(hosts, return_dtype=pl.String).alias("host"),
         pl.col("family", "matched_by").cast(pl.String),
     )
-    sized = named.with_columns(message_bytes(), bus_factor())
+    even = pl.when(is_even(named)).then(pl.lit(value=True)).otherwise("is_even").alias("is_even")
+    sized = named.with_columns(message_bytes(), bus_factor(), even)
     return JobCalls(
         calls=_with_bandwidths(_with_bus_bytes(sized)).rename({"window": "step", "family": "collective"}),
         groups=matching.groups,

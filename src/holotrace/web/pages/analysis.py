@@ -8,8 +8,8 @@ from dash import html
 from dash.development.base_component import Component
 
 from holotrace.catalogue import ANALYSES
-from holotrace.figures import figure_of
-from holotrace.questions.question import Analysis
+from holotrace.figures import figure_of, further_figures_of
+from holotrace.questions.question import Analysis, Result
 from holotrace.questions.tables import View
 from holotrace.web.parts.components import definitions, findings, graph, python_block, title_block
 from holotrace.web.parts.page import Page, Table
@@ -52,9 +52,15 @@ def _shown(question: Analysis, session: Session, selection: Selection) -> Compon
     tables = {name: make(session, selection) for name, make in _tables_of(question).items()}
     if all(table.frame.is_empty() for table in tables.values()):
         return nothing_found(result.findings, selection)
-    figure = figure_of(question.name, result, theme=selection.option("theme", "light"))
     boxes = [table_box(name, table, selection) for name, table in tables.items()]
-    return html.Div([*findings(result.findings), graph(question.name, figure), *boxes])
+    return html.Div([*findings(result.findings), *_graphs(question.name, result, selection), *boxes])
+
+
+def _graphs(name: str, result: Result, selection: Selection) -> list[Component]:
+    theme = selection.option("theme", "light")
+    further = further_figures_of(name, result, theme=theme)
+    main = graph(name, figure_of(name, result, theme=theme))
+    return [main, *(graph(f"{name}-{part}", figure) for part, figure in further.items())]
 
 
 def _tables_of(question: Analysis) -> dict[str, partial[Table]]:

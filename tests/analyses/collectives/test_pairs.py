@@ -1,0 +1,137 @@
+"""Tests of the transfers between pairs of ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from holotrace.analyses.collectives.compute import Collectives, collectives
+from holotrace.analyses.collectives.pairs import per_pair, slow_pairs
+from holotrace.testing.builder import TraceBuilder
+
+RANKS = 6
+ELEMENTS = 600
+
+
+def exchanged(*, splits=None, slow=(), count=4, hosts=1, elements=ELEMENTS) -> Collectives:
+    """Return all-to-alls of 6 ranks that take 100 µs, on the ranks `slow` 300 µs; `splits` by rank, else they are even."""
+    builder = TraceBuilder()
+    for rank in range(RANKS):
+        builder.rank(rank).header(host_name=f"node-{rank % hosts}")
+        for number in range(count):
+            builder.collective(
+                "all_to_allv",
+                elements=elements,
+                group_ranks=range(RANKS),
+                start_us=1_000 * number,
+                duration_us=300 if rank in slow else 100 + rank,
+                args={"In split size": str(splits[rank] if splits else [])},
+            )
+    return collectives(builder.build())
+
+
+def test_an_even_all_to_all_sends_equal_parts() -> None:
+    """2,400 bytes are 400 for each of the 6 ranks, four times; the part for the rank itself is no transfer."""
+    pairs = exchanged().per_pair
+
+    assert pairs.select("collective", "instance_count", "bytes").unique().rows() == [("all_to_all", 4, 1_600)]
+    assert len(pairs) == RANKS * (RANKS - 1)
+    assert pairs.filter(source_rank=2, destination_rank=5)["median_transfer_ns"].to_list() == [102_000]
+
+
+def test_splits_divide_an_uneven_all_to_all() -> None:
+    """Rank 0 sends half of its rows to rank 1 and nothing to rank 2."""
+    splits = [[1, 5, 0, 2, 1, 1], *[[1] * RANKS] * 5]
+
+    pairs = exchanged(splits=splits).per_pair
+
+    of_first = pairs.filter(source_rank=0).select("destination_rank", "bytes").rows()
+    assert of_first == [(1, 4 * 1_200), (3, 4 * 480), (4, 4 * 240), (5, 4 * 240)]
+    whole = pairs.filter(source_rank=0, destination_rank=1)
+    assert whole["median_bytes_per_s"].to_list() == pytest.approx([1_200 / 100e-6])
+
+
+def test_unknown_splits_give_no_pairs() -> None:
+    """A list that the profiler cut does not say what each rank gets."""
+    assert exchanged(splits=[["1", "2", "..."]] * RANKS).per_pair.is_empty()
+
+
+def test_a_slow_pair_of_an_all_to_all_is_named() -> None:
+    """Ranks 1 and 4 leave 200 µs after the others: what they send each other is slow, in at least one direction."""
+    result = exchanged(slow=(1, 4))
+
+    slow = result.per_pair.filter("is_slow").select("source_rank", "destination_rank").rows()
+    assert slow == [(1, 4), (4, 1)]
+    assert any("between ranks 1 and 4" in finding for finding in result.findings)
+
+
+def test_a_rank_that_alone_leaves_late_has_no_slow_pair() -> None:
+    """All others leave early, so no transfer with another rank can have been slow."""
+    result = exchanged(slow=(1,))
+
+    assert not result.per_pair["is_slow"].any()
+
+
+def test_a_few_transfers_are_not_judged() -> None:
+    """Two all-to-alls are too few to name a pair."""
+    assert exchanged(slow=(1, 4), count=2).per_pair["is_slow"].null_count() == RANKS * (RANKS - 1)
+
+
+def test_unaligned_clocks_give_all_pairs_the_time_of_the_whole() -> None:
+    """On two hosts whose clocks are hardly known, one slow pair cannot be seen."""
+    pairs = exchanged(slow=(1, 4), hosts=2, count=4).per_pair
+
+    assert pairs["median_transfer_ns"].n_unique() == 1
+    assert not pairs["is_slow"].any()
+
+
+def _simulated(seed: int) -> tuple[pl.DataFrame, pl.DataFrame, tuple[int, int] | None, int]:
+    """Return all-to-alls on one host with noise; in half of the jobs one pair is 1.6 to 4 times as slow."""
+    dice = np.random.default_rng(seed)
+    ranks, count = int(dice.choice((4, 8, 16, 32))), int(dice.choice((5, 20)))
+    transfer = float(dice.uniform(30_000, 500_000))
+    planted = tuple(sorted(dice.choice(ranks, 2, replace=False).tolist())) if dice.random() < 0.5 else None
+    ends = transfer + dice.exponential(2_000, (count, ranks))
+    if planted:
+        ends[:, planted] = transfer * dice.uniform(1.6, 4)
+    start = 10_000_000 * np.arange(count)[:, None] - dice.integers(0, 1_000_000, (count, ranks))
+    start[:, 0] = 10_000_000 * np.arange(count)
+    calls = pl.DataFrame(
+        {
+            "operation": np.repeat(np.arange(count), ranks),
+            "rank": np.tile(np.arange(ranks, dtype=np.int32), count),
+            "aligned_start_ns": start.astype(np.int64).ravel(),
+            "aligned_end_ns": (10_000_000 * np.arange(count)[:, None] + ends).astype(np.int64).ravel(),
+        }
+    ).with_columns(
+        instance="operation",
+        collective=pl.lit("all_to_all"),
+        host=pl.lit("a"),
+        group=pl.lit(1, pl.UInt64),
+        group_size=pl.lit(ranks, pl.Int64),
+        in_splits=pl.lit(None, pl.List(pl.Int64)),
+        is_even=pl.lit(value=True),
+        in_bytes=pl.lit(1 << 20, pl.Int64),
+        message_bytes=pl.lit(1 << 20, pl.Int64),
+        dtype=pl.lit("float32"),
+        peer=pl.lit(None, pl.Int32),
+        transfer_ns=pl.lit(int(transfer), pl.Int64),
+        transfer_basis=pl.lit("one clock"),
+    )
+    groups = pl.DataFrame(
+        {"group": [1], "ranks": [list(range(ranks))]}, {"group": pl.UInt64, "ranks": pl.List(pl.Int32)}
+    )
+    return calls, groups, planted, ranks
+
+
+def test_planted_slow_pairs_are_named_and_no_others() -> None:
+    """In 60 simulated jobs of 4 to 32 ranks, exactly the planted pair is slow, in both directions, or none."""
+    for seed in range(60):
+        calls, groups, planted, _ = _simulated(seed)
+
+        pairs = per_pair(calls, groups)
+
+        named = pairs.filter("is_slow").select("source_rank", "destination_rank").rows()
+        assert named == ([planted, planted[::-1]] if planted else []), seed
+        assert bool(slow_pairs(pairs)) == (planted is not None)
