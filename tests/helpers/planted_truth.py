@@ -1,0 +1,117 @@
+"""Compares the causes of waiting that `wait_causes` names with those planted in a simulated job."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+import holotrace
+from holotrace.testing.planted.job import PlantedJob
+from holotrace.testing.planted.options import Cause, PlantedOptions
+from holotrace.testing.planted.programs import FORWARD_KERNEL, SLEEP, SLOW_KERNEL, SLOW_OPERATOR
+
+_ON_HOST = ("operator", "python", "host_idle", "synchronisation", "launch_delay")
+
+
+class Named(NamedTuple):
+    """One planted cause, and what the analysis says about it.
+
+    planted_ns    what the other ranks wait because of it, counted by leaving it out of the job
+    charged_ns    its cost by the definition, computed from the simulation
+    named_ns      its cost by `wait_causes`
+    unknown_ns    cost of which `wait_causes` does not know the cause, in the whole job
+    waited_ns     all waiting in the recording
+    place         1 if it is the largest cause of its rank, and so on; 0 if it was not named
+    """
+
+    cause: Cause
+    planted_ns: int
+    charged_ns: int
+    named_ns: int
+    unknown_ns: int
+    waited_ns: int
+    place: int
+
+
+def compared(options: PlantedOptions) -> list[Named]:
+    """Simulate a job, and compare what `wait_causes` says with the truth."""
+    job = PlantedJob(options)
+    with tempfile.TemporaryDirectory() as folder:
+        result = holotrace.wait_causes(holotrace.open_trace(job.write(Path(folder)), cache=False))
+    costs = result.per_cause
+    unknown_ns = int(costs.filter(pl.col("cause") == "unknown")["cost_ns"].sum())
+    waited_ns = int(costs["cost_ns"].sum())
+    return [
+        Named(
+            truth.cause,
+            truth.others_ns,
+            charged_ns(job, truth.cause),
+            int(_of(costs, truth.cause, options)["cost_ns"].sum()),
+            unknown_ns,
+            waited_ns,
+            _place(costs, truth.cause, options),
+        )
+        for truth in job.causes
+    ]
+
+
+def is_named(options: PlantedOptions, cause: Cause) -> pl.Expr:
+    """Return whether a row of `per_cause` names a planted cause."""
+    kind, name, frame = pl.col("cause").cast(pl.String), pl.col("name").fill_null(""), pl.col("frame").fill_null("")
+    on_device = options.backend == "nccl"
+    sleeps = (kind == "python") & name.str.contains("sleep") & frame.str.contains("augment")
+    in_step = (kind == "python") & frame.str.contains("train_step")
+    named = {
+        "slow_kernel": (kind == "computation") & name.str.contains("index_put_with_sort_kernel", literal=True)
+        if on_device
+        else (kind == "operator") & (name == SLOW_OPERATOR),
+        "slow_microbatch": (kind == "computation") & name.str.starts_with(FORWARD_KERNEL)
+        if on_device
+        else (kind == "operator") & (name == "aten::addmm"),
+        "slow_loading": kind == "data_loading",
+        "garbage_collection": kind == "garbage_collection",
+        "python_function": sleeps if options.has_stacks else kind == "host_idle",
+        "host_gap": in_step if options.has_stacks else kind == "host_idle",
+        "late_start": kind == "launch_delay",
+        "slow_host": kind.is_in(_ON_HOST),
+    }
+    return (pl.col("cause_rank") == cause.rank) & named[cause.kind]
+
+
+def charged_ns(job: PlantedJob, cause: Cause) -> int:
+    """Return the cost by the definition of the activity in which a cause was planted, over all steps."""
+    return round(
+        sum(
+            cost_ns
+            for (rank, activity), cost_ns in job.delay_costs.items()
+            if rank == cause.rank and _is_activity(job.options, cause, *activity[:2])
+        )
+    )
+
+
+def _is_activity(options: PlantedOptions, cause: Cause, kind: str, name: str) -> bool:
+    on_device = options.backend == "nccl"
+    in_step = name == "train.py(61): train_step" if options.has_stacks else name.startswith("ProfilerStep#")
+    return {
+        "slow_kernel": name == (SLOW_KERNEL if on_device else SLOW_OPERATOR),
+        "slow_microbatch": name == (FORWARD_KERNEL if on_device else "aten::addmm"),
+        "slow_loading": name == "aten::stack",
+        "garbage_collection": name == "Python GC",
+        "python_function": name == SLEEP if options.has_stacks else in_step,
+        "host_gap": in_step,
+        "late_start": kind == "launch",
+        "slow_host": kind in ("cpu_op", "user_annotation", "python_function", "launch", "nothing"),
+    }[cause.kind]
+
+
+def _of(costs: pl.DataFrame, cause: Cause, options: PlantedOptions) -> pl.DataFrame:
+    return costs.filter(is_named(options, cause))
+
+
+def _place(costs: pl.DataFrame, cause: Cause, options: PlantedOptions) -> int:
+    own = costs.filter(pl.col("cause_rank") == cause.rank).group_by("cause", "name", "frame", "cause_rank")
+    ordered = own.agg(pl.col("cost_ns").sum()).sort("cost_ns", descending=True).with_row_index("place", offset=1)
+    return int(_of(ordered, cause, options)["place"].min() or 0)
