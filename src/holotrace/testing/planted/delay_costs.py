@@ -2,7 +2,7 @@
 
 For every wait, the history of the rank that waits and of the rank that arrives last, since both were last synchronised,
 is divided into activities. The wait is charged to the activities on which the late rank spent more time, in proportion to
-the excess. An activity that is itself a wait is charged to the causes of that wait.
+the excess. If it also waited longer for others, that part is charged to the causes of its waits.
 
 Source: D. Böhme, M. Geimer, L. Arnold, F. Voigtlaender, F. Wolf: Identifying the root causes of wait states in large-scale
 parallel applications. ACM Transactions on Parallel Computing 3(2), 2016. https://doi.org/10.1145/2934661
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,13 @@ _TRANSFER: Activity = ("transfer", "", "")
 _BEGINNING: Cause = (-1, ("nothing", "", ""))
 
 
+class _History(NamedTuple):
+    """How long a rank spent on each activity, and how long it waited in each operation, by its key."""
+
+    activities: Counter[Activity]
+    waits: Counter[_Key]
+
+
 class DelayCosts:
     """The causes of all waiting in a job."""
 
@@ -37,7 +45,7 @@ class DelayCosts:
         for call in calls:
             self._parts[call.key][call.rank] = call
             self._call_that_ends[call.end] = call
-        self._ends = self._ends_by_members()
+        self._arrivals = self._arrivals_by_members()
         self._known: dict[tuple[_Key, int], dict[Cause, float]] = {}
 
     def per_wait(self) -> Iterator[tuple[PlannedCall, int, dict[Cause, float]]]:
@@ -66,53 +74,50 @@ class DelayCosts:
     def _computed(self, call: PlannedCall) -> dict[Cause, float]:
         late = max(self._parts[call.key].values(), key=lambda part: self._at(part.start))
         since_ns = self._synchronised(call)
-        excess = self._history(late, since_ns)
-        excess.subtract(self._history(call, since_ns))
-        positive = {activity: spent_ns for activity, spent_ns in excess.items() if spent_ns > 0}
-        total_ns = sum(positive.values())
+        theirs, own = self._history(late, since_ns), self._history(call, since_ns)
         shares: defaultdict[Cause, float] = defaultdict(float)
-        for activity, spent_ns in positive.items():
-            for cause, share in self._followed(late, activity).items():
-                shares[cause] += share * spent_ns / total_ns
-        return shares or {_BEGINNING: 1.0}
+        for activity, spent_ns in theirs.activities.items():
+            shares[late.rank, activity] += max(0, spent_ns - own.activities[activity])
+        waited_ns = theirs.waits.total()
+        longer_ns = max(0, waited_ns - own.waits.total())
+        for key, ns in theirs.waits.items():
+            for cause, share in self._shares(self._parts[key][late.rank]).items() if longer_ns else ():
+                shares[cause] += longer_ns * share * ns / waited_ns
+        total_ns = sum(shares.values())
+        return {cause: ns / total_ns for cause, ns in shares.items() if ns} or {_BEGINNING: 1.0}
 
-    def _followed(self, late: PlannedCall, activity: Activity | _Key) -> dict[Cause, float]:
-        """Return the causes of an activity: itself, or those of the wait that it is."""
-        if activity not in self._parts:
-            return {(late.rank, activity): 1.0}  # type: ignore[dict-item]
-        return self._shares(self._parts[activity][late.rank])
-
-    def _history(self, call: PlannedCall, since_ns: int) -> Counter[Activity | _Key]:
-        """Return how long the rank spent on each activity from a time until a call; waits count under the key of their call."""
-        spent: Counter[Activity | _Key] = Counter()
+    def _history(self, call: PlannedCall, since_ns: int) -> _History:
+        """Return how long the rank spent on each activity, and waited in each operation, from a time until a call."""
+        spent = _History(Counter(), Counter())
         point = call.start
         while self._at(point) > since_ns and (before := self._course.binding(point, self._times)) is not None:
             other = self._call_that_ends.get(point)
             if other is not None and before[0] == other.arrived:
-                spent[_TRANSFER] += self._at(point) - max(since_ns, self._at(other.arrived))
-                spent[other.key] += max(0, self._at(other.arrived) - max(since_ns, self._at(other.start)))
+                spent.activities[_TRANSFER] += self._at(point) - max(since_ns, self._at(other.arrived))
+                spent.waits[other.key] += max(0, self._at(other.arrived) - max(since_ns, self._at(other.start)))
                 point = other.start
             else:
-                spent[self._course.activities[point]] += self._at(point) - max(since_ns, self._at(before[0]))
+                activity = self._course.activities[point]
+                spent.activities[activity] += self._at(point) - max(since_ns, self._at(before[0]))
                 point = before[0]
         return spent
 
     def _synchronised(self, call: PlannedCall) -> int:
-        """Return when the members of a call were last synchronised before the first of them began it; 0 if never."""
+        """Return when the members of a call had last all arrived, before the first of them began it; 0 if never."""
         first_ns = self._first_start(call.key)
-        ends = self._ends[frozenset(call.members)]
-        place = int(np.searchsorted(ends, first_ns, side="right"))
-        return int(ends[place - 1]) if place else 0
+        arrivals = self._arrivals[frozenset(call.members)]
+        place = int(np.searchsorted(arrivals, first_ns, side="right"))
+        return int(arrivals[place - 1]) if place else 0
 
-    def _ends_by_members(self) -> dict[frozenset[int], npt.NDArray[np.int64]]:
-        """Return, for each set of members, the sorted ends of the operations in which all of them take part."""
-        ends: defaultdict[frozenset[int], list[int]] = defaultdict(list)
+    def _arrivals_by_members(self) -> dict[frozenset[int], npt.NDArray[np.int64]]:
+        """Return, for each set of members, when all arrived in the operations in which all of them take part, sorted."""
+        arrivals: defaultdict[frozenset[int], list[int]] = defaultdict(list)
         for parts in self._parts.values():
             (members, *_) = [part.members for part in parts.values()]
-            ends[frozenset(members)].append(max(self._at(part.end) for part in parts.values()))
+            arrivals[frozenset(members)].append(max(self._at(part.arrived) for part in parts.values()))
         return {
-            members: np.sort([end for others, known in ends.items() if members <= others for end in known])
-            for members in ends
+            members: np.sort([time for others, known in arrivals.items() if members <= others for time in known])
+            for members in arrivals
         }
 
     def _first_start(self, key: _Key) -> int:

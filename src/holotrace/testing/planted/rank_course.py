@@ -232,7 +232,7 @@ class RankCourse:
 
     def wait_on_host(self, ends: Sequence[int]) -> None:
         """Let the main thread wait until these points."""
-        with self.function("torch/distributed/distributed_c10d.py(2964): wait"):
+        with self.function("torch/distributed/distributed_c10d.py(2964): wait_for"), self.function(_WAIT):
             self.host = self._course.point((self.host, 0), *((end, 8_000) for end in ends))
 
     def send_on_host(self, peer: int, tag: int, elements: int, transfer_ns: int) -> None:
@@ -318,6 +318,7 @@ class RankCourse:
         self.rows.append(Row("kernel", name, MAIN, stream, start, end, args))
 
 
+_WAIT = "<built-in method wait of PyCapsule object at 0x7fcba68869f0>"
 _NCCL_KERNELS = {
     "allreduce": "ncclDevKernel_AllReduce_Sum_bf16_RING_LL",
     "send": "ncclDevKernel_SendRecv",
