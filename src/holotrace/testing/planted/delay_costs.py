@@ -1,8 +1,9 @@
 """The delay costs of a simulated job, from the true reason of every point of its course, one call after another.
 
 For every wait, the history of the rank that waits and of the rank that arrives last, since both were last synchronised,
-is divided into activities. The wait is charged to the activities on which the late rank spent more time, in proportion to
-the excess. If it also waited longer for others, that part is charged to the causes of its waits.
+is divided into activities and waits for others. The wait is divided in proportion to what the late rank worked longer, and
+what it waited longer. The first part is charged to the activities on which it spent more time, in proportion to the excess; the
+second to the causes of its waits.
 
 Source: D. Böhme, M. Geimer, L. Arnold, F. Voigtlaender, F. Wolf: Identifying the root causes of wait states in large-scale
 parallel applications. ACM Transactions on Parallel Computing 3(2), 2016. https://doi.org/10.1145/2934661
@@ -11,8 +12,8 @@ parallel applications. ACM Transactions on Parallel Computing 3(2), 2016. https:
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ Cause = tuple[int, Activity]
 """A rank, and the activity on which it spent the time."""
 
 _Key = tuple[object, ...]
+_Named = TypeVar("_Named", bound=Hashable)
 _TRANSFER: Activity = ("transfer", "", "")
 _BEGINNING: Cause = (-1, ("nothing", "", ""))
 
@@ -40,18 +42,18 @@ class DelayCosts:
 
     def __init__(self, course: Course, calls: Iterable[PlannedCall], times: npt.NDArray[np.int64]) -> None:
         self._course, self._times = course, times
-        self._parts: dict[_Key, dict[int, PlannedCall]] = defaultdict(dict)
+        self._by_rank: dict[_Key, dict[int, PlannedCall]] = defaultdict(dict)
         self._call_that_ends: dict[int, PlannedCall] = {}
         for call in calls:
-            self._parts[call.key][call.rank] = call
+            self._by_rank[call.key][call.rank] = call
             self._call_that_ends[call.end] = call
         self._arrivals = self._arrivals_by_members()
         self._known: dict[tuple[_Key, int], dict[Cause, float]] = {}
 
     def per_wait(self) -> Iterator[tuple[PlannedCall, int, dict[Cause, float]]]:
         """Yield each call that waits, how long it waits, and the part of its wait that each cause has."""
-        for key in sorted(self._parts, key=self._first_start):
-            for call in self._parts[key].values():
+        for key in sorted(self._by_rank, key=self._first_start):
+            for call in self._by_rank[key].values():
                 waited_ns = self._waited(call)
                 if waited_ns > 0:
                     yield call, waited_ns, self._shares(call)
@@ -72,19 +74,18 @@ class DelayCosts:
         return known
 
     def _computed(self, call: PlannedCall) -> dict[Cause, float]:
-        late = max(self._parts[call.key].values(), key=lambda part: self._at(part.start))
+        late = max(self._by_rank[call.key].values(), key=lambda part: self._at(part.start))
         since_ns = self._synchronised(call)
         theirs, own = self._history(late, since_ns), self._history(call, since_ns)
+        worked_ns = max(0, theirs.activities.total() - own.activities.total())
+        waited_ns = max(0, theirs.waits.total() - own.waits.total())
         shares: defaultdict[Cause, float] = defaultdict(float)
-        for activity, spent_ns in theirs.activities.items():
-            shares[late.rank, activity] += max(0, spent_ns - own.activities[activity])
-        waited_ns = theirs.waits.total()
-        longer_ns = max(0, waited_ns - own.waits.total())
-        for key, ns in theirs.waits.items():
-            for cause, share in self._shares(self._parts[key][late.rank]).items() if longer_ns else ():
-                shares[cause] += longer_ns * share * ns / waited_ns
-        total_ns = sum(shares.values())
-        return {cause: ns / total_ns for cause, ns in shares.items() if ns} or {_BEGINNING: 1.0}
+        for activity, part in _parts(theirs.activities - own.activities).items():
+            shares[late.rank, activity] += worked_ns * part
+        for key, part in _parts(theirs.waits).items() if waited_ns else ():
+            for cause, share in self._shares(self._by_rank[key][late.rank]).items():
+                shares[cause] += waited_ns * part * share
+        return _parts(shares) or {_BEGINNING: 1.0}
 
     def _history(self, call: PlannedCall, since_ns: int) -> _History:
         """Return how long the rank spent on each activity, and waited in each operation, from a time until a call."""
@@ -112,7 +113,7 @@ class DelayCosts:
     def _arrivals_by_members(self) -> dict[frozenset[int], npt.NDArray[np.int64]]:
         """Return, for each set of members, when all arrived in the operations in which all of them take part, sorted."""
         arrivals: defaultdict[frozenset[int], list[int]] = defaultdict(list)
-        for parts in self._parts.values():
+        for parts in self._by_rank.values():
             (members, *_) = [part.members for part in parts.values()]
             arrivals[frozenset(members)].append(max(self._at(part.arrived) for part in parts.values()))
         return {
@@ -121,10 +122,16 @@ class DelayCosts:
         }
 
     def _first_start(self, key: _Key) -> int:
-        return min(self._at(part.start) for part in self._parts[key].values())
+        return min(self._at(part.start) for part in self._by_rank[key].values())
 
     def _waited(self, call: PlannedCall) -> int:
         return self._at(call.arrived) - self._at(call.start)
 
     def _at(self, point: int) -> int:
         return int(self._times[point])
+
+
+def _parts(amounts: Mapping[_Named, float]) -> dict[_Named, float]:
+    """Divide positive amounts by their sum."""
+    total = sum(amounts.values())
+    return {key: amount / total for key, amount in amounts.items() if amount > 0}
