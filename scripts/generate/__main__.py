@@ -7,6 +7,7 @@ from pathlib import Path
 
 from columns_page import columns_page
 from gallery_page import gallery_page
+from operator_costs_page import operator_costs_page
 from palette import palette
 from question_commands_page import question_commands_page
 from schema_page import schema_page
@@ -18,6 +19,7 @@ ROOT = Path(__file__).parent.parent.parent
 FILES = {
     "docs/gallery.md": gallery_page,
     "docs/reference/columns.md": columns_page,
+    "docs/reference/operator_costs.md": operator_costs_page,
     "docs/reference/question_commands.md": question_commands_page,
     "docs/reference/schema.md": schema_page,
     "src/holotrace/__init__.pyi": public_names_stub,

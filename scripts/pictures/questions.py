@@ -30,6 +30,7 @@ RECORDING = {
     "modules": GLOO,
     "operator_memory": GLOO,
     "operators": GLOO,
+    "roofline": "examples/gpu/traces/training",
     "step_time": TWO_RANKS,
     "parallelism": "tests/reference/traces/pipeline_gloo_4rank",
     "stragglers": GLOO,

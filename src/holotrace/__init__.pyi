@@ -30,6 +30,7 @@ from .analyses.operator_memory.compute import OperatorMemory as OperatorMemory, 
 from .analyses.operators.compute import Operators as Operators, operators as operators
 from .analyses.parallelism.compute import Parallelism as Parallelism, parallelism as parallelism
 from .analyses.queue_length.compute import QueueLength as QueueLength, queue_length as queue_length
+from .analyses.roofline.compute import Roofline as Roofline, roofline as roofline
 from .analyses.step_time.compute import StepTime as StepTime, step_time as step_time
 from .analyses.stragglers.compute import Stragglers as Stragglers, stragglers as stragglers
 from .analyses.temporal_breakdown.compute import (

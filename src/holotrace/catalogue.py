@@ -25,6 +25,7 @@ ANALYSES = _questions(
     "step_time",
     "gpu_summary",
     "kernels",
+    "roofline",
     "launch_statistics",
     "queue_length",
     "memory_bandwidth",

@@ -23,6 +23,7 @@ from .analyses.operator_memory.figure import plot_operator_memory as plot_operat
 from .analyses.operators.figure import plot_operators as plot_operators
 from .analyses.parallelism.figure import plot_parallelism as plot_parallelism
 from .analyses.queue_length.figure import plot_queue_length as plot_queue_length
+from .analyses.roofline.figure import plot_roofline as plot_roofline
 from .analyses.step_time.figure import plot_step_time as plot_step_time
 from .analyses.stragglers.figure import plot_stragglers as plot_stragglers
 from .analyses.temporal_breakdown.figure import plot_temporal_breakdown as plot_temporal_breakdown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 BANDWIDTHS = ((1_000_000_000, "GB/s"), (1_000_000, "MB/s"), (1_000, "kB/s"), (1, "B/s"))
+COUNTS = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (1_000, "k"), (1, ""))
 SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 """Units with their sizes in ns, bytes per second and bytes; `make generate` writes those of the timeline page."""
 
@@ -21,6 +22,15 @@ def size_text(byte_count: float) -> str:
 def bandwidth_text(bytes_per_s: float) -> str:
     """Format bytes per second in decimal units, as datasheets and profilers do: `12.3 GB/s`."""
     return _scaled(bytes_per_s, BANDWIDTHS)
+
+
+def operations_text(count: float) -> str:
+    """Format floating-point operations: `51.6 GFLOP`.
+
+    >>> operations_text(51_581_550_592)
+    '51.6 GFLOP'
+    """
+    return f"{_scaled(count, COUNTS) if abs(count) >= 1 else '0 '}FLOP"
 
 
 def percent_text(fraction: float | None) -> str:

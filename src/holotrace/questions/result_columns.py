@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 ColumnType = Literal["int64", "int32", "uint32", "float64", "bool", "text", "list[text]"]
-Unit = Literal["", "ns", "ns since the Unix epoch", "0..1", "bytes", "bytes/s", "FLOP"]
+Unit = Literal["", "ns", "ns since the Unix epoch", "0..1", "bytes", "bytes/s", "FLOP", "FLOP/s"]
 
 _UNITS: tuple[tuple[str, Unit], ...] = (
     ("_ns", "ns"),
@@ -370,7 +370,9 @@ LAUNCHES = (
 MEMORY = (
     _size("bytes", "bytes that were moved, sent or allocated; null if unknown"),
     ResultColumn("mean_bytes", "float64", "bytes per call", "bytes", "mean size"),
-    _length("busy_ns", "time in which at least one copy runs", "copying for"),
+    _length(
+        "busy_ns", "time in which at least one of the copies runs, or at least one kernel of each call", "busy for"
+    ),
     _bandwidth("bytes_per_s", "bandwidth from this time on", column_type="int64"),
     _bandwidth("mean_bytes_per_s", "mean bandwidth", "mean bandwidth"),
     _bandwidth("std_bytes_per_s", "standard deviation of the bandwidth"),
@@ -576,6 +578,42 @@ ADVICE = (
 )
 """Advice."""
 
+ROOFLINE = (
+    _text("phase", "forward, backward, recompute (activation checkpointing) or optimizer; null if unknown"),
+    _text("input_type", "JSON: element type of each input; null if not recorded", "input types"),
+    _text("input_values", "JSON: text of each scalar input; null if not recorded", "input values"),
+    _text("work", "matrix: tensor cores could do it; vector: only ordinary cores; copy: no arithmetic"),
+    _text("precision", "element type in which the kernel computes; null if unknown"),
+    ResultColumn("flops", "int64", "operations of one call; null if unknown", "FLOP", "operations"),
+    _size("bytes_moved", "bytes that one call reads and writes at least; null if unknown", "bytes"),
+    ResultColumn(
+        "dense_flops",
+        "int64",
+        "operations of the products of one call, without bias and mask; null if unknown",
+        "FLOP",
+        "of dense products",
+    ),
+    ResultColumn("flops_per_s", "float64", "flops of all calls / busy_ns", "FLOP/s", "rate"),
+    _number("flops_per_byte", "flops / bytes_moved", "FLOP/byte"),
+    _bandwidth("moved_bytes_per_s", "bytes_moved of all calls / busy_ns", "bandwidth"),
+    _text("bound", "compute or memory: what takes longer at peak rates; null if neither is known", "bound by"),
+    _length("floor_ns", "lower bound of busy_ns at the peak rates of the device", "lower bound"),
+    _fraction("roofline_fraction", "floor_ns / busy_ns; above 1 only with a contradiction", "of the peak"),
+    _length("gap_ns", "busy_ns - floor_ns", "above the bound"),
+    _text("reason", "why operations or bytes are unknown; empty if they are known"),
+    _text("contradiction", "why floor_ns exceeds busy_ns; null if it does not"),
+    _fraction("covered_fraction", "share of busy_ns in operators whose operations or bytes are known", "known"),
+    _length("contradicted_ns", "busy_ns of operators whose lower bound exceeds their time", "contradicted"),
+    _length("without_tensor_cores_ns", "busy_ns of matrix work on ordinary cores", "matrix work on ordinary cores"),
+    _length("earlier_ns", "time of work that was launched before the recording", "launched earlier"),
+    _text("resource", "a precision, or memory"),
+    _flag("is_matrix", "whether the peak is that of tensor or matrix cores", "tensor cores"),
+    ResultColumn("peak_flops_per_s", "float64", "peak rate of arithmetic; null for memory", "FLOP/s", "peak"),
+    _bandwidth("peak_bytes_per_s", "peak bandwidth of the memory; null for precisions", "peak bandwidth"),
+    _text("source", "where the peak rate comes from"),
+)
+"""Operators beside what the device can do."""
+
 GROUPS: dict[str, tuple[ResultColumn, ...]] = {
     "Where": WHERE,
     "Events and names": EVENTS,
@@ -588,6 +626,7 @@ GROUPS: dict[str, tuple[ResultColumn, ...]] = {
     "Sizes and bandwidths": MEMORY,
     "Collectives and other ranks": JOB,
     "Collectives matched across ranks": COLLECTIVES,
+    "Roofline": ROOFLINE,
     "Critical path": CRITICAL_PATH,
     "Comparisons": COMPARISONS,
     "Advice": ADVICE,

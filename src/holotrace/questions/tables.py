@@ -15,7 +15,7 @@ import polars as pl
 from holotrace.drawing.names import printable, short_name, short_names
 from holotrace.enrich.kernels.kernel_sequences import SEQUENCE_SEPARATOR
 from holotrace.questions.result_columns import heading_of, unit_of
-from holotrace.units import bandwidth_text, duration_text, percent_text, size_text
+from holotrace.units import bandwidth_text, duration_text, operations_text, percent_text, size_text
 
 _KERNELS_SHOWN = 3
 
@@ -39,6 +39,8 @@ _PRINTED: Mapping[str, Callable[[float], str]] = MappingProxyType(
         "0..1": percent_text,
         "bytes/s": bandwidth_text,
         "bytes": size_text,
+        "FLOP": operations_text,
+        "FLOP/s": lambda rate: f"{operations_text(rate)}/s",
     }
 )
 """How numbers are printed, by the unit of their column."""

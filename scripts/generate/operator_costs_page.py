@@ -1,0 +1,64 @@
+"""The page of the rules for costs and of the devices, `docs/reference/operator_costs.md`."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+
+from markdown_table import table
+
+from holotrace.enrich.device.peaks import DEVICES, PRECISIONS, Device
+from holotrace.enrich.operator_costs.rules import RULES, Rule
+
+_BEGINNING = """\
+# Costs of operators and peaks of devices
+
+[Roofline](analyses/roofline.md) takes operations and bytes of each operator from these rules, and peak rates from this table of devices;
+[its page](analyses/roofline.md#your-own-rules-and-devices) says how to add to both.
+
+## Rules
+
+The first rule whose pattern matches the whole name of the operator decides. E is the number of elements of the result or, in reductions,
+of the input.
+
+"""
+
+_DEVICES = """
+## Devices
+
+Dense peaks of one device in TFLOP/s (int8: TOP/s), without sparsity; a dash means that the data sheet gives none. MI250 and MI250X have two
+dies that the profiler shows as two devices; the figures are those of one.
+
+"""
+
+
+def operator_costs_page() -> str:
+    """Return the text of the page."""
+    rules = table(("operators", "formula", "source"), map(_rule, RULES))
+    headings = ("device", "memory (GB/s)", "cache (MB)", "float32, ordinary cores", *PRECISIONS, "source")
+    return _BEGINNING + rules + _DEVICES + table(headings, map(_device, DEVICES))
+
+
+def _rule(rule: Rule) -> tuple[str, str, str]:
+    return (
+        f"`{rule.pattern}`",
+        _formula(rule),
+        f"[link]({rule.source})" if rule.source.startswith("http") else rule.source,
+    )
+
+
+def _formula(rule: Rule) -> str:
+    formula = rule.formula
+    function = formula.func if isinstance(formula, partial) else formula
+    first = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ")
+    options = (
+        ", ".join(f"{name}={value}" for name, value in formula.keywords.items()) if isinstance(formula, partial) else ""
+    )
+    return f"{first} ({options})" if options else first
+
+
+def _device(device: Device) -> tuple[str, ...]:
+    rates = dict(device.matrix_tflops)
+    figures = (device.bandwidth_gb_per_s, device.cache_megabytes, device.vector_tflops[0])
+    matrix = (f"{rates[precision]:,g}" if precision in rates else "-" for precision in PRECISIONS)
+    return f"`{device.pattern}`", *(f"{figure:,g}" for figure in figures), *matrix, f"[{device.date}]({device.url})"

@@ -1,0 +1,1 @@
+"""Roofline: the question, its computation, tables and figure."""

@@ -1,0 +1,21 @@
+"""The roofline in one sentence."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.analyses.roofline.compute import Roofline
+from holotrace.questions.answers import largest, total
+from holotrace.units import duration_text, percent_text
+
+
+def answer(result: Roofline) -> str:
+    """Name the operator furthest above its lower bound, and how much of the time is known."""
+    known = result.per_operator.filter(pl.col("gap_ns") > 0)
+    busy = total(result.per_rank, "busy_ns")
+    covered = result.per_rank.select((pl.col("covered_fraction") * pl.col("busy_ns")).sum()).item()
+    coverage = f"the costs of {percent_text(covered / busy if busy else None)} of the time are known"
+    if known.is_empty():
+        return f"No operator is above a known lower bound; {coverage}."
+    operator = largest(known, "operator", "gap_ns")
+    return f"{operator.name} is {duration_text(operator.total)} above its lower bound, more than any other operator; {coverage}."

@@ -1,0 +1,193 @@
+"""How far is each operator from what the device can do?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import polars as pl
+
+from holotrace.analyses.roofline.findings import findings_of
+from holotrace.analyses.roofline.floors import MEMORY, Peaks, peaks_of, with_floors
+from holotrace.analyses.roofline.operators import COSTS, KEYS, summed_operators
+from holotrace.enrich.device.devices import devices_of_rank
+from holotrace.enrich.device.peaks import Device, device_named
+from holotrace.enrich.operator_costs.costed_calls import costed_calls
+from holotrace.errors import InvalidOptionError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.questions.result import Result
+from holotrace.store.plan import Plan
+from holotrace.store.trace import RankTrace, Trace
+
+_COLUMNS = (
+    *("rank", *KEYS, "call_count", "busy_ns", "work", "precision", "flops", "bytes_moved", "dense_flops"),
+    *("flops_per_s", "moved_bytes_per_s", "flops_per_byte", "bound", "floor_ns", "roofline_fraction", "gap_ns"),
+    *("uses_tensor_cores", "reason", "contradiction"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Roofline(Result):
+    """The operators of each rank beside what the device can do.
+
+    per_operator   one row per rank, operator, phase, inputs and cost, sorted by rank, the largest gap_ns first:
+
+        rank               int32
+        operator           str      the operator whose rule covers the work; null if unknown
+        phase              str      forward, backward, recompute or optimizer; null if unknown
+        input_shape        str      JSON, `[[32, 64], []]`; null if not recorded
+        input_type         str      JSON: element types
+        input_values       str      JSON: texts of scalar arguments
+        call_count         int64
+        busy_ns            int64    time in which the work of the calls runs, summed over the calls
+        work               str      matrix: tensor cores could do it; vector: only ordinary cores; copy: no arithmetic
+        precision          str      in which the kernel computes: bfloat16, tf32, …; null if unknown
+        flops              int64    operations of one call; null if unknown
+        bytes_moved        int64    bytes that one call reads and writes at least; null if unknown
+        dense_flops        int64    operations of its products alone, without bias and mask, as FlopCounterMode counts them
+        flops_per_s        float64
+        moved_bytes_per_s  float64
+        flops_per_byte     float64  intensity
+        bound              str      compute or memory: what takes longer at peak rates; null if neither is known
+        floor_ns           int64    lower bound of busy_ns at the peak rates of the device
+        roofline_fraction  float64  floor_ns / busy_ns; above 1 only with a contradiction
+        gap_ns             int64    busy_ns - floor_ns
+        uses_tensor_cores  bool     whether a kernel ran on tensor or matrix cores; null if the names do not show it
+        reason             str      why flops or bytes are unknown; empty if they are known
+        contradiction      str      why floor_ns exceeds busy_ns; null if it does not
+
+    per_rank   one row per rank:
+
+        rank, device_name      as recorded, or the device that was given
+        busy_ns                int64    sum over the operators
+        covered_fraction       float64  0..1, share of busy_ns with known bytes or operations
+        floor_ns               int64    sum over the operators with a lower bound
+        gap_ns                 int64    busy_ns of these operators - floor_ns
+        contradicted_ns        int64    busy_ns of operators whose lower bound exceeds their time
+        without_tensor_cores_ns  int64  busy_ns of products whose kernels ran on ordinary cores
+        earlier_ns             int64    time of work launched before the recording, which no row includes
+
+    peaks      the rates that the lower bounds come from, one row per rank and resource:
+
+        rank       int32
+        resource   str      a precision, or memory
+        is_matrix  bool     rate of tensor or matrix cores
+        peak_flops_per_s  float64  null for memory
+        peak_bytes_per_s  float64  null except for memory
+        source     str      data sheet with its date, or "attained in this trace"
+
+    findings   coverage of every rank, contradictions, unknown devices, and what was not recorded
+    """
+
+    per_operator: pl.DataFrame
+    per_rank: pl.DataFrame
+    peaks: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    per_operator: pl.DataFrame
+    per_rank: pl.DataFrame
+    peaks: pl.DataFrame
+    findings: tuple[str, ...]
+
+
+def roofline(trace: Trace, *, device: str | None = None, executor: Executor = IN_PROCESS) -> Roofline:
+    """Compare the time of each operator with the least time that its work takes on the device.
+
+    Operations and bytes follow from the recorded shapes, by the rules of `holotrace.enrich.operator_costs.rules`; the
+    peak rates from the name of the device, by the table of `holotrace.enrich.device.peaks`.
+
+    Args:
+        trace: the job.
+        device: full name of a device of the table, if the file does not name its own or names it wrongly.
+        executor: runs the work on the ranks.
+
+    Raises:
+        InvalidOptionError: the table does not have this device.
+
+    Source: docs/reference/analyses/roofline.md, which derives it and compares it with other tools.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.roofline(small_job()).per_operator.select("operator", "call_count", "busy_ns").row(0)
+    ('aten::mm', 2, 600000)
+    """
+    return plan(device=device).run(trace, executor)
+
+
+def plan(*, device: str | None = None) -> Plan[_Partial, Roofline]:
+    """Return `roofline` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    if device is not None and device_named(device) is None:
+        message = f"roofline: the table of devices does not have {device!r}; add it with add_device"
+        raise InvalidOptionError(message)
+    return Plan(partial(_one_rank, device=device), _combine)
+
+
+def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
+    rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
+    name, known = _device(rank_trace, device)
+    operators = summed_operators(rank_trace)
+    peaks = peaks_of(known, operators)
+    bounded = with_floors(operators, peaks).with_columns(rank, uses_tensor_cores=_uses_tensor_cores())
+    per_operator = bounded.select(_COLUMNS).sort(
+        "gap_ns", "busy_ns", *KEYS, *COSTS[:4], descending=[True, True] + [False] * (len(KEYS) + 4), nulls_last=True
+    )
+    costed = costed_calls(rank_trace)
+    totals = _totals(per_operator).select(
+        rank, pl.lit(name, pl.String).alias("device_name"), pl.all(), earlier_ns=pl.lit(costed.earlier_ns, pl.Int64)
+    )
+    found = findings_of(per_operator, totals.row(0, named=True), peaks, on_device=costed.on_device)
+    return _Partial(per_operator, totals, _shown_peaks(peaks).select(rank, pl.all()), found)
+
+
+def _shown_peaks(peaks: Peaks) -> pl.DataFrame:
+    is_memory = pl.col("resource") == MEMORY
+    return peaks.table.select(
+        "resource",
+        "is_matrix",
+        peak_flops_per_s=pl.when(~is_memory).then("peak"),
+        peak_bytes_per_s=pl.when(is_memory).then("peak"),
+        source="source",
+    )
+
+
+def _device(rank_trace: RankTrace, given: str | None) -> tuple[str | None, Device | None]:
+    """Return the name of the device of a rank and its figures; None if unknown, or if the rank has several kinds."""
+    names = [given] if given is not None else devices_of_rank(rank_trace)["device_name"].unique().to_list()
+    name = names[0] if len(names) == 1 else None
+    return name, device_named(name)
+
+
+def _uses_tensor_cores() -> pl.Expr:
+    on_tensor, on_other = pl.col("tensor_core_ns"), pl.col("other_core_ns")
+    return (
+        pl.when(on_tensor > 0)
+        .then(pl.lit(value=True))
+        .when((on_other > 0) & (on_other >= pl.col("busy_ns")))
+        .then(pl.lit(value=False))
+    )
+
+
+def _totals(per_operator: pl.DataFrame) -> pl.DataFrame:
+    busy = pl.col("busy_ns")
+    is_known = pl.col("bytes_moved").is_not_null() | pl.col("flops").is_not_null()
+    without = (pl.col("work") == "matrix") & (pl.col("uses_tensor_cores") == pl.lit(value=False))
+    return per_operator.select(
+        busy.sum(),
+        covered_fraction=pl.when(busy.sum() > 0).then(busy.filter(is_known).sum() / busy.sum()),
+        floor_ns=pl.col("floor_ns").sum(),
+        gap_ns=pl.col("gap_ns").sum(),
+        contradicted_ns=busy.filter(pl.col("contradiction").is_not_null()).sum(),
+        without_tensor_cores_ns=busy.filter(without.fill_null(value=False)).sum(),
+    )
+
+
+def _combine(partials: dict[int, _Partial]) -> Roofline:
+    return Roofline(
+        pl.concat([of_rank.per_operator for of_rank in partials.values()]),
+        pl.concat([of_rank.per_rank for of_rank in partials.values()]),
+        pl.concat([of_rank.peaks for of_rank in partials.values()]),
+        tuple(finding for of_rank in partials.values() for finding in of_rank.findings),
+    )

@@ -1,0 +1,115 @@
+"""The figure of the roofline: intensity against rate, on logarithmic axes, below the roof of the device."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from holotrace.analyses.roofline.compute import Roofline
+from holotrace.analyses.roofline.floors import MEMORY
+from holotrace.analyses.roofline.question import QUESTION
+from holotrace.drawing.names import hover_text
+from holotrace.drawing.stacked_bars import exact_duration
+from holotrace.drawing.theme import COMMUNICATION, COMPUTATION, OTHER, SURFACES, Theme, empty_figure, template
+from holotrace.drawing.theme import MEMORY as MEMORY_COLOR
+from holotrace.units import bandwidth_text, percent_text
+
+MOST_OPERATORS = 200
+_QUESTION = QUESTION.question
+_COLORS = {"matrix": COMPUTATION, "vector": OTHER, "copy": MEMORY_COLOR}
+_LARGEST_DOT, _SMALLEST_DOT = 40, 6
+_SIDE = 4.0  # a factor of free space at the sides
+
+
+def plot_roofline(result: Roofline, *, theme: Theme = "light") -> go.Figure:
+    """Draw a dot for each of the operators with the longest time, its area the time, and the roofs of the first rank."""
+    dots = _dots(result)
+    if dots.is_empty():
+        return empty_figure(_QUESTION, "No operator has a known number of operations and bytes.", theme)
+    figure = go.Figure(layout={"template": template(theme)})
+    figure.add_traces([_trace(dots.filter(pl.col("work") == work), work) for work in _COLORS])
+    figure.add_traces(_roofs(result, dots, theme))
+    figure.update_layout(
+        title={"text": _QUESTION, "subtitle": {"text": _explanation(result)}},
+        xaxis={"type": "log", "title": {"text": "intensity (FLOP/byte)"}},
+        yaxis={"type": "log", "title": {"text": "rate (TFLOP/s)"}},
+        legend={"orientation": "h", "y": -0.2},
+    )
+    return figure
+
+
+def _dots(result: Roofline) -> pl.DataFrame:
+    """Return the operators that have a position, the longest first."""
+    known = result.per_operator.filter((pl.col("flops_per_byte") > 0) & (pl.col("flops_per_s") > 0))
+    longest = known.sort("busy_ns", "operator", "input_shape", descending=[True, False, False]).head(MOST_OPERATORS)
+    most = max(1, longest["busy_ns"].max() or 1)
+    size = (pl.col("busy_ns") / most).sqrt() * _LARGEST_DOT
+    return longest.with_columns(dot=size.clip(_SMALLEST_DOT))
+
+
+def _trace(dots: pl.DataFrame, work: str) -> go.Scatter:
+    return go.Scatter(
+        x=dots["flops_per_byte"].to_list(),
+        y=(dots["flops_per_s"] / 1e12).to_list(),
+        mode="markers",
+        name={"matrix": "products", "vector": "other arithmetic", "copy": "copies"}[work],
+        marker={"size": dots["dot"].to_list(), "color": _COLORS[work], "opacity": 0.65},
+        hovertext=[_hover(row) for row in dots.iter_rows(named=True)],
+        hoverinfo="text",
+        showlegend=not dots.is_empty(),
+    )
+
+
+def _hover(row: dict[str, Any]) -> str:
+    lines = [
+        f"<b>{hover_text(row['operator'] or 'no operator')}</b>, rank {row['rank']}",
+        hover_text((row["input_shape"] or "")[:120]),
+        f"{row['call_count']:,} calls, {exact_duration(row['busy_ns'])}",
+        f"{row['flops_per_s'] / 1e12:.3g} TFLOP/s, {bandwidth_text(row['moved_bytes_per_s'])}",
+        ""
+        if row["roofline_fraction"] is None
+        else f"{percent_text(row['roofline_fraction'])} of the roof, bound by {row['bound']}",
+        hover_text(row["contradiction"] or ""),
+    ]
+    return "<br>".join(filter(None, lines))
+
+
+def _roofs(result: Roofline, dots: pl.DataFrame, theme: Theme) -> list[go.Scatter]:
+    """Return the roof of each precision in use: the slope of the memory up to the flat peak."""
+    first = result.peaks.filter(pl.col("rank") == pl.col("rank").min())
+    slopes = first.filter(pl.col("resource") == MEMORY)["peak_bytes_per_s"]
+    if slopes.is_empty():
+        return []
+    used = dots.filter(pl.col("work") == "matrix")["precision"].unique()
+    flat = first.filter((pl.col("resource") != MEMORY) & pl.col("resource").is_in(used.implode()) & pl.col("is_matrix"))
+    low = min(dots["flops_per_byte"].to_list()) / _SIDE
+    high = max(dots["flops_per_byte"].to_list()) * _SIDE
+    return [
+        _roof(f"{resource} peak", slopes[0], peak, (low, high), theme)
+        for resource, peak in flat.select("resource", "peak_flops_per_s").iter_rows()
+    ] or [_roof("memory", slopes[0], math.inf, (low, high), theme)]
+
+
+def _roof(name: str, slope: float, peak: float, ends: tuple[float, float], theme: Theme) -> go.Scatter:
+    low, high = ends
+    ridge = peak / slope
+    places = [low, *([ridge] if low < ridge < high else []), high]
+    return go.Scatter(
+        x=places,
+        y=[min(peak, slope * place) / 1e12 for place in places],
+        mode="lines",
+        name=name,
+        line={"color": COMMUNICATION if math.isfinite(peak) else SURFACES[theme].muted, "width": 2},
+        hoverinfo="name",
+    )
+
+
+def _explanation(result: Roofline) -> str:
+    names = result.per_rank["device_name"].drop_nulls().unique().sort().to_list()
+    where = ", ".join(hover_text(name) for name in names) if names else "a device that the file does not name"
+    is_attained = result.peaks["source"].str.starts_with("attained").any()
+    roof = "the best rates in this trace" if is_attained else "dense peaks of the data sheet"
+    return f"Each dot is an operator with its shapes, its area the time, on {where}; roof: {roof}"

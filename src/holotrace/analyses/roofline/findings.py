@@ -1,0 +1,90 @@
+"""What a reader of the roofline has to know: coverage, contradictions, and what is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from holotrace.analyses.roofline.floors import Peaks
+from holotrace.units import duration_text, percent_text
+
+_MOST_REASONS = 3
+
+
+def findings_of(
+    per_operator: pl.DataFrame, totals: dict[str, Any], peaks: Peaks, *, on_device: bool
+) -> tuple[str, ...]:
+    """Return the findings of one rank; the first states the coverage."""
+    rank = f"rank {totals['rank']}"
+    return tuple(
+        f"{rank}: {sentence}"
+        for sentence in (
+            _coverage(per_operator, totals, on_device=on_device),
+            _unknown_device(totals, peaks, on_device=on_device),
+            *_contradictions(per_operator),
+            _without_tensor_cores(totals),
+            _earlier(totals),
+        )
+        if sentence
+    )
+
+
+def _coverage(per_operator: pl.DataFrame, totals: dict[str, Any], *, on_device: bool) -> str:
+    work = "device time" if on_device else "time of the operators on the host"
+    share = percent_text(totals["covered_fraction"])
+    unknown = per_operator.filter(pl.col("bytes_moved").is_null() & pl.col("flops").is_null())
+    missing = (
+        unknown.group_by("operator", "reason")
+        .agg(pl.col("busy_ns").sum())
+        .sort("busy_ns", "operator", "reason", descending=[True, False, False])
+        .head(_MOST_REASONS)
+    )
+    named = "; ".join(
+        f"{operator or 'work without an operator'} ({duration_text(busy)}): {reason}"
+        for operator, reason, busy in missing.iter_rows()
+    )
+    without = f"; without: {named}" if named else ""
+    return f"the costs of {share} of the {work}, communication apart, are known{without}"
+
+
+def _unknown_device(totals: dict[str, Any], peaks: Peaks, *, on_device: bool) -> str:
+    if not peaks.is_attained:
+        return ""
+    instead = "the lower bounds come from the best rates in this trace, so they show only what is slower than the rest"
+    if not on_device:
+        return f"the operators ran on the host, whose peak rates are unknown; {instead}"
+    name = totals["device_name"]
+    which = f"the table of devices does not have {name!r}" if name else "the file does not name its device"
+    return f"{which}; {instead}. Name one with device=, or add it with add_device"
+
+
+def _contradictions(per_operator: pl.DataFrame) -> list[str]:
+    table = (
+        per_operator.drop_nulls("contradiction")
+        .group_by("contradiction")
+        .agg(pl.len(), pl.col("busy_ns").sum(), pl.col("roofline_fraction").max())
+        .sort("busy_ns", "contradiction", descending=[True, False])
+    )
+    return [
+        f"{count:,} operators ({duration_text(busy)}) took less time than their lower bound"
+        f"{'' if most is None else f', at most {percent_text(most)} of it above'}: {text}"
+        for text, count, busy, most in table.iter_rows()
+    ]
+
+
+def _without_tensor_cores(totals: dict[str, Any]) -> str:
+    without = totals["without_tensor_cores_ns"]
+    if not without:
+        return ""
+    share = percent_text(without / max(1, totals["busy_ns"]))
+    return f"products that tensor cores could compute ran on ordinary cores for {duration_text(without)}, {share} of the time"
+
+
+def _earlier(totals: dict[str, Any]) -> str:
+    earlier = totals["earlier_ns"]
+    return (
+        f"{duration_text(earlier)} of work was launched before the recording and belongs to no operator"
+        if earlier
+        else ""
+    )

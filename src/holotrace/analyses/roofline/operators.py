@@ -1,0 +1,50 @@
+"""The operators of a rank: calls with equal inputs, summed."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+
+from holotrace.enrich.operator_costs.costed_calls import CostedCalls, costed_calls
+from holotrace.enrich.operator_costs.phases import phases
+from holotrace.store.trace import RankTrace
+
+KEYS = ("operator", "phase", "input_shape", "input_type", "input_values")
+COSTS = ("work", "precision", "flops", "bytes_moved", "dense_flops", "reason")
+_TIMES = ("busy_ns", "tensor_core_ns", "other_core_ns")
+_INPUT_TEXTS = {"input_dims": "input_shape", "input_types": "input_type", "concrete_inputs": "input_values"}
+
+
+def summed_operators(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return calls with equal operator, phase, inputs and cost in one row: the `KEYS`, `COSTS`, call_count and times."""
+    costed = costed_calls(rank_trace)
+    per_key = (
+        costed.calls.with_columns(phase=phases(rank_trace, costed.calls["row"]))
+        .group_by("key", "phase")
+        .agg(pl.len().cast(pl.Int64).alias("call_count"), pl.col(*_TIMES).sum())
+    )
+    named = per_key.join(named_keys(rank_trace, costed), on="key", how="left")
+    return named.group_by(*KEYS, *COSTS).agg(pl.col("call_count", *_TIMES).sum())
+
+
+def named_keys(rank_trace: RankTrace, costed: CostedCalls) -> pl.DataFrame:
+    """Return the keys of the calls with texts instead of string ids."""
+    keys = costed.keys
+    texts = [_one_spacing(rank_trace, keys[column]).alias(name) for column, name in _INPUT_TEXTS.items()]
+    operator = rank_trace.texts(keys["name"]).alias("operator")
+    return keys.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias("key"), operator, *texts, *COSTS)
+
+
+def _one_spacing(rank_trace: RankTrace, ids: pl.Series) -> pl.Series:
+    """Return JSON on one line; equal values have equal texts, even if the file spaces them differently."""
+    distinct = ids.unique().drop_nulls()
+    texts = [_respaced(text) for text in rank_trace.texts(distinct)]
+    return ids.replace_strict(distinct, pl.Series(texts, dtype=pl.String), default=None)
+
+
+def _respaced(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text))
+    except (ValueError, RecursionError):  # the file is damaged, and its text is more useful than an error
+        return text

@@ -1,0 +1,28 @@
+"""Roofline: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.questions.options import Option
+from holotrace.questions.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Roofline",
+    question="How far is each operator from what the device can do?",
+    section="Work",
+    definitions=(
+        ("operations, bytes", "of one call, from the shapes of its inputs; every tensor is read or written once"),
+        ("lower bound", "the longer of operations / peak and bytes / bandwidth, over all calls"),
+        ("above the bound", "time of the operator's work minus its lower bound: what a perfect kernel would save"),
+        ("bound by", "the longer part of the lower bound: compute, or memory"),
+        ("known", "share of the time, communication apart, in operators whose operations or bytes are known"),
+        ("matrix work", "tensor or matrix cores could do it; vector work and copies cannot use them"),
+    ),
+    options=(
+        Option(
+            "device",
+            "Full name of a device of the table, such as `NVIDIA H100 PCIe`, if the file does not name its own.",
+            metavar="NAME",
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""What one call of an operator costs: floating-point operations, bytes moved, and precision, from its recorded inputs."""

@@ -1,0 +1,160 @@
+"""The recorded inputs of one call of an operator, as formulas of costs read them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from holotrace.enrich.collectives.element_types import element_bytes, type_name
+from holotrace.enrich.operator_costs.cost import UnknownCostError
+
+Shape = tuple[int, ...]
+
+_TENSOR_LISTS = ("TensorList", "GenericList", "OptionalTensorList")
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The inputs of one call; `index` counts from 0 and, if negative, from the last input.
+
+    operator   name of the operator
+    dims       shape of each input: a list of sizes, a list of shapes for a list of tensors
+    types      element type of each input; `Scalar`, `ScalarList`, `TensorList` or empty for others
+    strides    strides of each input
+    values     text of each scalar; empty for tensors
+    kernels    names of kernels that the call launched
+    recorded   what the compiler recorded: `flops` and `bytes` of a generated kernel
+    sums       sums over the requests of an inference step: `c_sqsk`, …
+    """
+
+    operator: str
+    dims: tuple[Any, ...]
+    types: tuple[str, ...] = ()
+    strides: tuple[Any, ...] = ()
+    values: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    recorded: dict[str, float] = field(default_factory=dict)
+    sums: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """Number of inputs."""
+        return len(self.dims)
+
+    def type(self, index: int) -> str:
+        """Return the type of an input; empty if not recorded."""
+        return self.types[index] if -len(self.types) <= index < len(self.types) else ""
+
+    def has_tensor(self, index: int) -> bool:
+        """Whether this input is a tensor of a known element type, or has a shape."""
+        if not -self.count <= index < self.count:
+            return False
+        return element_bytes(self.type(index)) is not None or (
+            _is_shape(self.dims[index]) and bool(self.dims[index]) and self.type(index) not in _TENSOR_LISTS
+        )
+
+    def tensors(self) -> list[int]:
+        """Return the positions of the inputs that are tensors."""
+        return [index for index in range(self.count) if self.has_tensor(index)]
+
+    def shape(self, index: int, dimensions: int | None = None) -> Shape:
+        """Return the shape of a tensor; `dimensions` is how many it must have.
+
+        Raises:
+            UnknownCostError: the input is not a tensor, or its shape was not recorded or is symbolic.
+        """
+        if not -self.count <= index < self.count or not isinstance(self.dims[index], list):
+            message = f"the shape of input {index} was not recorded"
+            raise UnknownCostError(message)
+        dims = self.dims[index]
+        if symbolic := [size for size in dims if isinstance(size, str)]:
+            message = f"input {index} has a symbolic size: {symbolic[0]}"
+            raise UnknownCostError(message)
+        if not _is_shape(dims) or any(size < 0 for size in dims):
+            message = f"the shape of input {index} is not a list of sizes (nested tensors have none)"
+            raise UnknownCostError(message)
+        if dimensions is not None and len(dims) != dimensions:
+            message = f"input {index} has {len(dims)} dimensions instead of {dimensions}"
+            raise UnknownCostError(message)
+        return tuple(dims)
+
+    def shapes(self, index: int) -> list[Shape]:
+        """Return the shapes of a list of tensors.
+
+        Raises:
+            UnknownCostError: the input is not a list of shapes.
+        """
+        listed = self.dims[index] if -self.count <= index < self.count else None
+        if not isinstance(listed, list) or not all(_is_shape(shape) for shape in listed):
+            message = f"input {index} is not a list of shapes"
+            raise UnknownCostError(message)
+        return [tuple(shape) for shape in listed]
+
+    def elements(self, index: int) -> int:
+        """Return the number of elements of a tensor."""
+        return prod(self.shape(index))
+
+    def element_bytes(self, index: int) -> int:
+        """Return the bytes of one element of a tensor.
+
+        Raises:
+            UnknownCostError: the element type was not recorded or is unknown.
+        """
+        size = element_bytes(self.type(index))
+        if size is None:
+            message = f"the element type of input {index} is unknown: {self.type(index) or 'not recorded'}"
+            raise UnknownCostError(message)
+        return size
+
+    def bytes(self, index: int) -> int:
+        """Return the bytes of a tensor; elements that a stride of 0 repeats count once."""
+        return self._stored(index) * self.element_bytes(index)
+
+    def precision(self, index: int) -> str | None:
+        """Return the element type of a tensor in PyTorch's words, such as `bfloat16`."""
+        return type_name(self.type(index)) if element_bytes(self.type(index)) is not None else None
+
+    def text(self, index: int) -> str:
+        """Return the text of a scalar; empty if not recorded."""
+        return self.values[index] if -len(self.values) <= index < len(self.values) else ""
+
+    def flag(self, index: int, *, default: bool = False) -> bool:
+        """Return a boolean argument."""
+        return {"True": True, "False": False}.get(self.text(index), default)
+
+    def number(self, index: int, default: int | None = None) -> int:
+        """Return a whole number.
+
+        Raises:
+            UnknownCostError: it was not recorded, and there is no default.
+        """
+        try:
+            return int(self.text(index))
+        except ValueError:
+            if default is not None:
+                return default
+            message = f"argument {index} was not recorded as a number"
+            raise UnknownCostError(message) from None
+
+    def numbers(self, index: int) -> list[int] | None:
+        """Return a list of whole numbers, such as `[1, 2]`; None if it was not recorded."""
+        try:
+            listed = json.loads(self.text(index))
+        except ValueError:
+            return None
+        if isinstance(listed, int) and not isinstance(listed, bool):
+            return [listed]
+        return listed if isinstance(listed, list) and all(isinstance(number, int) for number in listed) else None
+
+    def _stored(self, index: int) -> int:
+        shape = self.shape(index)
+        strides = self.strides[index] if -len(self.strides) <= index < len(self.strides) else None
+        if not isinstance(strides, list) or len(strides) != len(shape) or 0 in shape:
+            return prod(shape)
+        return prod(size for size, stride in zip(shape, strides, strict=True) if stride != 0)
+
+
+def _is_shape(dims: object) -> bool:
+    return isinstance(dims, list) and all(isinstance(size, int) and not isinstance(size, bool) for size in dims)

@@ -1,0 +1,40 @@
+"""The cost of one call of an operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Work = Literal["matrix", "vector", "copy"]
+"""Who does the arithmetic: tensor cores could (matrix), only ordinary cores can (vector), or there is none (copy)."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one call has to do, at least.
+
+    flops         operations on elements, additions of a bias and the like included; half of a square product under a
+                  causal mask; None if unknown
+    bytes         bytes that any implementation has to read and write: every input and output once; None if unknown
+    work          see `Work`
+    precision     element type of the arithmetic, such as `bfloat16`; None if unknown
+    dense_flops   2 x multiplications of the products alone, without bias and mask, as PyTorch's FlopCounterMode counts
+                  them; 0 for operators without products
+    reason        why a value is unknown; empty if none is
+    """
+
+    flops: int | None
+    bytes: int | None
+    work: Work = "vector"
+    precision: str | None = None
+    dense_flops: int | None = 0
+    reason: str = ""
+
+
+class UnknownCostError(ValueError):
+    """The recorded inputs do not say what a call costs; the message says what is missing."""
+
+
+def unknown(reason: str) -> Cost:
+    """Return the cost of a call of which nothing is known."""
+    return Cost(None, None, dense_flops=None, reason=reason)

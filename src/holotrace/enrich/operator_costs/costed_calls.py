@@ -1,0 +1,288 @@
+"""The calls of operators that cause the work of a rank, each with its cost and its time.
+
+On a rank with a device, a call counts if its kernels, copies or memsets ran there, and its time is that in which at least
+one of them ran. On a rank without a device, every call that does work itself counts, with its own time on the host.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.covered_by_group import covered_by_number
+from holotrace.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above, nearest_above
+from holotrace.enrich.device.device_work import device_work
+from holotrace.enrich.device.launches import asked_for, of_work
+from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
+from holotrace.enrich.host.call_stack import call_stacks
+from holotrace.enrich.host.operators import launching_operator
+from holotrace.enrich.kernels.tensor_cores import uses_tensor_cores
+from holotrace.enrich.operator_costs.arguments import Arguments
+from holotrace.enrich.operator_costs.cost import Cost, unknown
+from holotrace.enrich.operator_costs.rules import cost_of, rule_for
+from holotrace.schema import EventKind, KernelKind
+from holotrace.store.derived import derived_under_rules
+from holotrace.store.trace import RankTrace
+
+_Rows = npt.NDArray[np.int64]
+_Bools = npt.NDArray[np.bool_]
+
+INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
+_RECORDED = ("kernel_flop", "kernel_gigabytes")
+_KEYS = ("name", *INPUTS, *_RECORDED, "kernel", "is_on_tensor_cores")
+_COSTS = {
+    "flops": pl.Int64,
+    "bytes_moved": pl.Int64,
+    "work": pl.String,
+    "precision": pl.String,
+    "dense_flops": pl.Int64,
+    "reason": pl.String,
+}
+_LARGEST = 2**63 - 1
+_TF32 = re.compile(r"tf32|xf32|s1688|s16816", re.IGNORECASE)
+_AMD = re.compile(r"^Cijk_|mfma|^ck::|::ck::|_ck_|rocm|hip", re.IGNORECASE)
+_SMALL = re.compile(r"^(float[864]).*")
+
+
+class CostedCalls(NamedTuple):
+    """The calls of one rank and what each kind of call costs.
+
+    calls      one row per call, sorted by row:
+
+        row                int64   row in `call_stacks`; -1 for device work without a known operator
+        event_index        uint32  the call; null for row -1
+        busy_ns            int64   time in which its work ran on the device; on ranks without one, its time on the host
+        tensor_core_ns     int64   part of the summed time of its kernels on tensor cores
+        other_core_ns      int64   part on ordinary cores; the cores of the rest are unknown
+        key                uint32  row in `keys`
+
+    keys       one row per operator, inputs and kernel: name (string id), the recorded inputs (string ids), kernel (string
+               id of the longest kernel; null without one), flops, bytes_moved, work, precision in which the kernel
+               computes, dense_flops, reason
+    on_device  whether the rank has a device
+    earlier_ns summed time of the work that was launched before the recording, whose operators are thus unknown
+    """
+
+    calls: pl.DataFrame
+    keys: pl.DataFrame
+    on_device: bool
+    earlier_ns: int
+
+
+@derived_under_rules
+def costed_calls(rank_trace: RankTrace) -> CostedCalls:
+    """Return the calls of a rank with their costs; communication does not count."""
+    work = device_work(rank_trace)
+    asked_ns = of_work(asked_for(rank_trace), work)["asked_ns"]
+    computes = work["kernel_kind"] != KernelKind.COMMUNICATION
+    earlier = work.filter(computes & asked_ns.is_null())
+    calls = (
+        _calls_on_host(rank_trace)
+        if work.is_empty()
+        else _calls_on_device(rank_trace, work.filter(computes & asked_ns.is_not_null()))
+    )
+    numbered, keys = _numbered(rank_trace, calls)
+    earlier_ns = int((earlier["end_ns"] - earlier["start_ns"]).sum())
+    return CostedCalls(numbered, keys.hstack(_costs(rank_trace, keys)), not work.is_empty(), earlier_ns)
+
+
+def _calls_on_device(rank_trace: RankTrace, work: pl.DataFrame) -> pl.DataFrame:
+    owner = _owners(rank_trace, work)
+    rows, group = np.unique(owner, return_inverse=True)
+    lengths = (work["end_ns"] - work["start_ns"]).to_numpy()
+    busy = covered_by_number(group, work["start_ns"].to_numpy(), work["end_ns"].to_numpy(), len(rows))
+    uses = of_events(uses_tensor_cores(rank_trace), work["event_index"])["uses_tensor_cores"]
+    on_tensor, on_other = (np.where(chosen.fill_null(value=False).to_numpy(), lengths, 0) for chosen in (uses, ~uses))
+    return pl.DataFrame(
+        {
+            "row": rows,
+            "busy_ns": busy,
+            "tensor_core_ns": np.bincount(group, on_tensor, len(rows)).astype(np.int64),
+            "other_core_ns": np.bincount(group, on_other, len(rows)).astype(np.int64),
+            "kernel": _longest(work["name"], lengths, group, len(rows)),
+            "is_on_tensor_cores": np.bincount(group, on_tensor, len(rows)) > 0,
+        }
+    )
+
+
+def _longest(names: pl.Series, lengths: _Rows, group: _Rows, count: int) -> pl.Series:
+    """Return the name of the longest piece of work of each group."""
+    longest = np.zeros(count, np.int64)
+    np.maximum.at(longest, group, lengths)
+    at = np.flatnonzero(lengths == longest[group])
+    chosen = np.zeros(count, np.int64)
+    chosen[group[at[::-1]]] = at[::-1]  # the first of several equals is written last
+    return names.gather(pl.Series(chosen))
+
+
+def _owners(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
+    """Return the row in `call_stacks` of the call that each piece of work counts for; -1 if no operator is known."""
+    stacks = call_stacks(rank_trace)
+    operators = of_work(launching_operator(rank_trace), work)["operator_index"]
+    return owning_call(rank_trace, stacks, rows_of_events(stacks, operators))
+
+
+def owning_call(rank_trace: RankTrace, stacks: pl.DataFrame, innermost: _Rows) -> _Rows:
+    """Return the call whose rule covers each of these calls: itself, or one around it.
+
+    The outermost call whose cost includes that of the calls inside comes first, then the innermost call with a rule, then
+    the call itself.
+    """
+    has_rule, is_whole = _rules_of(rank_trace, stacks)
+    parent = stacks["parent_row"].to_numpy()
+    whole = furthest_above(parent, is_whole, innermost)
+    whole = np.where((whole == NO_PARENT) & np.append(is_whole, False)[innermost], innermost, whole)
+    ruled = itself_or_above(parent, has_rule, innermost)
+    return np.where(whole != NO_PARENT, whole, np.where(ruled != NO_PARENT, ruled, innermost))
+
+
+def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Bools]:
+    """Return whether each call has a rule, and whether this rule includes the calls inside."""
+    names = stacks["name"].unique()
+    rules = [rule_for(text) for text in rank_trace.texts(names).to_list()]
+    is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
+    has_rule, is_whole = (np.zeros(len(rank_trace.strings), np.bool_) for _ in range(2))
+    has_rule[names.to_numpy()] = [rule is not None for rule in rules]
+    is_whole[names.to_numpy()] = [rule is not None and rule.is_whole for rule in rules]
+    of_row = stacks["name"].to_numpy()
+    return has_rule[of_row] & is_operator, is_whole[of_row] & is_operator
+
+
+def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the calls that do work on the host, each with its own time and that of calls that count for it."""
+    stacks = call_stacks(rank_trace)
+    is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
+    operators = np.flatnonzero(is_operator)
+    parent = stacks["parent_row"].to_numpy()
+    own = (stacks["end_ns"] - stacks["start_ns"]).to_numpy().copy()
+    inner = nearest_above(parent, is_operator, operators)
+    np.subtract.at(
+        own,
+        inner[inner != NO_PARENT],
+        (stacks["end_ns"] - stacks["start_ns"]).to_numpy()[operators[inner != NO_PARENT]],
+    )
+    owner = owning_call(rank_trace, stacks, operators)
+    has_rule, _ = _rules_of(rank_trace, stacks)
+    works = _does_work(parent, has_rule, is_operator, owner, operators)
+    rows, group = np.unique(owner[works], return_inverse=True)
+    sums = np.zeros(len(rows), np.int64)
+    np.add.at(sums, group, np.maximum(own[operators[works]], 0))
+    nothing = np.zeros(len(rows), np.int64)
+    return pl.DataFrame(
+        {
+            "row": rows,
+            "busy_ns": sums,
+            "tensor_core_ns": nothing,
+            "other_core_ns": nothing,
+            "kernel": pl.Series([None] * len(rows), dtype=pl.UInt32),
+            "is_on_tensor_cores": np.zeros(len(rows), np.bool_),
+        }
+    )
+
+
+def _does_work(parent: _Rows, has_rule: _Bools, is_operator: _Bools, owner: _Rows, operators: _Rows) -> _Bools:
+    """Whether each operator counts: its own rule covers it and no rule inside does, or a call around it covers it."""
+    covered_inside = np.zeros(len(parent), np.bool_)
+    with_rule = operators[has_rule[operators] & (owner == operators)]
+    above = nearest_above(parent, is_operator, with_rule)
+    while len(above):
+        above = np.unique(above[above != NO_PARENT])
+        above = above[~covered_inside[above]]
+        covered_inside[above] = True
+        above = nearest_above(parent, is_operator, above)
+    works: _Bools = ~covered_inside[operators] | (owner != operators)
+    return works
+
+
+def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the calls with the number of their key, and the keys."""
+    stacks, rows = call_stacks(rank_trace), calls["row"].to_numpy()
+    event_index = gathered(stacks["event_index"], rows)
+    inputs = rank_trace.table("operator_inputs", ["event_index", *INPUTS])
+    compiled = rank_trace.table("compiled_kernels", ["event_index", *_RECORDED])
+    described = (
+        calls.select("kernel", "is_on_tensor_cores")
+        .with_columns(gathered(stacks["name"], rows).alias("name"))
+        .hstack(of_events(inputs, event_index))
+        .hstack(of_events(compiled, event_index))
+        .select(_KEYS)
+    )
+    keys = described.unique(maintain_order=True)
+    number = described.join(
+        keys.with_row_index("key"), on=list(_KEYS), how="left", nulls_equal=True, maintain_order="left"
+    )
+    return calls.drop("kernel", "is_on_tensor_cores").with_columns(event_index=event_index, key=number["key"]), keys
+
+
+def _costs(rank_trace: RankTrace, keys: pl.DataFrame) -> pl.DataFrame:
+    """Return the cost of each key."""
+    texts = {column: rank_trace.texts(keys[column]).to_list() for column in ("name", "kernel", *INPUTS)}
+    recorded = keys.select(_RECORDED).rows()
+    costs = [
+        _cost(dict(zip(texts, values, strict=True)), *of_kernel)
+        for values, of_kernel in zip(zip(*texts.values(), strict=True), recorded, strict=True)
+    ]
+    rows = [
+        (
+            _bounded(cost.flops),
+            _bounded(cost.bytes),
+            cost.work,
+            computed_precision(cost.precision, kernel, is_on_tensor_cores=is_on_tensor_cores),
+            _bounded(cost.dense_flops),
+            cost.reason,
+        )
+        for cost, kernel, is_on_tensor_cores in zip(costs, texts["kernel"], keys["is_on_tensor_cores"], strict=True)
+    ]
+    return pl.DataFrame(rows, schema=_COSTS, orient="row")
+
+
+def _cost(texts: dict[str, str | None], kernel_flop: float | None, kernel_gigabytes: float | None) -> Cost:
+    name = texts["name"]
+    if name is None:
+        return unknown("the operator is unknown")
+    if texts["input_dims"] is None and rule_for(name) is not None:
+        return unknown("the shapes of the inputs were not recorded (record_shapes=True)")
+    dims, types, strides, values = (_parsed(texts[column]) for column in INPUTS)
+    recorded = {"flops": kernel_flop, "bytes": None if kernel_gigabytes is None else 1e9 * kernel_gigabytes}
+    arguments = Arguments(
+        name,
+        tuple(dims),
+        tuple(map(str, types)),
+        tuple(strides),
+        tuple(map(str, values)),
+        kernels=() if texts["kernel"] is None else (texts["kernel"],),
+        recorded={key: value for key, value in recorded.items() if value is not None},
+    )
+    return cost_of(arguments)
+
+
+def computed_precision(of_inputs: str | None, kernel: str | None, *, is_on_tensor_cores: bool) -> str | None:
+    """Return the precision in which a kernel computes, given that of the inputs.
+
+    float32 on NVIDIA's tensor cores is TF32, since they do not compute in float32; AMD's matrix cores do. Types of 8, 6
+    and 4 bits are named alike whatever their exponent.
+    """
+    if of_inputs is None:
+        return None
+    name = kernel or ""
+    if of_inputs == "float32" and (_TF32.search(name) or (is_on_tensor_cores and not _AMD.search(name))):
+        return "tf32"
+    return _SMALL.sub(r"\1", of_inputs) if of_inputs.startswith(("float8", "float6", "float4")) else of_inputs
+
+
+def _parsed(text: str | None) -> list[Any]:
+    try:
+        listed = json.loads(text) if text is not None else []
+    except ValueError:
+        return []
+    return listed if isinstance(listed, list) else []
+
+
+def _bounded(value: int | None) -> int | None:
+    """Return a count that fits a column; a larger one, from sizes that no device holds, is unknown."""
+    return value if value is not None and 0 <= value <= _LARGEST else None

@@ -1,0 +1,137 @@
+"""Costs of operators that treat each element alone: operations for each element of the result, every tensor once."""
+
+from __future__ import annotations
+
+from math import prod
+
+from holotrace.enrich.collectives.element_types import element_bytes, type_name
+from holotrace.enrich.operator_costs.arguments import Arguments, Shape
+from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
+
+_PROMOTION = (
+    *("bool", "uint8", "int8", "int16", "int32", "int64"),
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+)
+"""Element types in the order in which PyTorch promotes them; https://pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc"""
+
+_INTEGERS = _PROMOTION[:6]
+
+
+def elementwise(arguments: Arguments, flops_each: int = 1, inputs: tuple[int, ...] = (0,), result: int = 0) -> Cost:
+    """E·(operations) for E elements of the result; bytes of the inputs and of the result.
+
+    Args:
+        arguments: the inputs.
+        flops_each: operations for each element.
+        inputs: positions of the tensors that are read.
+        result: bytes of an element of the result if they do not follow from the inputs.
+    """
+    read = [index for index in inputs if arguments.has_tensor(index)]
+    if not read:
+        message = "no input is a tensor"
+        raise UnknownCostError(message)
+    shape = broadcast([arguments.shape(index) for index in read])
+    kind = promoted(arguments, read)
+    size = result or element_bytes(kind)
+    if size is None:
+        message = f"the element type is unknown: {kind or 'not recorded'}"
+        raise UnknownCostError(message)
+    moved = sum(map(arguments.bytes, read)) + prod(shape) * size
+    return Cost(flops_each * prod(shape), moved, "vector", kind)
+
+
+def comparison(arguments: Arguments) -> Cost:
+    """1 for each element; bytes of the inputs and of a result of booleans."""
+    return elementwise(arguments, 1, tuple(index for index in (0, 1) if arguments.has_tensor(index)), 1)
+
+
+def copy(arguments: Arguments) -> Cost:
+    """`destination, source`: 1 for each element, a conversion; bytes of both."""
+    elements = arguments.elements(0)
+    moved = elements * arguments.element_bytes(0) + arguments.bytes(1)
+    return Cost(elements, moved, "copy", arguments.precision(0))
+
+
+def fill(arguments: Arguments) -> Cost:
+    """No operations; bytes of the tensor that is written."""
+    return Cost(0, arguments.elements(0) * arguments.element_bytes(0), "copy", arguments.precision(0))
+
+
+def gated(arguments: Arguments) -> Cost:
+    """`activation(a)·b` of the halves of an input: 5 for each element of the result; bytes of input and result."""
+    elements = arguments.elements(0)
+    moved = arguments.bytes(0) + arguments.bytes(1)
+    return Cost(5 * elements, moved, "vector", arguments.precision(0))
+
+
+def rotary_embedding(arguments: Arguments, query: int = 1, key: int = 2) -> Cost:
+    """Rotates query and key in place: 3 for each element; bytes of both, read and written."""
+    tensors = [index for index in (query, key) if arguments.has_tensor(index)]
+    elements = sum(map(arguments.elements, tensors))
+    return Cost(3 * elements, 2 * sum(map(arguments.bytes, tensors)), "vector", arguments.precision(query))
+
+
+def dropout(arguments: Arguments) -> Cost:
+    """2 for each element; bytes of input, output and a mask of booleans."""
+    elements = arguments.elements(0)
+    return Cost(2 * elements, 2 * arguments.bytes(0) + elements, "vector", arguments.precision(0))
+
+
+def quantise(arguments: Arguments, result: int = 1) -> Cost:
+    """2 for each element: a scale and a conversion; bytes of input and result."""
+    elements = arguments.elements(0)
+    return Cost(2 * elements, arguments.bytes(0) + elements * result, "vector", arguments.precision(0))
+
+
+def resample(arguments: Arguments) -> Cost:
+    """1 for each element of the result, whose size is an argument; bytes of input and result."""
+    shape, sizes = arguments.shape(0), arguments.numbers(1)
+    if not sizes or len(sizes) > len(shape):
+        message = "the size of the result was not recorded"
+        raise UnknownCostError(message)
+    elements = prod(shape[: len(shape) - len(sizes)]) * prod(sizes)
+    moved = arguments.bytes(0) + elements * arguments.element_bytes(0)
+    return Cost(elements, moved, "vector", arguments.precision(0))
+
+
+def broadcast(shapes: list[Shape]) -> Shape:
+    """Return the shape that all of these shapes are expanded to.
+
+    Raises:
+        UnknownCostError: they do not fit together.
+    """
+    length = max(map(len, shapes))
+    padded = [(1,) * (length - len(shape)) + shape for shape in shapes]
+    result = []
+    for sizes in zip(*padded, strict=True):
+        distinct = {size for size in sizes if size != 1}
+        if len(distinct) > 1:
+            message = f"the shapes {[list(shape) for shape in shapes]} do not fit together"
+            raise UnknownCostError(message)
+        result.append(distinct.pop() if distinct else 1)
+    return tuple(result)
+
+
+def promoted(arguments: Arguments, tensors: list[int]) -> str | None:
+    """Return the element type of the result; a scalar tensor counts only if its kind of number is higher."""
+    types = [(type_name(arguments.type(index)), bool(arguments.dims[index])) for index in tensors]
+    if any(kind not in _PROMOTION for kind, _ in types):
+        return types[0][0]
+    with_dimensions = [str(kind) for kind, is_sized in types if is_sized]
+    without = [str(kind) for kind, is_sized in types if not is_sized]
+    best = _highest(with_dimensions) if with_dimensions else _highest(without)
+    scalar = _highest(without) if without else best
+    return ("float32" if with_dimensions else scalar) if _rank(scalar) > _rank(best) else best
+
+
+def _highest(kinds: list[str]) -> str:
+    if {"float16", "bfloat16"} <= set(kinds) and max(map(_PROMOTION.index, kinds)) < _PROMOTION.index("float32"):
+        return "float32"
+    return max(kinds, key=_PROMOTION.index)
+
+
+def _rank(kind: str) -> int:
+    """Return the kind of number: boolean, integer, real, complex."""
+    if kind == "bool":
+        return 0
+    return 1 if kind in _INTEGERS else 3 if kind.startswith("complex") else 2

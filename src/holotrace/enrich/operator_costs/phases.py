@@ -1,0 +1,78 @@
+"""The phase of training in which an operator runs: forward, backward, recompute or optimizer."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above, nearest_above
+from holotrace.enrich.events.event_rows import rows_of_events
+from holotrace.enrich.host.call_stack import call_stacks
+from holotrace.store.trace import RankTrace
+
+PHASES = ("forward", "backward", "recompute", "optimizer")
+
+_BACKWARD = r"^autograd::engine::evaluate_function|Backward\d*$|_backward$"
+_OPTIMIZER = r"^Optimizer\.step|^optimizer(\.|_)step"
+
+_Rows = npt.NDArray[np.int64]
+_Bools = npt.NDArray[np.bool_]
+
+
+def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
+    """Return the phase of each of these rows of `call_stacks`; null for row -1.
+
+    Activation checkpointing computes the forward pass again inside the backward pass. Then operators inside a backward
+    operator record for autograd once more, so they have a sequence number but no thread of a forward operator.
+    """
+    stacks, at = call_stacks(rank_trace), rows.to_numpy()
+    parent = stacks["parent_row"].to_numpy()
+    is_backward = _named(rank_trace, stacks, _BACKWARD)
+    inside = partial(_inside, parent, rows=at)
+    in_backward = inside(is_backward)
+    numbers = np.zeros(len(at), np.int64)
+    numbers[inside(_named(rank_trace, stacks, _OPTIMIZER))] = PHASES.index("optimizer")
+    numbers[in_backward] = PHASES.index("backward")
+    again = in_backward & inside(_records_for_autograd(rank_trace, stacks) & ~is_backward)
+    again[again] = _is_within(parent, is_backward, _records_for_autograd(rank_trace, stacks) & ~is_backward, at[again])
+    numbers[again] = PHASES.index("recompute")
+    numbers[at == NO_PARENT] = -1
+    texts = pl.Series([*PHASES, None], dtype=pl.String)
+    return texts.gather(pl.Series(np.where(numbers < 0, len(PHASES), numbers))).alias("phase")
+
+
+def _records_for_autograd(rank_trace: RankTrace, stacks: pl.DataFrame) -> _Bools:
+    """Whether each row is an operator that has a sequence number, but is no backward operator."""
+    details = rank_trace.table("operators", ["event_index", "sequence_number", "forward_thread_id"])
+    numbered = (pl.col("sequence_number") >= 0) & (pl.col("forward_thread_id").fill_null(0) == 0)
+    rows = rows_of_events(stacks, details.filter(numbered)["event_index"])
+    records = np.zeros(stacks.height, np.bool_)
+    records[rows[rows != NO_PARENT]] = True
+    return records
+
+
+def _is_within(parent: _Rows, outer: _Bools, inner: _Bools, rows: _Rows) -> _Bools:
+    """Whether the outermost of the `inner` rows around each row is itself inside one of the `outer` rows."""
+    furthest = furthest_above(parent, inner, rows)
+    furthest = np.where(furthest == NO_PARENT, rows, furthest)
+    within: _Bools = nearest_above(parent, outer, furthest) != NO_PARENT
+    return within
+
+
+def _named(rank_trace: RankTrace, stacks: pl.DataFrame, pattern: str) -> _Bools:
+    distinct = stacks["name"].unique()
+    is_match = np.zeros(len(rank_trace.strings), np.bool_)
+    is_match[distinct.to_numpy()] = rank_trace.texts(distinct).str.contains(pattern).to_numpy()
+    of_row: _Bools = is_match[stacks["name"].to_numpy()]
+    return of_row
+
+
+def _inside(parent: _Rows, wanted: _Bools, *, rows: _Rows) -> _Bools:
+    """Whether each row is one of the wanted rows or inside one."""
+    if not wanted.any():
+        return np.zeros(len(rows), np.bool_)
+    inside: _Bools = itself_or_above(parent, wanted, rows) != NO_PARENT
+    return inside

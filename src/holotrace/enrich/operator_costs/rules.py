@@ -1,0 +1,299 @@
+"""The registry of costs: one line for each rule, with the names of its operators, its formula and the source.
+
+Users add rules with `add_rule`, or in a JSON or TOML file that `HOLOTRACE_COST_RULES` names:
+
+    [[rules]]
+    pattern = "mylib::gemm"
+    flops = "2 * size(0, 0) * size(0, 1) * size(1, 1)"
+    bytes = "bytes(0) + bytes(1) + size(0, 0) * size(1, 1) * element_bytes(0)"
+    work = "matrix"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, TypeAlias, get_args
+
+from holotrace.enrich.operator_costs import (
+    attention,
+    convolutions,
+    elementwise,
+    fused,
+    movement,
+    normalisations,
+    products,
+    reductions,
+)
+from holotrace.enrich.operator_costs.arguments import Arguments
+from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError, Work, unknown
+from holotrace.enrich.operator_costs.formula_text import checked_formula, value_of
+from holotrace.errors import InvalidOptionError
+from holotrace.store.rule_table import RuleTable, checked_pattern
+
+Formula: TypeAlias = Callable[[Arguments], Cost]
+
+RULES_VARIABLE = "HOLOTRACE_COST_RULES"
+"""Environment variable with the path of a rule file."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One line of the registry.
+
+    pattern   regular expression that the whole name of the operator matches
+    formula   computes the cost from the recorded inputs; its docstring states the formula
+    source    where the formula comes from
+    is_whole  the operator's cost includes that of all operators inside
+    """
+
+    pattern: str
+    formula: Formula
+    source: str = ""
+    is_whole: bool = False
+
+
+@dataclass(frozen=True)
+class TextFormula:
+    """The formulas of a user's rule, as text; see `holotrace.enrich.operator_costs.formula_text`."""
+
+    flops: str
+    bytes: str
+    work: Work = "vector"
+
+    def __call__(self, arguments: Arguments) -> Cost:
+        """Return the cost of a call."""
+        tensors = arguments.tensors()
+        precision = arguments.precision(tensors[0]) if tensors else None
+        flops = value_of(self.flops, arguments) if self.flops else None
+        moved = value_of(self.bytes, arguments) if self.bytes else None
+        missing = [name for name, value in (("flops", flops), ("bytes", moved)) if value is None]
+        reason = f"the rule has no formula for {' and '.join(missing)}" if missing else ""
+        return Cost(flops, moved, self.work, precision, flops if self.work == "matrix" else 0, reason)
+
+
+_GEMM = "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html#math-mem"
+_COUNTER = "https://github.com/pytorch/pytorch/blob/main/torch/utils/flop_counter.py"
+_FLASH = "https://github.com/Dao-AILab/flash-attention/blob/main/benchmarks/benchmark_flash_attention.py"
+_LENS = "https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/perf_model.py"
+_ONCE = "every tensor once"
+_ATEN = "https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/native_functions.yaml"
+_ADAM = "https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/cuda/fused_adam_utils.cuh"
+
+_reduce = reductions.reduction
+
+# fmt: off
+RULES = (
+    # products of matrices
+    Rule(r"aten::(mm|bmm|_int_mm|_sparse_semi_structured_mm)", products.product, _GEMM),
+    Rule(r"aten::(addmm_?|_addmm_activation|baddbmm_?|_sparse_semi_structured_addmm)", products.with_bias_first, _GEMM),
+    Rule(r"aten::(_scaled_mm|_scaled_mm_v2)|trtllm::cublas_scaled_mm|vllm::cutlass_scaled_mm", products.scaled, _COUNTER),
+    Rule(r"aten::_(scaled_)?grouped_mm(_v2)?", products.grouped, _COUNTER, is_whole=True),
+    Rule(r"aten::(mv)", products.matrix_vector, _GEMM, is_whole=True),
+    Rule(r"aten::addmv_?", products.matrix_vector_with_bias, _GEMM),
+    Rule(r"aten::(dot|vdot)", products.dot, _GEMM),
+    Rule(r"aten::mkldnn_linear_pointwise|mkldnn::_linear_pointwise|mkl::_mkl_linear", products.linear, _GEMM, is_whole=True),
+    Rule(r"aten::_weight_int8pack_mm", partial(products.linear, bias=None), _GEMM, is_whole=True),
+    Rule(r"vllm::rocm_unquantized_gemm(_impl)?", products.linear, _GEMM, is_whole=True),
+    Rule(r"aiter::gemm_a16w16(_\w+)?", products.linear, _GEMM, is_whole=True),
+    Rule(r"aten::(mkldnn_rnn_layer|_cudnn_rnn|miopen_rnn)", products.recurrent, _GEMM, is_whole=True),
+    # convolutions
+    Rule(r"aten::(convolution|_convolution|convolution_overrideable)", convolutions.convolution, _COUNTER, is_whole=True),
+    Rule(r"aten::(cudnn|miopen)_(depthwise_)?convolution", convolutions.library_convolution, _COUNTER, is_whole=True),
+    Rule(r"aten::mkldnn_convolution", convolutions.library_convolution, _COUNTER, is_whole=True),
+    Rule(r"aten::(_slow_conv2d_forward|_conv_depthwise2d)", convolutions.slow_convolution, _COUNTER, is_whole=True),
+    Rule(r"aten::convolution_backward(_overrideable)?", convolutions.convolution_backward, _COUNTER, is_whole=True),
+    # attention
+    Rule(r"aten::_scaled_dot_product_flash_attention", partial(attention.scaled_dot_product, causal=4), _FLASH, is_whole=True),
+    Rule(r"aten::_scaled_dot_product_flash_attention_for_cpu", partial(attention.scaled_dot_product, causal=4), _FLASH, is_whole=True),
+    Rule(r"aten::_scaled_dot_product_efficient_attention", partial(attention.scaled_dot_product, causal=6), _FLASH, is_whole=True),
+    Rule(r"aten::_scaled_dot_product_cudnn_attention", partial(attention.scaled_dot_product, causal=6), _FLASH, is_whole=True),
+    Rule(r"aten::_scaled_dot_product_fused_attention_overrideable", partial(attention.scaled_dot_product, causal=5), _FLASH, is_whole=True),
+    Rule(r"aten::_scaled_dot_product_flash_attention_backward", partial(attention.scaled_dot_product_backward, causal=11), _FLASH, is_whole=True),
+    Rule(r"aten::_scaled_dot_product_flash_attention_for_cpu_backward", partial(attention.scaled_dot_product_backward, causal=7), _FLASH, is_whole=True),
+    Rule(r"aten::_scaled_dot_product_efficient_attention_backward", partial(attention.scaled_dot_product_backward, causal=11), _FLASH, is_whole=True),
+    Rule(r"aten::_scaled_dot_product_cudnn_attention_backward", partial(attention.scaled_dot_product_backward, causal=14), _FLASH, is_whole=True),
+    Rule(r"aten::_flash_attention_forward", attention.flash_forward, _FLASH, is_whole=True),
+    Rule(r"aten::_efficient_attention_forward", partial(attention.scaled_dot_product, layout="heads last"), _FLASH, is_whole=True),
+    Rule(r"flash_attn(_2)?::_flash_attn_forward|aiter::(_flash_attn_forward|mha_fwd|fmha_v3_fwd)", partial(attention.scaled_dot_product, causal=5, layout="heads last"), _FLASH, is_whole=True),
+    Rule(r"flash_attn(_2)?::_flash_attn_backward", partial(attention.scaled_dot_product_backward, causal=11, layout="heads last"), _FLASH, is_whole=True),
+    Rule(r"(flash_attn(_2)?::_flash_attn|aiter::_flash_attn)_varlen_forward", attention.variable_length, _FLASH, is_whole=True),
+    # normalisations
+    Rule(r"aten::(native_|miopen_|cudnn_)?layer_norm", normalisations.layer_norm, _LENS, is_whole=True),
+    Rule(r"aten::(native_)?group_norm", normalisations.group_norm, _LENS, is_whole=True),
+    Rule(r"aten::((native_|miopen_|cudnn_|_native_)?batch_norm(_legit)?(_impl_index)?|instance_norm)", normalisations.batch_norm, _LENS, is_whole=True),
+    Rule(r"aten::_fused_rms_norm", normalisations.rms_norm, _LENS, is_whole=True),
+    Rule(r"aten::native_layer_norm_backward", normalisations.layer_norm_backward, _LENS, is_whole=True),
+    Rule(r"aten::native_group_norm_backward", normalisations.group_norm_backward, _LENS, is_whole=True),
+    Rule(r"aten::native_batch_norm_backward", normalisations.batch_norm_backward, _LENS, is_whole=True),
+    Rule(r"aten::(miopen|cudnn)_batch_norm_backward", normalisations.library_batch_norm_backward, _LENS, is_whole=True),
+    Rule(r"aten::_fused_rms_norm_backward", normalisations.rms_norm_backward, _LENS, is_whole=True),
+    Rule(r"aiter::rms_norm(_cu)?|vllm::rms_norm", partial(normalisations.rms_norm, parameter=1, normalised=None), _LENS, is_whole=True),
+    Rule(r"aiter::rmsnorm|_C::rms_norm|sgl_kernel::rmsnorm", partial(normalisations.rms_norm, parameter=2, normalised=None), _LENS, is_whole=True),
+    Rule(r"aiter::(add_rmsnorm|rmsnorm2d_fwd_with_add(_ck)?)|_C::fused_add_rms_norm|sgl_kernel::fused_add_rmsnorm", normalisations.added_rms_norm, _LENS, is_whole=True),
+    Rule(r"aten::_(log_)?softmax", normalisations.softmax, _ONCE),
+    Rule(r"aten::_(log_)?softmax_backward_data", normalisations.softmax_backward, _ONCE),
+    # reductions, pooling, losses
+    Rule(r"aten::(sum|mean|prod|norm|linalg_vector_norm|linalg_norm|std|var|amin|amax|logsumexp|nansum|count_nonzero)", _reduce, _LENS),
+    Rule(r"aten::(all|any)", partial(_reduce, result=1), _ONCE),
+    Rule(r"aten::(argmax|argmin)", partial(_reduce, result=8), _ONCE),
+    Rule(r"aten::(max|min|median|mode|kthvalue)", reductions.with_positions, _LENS),
+    Rule(r"aten::_?(cumsum|cumprod|logcumsumexp|cummax|cummin)", reductions.scan, _LENS),
+    Rule(r"aten::topk", reductions.largest, _ONCE, is_whole=True),
+    Rule(r"aten::(sort|argsort)", reductions.sort, _ONCE, is_whole=True),
+    Rule(r"aten::max_pool[23]d_with_indices", partial(reductions.pooling, positions=True), _ONCE),
+    Rule(r"aten::avg_pool[23]d", partial(reductions.pooling, positions=False), _ONCE),
+    Rule(r"aten::_?adaptive_(avg|max)_pool[123]d", reductions.adaptive_pooling, _ONCE),
+    Rule(r"aten::(max_pool[23]d_with_indices|avg_pool[23]d|_adaptive_avg_pool[23]d)_backward", reductions.pooling_backward, _ONCE),
+    Rule(r"aten::nll_loss(2d)?_forward", reductions.negative_log_likelihood, _ONCE),
+    Rule(r"aten::nll_loss(2d)?_backward", reductions.negative_log_likelihood_backward, _ONCE),
+    Rule(r"aten::(mse_loss|l1_loss|smooth_l1_loss|huber_loss|binary_cross_entropy(_with_logits)?|kl_div)", reductions.loss, _ONCE),
+    # looking up and moving
+    Rule(r"aten::(copy_|_foreach_copy_single)", elementwise.copy, _LENS),
+    Rule(r"aten::(fill_|zero_|normal_|uniform_|random_|bernoulli_|exponential_|ones_like|zeros_like)", elementwise.fill, _ONCE),
+    Rule(r"aten::(embedding)", movement.lookup, _ONCE, is_whole=True),
+    Rule(r"aten::embedding_dense_backward", movement.lookup_backward, _ONCE, is_whole=True),
+    Rule(r"aten::_?embedding_bag(_forward_only)?", movement.bags, _ONCE, is_whole=True),
+    Rule(r"aten::index_select", movement.select, _ONCE),
+    Rule(r"aten::(gather|take_along_dim)", movement.gather, _ONCE),
+    Rule(r"aten::(scatter(_add)?_?|index_add_?|index_copy_?)", movement.scatter, _ONCE),
+    Rule(r"aten::(_?cat|concat|stack|_chunk_cat)", movement.concatenation, _ONCE),
+    Rule(r"aten::split_with_sizes_copy", movement.split, _ONCE),
+    Rule(r"aten::index", movement.index, _ONCE),
+    Rule(r"aten::_local_scalar_dense", movement.read, _ONCE),
+    Rule(r"_C_cache_ops::reshape_and_cache(_flash)?|sglang::store_cache", movement.cache_update, _LENS, is_whole=True),
+    # lists of tensors and optimizers
+    Rule(r"aten::_fused_adamw?_", partial(movement.tensor_lists, flops_each=16, lists_read=4, lists_written=3), _ADAM, is_whole=True),
+    Rule(r"aten::_fused_sgd_", partial(movement.tensor_lists, flops_each=4, lists_read=3, lists_written=2), _ONCE, is_whole=True),
+    Rule(r"aten::_foreach_(add|sub|mul|div|maximum|minimum)_?", partial(movement.tensor_lists, lists_read=1, lists_written=1), _ONCE),
+    Rule(r"aten::_foreach_(lerp|addcmul|addcdiv)_?", partial(movement.tensor_lists, flops_each=3, lists_read=2, lists_written=1), _ONCE),
+    Rule(r"aten::_foreach_(sqrt|neg|abs|exp|reciprocal|pow)_?", movement.tensor_lists, _ONCE),
+    Rule(r"aten::_foreach_(zero_)", partial(movement.tensor_lists, flops_each=0, lists_read=0), _ONCE),
+    Rule(r"aten::_foreach_(norm)", partial(movement.tensor_lists, flops_each=2, lists_written=0), _ONCE),
+    Rule(r"aten::_foreach_copy_", partial(movement.tensor_lists, flops_each=0), _ONCE),
+    # one element at a time
+    Rule(r"aten::(eq|ne|lt|le|gt|ge|logical_(and|or|xor|not)|isnan|isinf|isneginf|isposinf|isfinite)_?", elementwise.comparison, _ONCE),
+    Rule(r"aten::(add|sub|rsub|mul|div|true_divide|floor_divide|remainder|fmod|maximum|minimum|atan2|pow|bitwise_\w+|__\w+__)_?", partial(elementwise.elementwise, inputs=(0, 1)), _LENS),
+    Rule(r"aten::(addcmul|addcdiv|where|lerp)_?", partial(elementwise.elementwise, inputs=(0, 1, 2)), _ONCE),
+    Rule(r"aten::(masked_fill)_?", partial(elementwise.elementwise, inputs=(0, 1)), _ONCE),
+    Rule(r"aten::(clamp|clamp_min|clamp_max|sigmoid|rsqrt|silu|neg|sqrt|abs|exp|exp2|expm1|log|log2|log10|log1p|sin|cos|tan|tanh|erf|relu|relu6|gelu|elu|leaky_relu|hardtanh|hardswish|hardsigmoid|mish|softplus|log_sigmoid_forward|reciprocal|sign|sgn|floor|ceil|round|trunc|clone_impl|triu|tril|square)_?", elementwise.elementwise, _LENS),
+    Rule(r"aten::(sigmoid|tanh|threshold|gelu|silu|elu|leaky_relu|hardtanh|hardswish|hardsigmoid|softplus|mse_loss|log_sigmoid|glu|mish)_backward", partial(elementwise.elementwise, inputs=(0, 1)), _LENS),
+    Rule(r"aten::(native_dropout)", elementwise.dropout, _ONCE, is_whole=True),
+    Rule(r"aten::native_dropout_backward", partial(elementwise.elementwise, inputs=(0, 1), flops_each=2), _ONCE),
+    Rule(r"aten::upsample_\w+?[123]d", elementwise.resample, _LENS),
+    Rule(r"(sgl_kernel|_C|aiter)::(silu|gelu|gelu_tanh)_and_mul", elementwise.gated, _LENS, is_whole=True),
+    Rule(r"(sgl_kernel|_C)::rotary_embedding", elementwise.rotary_embedding, _LENS, is_whole=True),
+    # generated kernels
+    Rule(r"triton_\w+", fused.generated, _LENS),
+)
+# fmt: on
+"""The rules that come with holotrace; the first whose pattern matches the whole name decides."""
+
+
+def rule_for(operator: str) -> Rule | None:
+    """Return the rule in force for an operator; None if there is none."""
+    return _matcher(active_rules())(operator)
+
+
+def cost_of(arguments: Arguments) -> Cost:
+    """Return the cost of a call under the rules in force; unknown values come with their reason."""
+    rule = rule_for(arguments.operator)
+    if rule is None:
+        return unknown("no rule knows the operator")
+    if not arguments.count:
+        return unknown("the shapes of the inputs were not recorded (record_shapes=True)")
+    try:
+        return rule.formula(arguments)
+    except UnknownCostError as error:
+        return unknown(str(error))
+    except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
+        return unknown(f"the inputs are not those that the rule expects: {error}")
+
+
+def add_rule(  # noqa: PLR0913 -- the columns of the table
+    pattern: str,
+    formula: Formula | None = None,
+    *,
+    flops: str = "",
+    bytes: str = "",  # noqa: A002 -- as the column says
+    work: Work = "vector",
+    is_whole: bool = True,
+    source: str = "",
+) -> None:
+    """Set the cost of operators whose whole name matches `pattern`, with priority over all other rules.
+
+    Args:
+        pattern: a regular expression.
+        formula: a function of `Arguments` that returns a `Cost`; for ranks on other processes, it must pickle.
+        flops: instead of `formula`, the operations of one call as text: `"2 * elements(0)"`.
+        bytes: the bytes that one call moves, as text.
+        work: whether tensor cores could do the arithmetic ("matrix") or not ("vector"), or "copy" without arithmetic.
+        is_whole: the cost includes that of all operators inside.
+        source: where the formula comes from.
+
+    Raises:
+        InvalidOptionError: the pattern or a formula is invalid.
+
+    >>> add_rule("mylib::scale", flops="elements(0)", bytes="2 * bytes(0)")
+    >>> cost_of(Arguments("mylib::scale", ([4, 8],), ("float",))).bytes
+    256
+    >>> remove_added_rules()
+    """
+    where = "add_rule"
+    used = formula or _text_formula({"flops": flops, "bytes": bytes, "work": work}, where)
+    _TABLE.add(Rule(checked_pattern(pattern, where), used, source, is_whole))
+
+
+def remove_added_rules() -> None:
+    """Remove every rule of `add_rule`."""
+    _TABLE.remove_added()
+
+
+def active_rules() -> tuple[Rule, ...]:
+    """Return the rules in force, by priority: added ones, those of the rule file, `RULES`."""
+    return _TABLE.active()
+
+
+def rules_from_file(path: str | Path) -> tuple[Rule, ...]:
+    """Read rules from a JSON or TOML file: a list `rules` of objects with `pattern` and `flops` or `bytes`.
+
+    Raises:
+        InvalidOptionError: the file cannot be read, or a rule is invalid; the message says where.
+    """
+    return _TABLE.from_file(path)
+
+
+@lru_cache(maxsize=16)
+def _matcher(rules: tuple[Rule, ...]) -> Callable[[str], Rule | None]:
+    compiled = [(re.compile(rule.pattern), rule) for rule in rules]
+
+    @lru_cache(maxsize=65_536)
+    def matched(operator: str) -> Rule | None:
+        return next((rule for pattern, rule in compiled if pattern.fullmatch(operator)), None)
+
+    return matched
+
+
+def _rule_of(entry: dict[str, Any], where: str) -> Rule:
+    pattern = checked_pattern(entry.get("pattern"), where)
+    return Rule(
+        pattern, _text_formula(entry, where), str(entry.get("source", where)), bool(entry.get("is_whole", True))
+    )
+
+
+def _text_formula(entry: dict[str, Any], where: str) -> TextFormula:
+    flops, moved = (checked_formula(entry[name], where) if entry.get(name) else "" for name in ("flops", "bytes"))
+    work = entry.get("work", "vector")
+    if not flops and not moved:
+        message = f"{where}: a rule needs `flops` or `bytes`"
+        raise InvalidOptionError(message)
+    if work not in get_args(Work):
+        message = f"{where}: work={work!r} is not one of: {', '.join(get_args(Work))}"
+        raise InvalidOptionError(message)
+    return TextFormula(flops, moved, work)
+
+
+_TABLE = RuleTable(RULES, variable=RULES_VARIABLE, wanted="`pattern` and `flops` or `bytes`", read=_rule_of)

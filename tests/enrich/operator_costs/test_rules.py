@@ -1,0 +1,338 @@
+"""Tests of the costs of operators: hand-counted operations and bytes, unknown costs, and rules of users."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holotrace.enrich.operator_costs.arguments import Arguments
+from holotrace.enrich.operator_costs.cost import Cost
+from holotrace.enrich.operator_costs.rules import (
+    RULES,
+    RULES_VARIABLE,
+    add_rule,
+    cost_of,
+    remove_added_rules,
+    rules_from_file,
+)
+from holotrace.errors import InvalidOptionError
+
+BF16, F32, LONG = "c10::BFloat16", "float", "long int"
+
+HAND_COUNTED = (
+    # operator, shapes, types, values, operations, bytes
+    ("aten::mm", [[8944, 1024], [1024, 2816]], [BF16, BF16], [], 51_581_550_592, 74_457_088),
+    ("aten::mm", [[0, 4], [4, 8]], [F32, F32], [], 0, 128),
+    ("aten::bmm", [[5, 2, 3], [5, 3, 4]], [F32, F32], [], 2 * 5 * 2 * 3 * 4, 4 * 5 * (6 + 12 + 8)),
+    (
+        "aten::addmm",
+        [[4], [2, 3], [3, 4], [], []],
+        [F32] * 3 + ["Scalar"] * 2,
+        ["", "", "", "1", "1"],
+        56,
+        4 * (4 + 6 + 12 + 8),
+    ),
+    (
+        "aten::addmm",
+        [[4], [2, 3], [3, 4], [], []],
+        [F32] * 3 + ["Scalar"] * 2,
+        ["", "", "", "0", "1"],
+        48,
+        4 * (6 + 12 + 8),
+    ),
+    ("aten::mv", [[2, 3], [3]], [F32, F32], [], 12, 4 * (6 + 3 + 2)),
+    ("aten::_int_mm", [[2, 3], [3, 4]], ["signed char"] * 2, [], 48, 6 + 12 + 8),
+    (
+        "aten::_scaled_mm",
+        [[16, 32], [32, 8], [], [], [], [], [], []],
+        ["c10::Float8_e4m3fn", "c10::Float8_e4m3fn", "float", "float", "", "", "Scalar", "Scalar"],
+        ["", "", "", "", "", "", "15", "False"],
+        2 * 16 * 32 * 8,
+        512 + 256 + 2 * 128 + 8,
+    ),
+    (
+        "aten::convolution",
+        [[2, 3, 8, 8], [4, 3, 3, 3], [4], [], [], [], [], [], []],
+        [F32] * 3 + ["ScalarList"] * 3 + ["Scalar", "ScalarList", "Scalar"],
+        ["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"],
+        2 * 2 * 16 * 4 * 27,
+        4 * (2 * 3 * 64 + 4 * 27 + 2 * 4 * 16),
+    ),
+    (
+        "aten::convolution",  # transposed: each element of the input meets the whole filter
+        [[2, 4, 4, 4], [4, 3, 2, 2], [], [], [], [], [], [], []],
+        [F32] * 2 + [""] + ["ScalarList"] * 3 + ["Scalar", "ScalarList", "Scalar"],
+        ["", "", "", "[2, 2]", "[0, 0]", "[1, 1]", "True", "[0, 0]", "1"],
+        2 * 2 * 16 * 4 * 3 * 4,
+        4 * (2 * 4 * 16 + 48 + 2 * 3 * 64),
+    ),
+    (
+        "aten::_scaled_dot_product_flash_attention",
+        [[16, 16, 559, 64]] * 3 + [[]] * 4,
+        [BF16] * 3 + ["Scalar"] * 4,
+        ["", "", "", "0.", "True", "False", "0.125"],
+        10_239_377_408,
+        73_269_248,
+    ),
+    (
+        "aten::_scaled_dot_product_flash_attention",  # 8 heads of queries share 2 heads of keys
+        [[1, 8, 4, 16], [1, 2, 6, 16], [1, 2, 6, 16], [], [], [], []],
+        [BF16] * 3 + ["Scalar"] * 4,
+        ["", "", "", "0.", "False", "False", ""],
+        4 * 8 * 4 * 6 * 16,
+        2 * (2 * 8 * 4 * 16 + 2 * 2 * 6 * 16),
+    ),
+    ("aten::add", [[4, 1], [1, 5], []], [F32, F32, "Scalar"], ["", "", "1"], 20, 4 * (4 + 5 + 20)),
+    ("aten::mul", [[4, 5], []], [BF16, "double"], [], 20, 40 + 8 + 40),
+    ("aten::add", [[4], [4], []], [LONG, F32, "Scalar"], ["", "", "1"], 4, 32 + 16 + 16),
+    ("aten::eq", [[4, 5], []], [LONG, "Scalar"], ["", "1"], 20, 160 + 20),
+    ("aten::copy_", [[4, 5], [4, 5], []], [F32, BF16, "Scalar"], [], 20, 80 + 40),
+    ("aten::fill_", [[4, 5], []], [F32, "Scalar"], ["", "0"], 0, 80),
+    ("aten::mean", [[4, 5], [], [], []], [F32, "ScalarList", "Scalar", ""], ["", "[-1]", "True", ""], 20, 80 + 16),
+    ("aten::sum", [[4, 5], []], [F32, ""], ["", ""], 20, 80 + 4),
+    ("aten::embedding", [[100, 8], [3]], [F32, LONG], [], 0, 2 * 3 * 8 * 4 + 24),
+    ("aten::_softmax", [[4, 5], [], []], [F32, "Scalar", "Scalar"], ["", "-1", "False"], 100, 160),
+    (
+        "aten::layer_norm",
+        [[6, 8], [], [8], [8], [], []],
+        [F32, "ScalarList", F32, F32, "Scalar", "Scalar"],
+        ["", "[8]"],
+        288,
+        2 * 192 + 64 + 48,
+    ),
+    (
+        "triton_poi_fused_add_mul_0",
+        [[4, 8], [4, 8], [4, 8], []],
+        [F32] * 3 + ["Scalar"],
+        ["", "", "", "32"],
+        64,
+        3 * 128,
+    ),
+    ("triton_red_fused_sum_1", [[4, 8], [4], [], []], [F32] * 2 + ["Scalar"] * 2, ["", "", "4", "8"], 32, 128 + 16),
+)
+
+UNKNOWN = (
+    # operator, shapes, types, values, part of the reason
+    ("mylib::op", [[2, 2]], [F32], [], "no rule"),
+    ("aten::mm", [], [], [], "record_shapes"),
+    ("aten::mm", [["s0", 4], [4, 8]], [F32, F32], [], "symbolic size: s0"),
+    ("aten::mm", [[[2, 3], [4, 3]], [3, 8]], [F32, F32], [], "nested"),
+    ("aten::mm", [[2, 3], [4, 8]], [F32, F32], [], "not a product"),
+    ("aten::mm", [[], [4, 8]], [F32, F32], [], "not a product"),
+    ("aten::bmm", [[-1, 3, 4], [2, 4, 8]], [F32, F32], [], "nested"),
+    ("aten::convolution", [[2, 3, 8, 8], [4, 3, 3, 3]], [F32, F32], [], "not recorded"),
+    ("aten::cat", [[[2, 2], [2, 2]], []], ["TensorList", "Scalar"], [], "list of tensors"),
+    ("aten::_flash_attention_forward", [[100, 8, 64]] * 3, [BF16] * 3, [], "lengths of the sequences"),
+    (
+        "aten::_scaled_dot_product_flash_attention",
+        [[1, 8, 4, 16], [1, 8, 6, 16], [1, 8, 6, 16], [], []],
+        [BF16] * 3 + ["Scalar"] * 2,
+        ["", "", "", "0.", "True"],
+        "causal",
+    ),
+)
+
+
+def call(operator: str, dims: list[Any], types: list[str], values: list[str], **more: Any) -> Cost:
+    """Return the cost of a call."""
+    return cost_of(Arguments(operator, tuple(dims), tuple(types), (), tuple(values), **more))
+
+
+@pytest.fixture(autouse=True)
+def no_added_rules() -> Iterator[None]:
+    """Remove the rules that a test adds."""
+    yield
+    remove_added_rules()
+
+
+@pytest.mark.parametrize(("operator", "dims", "types", "values", "flops", "moved"), HAND_COUNTED)
+def test_hand_counted_costs(operator, dims, types, values, flops, moved) -> None:  # noqa: PLR0917 -- the columns of the table
+    """Operations and bytes equal those counted by hand."""
+    cost = call(operator, dims, types, values)
+    assert (cost.flops, cost.bytes, cost.reason) == (flops, moved, "")
+
+
+@pytest.mark.parametrize(("operator", "dims", "types", "values", "reason"), UNKNOWN)
+def test_unknown_costs_have_a_reason(operator, dims, types, values, reason) -> None:
+    """What the inputs do not show is unknown, and the reason says what is missing."""
+    cost = call(operator, dims, types, values)
+    assert cost.flops is None
+    assert reason in cost.reason
+
+
+def test_an_unknown_element_type_leaves_the_operations_known() -> None:
+    """Sizes are enough to count operations; bytes need the element type."""
+    cost = call("aten::mm", [[2, 3], [3, 4]], ["c10::Strange", "c10::Strange"], [])
+    assert (cost.flops, cost.bytes) == (48, None)
+    assert "c10::Strange" in cost.reason
+
+
+def test_the_backward_pass_of_a_convolution_is_a_convolution_for_each_gradient() -> None:
+    """Gradients of input and filter cost as much as the forward pass each; FlopCounterMode counts the same."""
+    dims = [[2, 4, 4, 4], [2, 3, 8, 8], [4, 3, 3, 3], [], [], [], [], [], [], [], []]
+    types = [F32] * 3 + ["ScalarList"] * 4 + ["Scalar", "ScalarList", "Scalar", "ScalarList"]
+    values = ["", "", "", "[4]", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"]
+    once = 2 * 2 * 16 * 4 * 27
+    both, filter_only = (
+        call("aten::convolution_backward", dims, types, [*values, mask])
+        for mask in ("[True, True, True]", "[False, True, False]")
+    )
+    assert (both.dense_flops, filter_only.dense_flops) == (2 * once, once)
+
+
+def test_dense_operations_have_neither_bias_nor_mask() -> None:
+    """Only 2·M·N·K and all pairs of queries and keys count, as in PyTorch's FlopCounterMode."""
+    assert call(*HAND_COUNTED[3][:4]).dense_flops == 48
+    causal = next(row for row in HAND_COUNTED if "True" in row[3][4:5])
+    assert call(*causal[:4]).dense_flops == 2 * 10_239_377_408
+
+
+def test_a_stride_of_0_repeats_elements_in_one_place() -> None:
+    """An expanded tensor is read from one place, so its bytes count once."""
+    strides = ([5, 1], [0, 1])
+    cost = cost_of(Arguments("aten::add", ([4, 5], [4, 5]), (F32, F32), strides))
+    assert cost.bytes == 80 + 20 + 80
+
+
+def test_the_kernel_shows_the_element_type_of_a_list() -> None:
+    """Lists of tensors have no element type; the template arguments of their kernel do."""
+    lists = [[[2, 8], [2, 8]], []], ["TensorList", "Scalar"], ["", "0"]
+    assert (
+        call(
+            "aten::cat",
+            *lists,
+            kernels=("CatArrayBatchedCopy<at::native::(anonymous namespace)::OpaqueType<2u>, int>",),
+        ).bytes
+        == 2 * 2 * 32
+    )
+    assert (
+        call(
+            "aten::_foreach_mul_",
+            *lists,
+            kernels=("multi_tensor_apply_kernel<ListMetadata<1>, BinaryOp<float, 1>, float>",),
+        ).bytes
+        == 2 * 4 * 32
+    )
+
+
+def test_what_the_compiler_recorded_comes_first() -> None:
+    """`kernel_flop` and `kernel_num_gb` of a generated kernel replace the counts from its name."""
+    cost = call(*HAND_COUNTED[-1][:4], recorded={"flops": 7.0, "bytes": 9.0})
+    assert (cost.flops, cost.bytes) == (7, 9)
+
+
+def test_a_rule_of_formulas() -> None:
+    """A user's formulas decide over the shipped rules."""
+    add_rule("aten::mm", flops="2 * size(0, 0) * number(2)", bytes="bytes(0) // 2 + max(1, elements(1))", work="matrix")
+    assert call("aten::mm", [[2, 3], [3, 4], []], [F32, F32, "Scalar"], ["", "", "10"]) == Cost(
+        40, 24, "matrix", "float32", 40
+    )
+
+
+def test_a_rule_that_is_a_function() -> None:
+    """A user's rule may be a function of the arguments."""
+    add_rule("mylib::gemm", lambda arguments: Cost(arguments.elements(0), 1))
+    assert call("mylib::gemm", [[2, 3]], [F32], []) == Cost(6, 1)
+
+
+def test_a_formula_that_cannot_be_computed_is_unknown() -> None:
+    """Division by 0 or a missing input makes a cost unknown, not an error."""
+    add_rule("mylib::odd", flops="1 // elements(0)")
+    assert "cannot be computed" in call("mylib::odd", [[0]], [F32], []).reason
+    add_rule("mylib::odd", flops="elements(3)")
+    assert "input 3" in call("mylib::odd", [[0]], [F32], []).reason
+
+
+@pytest.mark.parametrize(
+    "text", ["__import__('os')", "elements.__class__", "2 ** 9", "x", "'a'", "(", "[1]", "lambda: 1"]
+)
+def test_formulas_are_only_arithmetic(text) -> None:
+    """Names, attributes, powers and anything else but arithmetic are refused."""
+    with pytest.raises(InvalidOptionError, match="is not a formula"):
+        add_rule("mylib::gemm", flops=text)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({}, "needs `flops` or `bytes`"), ({"flops": "1", "work": "magic"}, "is not one of")],
+)
+def test_an_incomplete_rule_is_refused(options, message) -> None:
+    """A rule needs a formula and a known kind of work."""
+    with pytest.raises(InvalidOptionError, match=message):
+        add_rule("mylib::gemm", **options)
+
+
+def test_rules_from_a_file(tmp_path, monkeypatch) -> None:
+    """The variable names a JSON or, from Python 3.11 on, a TOML file of rules."""
+    rule = {"pattern": "mylib::scale", "flops": "elements(0)", "bytes": "2 * bytes(0)"}
+    file = tmp_path / "rules.json"
+    file.write_text(json.dumps({"rules": [rule]}))
+    monkeypatch.setenv(RULES_VARIABLE, str(file))
+    assert call("mylib::scale", [[4, 8]], [F32], []) == Cost(32, 256, "vector", "float32", 0)
+    if sys.version_info >= (3, 11):
+        toml = tmp_path / "rules.toml"
+        toml.write_text("[[rules]]\n" + "\n".join(f'{key} = "{text}"' for key, text in rule.items()))
+        assert rules_from_file(toml)[0].formula == rules_from_file(file)[0].formula
+
+
+def test_every_rule_has_a_formula_and_a_source() -> None:
+    """The page of rules shows both."""
+    for rule in RULES:
+        formula = getattr(rule.formula, "func", rule.formula)
+        assert formula.__doc__, rule.pattern
+        assert rule.source, rule.pattern
+
+
+BYTES_DIFFER = {
+    *("aten::mean", "aten::sum", "aten::layer_norm", "aten::batch_norm", "aten::instance_norm", "aten::group_norm"),
+    *("aten::native_layer_norm_backward", "aten::native_group_norm_backward", "aten::native_batch_norm_backward"),
+    *("aten::miopen_batch_norm_backward", "aten::_fused_rms_norm", "aten::_fused_rms_norm_backward"),
+    *("triton_poi_fused__unsafe_view_mul_silu_2", "triton_poi_fused__unsafe_view_add_3"),
+    *("triton_poi_fused_constant_pad_nd_moe_forward_0", "triton_poi_fused__to_copy_1"),
+}
+"""Operators whose bytes TraceLens counts differently; docs/reference/analyses/roofline.md says why."""
+
+
+def test_operations_equal_those_of_tracelens(goldens) -> None:
+    """Every operator and shape that TraceLens models costs the same here, and moves the same bytes unless it is listed."""
+    rows = [
+        row for path in sorted((goldens / "tracelens").glob("*/unified_perf_summary.csv")) for row in modelled(path)
+    ]
+    assert len(rows) > 150
+    for row in rows:
+        cost = recorded_cost(row)
+        if cost.reason.startswith("no rule"):
+            continue
+        assert cost.flops == round(1e9 * float(row["GFLOPS"])), row["name"]
+        if row["Data Moved (MB)"] and row["name"] not in BYTES_DIFFER and not has_stride_0(row):
+            assert cost.bytes == round(2**20 * float(row["Data Moved (MB)"])), row["name"]
+
+
+def modelled(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a table that TraceLens has a model for."""
+    with path.open(newline="") as file:
+        return [row for row in csv.DictReader(file) if row["has_perf_model"] == "True"]
+
+
+def recorded_cost(row: dict[str, str]) -> Cost:
+    """Return our cost of the call in a row of TraceLens."""
+    dims, strides = (lists(ast.literal_eval(row[f"Input {name}"])) for name in ("Dims", "Strides"))
+    types, values = (ast.literal_eval(row[name]) for name in ("Input type", "Concrete Inputs"))
+    return cost_of(Arguments(row["name"], tuple(dims), types, tuple(strides), values))
+
+
+def has_stride_0(row: dict[str, str]) -> bool:
+    """Whether a tensor is expanded."""
+    return any(0 in strides for strides in ast.literal_eval(row["Input Strides"]) if strides)
+
+
+def lists(value: Any) -> Any:
+    """Turn tuples into lists, as JSON has them."""
+    return [lists(part) for part in value] if isinstance(value, tuple) else value
