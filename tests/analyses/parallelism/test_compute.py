@@ -237,3 +237,29 @@ def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
     golden.check(result.per_axis, "parallelism/synthetic_job.per_axis")
     golden.check(result.per_step, "parallelism/synthetic_job.per_step")
     golden.check(result.per_module, "parallelism/synthetic_job.per_module")
+
+
+def test_a_recommender_uses_one_group_for_two_axes() -> None:
+    """DLRM exchanges embeddings (unevenly, so ep) and reduces gradients (in the backward pass, so dp) among all 8 ranks."""
+    result = parallelism(holotrace.open_trace(TRACES / "dlrm_8rank", cache=False))
+
+    rows = result.per_group.select("process_group", "axis", "candidates", "collectives").rows()
+    assert rows == [("[0-7]", "ep", ["ep"], ["all_to_all"]), ("[0-7]", "dp", ["dp"], ["all_reduce"])]
+    assert result.findings[0] == "process group [0-7] serves several axes: all_to_all for ep; all_reduce for dp"
+    assert set(result.per_axis["axis"]) == {"ep", "dp"}
+
+
+def test_an_undecided_purpose_of_a_group_is_ambiguous() -> None:
+    """Even all-to-alls may serve experts or context; the all-reduces of the same group are late and serve dp."""
+    builder = TraceBuilder()
+    for rank in (0, 1):
+        builder.rank(rank).header(host_name="a").step(1, 0, 1_000)
+        builder.collective("all_to_all", start_us=100, duration_us=50, launch_us=90, args={"In split size": "[]"})
+        builder.collective("allreduce", start_us=800, duration_us=50, launch_us=790)
+
+    result = parallelism(builder.build())
+
+    assert result.per_group.select("axis", "candidates").rows() == [("dp", ["dp"]), ("unknown", ["ep", "cp"])]
+    several, ambiguous = result.findings[:2]
+    assert several.endswith("serves several axes: all_reduce for dp; all_to_all for ep or cp")
+    assert "may be ep or cp" in ambiguous

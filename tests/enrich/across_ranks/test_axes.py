@@ -105,3 +105,29 @@ def test_groups_without_ranks_have_a_shape_too():
     table = pl.DataFrame({"group": [0], "ranks": [None], "size": [64], "description": [""]}, types)
 
     assert axes_of_groups(table, {0: _SENDS})[0].name == "pp"
+
+
+@pytest.mark.parametrize(
+    ("use", "axes"),
+    [
+        (
+            Use(frozenset({"all_to_all", "all_reduce", "barrier"}), first_part=0.6, has_uneven=True),
+            {"all_to_all": "ep", "all_reduce": "dp", "barrier": "dp"},
+        ),
+        (Use(frozenset({"all_to_all", "all_reduce"}), first_part=0.6), {"all_to_all": "unknown", "all_reduce": "dp"}),
+        (
+            Use(frozenset({"send", "recv", "all_reduce"}), first_part=0.6),
+            {"send": "pp", "recv": "pp", "all_reduce": "dp"},
+        ),
+        (
+            Use(frozenset({"all_to_all", "all_gather", "all_reduce", "broadcast"}), is_fsdp=True, has_uneven=True),
+            {"all_to_all": "ep", "all_gather": "fsdp", "all_reduce": "fsdp", "broadcast": "ep"},
+        ),
+        (Use(frozenset({"all_gather", "all_reduce"}), is_fsdp=True), {"all_gather": "fsdp", "all_reduce": "fsdp"}),
+    ],
+)
+def test_a_group_with_several_purposes_has_an_axis_for_each(use, axes):
+    """A recommender exchanges embeddings and reduces gradients among the same ranks; each kind of call has its own axis."""
+    axis = axis_of_use(use)
+
+    assert {collective: axis.of(collective).name for collective in axes} == axes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -49,6 +49,11 @@ _PER_MODULE = {
     "unmatched_ns": pl.Int64,
 }
 _TIMES = ("exposed_ns", *PARTS)
+_AXIS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "axis": pl.String,
+    "named_by": pl.String,
+    "candidates": pl.List(pl.String),
+}
 _PER_GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
     "process_group": pl.String,
     "group_size": pl.Int64,
@@ -79,14 +84,14 @@ class Parallelism(Result):
 
         axis, module (null if unknown), collective, call_count, exposed_ns and its parts
 
-    per_group        one row per process group that is used:
+    per_group        one row per process group that is used, and axis that it serves:
 
         process_group  str
         group_size     int64
         axis           str
         named_by       str        description, equal groups, collectives, or nothing
         candidates     list[str]  axes that fit
-        collectives    list[str]  what the group does
+        collectives    list[str]  what the group does for this axis
 
     per_stage        one row per rank of a pipeline and step:
 
@@ -116,7 +121,8 @@ def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism
     """Name the axis of every process group, and divide exposed communication among the axes.
 
     The axis of a group follows from its description (`mesh_tp`, `DATA_PARALLEL_GROUP`); else from described groups of equal
-    size and stride; else from its collectives. Where two axes fit, both are candidates and the axis is `unknown`.
+    size and stride; else from its collectives. Where two axes fit, both are candidates and the axis is `unknown`. A group that
+    serves several purposes, such as all-to-alls of experts and all-reduces of gradients, has an axis for each.
 
     Exposed is the time in which a rank communicates and does not compute. Every exposed nanosecond belongs to one call: of
     calls that run at once, to the axis first in pp, tp, cp, ep, fsdp, dp, world, unknown. So the axes add up.
@@ -150,21 +156,26 @@ def _combine(ranks: dict[int, ParallelRank]) -> Parallelism:
     calls = _with_axis(asked, axes).with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
     parts = _parts(calls, ranks)
     by_axis = _by_axis(parts)
+    per_group = _per_group(calls)
     return Parallelism(
         typed(_per_axis(calls, by_axis), _PER_AXIS),
         typed(by_axis, _PER_STEP),
         typed(_per_module(calls, parts), _PER_MODULE),
-        typed(_per_group(calls, axes), _PER_GROUP),
-        typed(_per_stage(calls, by_axis, steps, _pipelines(job.groups, axes)), PER_STAGE),
+        typed(per_group, _PER_GROUP),
+        typed(_per_stage(calls, by_axis, steps, _pipelines(job.groups, calls)), PER_STAGE),
         typed(per_expert_rank(calls, tokens), PER_EXPERT_RANK),
-        (*_findings(calls, axes), *job.findings),
+        (*_findings(per_group), *job.findings),
     )
 
 
 def _with_axis(calls: pl.DataFrame, axes: Mapping[int, Axis]) -> pl.DataFrame:
-    names = {group: axis.name for group, axis in axes.items()}
-    known = pl.col("group").replace_strict(names, default="unknown", return_dtype=pl.String)
-    return calls.with_columns(known.fill_null("unknown").alias("axis"))
+    """Add `axis`, and named_by and candidates, of the call."""
+    keys = calls.select("group", "collective").drop_nulls().unique(maintain_order=True)
+    known = [(group, collective, axes[group].of(collective)) for group, collective in keys.iter_rows() if group in axes]
+    rows = [(group, collective, axis.name, axis.named_by, list(axis.candidates)) for group, collective, axis in known]
+    table = pl.DataFrame(rows, {"group": pl.UInt64, "collective": pl.String, **_AXIS}, orient="row")
+    joined = calls.join(table, on=["group", "collective"], how="left", maintain_order="left")
+    return joined.with_columns(pl.col("axis").fill_null("unknown"))
 
 
 def _parts(calls: pl.DataFrame, ranks: Mapping[int, ParallelRank]) -> pl.DataFrame:
@@ -207,23 +218,18 @@ def _per_module(calls: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
     return sums.sort("exposed_ns", *keys, descending=[True, False, False, False], nulls_last=True)
 
 
-def _per_group(calls: pl.DataFrame, axes: Mapping[int, Axis]) -> pl.DataFrame:
+def _per_group(calls: pl.DataFrame) -> pl.DataFrame:
     known = calls.drop_nulls("group").sort("group")
-    uses = known.group_by("group", "process_group", "axis").agg(
+    uses = known.group_by("group", "process_group", *_AXIS).agg(
         pl.col("group_size").max(), pl.col("collective").unique().sort().alias("collectives")
     )
-    named = pl.DataFrame(
-        [(group, axis.named_by, list(axis.candidates)) for group, axis in axes.items()],
-        {"group": pl.UInt64, "named_by": pl.String, "candidates": pl.List(pl.String)},
-        orient="row",
-    )
-    return uses.join(named, on="group").sort(_place(), "process_group")
+    return uses.sort(_place(), "process_group", pl.col("collectives").list.first())
 
 
-def _pipelines(groups: pl.DataFrame, axes: Mapping[int, Axis]) -> dict[int, list[int]]:
+def _pipelines(groups: pl.DataFrame, calls: pl.DataFrame) -> dict[int, list[int]]:
     """Return {group: its ranks in order} of the pipelines whose ranks are known."""
-    numbers = [number for number, axis in axes.items() if axis.name == "pp"]
-    known = groups.filter(pl.col("group").is_in(numbers) & pl.col("ranks").is_not_null())
+    piped = calls.filter(pl.col("axis") == "pp")["group"].unique()
+    known = groups.filter(pl.col("group").is_in(piped.implode()) & pl.col("ranks").is_not_null())
     return dict(known.select("group", "ranks").iter_rows())
 
 
@@ -236,17 +242,33 @@ def _per_stage(
     return stages.sort("process_group", "stage", "step")
 
 
-def _findings(calls: pl.DataFrame, axes: Mapping[int, Axis]) -> tuple[str, ...]:
-    names = dict(calls.select("group", "process_group").drop_nulls().unique().iter_rows())
-    ambiguous: dict[tuple[str, ...], list[str]] = {}
-    for group, axis in axes.items():
-        if len(axis.candidates) > 1:
-            ambiguous.setdefault(axis.candidates, []).append(names.get(group, "of unknown ranks"))
-    return tuple(
-        f"the axis of {_listed(groups)} may be {' or '.join(candidates)}: the collectives fit both; "
-        "describe the groups with init_device_mesh(mesh_dim_names=...) or new_group(group_desc=...)"
-        for candidates, groups in ambiguous.items()
+def _findings(per_group: pl.DataFrame) -> tuple[str, ...]:
+    return (*_several_axes(per_group), *_ambiguous(per_group))
+
+
+def _several_axes(per_group: pl.DataFrame) -> Iterator[str]:
+    """Say which groups serve several purposes, and which collectives belong to each."""
+    purposes = pl.format("{} for {}", pl.col("collectives").list.join(", "), pl.col("candidates").list.join(" or "))
+    several = (
+        per_group.group_by("group", "process_group", maintain_order=True)
+        .agg(purposes.alias("purposes"))
+        .filter(pl.col("purposes").list.len() > 1)
     )
+    for (purposes_text,), of_kind in several.with_columns(pl.col("purposes").list.join("; ")).group_by(
+        "purposes", maintain_order=True
+    ):
+        yield f"{_listed(of_kind['process_group'].to_list())} serves several axes: {purposes_text}"
+
+
+def _ambiguous(per_group: pl.DataFrame) -> Iterator[str]:
+    undecided = per_group.filter(pl.col("candidates").list.len() > 1).with_columns(
+        pl.col("candidates").list.join(" or ").alias("may_be")
+    )
+    for (may_be,), groups in undecided.group_by("may_be", maintain_order=True):
+        yield (
+            f"the axis of {_listed(groups['process_group'].to_list())} may be {may_be}: the collectives fit both; "
+            "describe the groups with init_device_mesh(mesh_dim_names=...) or new_group(group_desc=...)"
+        )
 
 
 def _listed(groups: list[str]) -> str:

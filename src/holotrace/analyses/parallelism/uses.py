@@ -21,7 +21,9 @@ def uses_of_groups(calls: pl.DataFrame, steps: pl.DataFrame) -> dict[int, Use]:
     parts = dict(firsts.group_by("group").agg(pl.col("part").median()).iter_rows())
     sums = known.group_by("group").agg(
         pl.col("collective").unique().alias("families"),
-        (~pl.col("is_even")).any().alias("has_uneven"),
+        ((~pl.col("is_even")) | (pl.col("is_even").is_null() & (pl.col("in_bytes") != pl.col("out_bytes"))))
+        .any()
+        .alias("has_uneven"),
         pl.col("module").str.contains(FSDP_ANNOTATION).any().alias("is_fsdp"),
     )
     return {

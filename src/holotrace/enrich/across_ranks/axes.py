@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 import polars as pl
@@ -42,7 +43,12 @@ Source: https://github.com/pytorch/pytorch/blob/main/torch/distributed/fsdp/_ful
 """
 
 _DEFAULT_GROUP = "default_pg"
-_PAIRWISE = frozenset({"send", "recv", "send_recv"})
+_PURPOSES = {
+    **dict.fromkeys(("send", "recv", "send_recv"), "pairs"),
+    "all_to_all": "all_to_all",
+    **dict.fromkeys(("all_gather", "reduce_scatter"), "gather"),
+    **dict.fromkeys(("all_reduce", "reduce"), "all_reduce"),
+}
 _SETUP = frozenset({"barrier", "broadcast", "gather", "scatter", "unknown"})
 
 EARLY = 0.1
@@ -66,15 +72,23 @@ class Use(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """The axis of a group; several candidates where the trace does not decide."""
+    """The axis of a group; several candidates where the trace does not decide.
+
+    by_collective  the axis of each kind of communication, if the group serves several purposes; else empty
+    """
 
     candidates: tuple[str, ...]
     named_by: NamedBy
+    by_collective: Mapping[str, Axis] = MappingProxyType({})
 
     @property
     def name(self) -> str:
         """The axis, `unknown` if there are several candidates or none."""
         return self.candidates[0] if len(self.candidates) == 1 else "unknown"
+
+    def of(self, collective: str) -> Axis:
+        """Return the axis that the group serves with this kind of communication."""
+        return self.by_collective.get(collective, self)
 
 
 def axis_of_description(description: str | None) -> str | None:
@@ -93,17 +107,41 @@ def axis_of_use(use: Use) -> Axis:
     all_to_all                      ep if a split is uneven, else ep or cp
     all_gather and reduce_scatter   fsdp if its operators ask for them, else fsdp or tp
     all_reduce                      dp if the first of a step comes after a quarter of it, tp if within a tenth
+
+    A group that does several of these serves several purposes, each with an axis: a recommender exchanges the rows of its
+    embedding tables and reduces gradients among the same ranks. All-reduces beside all_gather or reduce_scatter have no
+    purpose of their own.
     """
-    families = use.families - _SETUP
-    if not families:
+    purposes = _purposes(use.families - _SETUP)
+    if not purposes:
         return Axis((), "nothing")
-    if families <= _PAIRWISE:
-        return Axis(("pp",), "collectives")
-    if "all_to_all" in families:
-        return Axis(("ep",) if use.has_uneven else ("ep", "cp"), "collectives")
-    if families & {"all_gather", "reduce_scatter"}:
-        return Axis(("fsdp",) if use.is_fsdp else ("fsdp", "tp"), "collectives")
-    return Axis(_of_all_reduces(use.first_part), "collectives")
+    axes = {purpose: Axis(_candidates(purpose, use), "collectives") for purpose in purposes}
+    if len(axes) == 1:
+        return next(iter(axes.values()))
+    of_setup = axes.get("all_reduce", next(iter(axes.values())))
+    of_families = {family: axes.get(_purpose(family, purposes), of_setup) for family in sorted(use.families)}
+    candidates = (candidate for axis in axes.values() for candidate in axis.candidates)
+    return Axis(tuple(dict.fromkeys(candidates)), "collectives", of_families)
+
+
+def _purposes(families: frozenset[str]) -> list[str]:
+    purposes = sorted({_PURPOSES[family] for family in families})
+    return [purpose for purpose in purposes if purpose != "all_reduce" or "gather" not in purposes]
+
+
+def _purpose(family: str, purposes: Collection[str]) -> str:
+    purpose = _PURPOSES.get(family, "")
+    return "gather" if purpose == "all_reduce" and "gather" in purposes else purpose
+
+
+def _candidates(purpose: str, use: Use) -> tuple[str, ...]:
+    if purpose == "pairs":
+        return ("pp",)
+    if purpose == "all_to_all":
+        return ("ep",) if use.has_uneven else ("ep", "cp")
+    if purpose == "gather":
+        return ("fsdp",) if use.is_fsdp else ("fsdp", "tp")
+    return _of_all_reduces(use.first_part)
 
 
 def _of_all_reduces(first_part: float | None) -> tuple[str, ...]:
