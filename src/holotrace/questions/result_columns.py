@@ -507,6 +507,12 @@ COLLECTIVES = (
     _count("sent_tokens", "rows that all-to-alls send", "tokens sent"),
     _count("received_tokens", "rows that all-to-alls receive", "tokens received"),
     _number("imbalance", "received_tokens over the mean of the group"),
+    _count("product_count", "grouped matrix products with recorded shapes", "products"),
+    _count(
+        "computed_tokens", "rows of grouped matrix products; a token counts once for each product", "tokens computed"
+    ),
+    _count("expert_count", "most experts in one grouped matrix product", "experts"),
+    _number("computed_imbalance", "computed_tokens over the mean of the group"),
 )
 """Collectives matched across ranks."""
 

@@ -263,3 +263,64 @@ def test_an_undecided_purpose_of_a_group_is_ambiguous() -> None:
     several, ambiguous = result.findings[:2]
     assert several.endswith("serves several axes: all_reduce for dp; all_to_all for ep or cp")
     assert "may be ep or cp" in ambiguous
+
+
+def _grouped(rank: int, builder: TraceBuilder, left: list[int], name: str = "aten::_grouped_mm") -> None:
+    shapes = {
+        "Input Dims": [left, [4, 16, 32], [4], [], []],
+        "Input type": ["c10::BFloat16", "c10::BFloat16", "int", "", ""],
+    }
+    builder.rank(rank).operator(name, start_us=10, duration_us=5, args=shapes)
+
+
+def test_rows_of_grouped_products_show_the_imbalance() -> None:
+    """Rank 1 computes 300 rows and rank 0 100: 1.5 and 0.5 of the mean; the product of weights has no rows."""
+    builder = TraceBuilder()
+    _grouped(0, builder, [100, 16])
+    _grouped(1, builder, [300, 16], "aten::_scaled_grouped_mm")
+    weights = {"Input Dims": [[16, 300], [300, 32], [4]], "Input type": ["c10::BFloat16", "c10::BFloat16", "int"]}
+    builder.operator("aten::_grouped_mm", start_us=20, duration_us=5, args=weights)
+
+    result = parallelism(builder.build())
+
+    columns = ["process_group", "rank", "product_count", "computed_tokens", "expert_count", "computed_imbalance"]
+    assert result.per_expert_rank.select(columns).rows() == [(None, 0, 1, 100, 4, 0.5), (None, 1, 1, 300, 4, 1.5)]
+    assert "experts are unevenly loaded: rank 1 computes 1.50 times the mean of tokens" in result.findings
+
+
+def test_products_belong_to_the_group_of_the_experts() -> None:
+    """Ranks 0 and 1, and ranks 2 and 3, are groups of experts: each rank is compared with the mean of its own group."""
+    builder = TraceBuilder()
+    for rank, rows in enumerate((100, 300, 50, 50)):
+        group = (0, 1) if rank < 2 else (2, 3)
+        _grouped(rank, builder, [rows, 16])
+        builder.collective("all_to_allv", group_ranks=group, start_us=0, duration_us=5, args=_group("mesh_ep"))
+
+    experts = parallelism(builder.build()).per_expert_rank
+
+    rows = experts.select("process_group", "rank", "call_count", "received_tokens", "computed_imbalance").rows()
+    assert rows == [
+        ("mesh_ep [0, 1]", 0, 0, None, 0.5),
+        ("mesh_ep [0, 1]", 1, 0, None, 1.5),
+        ("mesh_ep [2, 3]", 2, 0, None, 1.0),
+        ("mesh_ep [2, 3]", 3, 0, None, 1.0),
+    ]
+
+
+def test_batches_of_equal_size_have_rows_for_each_expert() -> None:
+    """A product of 4 experts with 25 rows each computes 100 rows."""
+    builder = TraceBuilder()
+    _grouped(0, builder, [4, 25, 16])
+
+    experts = parallelism(builder.build()).per_expert_rank
+
+    assert experts.select("computed_tokens", "expert_count").rows() == [(100, 4)]
+
+
+@pytest.mark.parametrize("dims", ["[]", "[[1]]", '["x", [4, 16, 32]]', "[[100, 16], [4, -1, 32]]", "[[100, 16], null]"])
+def test_products_of_unknown_shape_do_not_count(dims) -> None:
+    """Shapes come from the traced program, so they may be anything."""
+    builder = TraceBuilder()
+    builder.operator("aten::_grouped_mm", start_us=0, duration_us=5, args={"Input Dims": json.loads(dims)})
+
+    assert parallelism(builder.build()).per_expert_rank.is_empty()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from holotrace.analyses.parallelism.experts import PER_EXPERT_RANK, per_expert_rank
+from holotrace.analyses.parallelism.experts import PER_EXPERT_RANK, expert_findings, per_expert_rank
 from holotrace.analyses.parallelism.one_rank import ParallelRank, parallel_rank
 from holotrace.analyses.parallelism.pipeline import PER_STAGE, per_stage
 from holotrace.analyses.parallelism.uses import uses_of_groups
@@ -101,9 +101,18 @@ class Parallelism(Result):
         bubble_fraction    float64  bubble_ns / step_ns
         expected_fraction  float64  (p - 1) / (m + p - 1) of the schedule with p equal stages and m microbatches
 
-    per_expert_rank  one row per rank of an expert-parallel group with recorded splits:
+    per_expert_rank  one row per rank of an expert-parallel group with recorded splits or grouped matrix products:
 
-        process_group, rank, call_count, sent_tokens, received_tokens, imbalance (received / mean of the group)
+        process_group       str      null if the group of the experts is unknown: then all ranks with products are compared
+        rank                int32
+        call_count          int64    all-to-alls with recorded splits
+        sent_tokens         int64
+        received_tokens     int64
+        imbalance           float64  received_tokens / mean of the group
+        product_count       int64    grouped matrix products
+        computed_tokens     int64    their rows, each token once for each product
+        expert_count        int64    most experts in one product
+        computed_imbalance  float64  computed_tokens / mean of the group
 
     findings         what is ambiguous, uneven or unknown
     """
@@ -151,20 +160,22 @@ def _combine(ranks: dict[int, ParallelRank]) -> Parallelism:
     asked_by = of_all_ranks({rank: known.asked_by for rank, known in ranks.items()})
     steps = of_all_ranks({rank: known.steps for rank, known in ranks.items()})
     tokens = of_all_ranks({rank: known.tokens for rank, known in ranks.items()})
+    products = of_all_ranks({rank: known.products for rank, known in ranks.items()})
     asked = job.calls.join(asked_by, on=["rank", "event_index"], how="left", maintain_order="left")
     axes = axes_of_groups(job.groups, uses_of_groups(asked, steps))
     calls = _with_axis(asked, axes).with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
     parts = _parts(calls, ranks)
     by_axis = _by_axis(parts)
     per_group = _per_group(calls)
+    experts = per_expert_rank(calls, tokens, products)
     return Parallelism(
         typed(_per_axis(calls, by_axis), _PER_AXIS),
         typed(by_axis, _PER_STEP),
         typed(_per_module(calls, parts), _PER_MODULE),
         typed(per_group, _PER_GROUP),
         typed(_per_stage(calls, by_axis, steps, _pipelines(job.groups, calls)), PER_STAGE),
-        typed(per_expert_rank(calls, tokens), PER_EXPERT_RANK),
-        (*_findings(per_group), *job.findings),
+        typed(experts, PER_EXPERT_RANK),
+        (*_findings(per_group), *expert_findings(experts), *job.findings),
     )
 
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, covered_before
 from holotrace.algorithms.nesting import nearest_above
+from holotrace.analyses.parallelism.grouped_products import grouped_products
 from holotrace.enrich.across_ranks.axes import FSDP_ANNOTATION
 from holotrace.enrich.across_ranks.exposed import uncovered
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
@@ -32,6 +33,7 @@ class ParallelRank(NamedTuple):
     exposed        step (null outside), start_ns, end_ns: communication that no computation hides
     asked_by       event_index, module: the FSDP unit or module that asked for the call
     tokens         event_index, sent_rows, received_rows of all-to-alls whose splits were recorded
+    products       see `holotrace.analyses.parallelism.grouped_products`
     """
 
     communicating: OfRank
@@ -39,6 +41,7 @@ class ParallelRank(NamedTuple):
     exposed: pl.DataFrame
     asked_by: pl.DataFrame
     tokens: pl.DataFrame
+    products: pl.DataFrame
 
 
 def parallel_rank(rank_trace: RankTrace) -> ParallelRank:
@@ -55,6 +58,7 @@ def parallel_rank(rank_trace: RankTrace) -> ParallelRank:
         _by_step(uncovered(times, computation), within),
         _asked_by(rank_trace, communicating.calls["event_index"]),
         _tokens(rank_trace),
+        grouped_products(rank_trace),
     )
 
 
