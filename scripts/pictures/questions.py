@@ -33,6 +33,7 @@ RECORDING = {
     "roofline": "examples/gpu/traces/training",
     "step_time": TWO_RANKS,
     "parallelism": "tests/reference/traces/pipeline_gloo_4rank",
+    "straggler_cost": "tests/reference/traces/pipeline_gloo_4rank",
     "stragglers": GLOO,
 }
 """Recordings for questions whose data the DLRM recording lacks, or whose figure is clearer with another."""

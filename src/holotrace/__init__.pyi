@@ -32,6 +32,7 @@ from .analyses.parallelism.compute import Parallelism as Parallelism, parallelis
 from .analyses.queue_length.compute import QueueLength as QueueLength, queue_length as queue_length
 from .analyses.roofline.compute import Roofline as Roofline, roofline as roofline
 from .analyses.step_time.compute import StepTime as StepTime, step_time as step_time
+from .analyses.straggler_cost.compute import StragglerCost as StragglerCost, straggler_cost as straggler_cost
 from .analyses.stragglers.compute import Stragglers as Stragglers, stragglers as stragglers
 from .analyses.temporal_breakdown.compute import (
     TemporalBreakdown as TemporalBreakdown,
@@ -39,6 +40,7 @@ from .analyses.temporal_breakdown.compute import (
 )
 from .analyses.user_annotations.compute import UserAnnotations as UserAnnotations, user_annotations as user_annotations
 from .enrich.critical_path.path_graph import PathGraph as PathGraph, critical_path_graph as critical_path_graph
+from .enrich.job_operations.reading import read_operations as read_operations
 from .enrich.critical_path.what_if import (
     NoLaunchOverhead as NoLaunchOverhead,
     PerfectOverlap as PerfectOverlap,
@@ -52,6 +54,7 @@ from .errors import (
     DuplicateRankError as DuplicateRankError,
     HolotraceError as HolotraceError,
     InconsistentTimesError as InconsistentTimesError,
+    InvalidOperationsError as InvalidOperationsError,
     InvalidOptionError as InvalidOptionError,
     LimitReachedError as LimitReachedError,
     MissingDataError as MissingDataError,

@@ -38,6 +38,7 @@ ANALYSES = _questions(
     "distributed",
     "collectives",
     "parallelism",
+    "straggler_cost",
     "cupti_counters",
     "memory_timeline",
     "operator_memory",

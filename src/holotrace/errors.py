@@ -6,6 +6,7 @@
     ├── UnreadableTraceError  (OSError)            a file could not be read
     │   └── UnreachableError                       a URL could not be reached: missing extra, credential or network
     ├── NotASavedPathError    (ValueError)         a file is not a saved critical path, or is damaged
+    ├── InvalidOperationsError (ValueError)        a table of operations lacks columns, or has invalid values
     ├── DuplicateRankError    (ValueError)         two files have the same rank
     ├── UnknownRankError      (KeyError, ValueError) the job does not have the requested rank
     ├── InvalidOptionError    (ValueError)         an option has an invalid value
@@ -94,6 +95,10 @@ class UnreachableError(UnreadableTraceError):
 
 class NotASavedPathError(HolotraceError, ValueError):
     """A file is not a saved critical path, is damaged, or was saved by another version."""
+
+
+class InvalidOperationsError(HolotraceError, ValueError):
+    """A table of operations lacks a column, or has values that cannot be replayed."""
 
 
 class DuplicateRankError(HolotraceError, ValueError):

@@ -29,8 +29,11 @@ _COMMANDS = {
 }
 """The commands in `holotrace.cli.commands`, with their help."""
 
-_OWN_MODULES = {"critical_path": "holotrace.cli.critical_path.command"}
-"""Questions whose command also writes files."""
+_OWN_MODULES = {
+    "critical_path": "holotrace.cli.critical_path.command",
+    "straggler_cost": "holotrace.cli.straggler_cost",
+}
+"""Questions whose command also writes files, or reads other files than traces."""
 
 _QUESTIONS = {question.command: question for question in (*COMPARISONS, *ANALYSES)}
 _LISTED = {**_COMMANDS, **{name: question.question for name, question in _QUESTIONS.items()}}

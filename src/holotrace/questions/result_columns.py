@@ -490,7 +490,10 @@ COLLECTIVES = (
     ResultColumn("destination_rank", "int32", "rank that receives", heading="to"),
     _text("part", "the host, link or group that is slow"),
     _mean("peer_transfer_ns", "median transfer of the peers of the part", "transfer of peers"),
-    _number("slowdown", "transfer time over that of the peers: other hosts, links and groups, or other pairs of ranks"),
+    _number(
+        "slowdown",
+        "how many times longer: a transfer than that of other hosts, links, groups or pairs; a step than the ideal step",
+    ),
     _flag("is_slow", "whether the slowdown stands out among the peers; null with fewer than 3 transfers", "slow"),
     _text("axis", "axis of parallelism: pp, tp, cp, ep, fsdp, dp, world, or unknown"),
     _text("named_by", "what names the axis: description, equal groups, collectives, or nothing", "named by"),
@@ -515,6 +518,18 @@ COLLECTIVES = (
     _number("computed_imbalance", "computed_tokens over the mean of the group"),
 )
 """Collectives matched across ranks."""
+
+STRAGGLER_COST = (
+    _count("dp_rank", "number of the replica of the model, from 0", "replica"),
+    _text("operation_kind", "kind of operation: forward-compute, dp-all-reduce, ...", "kind"),
+    _count("operation_count", "operations", "operations"),
+    _length("ideal_ns", "length of the step if all operations take their ideal time", "ideal"),
+    _mean("mean_cost_ns", "by how much these operations prolong an ideal step, mean of the steps", "costs"),
+    _fraction("replay_error_fraction", "|replay / step_ns - 1| if ranks begin the step when they did", "replay error"),
+    _number("worker_share", "M_W: part of the slowdown that goes away without the worst 3 % of the workers"),
+    _number("stage_share", "M_S: part of the slowdown that goes away without the last stage"),
+)
+"""What stragglers cost."""
 
 PATH_CLASSES = {
     "cpu_operator": "CPU operators",
@@ -633,6 +648,7 @@ GROUPS: dict[str, tuple[ResultColumn, ...]] = {
     "Collectives and other ranks": JOB,
     "Collectives matched across ranks": COLLECTIVES,
     "Roofline": ROOFLINE,
+    "Straggler cost": STRAGGLER_COST,
     "Critical path": CRITICAL_PATH,
     "Comparisons": COMPARISONS,
     "Advice": ADVICE,

@@ -10,10 +10,10 @@ import polars as pl
 from holotrace.analyses.parallelism.experts import PER_EXPERT_RANK, expert_findings, per_expert_rank
 from holotrace.analyses.parallelism.one_rank import ParallelRank, parallel_rank
 from holotrace.analyses.parallelism.pipeline import PER_STAGE, per_stage
-from holotrace.analyses.parallelism.uses import uses_of_groups
 from holotrace.enrich.across_ranks.axes import AXES, Axis, axes_of_groups
 from holotrace.enrich.across_ranks.exposed import PARTS, divided_among_calls
 from holotrace.enrich.across_ranks.job_calls import job_calls
+from holotrace.enrich.across_ranks.uses import uses_of_groups
 from holotrace.enrich.job.rank_tables import of_all_ranks, typed
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result

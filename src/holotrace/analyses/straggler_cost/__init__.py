@@ -1,0 +1,1 @@
+"""Straggler cost: the question, its computation, tables and figure."""

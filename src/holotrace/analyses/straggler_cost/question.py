@@ -1,0 +1,30 @@
+"""Straggler cost: the question, and the terms of its tables."""
+
+from __future__ import annotations
+
+from holotrace.questions.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Straggler cost",
+    question="How much faster would the job be without stragglers?",
+    section="Distributed",
+    definitions=(
+        (
+            "ideal",
+            "computation takes the mean of its kind over ranks, stages, microbatches and steps; transfers the median",
+        ),
+        (
+            "slowdown",
+            "S: the step as recorded over the ideal step; of a part: if only this part keeps its recorded times",
+        ),
+        ("cost", "by how much a part with its recorded times prolongs the ideal step, mean of the steps"),
+        ("worker share", "M_W: part of the slowdown that goes away if the worst 3 % of the workers become ideal"),
+        ("stage share", "M_S: part of the slowdown that goes away if the last pipeline stage becomes ideal"),
+        ("replica", "one copy of the model: the stages of one pipeline, or a single rank"),
+        (
+            "replayed",
+            "the step from the recorded operations, without launch delays and with all ranks beginning together",
+        ),
+    ),
+)

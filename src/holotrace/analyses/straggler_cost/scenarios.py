@@ -1,0 +1,65 @@
+"""What the steps of a job would take if some operations took their ideal time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.enrich.job_operations.dependencies import Dependencies
+from holotrace.enrich.job_operations.ideal import ideal_ns
+from holotrace.enrich.job_operations.replay import Int64Array, Replay, work_ns
+from holotrace.enrich.job_operations.table import STEP_START
+
+WORST_WORKERS = 0.03
+"""M_W idealises this fraction of the workers, rounded up: those with the highest S_w."""
+
+
+class Scenarios:
+    """The steps of a job as they were, as they would be if all operations took their ideal time, and between.
+
+    replayed_ns          length of each step as recorded, without launch delays, in the order of the steps' numbers
+    with_late_starts_ns  the same if ranks begin the step when they did
+    ideal_ns             the same if all operations take their ideal time
+    """
+
+    def __init__(self, operations: pl.DataFrame, dependencies: Dependencies) -> None:
+        """Replay the job as recorded, without launch delays, and with ideal times."""
+        work = work_ns(operations, dependencies)
+        self._replay = Replay(operations, dependencies)
+        self._work = work.to_numpy()
+        self._ideal = ideal_ns(operations.with_columns(work)).to_numpy()
+        self.replayed_ns = self._replay.step_ns(self._work)
+        self.with_late_starts_ns = self._replay.step_ns(self._work + _late_starts(operations))
+        self.ideal_ns = self._replay.step_ns(self._ideal)
+
+    def only(self, rows: npt.NDArray[np.bool_]) -> Int64Array:
+        """Return the steps if only these operations kept their times, and all others took their ideal time."""
+        return self._replay.step_ns(np.where(rows, self._work, self._ideal))
+
+    def without(self, rows: npt.NDArray[np.bool_]) -> Int64Array:
+        """Return the steps if these operations took their ideal time."""
+        return self._replay.step_ns(np.where(rows, self._ideal, self._work))
+
+    def slowdown(self, steps: Int64Array) -> float | None:
+        """Return the mean of these steps, as a multiple of the ideal mean; None if that is 0."""
+        ideal = self.ideal_ns.mean()
+        return float(steps.mean() / ideal) if ideal > 0 else None
+
+    def share(self, rows: npt.NDArray[np.bool_]) -> float | None:
+        """Return the part of the job's slowdown that goes away if these are ideal; None if the job has no slowdown."""
+        replayed, ideal = self.replayed_ns.mean(), self.ideal_ns.mean()
+        lost = replayed - ideal
+        return float((replayed - self.without(rows).mean()) / lost) if lost > 0 else None
+
+    def by_part(self, parts: pl.Series) -> dict[object, Int64Array]:
+        """Return, for each value of `parts` (one per operation), the steps if only its operations kept their times."""
+        values: Iterable[object] = parts.drop_nulls().unique().sort().to_list()
+        return {value: self.only((parts == value).to_numpy()) for value in values}
+
+
+def _late_starts(operations: pl.DataFrame) -> Int64Array:
+    late = pl.when(pl.col("kind") == STEP_START).then("duration_ns").otherwise(0)
+    return operations.select(late.alias("late_ns"))["late_ns"].to_numpy()

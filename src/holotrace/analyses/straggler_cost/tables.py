@@ -1,0 +1,55 @@
+"""Straggler cost: its tables for people."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.analyses.straggler_cost.compute import StragglerCost
+from holotrace.questions.tables import View
+
+
+def whole_job(result: StragglerCost) -> pl.DataFrame:
+    """Return S, M_W and M_S in one row."""
+    types = {"slowdown": pl.Float64, "worker_share": pl.Float64, "stage_share": pl.Float64}
+    row = (result.slowdown, result.worker_share, result.stage_share)
+    return _rounded(pl.DataFrame([row], types, orient="row"))
+
+
+def slowest_workers(result: StragglerCost) -> pl.DataFrame:
+    """Return the workers, the slowest first."""
+    return _rounded(result.per_worker)
+
+
+def kinds(result: StragglerCost) -> pl.DataFrame:
+    """Return the kinds of operations, the most expensive first."""
+    return _rounded(result.per_kind)
+
+
+def stages(result: StragglerCost) -> pl.DataFrame:
+    """Return the pipeline stages."""
+    return _rounded(result.per_stage)
+
+
+def replicas(result: StragglerCost) -> pl.DataFrame:
+    """Return the replicas of the model."""
+    return _rounded(result.per_replica)
+
+
+def steps(result: StragglerCost) -> pl.DataFrame:
+    """Return the steps: recorded, replayed and ideal."""
+    return _rounded(result.per_step)
+
+
+def _rounded(table: pl.DataFrame) -> pl.DataFrame:
+    ratios = [name for name in ("slowdown", "worker_share", "stage_share") if name in table.columns]
+    return table.with_columns(pl.col(ratios).round(4))
+
+
+VIEWS = (
+    View("What stragglers cost the job", whole_job, "slowdown"),
+    View("Workers, the slowest first", slowest_workers, "slowdown"),
+    View("Kinds of operations, the most expensive first", kinds, "mean_cost_ns"),
+    View("Pipeline stages", stages, "slowdown"),
+    View("Replicas of the model", replicas, "slowdown"),
+    View("Steps", steps, "slowdown", is_detail=True),
+)

@@ -1,0 +1,91 @@
+"""Which operations wait for which, as the times of the operations show."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.enrich.job_operations.dependencies import Dependencies
+from holotrace.enrich.job_operations.table import is_communication
+
+_WITHIN_RANK = ["step", "rank"]
+
+
+def by_time(operations: pl.DataFrame) -> Dependencies:
+    """Return the dependencies of operations whose communications are known.
+
+        computation    after the computation before it on its rank, and after the communication that ended between both
+        communication  after the computation that ended before it began, and after the communication that ended last since
+
+    A communication that ended before its last rank began waited for nobody; the others waited for it.
+
+    Args:
+        operations: `operations_table`, with `row` (uint32) and the instance of each communication.
+    """
+    ordered = operations.with_columns((pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns")).sort(
+        "start_ns", "end_ns"
+    )
+    computation = ordered.filter(~is_communication())
+    calls = ordered.filter(is_communication())
+    lane = computation.with_columns(
+        pl.col("row").shift(1).over(_WITHIN_RANK).alias("before"),
+        pl.col("end_ns").shift(1).over(_WITHIN_RANK).alias("idle_from"),
+    )
+    after = pl.concat(
+        [
+            lane.select("row", "before"),
+            _computation_after_calls(lane, calls),
+            _calls_after_computation(calls, computation),
+            _calls_after_calls(calls, computation),
+        ]
+    )
+    instance = _shared(operations)
+    return Dependencies(after.drop_nulls().unique(), instance, _waits(operations, instance))
+
+
+def _computation_after_calls(lane: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    begins = lane.select(*_WITHIN_RANK, pl.col("start_ns").alias("time"), pl.col("row").alias("next"), "idle_from")
+    ended = calls.select(*_WITHIN_RANK, pl.col("end_ns").alias("time"), "row")
+    found = ended.sort("time").join_asof(
+        begins.sort("time"), on="time", by=_WITHIN_RANK, strategy="forward", check_sortedness=False
+    )
+    waited = found.filter(pl.col("idle_from").is_null() | (pl.col("time") > pl.col("idle_from")))
+    return waited.select(pl.col("next").alias("row"), pl.col("row").alias("before"))
+
+
+def _calls_after_computation(calls: pl.DataFrame, computation: pl.DataFrame) -> pl.DataFrame:
+    ended = computation.select(*_WITHIN_RANK, pl.col("end_ns").alias("time"), pl.col("row").alias("before"))
+    return _latest(calls, ended).select("row", "before")
+
+
+def _calls_after_calls(calls: pl.DataFrame, computation: pl.DataFrame) -> pl.DataFrame:
+    """Let a call wait for the call that ended last before it, if no computation ended in between."""
+    lane_ended = computation.select(*_WITHIN_RANK, pl.col("end_ns").alias("time"), pl.col("end_ns").alias("computed"))
+    computed = _latest(calls, lane_ended).select("row", "computed")
+    ended = calls.filter(pl.col("duration_ns") > 0).select(
+        *_WITHIN_RANK, pl.col("end_ns").alias("time"), pl.col("row").alias("before"), pl.col("end_ns").alias("ended")
+    )
+    both = _latest(calls, ended).join(computed, on="row")
+    follows = pl.col("computed").is_null() | (pl.col("ended") > pl.col("computed"))
+    return both.filter(follows & (pl.col("before") != pl.col("row"))).select("row", "before")
+
+
+def _latest(calls: pl.DataFrame, ended: pl.DataFrame) -> pl.DataFrame:
+    """Join each call with what ended last on its rank when it began."""
+    begins = calls.select(*_WITHIN_RANK, "row", pl.col("start_ns").alias("time")).sort("time")
+    return begins.join_asof(ended.sort("time"), on="time", by=_WITHIN_RANK, strategy="backward", check_sortedness=False)
+
+
+def _shared(operations: pl.DataFrame) -> pl.Series:
+    """Number the communications that several ranks have in one step; null for others."""
+    is_shared = pl.col("instance").is_not_null() & (pl.col("rank").n_unique().over("step", "instance") > 1)
+    number = pl.struct("step", "instance").rank("dense").cast(pl.Int64) - 1
+    numbered = operations.filter(is_shared).select("row", number.alias("number"))
+    return (
+        operations.select("row").join(numbered, on="row", how="left", maintain_order="left")["number"].alias("instance")
+    )
+
+
+def _waits(operations: pl.DataFrame, instance: pl.Series) -> pl.Series:
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    waits = end >= pl.col("start_ns").max().over("instance")
+    return operations.with_columns(instance).select((pl.col("instance").is_null() | waits).alias("waits"))["waits"]

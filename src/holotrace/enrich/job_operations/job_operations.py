@@ -1,0 +1,139 @@
+"""The operations of a job, from the traces of its ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.axes import Axis, axes_of_groups
+from holotrace.enrich.across_ranks.job_calls import JobCalls, job_calls
+from holotrace.enrich.across_ranks.uses import uses_of_groups
+from holotrace.enrich.job.rank_tables import of_all_ranks
+from holotrace.enrich.job_operations.rank_operations import RankOperations
+from holotrace.enrich.job_operations.table import STEP_START, operations_table
+
+
+class JobOperations(NamedTuple):
+    """The operations of a job.
+
+    table     `operations_table`
+    findings  what could not be matched, aligned or placed
+    """
+
+    table: pl.DataFrame
+    findings: tuple[str, ...]
+
+
+def job_operations(of_ranks: Mapping[int, RankOperations]) -> JobOperations:
+    """Join the operations of all ranks, on one clock, and name their communications.
+
+    Ranks that send to or receive from each other are the stages of one pipeline, in the order of their numbers; `dp_rank`
+    numbers the pipelines, or the ranks of a job without pipelines.
+    """
+    job = job_calls({rank: known.communicating for rank, known in of_ranks.items()})
+    steps = of_all_ranks({rank: known.steps for rank, known in of_ranks.items()})
+    began = of_all_ranks({rank: known.began_ns for rank, known in of_ranks.items()})
+    computed = of_all_ranks({rank: known.computation for rank, known in of_ranks.items()})
+    asked = job.calls.with_columns(pl.lit(None, pl.String).alias("module"))
+    axes = axes_of_groups(job.groups, uses_of_groups(asked, steps))
+    places = _places(list(of_ranks), job.calls, axes)
+    calls = _named(_begun(job.calls, began), computed, places, axes)
+    rows = pl.concat(
+        [_late_starts(_aligned(job, steps)), _aligned(job, computed), calls], how="diagonal_relaxed"
+    ).select("rank", "step", "kind", "sequence", "start_ns", "duration_ns", *_OF_SOME)
+    placed = rows.join(places, on="rank")
+    return JobOperations(placed if placed.is_empty() else operations_table(placed), job.findings)
+
+
+_OF_SOME = ("microbatch", "global_chunk", "instance", "message_bytes")
+
+
+def _late_starts(steps: pl.DataFrame) -> pl.DataFrame:
+    """Return how much later than the first rank each rank begins a step, as operations."""
+    first = pl.col("start_ns").min().over("step")
+    late = steps.select("rank", "step", first.alias("start_ns"), (pl.col("start_ns") - first).alias("duration_ns"))
+    return late.with_columns(pl.lit(STEP_START).alias("kind"), pl.lit(0, pl.Int64).alias("sequence"))
+
+
+def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
+    """Return the calls within steps, with their start moved to when they began."""
+    known = calls.drop_nulls("step").join(began, on=["rank", "event_index"], how="left", maintain_order="left")
+    earlier = (pl.col("start_ns") - pl.col("began_ns")).fill_null(0)
+    start = pl.coalesce("aligned_start_ns", "start_ns") - earlier
+    end = pl.coalesce("aligned_end_ns", "end_ns")
+    return known.with_columns(start.alias("start_ns"), (end - start).clip(0).alias("duration_ns"))
+
+
+def _aligned(job: JobCalls, own_times: pl.DataFrame) -> pl.DataFrame:
+    on_one_clock = job.clocks.aligned(own_times)
+    start, end = (pl.coalesce(f"aligned_{name}", name) for name in ("start_ns", "end_ns"))
+    return on_one_clock.with_columns(start.alias("start_ns"), (end - start).clip(0).alias("duration_ns"))
+
+
+def _places(ranks: list[int], calls: pl.DataFrame, axes: Mapping[int, Axis]) -> pl.DataFrame:
+    """Return rank, dp_rank and stage."""
+    other_axes = [group for group, axis in axes.items() if axis.name not in {"pp", "world", "unknown"}]
+    messages = calls.filter(
+        pl.col("collective").is_in(["send", "recv"]) & ~pl.col("group").is_in(other_axes).fill_null(value=False)
+    )
+    pipelines = _joined(ranks, messages.select("rank", "peer").drop_nulls().unique().iter_rows())
+    rows = [(rank, number, stage) for number, stages in enumerate(pipelines) for stage, rank in enumerate(stages)]
+    return pl.DataFrame(rows, {"rank": pl.Int32, "dp_rank": pl.Int64, "stage": pl.Int64}, orient="row")
+
+
+def _joined(ranks: list[int], pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Return the ranks that the pairs connect, each list and the lists themselves in order."""
+    first = {rank: rank for rank in ranks}
+
+    def root(rank: int) -> int:
+        while first[rank] != rank:
+            first[rank] = first[first[rank]]
+            rank = first[rank]
+        return rank
+
+    for one, other in pairs:
+        if one in first and other in first:
+            low, high = sorted((root(one), root(other)))
+            first[high] = low
+    connected: dict[int, list[int]] = {}
+    for rank in sorted(ranks):
+        connected.setdefault(root(rank), []).append(rank)
+    return list(connected.values())
+
+
+def _named(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame, axes: Mapping[int, Axis]) -> pl.DataFrame:
+    """Add kind and sequence: messages by the pass that sends them, collectives by their axis."""
+    names = {group: axis.name for group, axis in axes.items()}
+    axis = pl.col("group").replace_strict(names, default="unknown", return_dtype=pl.String).fill_null("unknown")
+    collective = pl.col("collective").str.replace_all("_", "-")
+    directed = calls.join(
+        _directions(calls, computed, places), on=["rank", "event_index"], how="left", maintain_order="left"
+    )
+    kind = pl.when(pl.col("direction").is_not_null()).then(pl.col("direction") + "-" + collective)
+    named = directed.with_columns(kind.otherwise(axis + "-" + collective).alias("kind"))
+    order = pl.col("start_ns").rank("ordinal").over("step", "rank", "kind").cast(pl.Int64) - 1
+    return named.with_columns(order.alias("sequence"), pl.col("instance").cast(pl.Int64))
+
+
+def _directions(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    """Return whether each message goes forward or backward: as the pass before its send or, if unknown, by the stages."""
+    messages = calls.filter(pl.col("collective").is_in(["send", "recv"]))
+    ended = computed.filter(pl.col("kind").is_in(["forward-compute", "backward-compute", "weight-compute"])).select(
+        "rank", pl.col("end_ns").alias("time"), pl.col("kind").alias("pass")
+    )
+    own_clock = messages.with_columns(pl.col("began_ns").alias("time")).sort("time")
+    sent = own_clock.join_asof(ended.sort("time"), on="time", by="rank", strategy="backward", check_sortedness=False)
+    by_pass = pl.when(pl.col("pass") == "forward-compute").then(pl.lit("forward")).otherwise(pl.lit("backward"))
+    is_send = pl.col("collective") == "send"
+    of_send = sent.with_columns(pl.when(is_send & pl.col("pass").is_not_null()).then(by_pass).alias("own"))
+    shared = pl.col("own").max().over("instance")
+    stages = places.select("rank", "stage")
+    placed = of_send.with_columns(pl.when(pl.col("instance").is_null()).then("own").otherwise(shared).alias("known"))
+    both = placed.join(stages, on="rank", how="left").join(
+        stages.rename({"rank": "peer", "stage": "peer_stage"}), on="peer", how="left"
+    )
+    onward = (pl.col("peer_stage") > pl.col("stage")) == is_send
+    by_stage = pl.when(onward).then(pl.lit("forward")).when(~onward).then(pl.lit("backward"))
+    return both.select("rank", "event_index", pl.coalesce("known", by_stage).alias("direction"))

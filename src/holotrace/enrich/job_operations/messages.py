@@ -1,0 +1,118 @@
+"""The sends and receives of a pipeline: the pass each belongs to, and its other end."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+WITHIN_RANK = ("step", "rank")
+LANE = "lane"
+
+CLOCK_ERROR_NS = 50_000
+"""Receives that start this much after the last pass, and sends that end this much before the first, carry nothing.
+
+Some recorders also note sends and receives that their schedule skips at the edges of a step.
+"""
+
+
+class Messages(NamedTuple):
+    """The messages of a pipeline.
+
+    table  the messages that belong to a pass: the columns of the messages, is_recv (bool), pass (uint32: the row of the
+           pass that needs a receive or made what is sent) and previous (uint32: the pass before it of its kind)
+    pairs  row and pair, equal for the two ends of a message
+    """
+
+    table: pl.DataFrame
+    pairs: pl.DataFrame
+
+
+def messages_of(messages: pl.DataFrame, passes: pl.DataFrame) -> Messages:
+    """Match messages with passes, by their order on each rank, and with their other ends.
+
+    The k-th message of a kind belongs to the k-th pass of its direction that needs one. If every pass has a message, those
+    of passes without a neighbour carry nothing.
+
+    Args:
+        messages: operations with a kind in `MESSAGES`.
+        passes: of `holotrace.enrich.job_operations.dependencies.passes_of`.
+    """
+    counted = _carrying(_with_counts(messages, passes)).with_columns(
+        pl.int_range(pl.len()).over(*_OF_KIND).alias("number"), pl.len().over(*_OF_KIND).alias("count")
+    )
+    of_pass = pl.concat(_of_every_pass(counted, passes, is_recv=is_recv) for is_recv in (True, False))
+    return Messages(of_pass, _pairs(of_pass.filter("is_needed")))
+
+
+_OF_KIND = ("step", "rank", "kind")
+_OF_DIRECTION = ("step", "rank", "direction")
+
+
+def _with_counts(messages: pl.DataFrame, passes: pl.DataFrame) -> pl.DataFrame:
+    """Add the direction of each message, and facts about the passes of its direction on its rank."""
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    facts = (
+        passes.drop_nulls("direction")
+        .group_by(_OF_DIRECTION)
+        .agg(
+            pl.len().alias("pass_count"),
+            pl.col("needs_recv").sum().alias("recv_count"),
+            pl.col("needs_send").sum().alias("send_count"),
+            pl.col("start_ns").max().alias("last_start"),
+            end.min().alias("first_end"),
+        )
+    )
+    return (
+        messages.with_columns(
+            pl.col("kind").str.extract("^(forward|backward)").alias("direction"),
+            pl.col("kind").str.ends_with("recv").alias("is_recv"),
+            pl.len().over(*_OF_KIND).alias("recorded_count"),
+        )
+        .join(facts, on=_OF_DIRECTION)
+        .with_columns(pl.when("is_recv").then("recv_count").otherwise("send_count").alias("needed_count"))
+        .sort("start_ns", "sequence")
+    )
+
+
+def _carrying(counted: pl.DataFrame) -> pl.DataFrame:
+    """Drop the messages at the edges of a step that carry nothing, where more were recorded than passes need."""
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    is_late = pl.col("start_ns") > pl.col("last_start") + CLOCK_ERROR_NS
+    is_early = end < pl.col("first_end") - CLOCK_ERROR_NS
+    is_idle = pl.when("is_recv").then(is_late).otherwise(is_early)
+    return counted.filter(~(is_idle & (pl.col("recorded_count") > pl.col("needed_count"))))
+
+
+def _of_every_pass(counted: pl.DataFrame, passes: pl.DataFrame, *, is_recv: bool) -> pl.DataFrame:
+    needs = "needs_recv" if is_recv else "needs_send"
+    own = counted.filter(is_recv=is_recv)
+    is_exact = pl.col("count") == pl.col("needed_count")
+    lacks_first = pl.lit(is_recv) & (pl.col("count") == pl.col("pass_count") - 1)
+    among_all = own.filter(~is_exact).with_columns(pl.col("number") + lacks_first.cast(pl.Int64))
+    every = passes.drop_nulls("direction").select(
+        *_OF_DIRECTION,
+        "number",
+        pl.col("row").alias("pass"),
+        "previous",
+        pl.col("global_chunk").alias("of_chunk"),
+        pl.col(needs).alias("is_needed"),
+    )
+    needed = (
+        every.filter("is_needed")
+        .sort("number")
+        .with_columns(pl.int_range(pl.len()).over(_OF_DIRECTION).alias("number"))
+    )
+    keys = [*_OF_DIRECTION, "number"]
+    return pl.concat([own.filter(is_exact).join(needed, on=keys), among_all.join(every, on=keys)])
+
+
+def _pairs(carrying: pl.DataFrame) -> pl.DataFrame:
+    """Number the messages so that both ends have the same number: the k-th of each direction between two chunks."""
+    is_forward = pl.col("direction") == "forward"
+    lower = pl.when(is_forward == pl.col("is_recv")).then(pl.col("of_chunk") - 1).otherwise("of_chunk")
+    lane = (pl.col("rank").rank("dense").over("dp_rank", "stage") - 1).alias(LANE)
+    placed = carrying.sort("start_ns", "sequence").with_columns(lower.alias("lower"), lane)
+    numbered = placed.with_columns(pl.int_range(pl.len()).over(*_OF_KIND, "lower").alias("place"))
+    key = pl.struct("step", "dp_rank", LANE, "direction", "lower", "place")
+    return numbered.select("row", key.rank("dense").alias("pair"))

@@ -1,0 +1,140 @@
+"""What a rank computes, and when: forward or backward passes, the optimizer, or loading data."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.intervals import Intervals, concatenated, holding, union
+from holotrace.enrich.across_ranks.exposed import uncovered
+from holotrace.enrich.device.launches import launched_work
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.schema import EventKind, KernelKind
+from holotrace.store.trace import RankTrace
+
+_ACTION = r"^PP:(\d+)(F|B|I|W)(\d+)$"
+"""Annotations of the schedules of torch.distributed.pipelining, such as `PP:2F0`: chunk of the model, pass, microbatch.
+
+Source: https://github.com/pytorch/pytorch/blob/main/torch/distributed/pipelining/schedules.py
+"""
+
+_KIND_OF_ACTION = {
+    "F": "forward-compute",
+    "B": "backward-compute",
+    "I": "backward-compute",
+    "W": "weight-compute",
+}
+_KIND_OF_NAME = (
+    (r"^enumerate\(Data(Loader|Pipe)\)#", "data-loading"),
+    (r"^Optimizer\.", "optimizer"),
+    (r"^autograd::engine::evaluate_function", "backward-compute"),
+)
+_COMMUNICATES = r"^(c10d|gloo|nccl|mpi|ucc)(::|:)|^(record_param_comms|ProfilerStep)"
+_HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
+
+_NO_ACTION = -1
+
+
+class Phases(NamedTuple):
+    """The computation of a rank.
+
+    table  disjoint, in order: start_ns, end_ns, kind (of `table.KINDS`), action (int64; -1 without an annotation of the
+           pipeline's schedule), global_chunk and microbatch (null without)
+    """
+
+    table: pl.DataFrame
+
+    @property
+    def busy(self) -> Intervals:
+        """When the rank computes."""
+        return union(self.table["start_ns"].to_numpy(), self.table["end_ns"].to_numpy())
+
+
+def phases(rank_trace: RankTrace) -> Phases:
+    """Return when the devices compute or, without kernels, the host.
+
+    Annotations of the pipeline's schedule name the pass; without them, the autograd engine runs the backward pass, and
+    operators outside it and outside the optimizer are forward. A kernel belongs to the phase in which it was launched.
+    The host's data loading counts while no kernel runs.
+    """
+    host = _of_host(rank_trace)
+    work = launched_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMPUTATION)
+    return Phases(_of_devices(work, host) if len(work) else host)
+
+
+def _of_host(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the phases of the host, each range in the first of: pipeline action, data, optimizer, backward, forward."""
+    actions = _actions(rank_trace)
+    tables = [actions]
+    taken = union(actions["start_ns"].to_numpy(), actions["end_ns"].to_numpy())
+    for kind, intervals in _ranges_by_kind(rank_trace):
+        tables.append(_table(uncovered(intervals, taken), kind))
+        taken = union(*concatenated((taken, intervals)))
+    return pl.concat(tables).sort("start_ns")
+
+
+def _ranges_by_kind(rank_trace: RankTrace) -> list[tuple[str, Intervals]]:
+    texts = rank_trace.strings
+    named = [(kind, texts.str.contains(pattern)) for pattern, kind in _KIND_OF_NAME]
+    ranges = [(kind, _ranges(rank_trace, _HOST_KINDS, is_named)) for kind, is_named in named]
+    others = _ranges(rank_trace, [EventKind.CPU_OP], ~texts.str.contains(_COMMUNICATES))
+    return [*ranges, ("forward-compute", others)]
+
+
+def _ranges(rank_trace: RankTrace, kinds: tuple[EventKind, ...] | list[EventKind], chosen: pl.Series) -> Intervals:
+    names = chosen.arg_true().cast(pl.UInt32)
+    found = event_ranges(rank_trace, kinds, ["start_ns", "end_ns"], names=names)
+    return found["start_ns"].to_numpy(), found["end_ns"].to_numpy()
+
+
+def _actions(rank_trace: RankTrace) -> pl.DataFrame:
+    ids = rank_trace.strings.str.contains(_ACTION).arg_true().cast(pl.UInt32)
+    ranges = event_ranges(rank_trace, _HOST_KINDS, ["start_ns", "end_ns", "name"], names=ids).sort("start_ns")
+    parts = rank_trace.texts(ranges["name"]).str.extract_groups(_ACTION)
+    table = ranges.drop("name").with_columns(
+        parts.struct.field("2").replace_strict(_KIND_OF_ACTION, return_dtype=pl.String).alias("kind"),
+        pl.int_range(pl.len(), dtype=pl.Int64).alias("action"),
+        parts.struct.field("1").cast(pl.Int64, strict=False).alias("global_chunk"),
+        parts.struct.field("3").cast(pl.Int64, strict=False).alias("microbatch"),
+    )
+    ends_before = pl.col("end_ns").cum_max().shift(1).fill_null(0)
+    disjoint = table.with_columns(pl.max_horizontal("start_ns", ends_before).alias("start_ns"))
+    return disjoint.filter(pl.col("end_ns") > pl.col("start_ns"))
+
+
+def _table(intervals: Intervals, kind: str) -> pl.DataFrame:
+    return pl.DataFrame({"start_ns": intervals[0], "end_ns": intervals[1]}).with_columns(
+        pl.lit(kind).alias("kind"),
+        pl.lit(_NO_ACTION, pl.Int64).alias("action"),
+        pl.lit(None, pl.Int64).alias("global_chunk"),
+        pl.lit(None, pl.Int64).alias("microbatch"),
+    )
+
+
+def _of_devices(work: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
+    kernels = _disjoint(work.sort("start_ns"))
+    rows = pl.Series(holding(_times(host), kernels["launch_start_ns"].fill_null(-1).to_numpy()))
+    launched_in = rows.replace(-1, None).cast(pl.UInt32)
+    computed = kernels.select("start_ns", "end_ns").with_columns(
+        host["kind"].gather(launched_in).fill_null("forward-compute"),
+        host["action"].gather(launched_in).fill_null(_NO_ACTION),
+        host["global_chunk"].gather(launched_in),
+        host["microbatch"].gather(launched_in),
+    )
+    loading = host.filter(pl.col("kind") == "data-loading")
+    exposed = uncovered(_times(loading), _times(computed))
+    return pl.concat([computed, _table(exposed, "data-loading")]).sort("start_ns")
+
+
+def _disjoint(sorted_work: pl.DataFrame) -> pl.DataFrame:
+    """Cut kernels where an earlier one still runs."""
+    ends_before = pl.col("end_ns").cum_max().shift(1).fill_null(0)
+    cut = sorted_work.with_columns(pl.max_horizontal("start_ns", ends_before).alias("start_ns"))
+    return cut.filter(pl.col("end_ns") > pl.col("start_ns"))
+
+
+def _times(table: pl.DataFrame) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    return table["start_ns"].to_numpy(), table["end_ns"].to_numpy()

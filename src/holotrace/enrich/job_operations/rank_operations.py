@@ -1,0 +1,182 @@
+"""The operations of one rank, from its trace: computation between communications, and the communications."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.intervals import Intervals, covered_before, holding, union
+from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
+from holotrace.enrich.job_operations.phases import Phases, phases
+from holotrace.enrich.job_operations.table import PREPARATION
+from holotrace.enrich.steps.steps import device_extended_windows, rows_of_windows
+from holotrace.store.trace import RankTrace
+
+LEAST_WAIT_NS = 100_000
+LEAST_WAIT = 0.5
+"""A rank waits for a call if it computes nothing before the call's end, for this long or this part of the call."""
+
+SMALL_PASS = 0.2
+"""Computation that is busy for less than this part of the mean of its kind belongs to its neighbour: detaching an output, say."""
+
+Int64Array = npt.NDArray[np.int64]
+
+
+class RankOperations(NamedTuple):
+    """One rank.
+
+    communicating  its calls and facts
+    began_ns       event_index and began_ns of each call: when it was requested if the host sends or receives, else its start
+    computation    step, kind, sequence, start_ns, end_ns, global_chunk, microbatch, between calls; rows with equal step,
+                   kind and sequence are one operation
+    steps          step, start_ns, end_ns
+    """
+
+    communicating: OfRank
+    began_ns: pl.DataFrame
+    computation: pl.DataFrame
+    steps: pl.DataFrame
+
+
+def rank_operations(rank_trace: RankTrace) -> RankOperations:
+    """Return the operations of a rank.
+
+    All time of a step in which the rank does not wait for a call is computation, gaps of the host included: a rank that
+    sleeps or collects garbage is slow. The begin of a call, and the change from one phase to another, divide computation.
+    """
+    communicating = of_rank(rank_trace)
+    steps = device_extended_windows(rank_trace).rename({"window": "step"})
+    calls = communicating.calls
+    began = began_ns(calls)
+    known = phases(rank_trace)
+    waits = _waits(began, calls["end_ns"].to_numpy(), known.busy)
+    pieces = _pieces(steps, waits, began, known)
+    is_message = calls["family"].cast(pl.String).is_in(["send", "recv", "send_recv"]).to_numpy()
+    return RankOperations(
+        communicating,
+        pl.DataFrame([calls["event_index"], pl.Series("began_ns", began)]),
+        _numbered(_passes(_prepared(pieces, calls, began), np.sort(began[is_message]))),
+        steps,
+    )
+
+
+def began_ns(calls: pl.DataFrame) -> Int64Array:
+    """Return when each call began: sends and receives of the host begin inside the operator that requests them."""
+    is_host_message = pl.col("stream").is_null() & pl.col("family").cast(pl.String).is_in(["send", "recv"])
+    requested = pl.min_horizontal("asked_ns", "start_ns")
+    return calls.select(pl.when(is_host_message).then(requested).otherwise("start_ns")).to_series().to_numpy()
+
+
+def _waits(began: Int64Array, ended: Int64Array, busy: Intervals) -> Intervals:
+    """Return when the rank waits: it computes nothing before the end of a call."""
+    idle_from = np.concatenate([[np.iinfo(np.int64).min], busy[1]])
+    idle_to = np.concatenate([busy[0], [np.iinfo(np.int64).max]])
+    gap = np.searchsorted(idle_from, ended, side="left") - 1
+    waits_from = np.maximum(began, idle_from[gap])
+    is_idle = (ended <= idle_to[gap]) & (ended > waits_from)
+    length = ended - waits_from
+    is_wait = is_idle & ((length >= LEAST_WAIT_NS) | (length >= LEAST_WAIT * (ended - began)))
+    return union(waits_from[is_wait], ended[is_wait])
+
+
+def _pieces(steps: pl.DataFrame, waits: Intervals, began: Int64Array, known: Phases) -> pl.DataFrame:
+    """Cut the steps, without the waits, at the begin of calls and where the phase changes."""
+    windows = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
+    changes = _changes(known.table)
+    bounds = np.unique(np.concatenate([*windows, *waits, began, changes]))
+    starts, ends = bounds[:-1], bounds[1:]
+    row = rows_of_windows(steps, starts)
+    is_computing = (row >= 0) & (holding(waits, starts) < 0)
+    starts, ends, row = starts[is_computing], ends[is_computing], row[is_computing]
+    busy_ns = covered_before(known.busy, ends) - covered_before(known.busy, starts)
+    columns = {"step": steps["step"].to_numpy()[row], "start_ns": starts, "end_ns": ends, "busy_ns": busy_ns}
+    return pl.DataFrame(columns).hstack(_phase_of(known.table, starts, ends))
+
+
+def _changes(table: pl.DataFrame) -> Int64Array:
+    """Return the ends of ranges whose next range is in another phase."""
+    differs = pl.any_horizontal(
+        pl.col("kind") != pl.col("kind").shift(-1), pl.col("action") != pl.col("action").shift(-1)
+    )
+    return table.filter(differs)["end_ns"].to_numpy()
+
+
+def _phase_of(table: pl.DataFrame, starts: Int64Array, ends: Int64Array) -> pl.DataFrame:
+    """Return the phase in which each piece computes; without computation, that of the range before."""
+    if table.is_empty():
+        nothing = pl.repeat(None, len(starts), dtype=pl.Int64, eager=True)
+        kind = pl.repeat("forward-compute", len(starts), eager=True)
+        action = pl.repeat(-1, len(starts), dtype=pl.Int64, eager=True)
+        return pl.DataFrame({"kind": kind, "action": action, "global_chunk": nothing, "microbatch": nothing})
+    following = np.searchsorted(table["end_ns"].to_numpy(), starts, side="right")
+    has_work = following < len(table)
+    following = np.minimum(following, len(table) - 1)
+    begins = table["start_ns"].to_numpy()[following]
+    is_within = has_work & (begins < ends)
+    row = np.where(is_within, following, np.maximum(following - has_work.astype(np.int64), 0))
+    return table.select("kind", "action", "global_chunk", "microbatch")[row]
+
+
+def _passes(pieces: pl.DataFrame, messages: Int64Array) -> pl.DataFrame:
+    """Add `operation`: pieces of one phase between two messages are one operation.
+
+    Small ones join the one before them, if no message is between, else the next.
+    """
+    after_message = np.searchsorted(messages, pieces["start_ns"].to_numpy(), side="right")
+    key = pl.struct("step", "kind", "action", "message").rle_id()
+    marked = pieces.with_columns(pl.Series("message", after_message)).with_columns(
+        pl.when(pl.col("action") < 0).then("message").otherwise(0).alias("message")
+    )
+    runs = _after_backward(marked).with_columns(key.alias("operation"))
+    keys = ("operation", "step", "kind", "action", "message")
+    totals = runs.group_by(keys).agg(pl.col("busy_ns").sum()).sort("operation")
+    is_small = (pl.col("action") < 0) & (pl.col("busy_ns") < SMALL_PASS * pl.col("busy_ns").mean().over("kind"))
+    kept = totals.with_columns(pl.when(~is_small).then("operation").alias("kept"))
+    joined = kept.select(
+        "operation",
+        pl.coalesce(
+            pl.col("kept").forward_fill().over("step", "message"),
+            pl.col("kept").backward_fill().over("step"),
+            pl.col("kept").forward_fill().over("step"),
+            "operation",
+        ).alias("joined"),
+    )
+    chosen = runs.join(joined, on="operation", how="left", maintain_order="left")
+    facts = runs.group_by("operation").agg(pl.col("kind", "global_chunk", "microbatch").first())
+    return chosen.select("step", "start_ns", "end_ns", pl.col("joined").alias("operation")).join(
+        facts, on="operation", how="left", maintain_order="left"
+    )
+
+
+def _prepared(pieces: pl.DataFrame, calls: pl.DataFrame, began: Int64Array) -> pl.DataFrame:
+    """Count operators before the first message of a step as preparation, if the rank receives that message."""
+    family = calls["family"].cast(pl.String)
+    messages = pl.DataFrame({"step": calls["window"], "began": began, "family": family})
+    first = (
+        messages.filter(pl.col("family").is_in(["send", "recv"]))
+        .sort("began")
+        .group_by("step")
+        .agg(pl.col("began", "family").first())
+        .filter(pl.col("family") == "recv")
+        .select("step", "began")
+    )
+    known = pieces.join(first, on="step", how="left", maintain_order="left")
+    is_before = (pl.col("start_ns") < pl.col("began")) & (pl.col("action") < 0) & (pl.col("kind") == "forward-compute")
+    kind = pl.when(is_before).then(pl.lit(PREPARATION)).otherwise("kind")
+    return known.with_columns(kind.alias("kind")).drop("began")
+
+
+def _after_backward(pieces: pl.DataFrame) -> pl.DataFrame:
+    """Count operators after the last backward pass of a step as the optimizer's: they clip or unscale gradients."""
+    is_backward = pl.col("kind").is_in(["backward-compute", "weight-compute"])
+    last = pl.when(is_backward).then("end_ns").max().over("step")
+    is_late = (pl.col("kind") == "forward-compute") & (pl.col("start_ns") >= last)
+    return pieces.with_columns(pl.when(is_late).then(pl.lit("optimizer")).otherwise("kind").alias("kind"))
+
+
+def _numbered(pieces: pl.DataFrame) -> pl.DataFrame:
+    sequence = (pl.col("operation").rank("dense").over("step", "kind").cast(pl.Int64) - 1).alias("sequence")
+    return pieces.select("step", "kind", sequence, "start_ns", "end_ns", "global_chunk", "microbatch")

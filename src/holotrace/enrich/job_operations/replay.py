@@ -1,0 +1,81 @@
+"""How long each step takes if its operations take given times."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.longest_path import Edges, earliest_times
+from holotrace.enrich.job_operations.dependencies import Dependencies
+from holotrace.enrich.job_operations.table import STEP_START
+from holotrace.errors import InvalidOperationsError
+
+Int64Array: TypeAlias = npt.NDArray[np.int64]
+
+LEAST_TRANSFER_NS = -10_000_000
+"""A communication that ends this long before its last rank starts has clocks that differ by more than the transfer lasts."""
+
+
+def work_ns(operations: pl.DataFrame, dependencies: Dependencies) -> pl.Series:
+    """Return the time that each operation needs once it may run: without waiting for other ranks.
+
+    computation    its duration, also for communication that waits for nobody
+    communication  its end - the last start over the ranks; 0 if that is -10 ms or less, since then clocks are wrong
+    step-start     0: as other launch delays, it is not part of the work
+    """
+    known = operations.with_columns(dependencies.instance, dependencies.waits)
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    transfer = end - pl.col("start_ns").max().over("instance")
+    plausible = pl.when(transfer > LEAST_TRANSFER_NS).then(transfer).otherwise(0)
+    is_launch_delay = pl.col("kind") == STEP_START
+    is_alone = pl.col("instance").is_null() | ~pl.col("waits")
+    work = pl.when(is_launch_delay).then(0).when(is_alone).then("duration_ns").otherwise(plausible)
+    return known.select(work.alias("work_ns"))["work_ns"]
+
+
+class Replay:
+    """The graph of a job's operations, for any times of the operations.
+
+    An operation starts once all operations before it have ended. A communication ends a transfer after its last rank has
+    started. Each step starts at 0 on all ranks.
+    """
+
+    def __init__(self, operations: pl.DataFrame, dependencies: Dependencies) -> None:
+        """Build the graph: a node for the start and the end of each operation, and one for each communication."""
+        self._steps = operations["step"].rank("dense").to_numpy().astype(np.int64) - 1
+        count = len(operations)
+        instance = dependencies.instance.fill_null(-1).to_numpy()
+        shared = np.flatnonzero(instance >= 0)
+        starts, arrival = np.arange(count), 2 * count + instance
+        waits = (instance >= 0) & dependencies.waits.to_numpy()
+        before, row = (dependencies.after[name].to_numpy() for name in ("before", "row"))
+        source = np.concatenate([np.where(waits, arrival, starts), shared, before.astype(np.int64) + count])
+        target = np.concatenate([starts + count, arrival[shared], row])
+        node_count = 2 * count + int(instance.max(initial=-1)) + 1
+        self._edges = Edges(node_count, source.astype(np.uint32), target.astype(np.uint32))
+        self._free = np.zeros(len(source) - count, np.int64)
+
+    def ends_ns(self, work: Int64Array) -> Int64Array:
+        """Return the end of each operation, from the start of its step.
+
+        Raises:
+            InvalidOperationsError: operations wait for one another in a circle.
+        """
+        try:
+            times = earliest_times(self._edges, np.concatenate([work, self._free]))
+        except ValueError:
+            message = (
+                "the operations wait for one another in a circle, so they cannot be replayed; check stage, microbatch and "
+                "sequence of the sends and receives, and that the operations of an instance are in the same order on all ranks"
+            )
+            raise InvalidOperationsError(message) from None
+        return times[len(work) : 2 * len(work)]
+
+    def step_ns(self, work: Int64Array) -> Int64Array:
+        """Return how long each step takes, in the order of the steps' numbers."""
+        lengths = np.zeros(self._steps.max(initial=-1) + 1, np.int64)
+        np.maximum.at(lengths, self._steps, self.ends_ns(work))
+        return lengths

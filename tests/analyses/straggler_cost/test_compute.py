@@ -1,0 +1,173 @@
+"""Tests of what stragglers cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import holotrace
+from holotrace.analyses.straggler_cost.compute import StragglerCost, straggler_cost
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
+from operations import drawn, pipelined_step
+
+TRACES = Path(__file__).parents[2] / "reference" / "traces"
+
+
+def two_replicas() -> pl.DataFrame:
+    """Return one step of two ranks: forward (10 and 14 ns), backward 10, reduce-scatter with 2 of transfer, optimizer 1."""
+    rows = []
+    for rank, forward in enumerate((10, 14)):
+        rows += [
+            (rank, "forward-compute", 0, forward),
+            (rank, "backward-compute", forward, 10),
+            (rank, "grads-reduce-scatter", forward + 10, 16 - forward),
+            (rank, "optimizer", 26, 1),
+        ]
+    return pl.DataFrame(rows, ["rank", "kind", "start_ns", "duration_ns"], orient="row")
+
+
+def test_a_slow_replica_costs_the_difference_to_the_mean() -> None:
+    """The mean forward pass takes 12 ns, so the ideal step takes 25 of 27 ns, and rank 1 alone explains the difference."""
+    result = straggler_cost(two_replicas())
+
+    assert result.slowdown == pytest.approx(27 / 25)
+    assert result.worker_share == 1
+    assert result.stage_share is None
+    assert result.per_worker.to_dicts() == [
+        {"rank": 1, "dp_rank": 1, "stage": 0, "slowdown": 27 / 25},
+        {"rank": 0, "dp_rank": 0, "stage": 0, "slowdown": 1.0},
+    ]
+    assert result.per_step.to_dicts() == [
+        {
+            "step": 0,
+            "step_ns": 27,
+            "replayed_ns": 27,
+            "ideal_ns": 25,
+            "slowdown": 27 / 25,
+            "replay_error_fraction": 0.0,
+        }
+    ]
+    assert result.per_kind.rows() == [
+        ("forward-compute", 2, 27 / 25, 2.0),
+        ("backward-compute", 2, 1.0, 0.0),
+        ("grads-reduce-scatter", 2, 1.0, 0.0),
+        ("optimizer", 2, 1.0, 0.0),
+    ]
+    assert result.per_replica.rows() == [(0, 1, 1.0, 0.0), (1, 1, 27 / 25, 2.0)]
+    assert result.per_stage.rows() == [(0, 2, 27 / 25, 2.0)]
+    assert result.per_worker_step.rows() == [(0, 0, 1.0), (1, 0, 27 / 25)]
+    assert result.answer == (
+        "Stragglers cost 7.4 % of the job's time; most of it goes away without the slowest workers, first of all rank 1."
+    )
+
+
+def test_equal_ranks_lose_nothing() -> None:
+    """In a pipeline whose operations all take their kind's time, S is 1 and nothing can be shared out."""
+    result = straggler_cost(pipelined_step(3, 5, 2, lambda kind, *_: 10 * len(kind)))
+
+    assert result.slowdown == 1
+    assert result.worker_share is None
+    assert result.stage_share is None
+    assert result.answer.startswith("Without stragglers the job would take as long")
+
+
+def test_a_long_last_stage_is_the_stage_share() -> None:
+    """The last of three stages computes twice as long: without it, all of the slowdown goes away."""
+
+    def needs(kind: str, _replica: int, stage: int, _microbatch: int) -> int:
+        return 100 * (1 + (stage == 2)) if kind.endswith("compute") else 1
+
+    result = straggler_cost(pipelined_step(3, 6, 2, needs))
+
+    assert result.per_stage.sort("slowdown")["stage"].to_list()[-1] == 2
+    assert result.stage_share > 0.9
+    assert result.per_worker["rank"].to_list()[:2] == [2, 5]
+
+
+def test_an_operations_table_may_come_as_other_tables() -> None:
+    """Steps in any order, and columns that nobody knows, change nothing."""
+    steps = pl.concat([pipelined_step(2, 4, 2, drawn(seed), step=seed) for seed in (1, 2, 3)])
+    shuffled = steps.sample(fraction=1.0, shuffle=True, seed=3).with_columns(pl.lit("a").alias("note"))
+
+    assert straggler_cost(shuffled) == straggler_cost(steps)
+
+
+def slow_second_rank() -> TraceBuilder:
+    """Return two ranks on one host that compute forward for 100 and 180 µs, and reduce for 40 µs once both are there."""
+    builder = TraceBuilder()
+    for rank, duration in enumerate((100, 180)):
+        builder.rank(rank).header(host_name="a").step(1, 0, 300)
+        builder.kernel("gemm", start_us=10, duration_us=duration, launch_us=5)
+        builder.collective(start_us=10 + duration, duration_us=220 - duration, launch_us=6)
+        builder.kernel("adam", start_us=240, duration_us=20, launch_us=7)
+    return builder
+
+
+def test_a_trace_is_divided_at_its_communication() -> None:
+    """Rank 1 computes 190 µs before the all-reduce, rank 0 110 µs; the mean is 150 µs. The rest of the step is equal."""
+    result = straggler_cost(slow_second_rank().build())
+
+    assert result.per_step.select("step_ns", "replayed_ns", "ideal_ns").rows() == [(300_000, 300_000, 300_000 - 40_000)]
+    assert result.per_worker.select("rank", "slowdown").rows() == [(1, 300 / 260), (0, 1.0)]
+    assert result.worker_share == 1
+
+
+def test_a_trace_without_communication_has_only_computation() -> None:
+    """One rank that only computes: nothing to compare."""
+    result = straggler_cost(TraceBuilder().kernel("gemm", start_us=0, duration_us=5).build())
+
+    assert result.slowdown == 1
+    assert result.answer == "The trace has a single rank; what stragglers cost shows only beside other ranks."
+
+
+def test_an_empty_trace_is_empty() -> None:
+    """A rank without events has no operations."""
+    result = straggler_cost(TraceBuilder().build())
+
+    assert result.slowdown is None
+    assert result.per_worker.is_empty()
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> StragglerCost:
+    """Return the result for a recorded pipeline of two stages and two replicas, in which rank 2 is slow."""
+    return straggler_cost(holotrace.open_trace(TRACES / "pipeline_gloo_4rank", cache=False))
+
+
+def test_the_slow_rank_of_a_recorded_pipeline(pipeline: StragglerCost) -> None:
+    """Rank 2 sleeps in its forward passes: it is the slowest worker, in the slow stage, and most of the slowdown is its."""
+    assert pipeline.per_worker.row(0)[:3] == (2, 0, 1)
+    assert pipeline.per_kind["operation_kind"][0] == "forward-compute"
+    assert pipeline.slowdown > 1.5
+    assert pipeline.worker_share > 0.7
+    assert pipeline.per_worker_step.sort("slowdown").group_by("step").last()["rank"].to_list() == [2, 2, 2]
+
+
+def test_the_slow_rank_of_a_recorded_ddp_job() -> None:
+    """Rank 3 sleeps 20 ms a step before its backward pass."""
+    result = straggler_cost(holotrace.open_trace(TRACES / "ddp_gloo_4rank", cache=False))
+
+    assert result.per_worker["rank"][0] == 3
+    assert result.worker_share > 0.7
+    assert result.slowdown > 1.3
+
+
+@pytest.mark.parametrize("name", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank", "two_rank_128"])
+def test_recorded_jobs_are_replayed_within_one_percent(name: str) -> None:
+    """With the recorded beginnings of the steps, the replay of every recorded job takes as long as the job did."""
+    result = straggler_cost(holotrace.open_trace(TRACES / name, cache=False))
+
+    assert result.per_step["replay_error_fraction"].max() < 0.01
+
+
+def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
+    """The tables of a synthetic job on two hosts equal their golden copies."""
+    write_job(tmp_path, ranks=8, steps=2, layers=2)
+    result = straggler_cost(holotrace.open_trace(tmp_path, cache=False))
+
+    golden.check(result.per_worker, "straggler_cost/synthetic_job.per_worker")
+    golden.check(result.per_step, "straggler_cost/synthetic_job.per_step")
+    golden.check(result.per_kind, "straggler_cost/synthetic_job.per_kind")

@@ -1,0 +1,37 @@
+"""Tests of the heat map of workers and steps."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.analyses.straggler_cost.compute import straggler_cost
+from holotrace.analyses.straggler_cost.figure import plot_straggler_cost
+from holotrace.testing.builder import TraceBuilder
+from operations import drawn, pipelined_step
+
+
+def test_every_worker_and_step_has_its_square() -> None:
+    """The colours are the slowdowns of the table, and the hover names rank and step."""
+    result = straggler_cost(pl.concat([pipelined_step(2, 3, 2, drawn(step), step=step) for step in (3, 4)]))
+
+    [squares] = plot_straggler_cost(result).data
+
+    table = result.per_worker_step
+    assert list(squares.x) == [str(step) for step in table["step"]]
+    assert list(squares.y) == [str(rank) for rank in table["rank"]]
+    assert list(squares.marker.color) == table["slowdown"].to_list()
+    assert squares.customdata[0] == f"rank 0, step 3: {table['slowdown'][0]:.3f} times the ideal step"
+
+
+def test_a_trace_without_operations_gives_a_figure_that_says_so() -> None:
+    """An empty trace has nothing to draw."""
+    figure = plot_straggler_cost(straggler_cost(TraceBuilder().build()))
+
+    assert figure.layout.annotations[0].text == "No rank has operations in a step."
+
+
+def test_hundreds_of_ranks_fit_a_page() -> None:
+    """The figure of 512 ranks is at most 700 pixels high."""
+    frame = pl.DataFrame({"rank": range(512), "kind": "optimizer", "start_ns": 0, "duration_ns": range(1, 513)})
+
+    assert plot_straggler_cost(straggler_cost(frame)).layout.height <= 700
