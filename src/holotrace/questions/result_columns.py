@@ -610,7 +610,7 @@ ROOFLINE = (
     ResultColumn(
         "dense_flops",
         "int64",
-        "operations of the products of one call, without bias and mask; null if unknown",
+        "operations of products, of one call or of a step, without bias and mask; null if unknown",
         "FLOP",
         "of dense products",
     ),
@@ -627,6 +627,14 @@ ROOFLINE = (
     _length("contradicted_ns", "busy_ns of operators whose lower bound exceeds their time", "contradicted"),
     _length("without_tensor_cores_ns", "busy_ns of matrix work on ordinary cores", "matrix work on ordinary cores"),
     _length("earlier_ns", "time of work that was launched before the recording", "launched earlier"),
+    ResultColumn(
+        "model_flops", "int64", "operations of the products of a step, each counted once", "FLOP", "of the model"
+    ),
+    ResultColumn(
+        "hardware_flops", "int64", "operations of the products of a step, all counted", "FLOP", "of the hardware"
+    ),
+    _fraction("mfu_fraction", "share of the step that the products of the model take at peak rate", "MFU"),
+    _fraction("hfu_fraction", "share of the step that all its products take at peak rate", "HFU"),
     _text("resource", "a precision, or memory"),
     _flag("is_matrix", "whether the peak is that of tensor or matrix cores", "tensor cores"),
     ResultColumn("peak_flops_per_s", "float64", "peak rate of arithmetic; null for memory", "FLOP/s", "peak"),

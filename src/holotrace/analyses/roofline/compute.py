@@ -10,7 +10,8 @@ import polars as pl
 
 from holotrace.analyses.roofline.findings import findings_of
 from holotrace.analyses.roofline.floors import MEMORY, Peaks, peaks_of, with_floors
-from holotrace.analyses.roofline.operators import COSTS, KEYS, summed_operators
+from holotrace.analyses.roofline.operators import COSTS, KEYS, over, summed_operators
+from holotrace.analyses.roofline.steps import per_step
 from holotrace.enrich.device.devices import devices_of_rank
 from holotrace.enrich.device.peaks import Device, device_named
 from holotrace.enrich.operator_costs.costed_calls import costed_calls
@@ -57,6 +58,24 @@ class Roofline(Result):
         reason             str      why flops or bytes are unknown; empty if they are known
         contradiction      str      why floor_ns exceeds busy_ns; null if it does not
 
+    per_module   one row per rank, module and phase, sorted by rank, the largest gap_ns first; empty without modules:
+
+        rank, module, phase  the innermost nn.Module, such as Linear_3; backward work counts for that of its forward operator
+        call_count           int64
+        busy_ns, floor_ns, gap_ns, covered_fraction  as in per_rank
+
+    per_step   one row per rank and step; without steps, one per rank with step null:
+
+        rank            int32
+        step            int64
+        step_ns         int64    length, with the device work that the step launched
+        model_flops     int64    operations of products, each counted once, whatever is computed again
+        hardware_flops  int64    operations of products, all counted
+        dense_flops     int64    the same without bias and mask, as FlopCounterMode counts them
+        mfu_fraction    float64  0..1, share of the step that the model's products take at peak; null if a peak is unknown
+        hfu_fraction    float64  0..1, the same of all products
+        covered_fraction  float64  0..1, share of the time of the step's operators with known cost
+
     per_rank   one row per rank:
 
         rank, device_name      as recorded, or the device that was given
@@ -81,6 +100,8 @@ class Roofline(Result):
     """
 
     per_operator: pl.DataFrame
+    per_module: pl.DataFrame
+    per_step: pl.DataFrame
     per_rank: pl.DataFrame
     peaks: pl.DataFrame
     findings: tuple[str, ...] = ()
@@ -88,6 +109,8 @@ class Roofline(Result):
 
 class _Partial(NamedTuple):
     per_operator: pl.DataFrame
+    per_module: pl.DataFrame
+    per_step: pl.DataFrame
     per_rank: pl.DataFrame
     peaks: pl.DataFrame
     findings: tuple[str, ...]
@@ -128,7 +151,8 @@ def plan(*, device: str | None = None) -> Plan[_Partial, Roofline]:
 def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
     name, known = _device(rank_trace, device)
-    operators = summed_operators(rank_trace)
+    per_module = summed_operators(rank_trace)
+    operators = over(per_module, *KEYS)
     peaks = peaks_of(known, operators)
     bounded = with_floors(operators, peaks).with_columns(rank, uses_tensor_cores=_uses_tensor_cores())
     per_operator = bounded.select(_COLUMNS).sort(
@@ -139,7 +163,26 @@ def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
         rank, pl.lit(name, pl.String).alias("device_name"), pl.all(), earlier_ns=pl.lit(costed.earlier_ns, pl.Int64)
     )
     found = findings_of(per_operator, totals.row(0, named=True), peaks, on_device=costed.on_device)
-    return _Partial(per_operator, totals, _shown_peaks(peaks).select(rank, pl.all()), found)
+    return _Partial(
+        per_operator,
+        _per_module(with_floors(per_module.drop_nulls("module"), peaks)).select(rank, pl.all()),
+        per_step(rank_trace, costed, peaks).select(rank, pl.all()),
+        totals,
+        _shown_peaks(peaks).select(rank, pl.all()),
+        found,
+    )
+
+
+def _per_module(operators: pl.DataFrame) -> pl.DataFrame:
+    sums = operators.group_by("module", "phase").agg(
+        pl.col("call_count").sum(), pl.col("busy_ns").sum(), _covered(), pl.col("floor_ns", "gap_ns").sum()
+    )
+    return sums.sort("gap_ns", "module", "phase", descending=[True, False, False], nulls_last=True)
+
+
+def _covered() -> pl.Expr:
+    busy, is_known = pl.col("busy_ns"), pl.col("bytes_moved").is_not_null() | pl.col("flops").is_not_null()
+    return pl.when(busy.sum() > 0).then(busy.filter(is_known).sum() / busy.sum()).alias("covered_fraction")
 
 
 def _shown_peaks(peaks: Peaks) -> pl.DataFrame:
@@ -172,11 +215,10 @@ def _uses_tensor_cores() -> pl.Expr:
 
 def _totals(per_operator: pl.DataFrame) -> pl.DataFrame:
     busy = pl.col("busy_ns")
-    is_known = pl.col("bytes_moved").is_not_null() | pl.col("flops").is_not_null()
     without = (pl.col("work") == "matrix") & (pl.col("uses_tensor_cores") == pl.lit(value=False))
     return per_operator.select(
         busy.sum(),
-        covered_fraction=pl.when(busy.sum() > 0).then(busy.filter(is_known).sum() / busy.sum()),
+        _covered(),
         floor_ns=pl.col("floor_ns").sum(),
         gap_ns=pl.col("gap_ns").sum(),
         contradicted_ns=busy.filter(pl.col("contradiction").is_not_null()).sum(),
@@ -187,6 +229,8 @@ def _totals(per_operator: pl.DataFrame) -> pl.DataFrame:
 def _combine(partials: dict[int, _Partial]) -> Roofline:
     return Roofline(
         pl.concat([of_rank.per_operator for of_rank in partials.values()]),
+        pl.concat([of_rank.per_module for of_rank in partials.values()]),
+        pl.concat([of_rank.per_step for of_rank in partials.values()]),
         pl.concat([of_rank.per_rank for of_rank in partials.values()]),
         pl.concat([of_rank.peaks for of_rank in partials.values()]),
         tuple(finding for of_rank in partials.values() for finding in of_rank.findings),

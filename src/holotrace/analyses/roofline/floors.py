@@ -54,7 +54,7 @@ def with_floors(operators: pl.DataFrame, peaks: Peaks) -> pl.DataFrame:
     """
     calls, busy = pl.col("call_count"), pl.col("busy_ns")
     seconds = pl.when(busy > 0).then(busy / 1e9)
-    peak, bandwidth = _peak_of_work(operators, peaks), _peak(peaks, MEMORY, is_matrix=False)
+    peak, bandwidth = peak_of_work(operators, peaks), _peak(peaks, MEMORY, is_matrix=False)
     compute = calls * pl.col("flops") / pl.col("_peak") * 1e9
     memory = calls * pl.col("bytes_moved") / pl.lit(bandwidth, pl.Float64) * 1e9
     return (
@@ -102,7 +102,7 @@ def _contradiction(peaks: Peaks) -> pl.Expr:
     )
 
 
-def _peak_of_work(operators: pl.DataFrame, peaks: Peaks) -> pl.Series:
+def peak_of_work(operators: pl.DataFrame, peaks: Peaks) -> pl.Series:
     """Return the peak for each operator: of its precision for products, of ordinary cores for the rest."""
     known = {(resource, is_matrix): peak for resource, is_matrix, peak, _ in peaks.table.rows()}
     return pl.Series(

@@ -6,6 +6,7 @@ import json
 
 import polars as pl
 
+from holotrace.analyses.roofline.modules import modules_of_calls
 from holotrace.enrich.operator_costs.costed_calls import CostedCalls, costed_calls
 from holotrace.enrich.operator_costs.phases import phases
 from holotrace.store.trace import RankTrace
@@ -17,15 +18,24 @@ _INPUT_TEXTS = {"input_dims": "input_shape", "input_types": "input_type", "concr
 
 
 def summed_operators(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return calls with equal operator, phase, inputs and cost in one row: the `KEYS`, `COSTS`, call_count and times."""
+    """Return calls with equal operator, module, phase, inputs and cost in one row.
+
+    Returns:
+        `KEYS`, `module`, `COSTS`, call_count, and the times of `costed_calls`.
+    """
     costed = costed_calls(rank_trace)
     per_key = (
-        costed.calls.with_columns(phase=phases(rank_trace, costed.calls["row"]))
-        .group_by("key", "phase")
+        costed.calls.with_columns(phases(rank_trace, costed.calls["row"]), modules_of_calls(rank_trace, costed.calls))
+        .group_by("key", "phase", "module")
         .agg(pl.len().cast(pl.Int64).alias("call_count"), pl.col(*_TIMES).sum())
     )
     named = per_key.join(named_keys(rank_trace, costed), on="key", how="left")
-    return named.group_by(*KEYS, *COSTS).agg(pl.col("call_count", *_TIMES).sum())
+    return over(named, "module", *KEYS)
+
+
+def over(operators: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    """Return the operators summed by these keys and their costs."""
+    return operators.group_by(*keys, *COSTS).agg(pl.col("call_count", *_TIMES).sum())
 
 
 def named_keys(rank_trace: RankTrace, costed: CostedCalls) -> pl.DataFrame:

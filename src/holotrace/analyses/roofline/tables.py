@@ -24,6 +24,17 @@ def ranks_above_their_bounds(result: Roofline) -> pl.DataFrame:
     return known_columns(result.per_rank)
 
 
+def use_in_steps(result: Roofline) -> pl.DataFrame:
+    """Return the steps with their operations and the share of the peak that they use."""
+    table = known_columns(result.per_step)
+    return table.select(column for column in result.per_step.columns if column in {"step_ns", *table.columns})
+
+
+def modules_above_their_bounds(result: Roofline) -> pl.DataFrame:
+    """Return the modules of each rank, those that lose most first."""
+    return result.per_module
+
+
 def unknown_costs(result: Roofline) -> pl.DataFrame:
     """Return the operators of each rank whose costs are unknown, with the reason, the longest first."""
     unknown = result.per_operator.filter(pl.col("reason") != "")
@@ -44,6 +55,8 @@ def _yes_or_no(column: str) -> pl.Expr:
 VIEWS = (
     View("Operators and their lower bounds", operators_above_their_bounds, "gap_ns"),
     View("Ranks and their lower bounds", ranks_above_their_bounds, "gap_ns"),
+    View("Use of the peak in each step", use_in_steps, "step_ns"),
+    View("Modules and their lower bounds", modules_above_their_bounds, "gap_ns", is_detail=True),
     View("Operators of unknown cost", unknown_costs, "busy_ns", is_detail=True),
     View("Peak rates", peak_rates, "peak_flops_per_s", is_detail=True),
 )

@@ -55,7 +55,9 @@ def scaled_dot_product_backward(
     sizes = heads_first(arguments, 1) if layout == "heads first" else heads_last(arguments, 1)
     dense = 2 * sizes.pairs() * (3 * sizes.width + 2 * sizes.value_width)
     moved = arguments.bytes(0) + 2 * sum(arguments.bytes(index) for index in (1, 2, 3))
-    return Cost(_masked(dense, sizes, arguments, causal), moved, "matrix", arguments.precision(1), dense)
+    flops = _masked(dense, sizes, arguments, causal)
+    scores = 2 * sizes.pairs() * sizes.width * flops // max(dense, 1)
+    return Cost(flops, moved, "matrix", arguments.precision(1), dense, repeated_flops=scores)
 
 
 def variable_length(arguments: Arguments) -> Cost:

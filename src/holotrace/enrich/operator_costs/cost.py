@@ -21,6 +21,7 @@ class Cost:
     dense_flops   2 x multiplications of the products alone, without bias and mask, as PyTorch's FlopCounterMode counts
                   them; 0 for operators without products
     reason        why a value is unknown; empty if none is
+    repeated_flops  part of flops that computes again what the forward pass computed
     """
 
     flops: int | None
@@ -29,6 +30,7 @@ class Cost:
     precision: str | None = None
     dense_flops: int | None = 0
     reason: str = ""
+    repeated_flops: int = 0
 
 
 class UnknownCostError(ValueError):

@@ -42,6 +42,7 @@ _COSTS = {
     "precision": pl.String,
     "dense_flops": pl.Int64,
     "reason": pl.String,
+    "repeated_flops": pl.Int64,
 }
 _LARGEST = 2**63 - 1
 _TF32 = re.compile(r"tf32|xf32|s1688|s16816", re.IGNORECASE)
@@ -63,7 +64,7 @@ class CostedCalls(NamedTuple):
 
     keys       one row per operator, inputs and kernel: name (string id), the recorded inputs (string ids), kernel (string
                id of the longest kernel; null without one), flops, bytes_moved, work, precision in which the kernel
-               computes, dense_flops, reason
+               computes, dense_flops, reason, repeated_flops
     on_device  whether the rank has a device
     earlier_ns summed time of the work that was launched before the recording, whose operators are thus unknown
     """
@@ -235,6 +236,7 @@ def _costs(rank_trace: RankTrace, keys: pl.DataFrame) -> pl.DataFrame:
             computed_precision(cost.precision, kernel, is_on_tensor_cores=is_on_tensor_cores),
             _bounded(cost.dense_flops),
             cost.reason,
+            _bounded(cost.repeated_flops),
         )
         for cost, kernel, is_on_tensor_cores in zip(costs, texts["kernel"], keys["is_on_tensor_cores"], strict=True)
     ]

@@ -84,14 +84,17 @@ def grouped(arguments: Arguments) -> Cost:
     return _product(arguments, (0, 1), (rows, columns, shared), None)
 
 
-def recurrent(arguments: Arguments) -> Cost:
-    """RNN, LSTM, GRU over T steps of B sequences: 2·T·B·(elements of all weight matrices); weights and input once."""
+def recurrent(arguments: Arguments, passes: int = 1) -> Cost:
+    """RNN, LSTM, GRU over T steps of B sequences: 2·T·B·(elements of all weight matrices) a pass; weights and input once.
+
+    The backward pass counts as two: gradients of inputs and of weights.
+    """
     sequence = arguments.shape(0, 3)
     weights = [shape for shape in _weights(arguments) if len(shape) == 2]  # noqa: PLR2004 -- matrices, not biases
     if not weights:
         message = "the weights have no recorded shape"
         raise UnknownCostError(message)
-    flops = 2 * sequence[0] * sequence[1] * sum(map(prod, weights))
+    flops = 2 * passes * sequence[0] * sequence[1] * sum(map(prod, weights))
     moved = arguments.bytes(0) + sum(map(prod, weights)) * arguments.element_bytes(0)
     return Cost(flops, moved, "matrix", arguments.precision(0), flops)
 

@@ -100,6 +100,7 @@ RULES = (
     Rule(r"vllm::rocm_unquantized_gemm(_impl)?", products.linear, _GEMM, is_whole=True),
     Rule(r"aiter::gemm_a16w16(_\w+)?", products.linear, _GEMM, is_whole=True),
     Rule(r"aten::(mkldnn_rnn_layer|_cudnn_rnn|miopen_rnn)", products.recurrent, _GEMM, is_whole=True),
+    Rule(r"aten::(mkldnn_rnn_layer|_cudnn_rnn|miopen_rnn)_backward", partial(products.recurrent, passes=2), _GEMM, is_whole=True),
     # convolutions
     Rule(r"aten::(convolution|_convolution|convolution_overrideable)", convolutions.convolution, _COUNTER, is_whole=True),
     Rule(r"aten::(cudnn|miopen)_(depthwise_)?convolution", convolutions.library_convolution, _COUNTER, is_whole=True),

@@ -1,0 +1,94 @@
+"""How much of the peak each step uses: model FLOPs utilization (MFU) and hardware FLOPs utilization (HFU)."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.analyses.roofline.floors import Peaks, peak_of_work
+from holotrace.enrich.device.devices import devices_of_rank
+from holotrace.enrich.events.event_rows import gathered
+from holotrace.enrich.host.call_stack import call_stacks
+from holotrace.enrich.operator_costs.costed_calls import CostedCalls
+from holotrace.enrich.operator_costs.phases import phases
+from holotrace.enrich.steps.steps import device_extended_windows, rows_of_windows, steps, windows
+from holotrace.store.trace import RankTrace
+
+
+def per_step(rank_trace: RankTrace, costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
+    """Return the operations of the products of each step, and their shares of what the devices could do in its time.
+
+    The time that the products of a step take at peak rate is summed over the precisions. Divided by the length of the step
+    and by the number of devices, it is the HFU; without what is computed again, the MFU. Both are null if a peak is
+    unknown. Work belongs to the step in which its operator begins. Without steps, the recording is one.
+    """
+    within = windows(rank_trace)
+    products = _products(rank_trace, costed, peaks).with_columns(
+        pl.Series("row", rows_of_windows(within, _starts(rank_trace, costed.calls).to_numpy()))
+    )
+    sums = (
+        products.filter(pl.col("row") >= 0)
+        .group_by("row")
+        .agg(
+            pl.col("model_flops", "hardware_flops", "dense_flops").sum(),
+            _known_share("busy_ns", "is_known").alias("covered_fraction"),
+            *(_sum_or_null(f"{kind}_ns") for kind in ("model", "hardware")),
+        )
+    )
+    lengths = device_extended_windows(rank_trace).select("window", step_ns=pl.col("end_ns") - pl.col("start_ns"))
+    numbered = within.with_row_index("row").select(pl.col("row").cast(pl.Int64), "window")
+    joined = numbered.join(lengths, on="window").join(sums, on="row", how="left").sort("row")
+    return _shares(joined, _device_count(rank_trace, peaks), has_steps=not steps(rank_trace).is_empty())
+
+
+def _products(rank_trace: RankTrace, costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
+    """Return, for each call, the operations of its products and the time that they take at peak rate."""
+    keys = costed.keys.with_columns(_peak=peak_of_work(costed.keys, peaks), key=pl.int_range(pl.len(), dtype=pl.UInt32))
+    is_product, is_again = pl.col("work") == "matrix", pl.col("phase") == "recompute"
+    flops = pl.when(is_product).then(pl.col("flops")).otherwise(0)
+    model = pl.when(is_again.fill_null(value=False)).then(0).otherwise(flops - pl.col("repeated_flops").fill_null(0))
+    return (
+        costed.calls.with_columns(phase=phases(rank_trace, costed.calls["row"]))
+        .join(keys, on="key", how="left", maintain_order="left")
+        .select(
+            "busy_ns",
+            "dense_flops",
+            model_flops=model,
+            hardware_flops=flops,
+            is_known=pl.col("flops").is_not_null() | pl.col("bytes_moved").is_not_null(),
+            model_ns=pl.when(model == 0).then(0.0).otherwise(1e9 * model / pl.col("_peak")),
+            hardware_ns=pl.when(flops == 0).then(0.0).otherwise(1e9 * flops / pl.col("_peak")),
+            lacks_peak=is_product & pl.col("flops").is_not_null() & pl.col("_peak").is_null(),
+        )
+    )
+
+
+def _starts(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Series:
+    return gathered(call_stacks(rank_trace)["start_ns"], calls["row"].to_numpy()).fill_null(-1)
+
+
+def _known_share(time: str, is_known: str) -> pl.Expr:
+    total = pl.col(time).sum()
+    return pl.when(total > 0).then(pl.col(time).filter(pl.col(is_known)).sum() / total)
+
+
+def _sum_or_null(column: str) -> pl.Expr:
+    return pl.when(~pl.col("lacks_peak").any()).then(pl.col(column).sum()).alias(column)
+
+
+def _shares(table: pl.DataFrame, devices: int | None, *, has_steps: bool) -> pl.DataFrame:
+    time = pl.when(pl.col("step_ns") > 0).then(pl.col("step_ns") * pl.lit(devices, pl.Int64))
+    return table.select(
+        step=pl.col("window") if has_steps else pl.lit(None, pl.Int64),
+        step_ns="step_ns",
+        model_flops=pl.col("model_flops").fill_null(0),
+        hardware_flops=pl.col("hardware_flops").fill_null(0),
+        dense_flops=pl.col("dense_flops").fill_null(0),
+        mfu_fraction=pl.col("model_ns") / time,
+        hfu_fraction=pl.col("hardware_ns") / time,
+        covered_fraction="covered_fraction",
+    )
+
+
+def _device_count(rank_trace: RankTrace, peaks: Peaks) -> int | None:
+    """Return the number of devices of the rank; None if their peaks are only those that the trace attains."""
+    return None if peaks.is_attained else max(1, devices_of_rank(rank_trace).height)
