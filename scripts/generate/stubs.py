@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import get_type_hints
+from typing import get_args, get_type_hints
 
 from holotrace.catalogue import ANALYSES, COMPARISONS
 from holotrace.questions.question import Analysis
@@ -41,8 +41,9 @@ def figures_stub() -> str:
 
 
 def _names(question: Analysis) -> tuple[str, str]:
-    """Return the names of a question's result and function."""
-    return get_type_hints(question.compute)["return"].__name__, question.name
+    """Return the names of a question's result and function; of several results, that of the default options."""
+    result = get_type_hints(question.compute)["return"]
+    return next(iter(get_args(result)), result).__name__, question.name
 
 
 def _import(module: str, *names: str) -> str:

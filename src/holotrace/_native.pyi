@@ -26,6 +26,7 @@ __all__ = [
     "binding_edges",
     "checksum",
     "content_hash",
+    "contract",
     "covered_by_group",
     "demangled",
     "depths",
@@ -204,6 +205,14 @@ def slacks(node_count: int, source: _Nodes, target: _Nodes, spare: _Numbers) -> 
 
 def path_to(last: int, source: _Nodes, target: _Nodes, binding: _Numbers) -> _Nodes:
     """Return the edges of the path to `last` along the binding edge of each node, first to last; ValueError for a cycle."""
+
+def contract(
+    node_count: int, source: _Nodes, target: _Nodes, weight: _Numbers, is_kept: _Flags
+) -> tuple[_Nodes, _Nodes, _Numbers]:
+    """Return source, target and weight of fewer edges, with paths as long between kept nodes; ValueError for a cycle.
+
+    Other nodes are removed where this does not add edges.
+    """
 
 def nesting_order(group: _Nodes, start: _Numbers, end: _Numbers) -> _Nodes:
     """Return the rows sorted by group, start and descending length, so that a row follows all rows that contain it."""

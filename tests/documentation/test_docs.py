@@ -6,7 +6,7 @@ import gzip
 import re
 import shutil
 from pathlib import Path
-from typing import get_type_hints
+from typing import get_args, get_type_hints
 
 import pytest
 from typer.main import get_command
@@ -141,5 +141,6 @@ def test_functions_and_results_in_the_text_exist(page) -> None:
         r"holotrace\.(\w+)\([^)`]*\)((?:`?,? ?`?\.\w+)*)`", page.read_text(encoding="utf-8")
     ):
         result = get_type_hints(getattr(holotrace, name))["return"]
-        known = {*dir(result), *getattr(result, "__dataclass_fields__", ())}
+        results = get_args(result) or (result,)
+        known = {name for kind in results for name in (*dir(kind), *getattr(kind, "__dataclass_fields__", ()))}
         assert set(re.findall(r"\w+", tables)) <= known

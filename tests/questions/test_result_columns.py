@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import holotrace
+from holotrace.analyses.critical_path.tables import JOB_VIEWS
 from holotrace.catalogue import ANALYSES, COMPARISONS
 from holotrace.cli.critical_path.what_if import Predictions
 from holotrace.errors import MissingDataError
@@ -60,6 +61,7 @@ def results(traces: list[holotrace.Trace]) -> Iterator[tuple[Any, tuple[View, ..
                 yield analysis.compute(trace), analysis.views
         yield holotrace.advice(trace), ()
     yield holotrace.launch_statistics(traces[0], include_launches=True), ()
+    yield holotrace.critical_path(traces[0], across_ranks=True), JOB_VIEWS
     for comparison in COMPARISONS:
         yield comparison.compute(*traces[:2]), comparison.views
 

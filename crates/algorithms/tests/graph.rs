@@ -100,3 +100,79 @@ proptest! {
         prop_assert_eq!(graph.slack(&weight).unwrap(), slack);
     }
 }
+
+#[test]
+fn contraction_keeps_the_longest_of_parallel_paths() {
+    let contracted = diamond().unwrap().contract(&[1, 5, 1, 2], &[true, false, false, true]).unwrap();
+    assert_eq!((contracted.source, contracted.target, contracted.weight), (vec![0], vec![3], vec![7]));
+}
+
+#[test]
+fn contraction_leaves_nodes_whose_removal_would_add_edges() {
+    let source = [0, 1, 2, 3, 3, 3];
+    let target = [3, 3, 3, 4, 5, 6];
+    let graph = Edges::new(7, &source, &target).unwrap();
+    let is_kept = [true, true, true, false, true, true, true];
+    assert_eq!(graph.contract(&[1; 6], &is_kept).unwrap().source.len(), 6);
+}
+
+#[test]
+fn contraction_rejects_cycles_and_wrong_lengths() {
+    let cyclic = Edges::new(3, &[0, 1, 2], &[1, 2, 1]).unwrap();
+    assert_eq!(cyclic.contract(&[1, 1, 1], &[false; 3]), Err(AlgorithmError::GraphCycle));
+    assert_eq!(diamond().unwrap().contract(&[1], &[true; 4]), Err(AlgorithmError::Lengths(4, 1)));
+    assert_eq!(diamond().unwrap().contract(&[1; 4], &[true]), Err(AlgorithmError::Lengths(4, 1)));
+}
+
+#[test]
+fn contraction_of_a_node_with_many_neighbours_is_quick() {
+    let count = 200_000_u32;
+    let source: Vec<u32> = (0..count).flat_map(|_| [0]).chain(1..=count).collect();
+    let target: Vec<u32> = (1..=count).chain((0..count).map(|_| count + 1)).collect();
+    let mut is_kept = vec![false; count as usize + 2];
+    is_kept[0] = true;
+    is_kept[count as usize + 1] = true;
+    let graph = Edges::new(is_kept.len(), &source, &target).unwrap();
+    assert_eq!(graph.contract(&vec![1; source.len()], &is_kept).unwrap().weight, [2]);
+}
+
+proptest! {
+    #[test]
+    fn contraction_keeps_the_longest_paths_between_kept_nodes(
+        edges in proptest::collection::vec((0_u32..12, 1_u32..12, 0_i64..20), 0..50),
+        is_kept in proptest::collection::vec(any::<bool>(), 24),
+    ) {
+        let source: Vec<u32> = edges.iter().map(|&(from, _, _)| from).collect();
+        let target: Vec<u32> = edges.iter().map(|&(from, by, _)| from + by).collect();
+        let weight: Vec<i64> = edges.iter().map(|&(_, _, length)| length).collect();
+        let contracted = Edges::new(24, &source, &target).unwrap().contract(&weight, &is_kept).unwrap();
+        let before = all_longest(&source, &target, &weight);
+        let after = all_longest(&contracted.source, &contracted.target, &contracted.weight);
+        for from in 0..24 {
+            for to in 0..24 {
+                if is_kept[from] && is_kept[to] {
+                    prop_assert_eq!(before[from][to], after[from][to]);
+                }
+            }
+        }
+        prop_assert!(contracted.weight.len() <= weight.len());
+    }
+}
+
+/// The longest path between all pairs of 24 nodes whose edges lead to higher numbers, by trying all of them.
+fn all_longest(source: &[u32], target: &[u32], weight: &[i64]) -> Vec<Vec<Option<i64>>> {
+    (0..24_usize).map(|from| longest_from(from, source, target, weight)).collect()
+}
+
+fn longest_from(from: usize, source: &[u32], target: &[u32], weight: &[i64]) -> Vec<Option<i64>> {
+    let mut longest = vec![None; 24];
+    longest[from] = Some(0);
+    for middle in 0..24 {
+        let Some(reached) = longest[middle] else { continue };
+        for edge in (0..source.len()).filter(|&edge| source[edge] as usize == middle) {
+            let to = &mut longest[target[edge] as usize];
+            *to = (*to).max(Some(reached + weight[edge]));
+        }
+    }
+    longest
+}

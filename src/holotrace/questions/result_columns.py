@@ -549,6 +549,19 @@ CRITICAL_PATH = (
     _flag("waits_recorded", "whether the profiler recorded which stream waits for which"),
     _count("inferred_wait_count", "waits between streams inferred from timing alone"),
     _count("contradicted_count", "dependencies that end before they begin, by the clocks of the trace"),
+    _length("slack_ns", "how much later every event of the rank could be without the step ending later", "slack"),
+    ResultColumn(
+        "from_rank", "int32", "rank that arrived last in the call, where the critical path was", heading="from"
+    ),
+    ResultColumn("to_rank", "int32", "rank on which the critical path goes on", heading="to"),
+    _length("after_ns", "time from the start of the job's window", "after"),
+    _count("hop_count", "changes of the critical path from one rank to another", "hops"),
+    _length("clock_half_width_ns", "largest error of the difference between two clocks; null if it is unknown", "±"),
+    _length("unknown_ns", "time of the critical path of which the cause was not recorded", "unknown"),
+    _length(
+        "incomplete_ns", "time of the critical path in communication of which some rank is not known", "ranks missing"
+    ),
+    _length("contradicted_ns", "sum by which dependencies between ranks end before they begin, by the clocks"),
     *(
         _fraction(f"{name}_path_fraction", f"share of the critical path in segments of the class {name}", heading)
         for name, heading in PATH_CLASSES.items()

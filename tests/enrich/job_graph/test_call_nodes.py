@@ -52,7 +52,20 @@ def test_a_receive_runs_beside_the_thread_that_requested_it() -> None:
     assert times_us(result) == [(10, 14, 60)]
     (start, end) = result.calls.select("start_node", "end_node").row(0)
     assert binding_us(result, start) == ("HAND_OVER", 10, 14)
-    assert binding_us(result, end) == ("OPERATOR", 14, 60)
+    assert binding_us(result, end) == ("OPERATOR", 25, 60), "the thread begins to wait at 25"
+
+
+def test_a_receive_that_is_awaited_at_once_takes_all_of_its_time() -> None:
+    """Without work in between, the way to the end of the receive leads over its start."""
+    builder = (
+        TraceBuilder()
+        .step(1, 0, STEP_US)
+        .operator("c10d::recv_", start_us=10, duration_us=3)
+        .annotation("gloo:recv", start_us=14, duration_us=46)
+        .operator("aten::add", start_us=62, duration_us=3)
+    )
+    result = of_step(builder)
+    assert binding_us(result, result.calls["end_node"][0]) == ("OPERATOR", 14, 60)
 
 
 def test_a_thread_waits_for_the_end_of_a_receive() -> None:

@@ -1,9 +1,11 @@
 //! Directed graphs: nodes are numbered from 0, and edge `i` leads from `source[i]` to `target[i]`.
 
+mod contraction;
 mod longest_path;
 mod topology;
 
 use crate::error::{check_lengths, check_row_count, AlgorithmError};
+pub use contraction::Contracted;
 use topology::Topology;
 
 /// Marks a node without an edge in a column of edges.

@@ -2,9 +2,12 @@
 
 use algorithms::graph::Edges;
 use algorithms::AlgorithmError;
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 
 use super::{run, run_to_array, Input, Output};
+
+type ContractedEdges<'py> = (Output<'py, u32>, Output<'py, u32>, Output<'py, i64>);
 
 #[pyfunction]
 pub(crate) fn has_cycle(
@@ -60,6 +63,21 @@ pub(crate) fn path_to<'py>(
 ) -> PyResult<Output<'py, u32>> {
     let (source, target, binding) = (source.as_slice()?, target.as_slice()?, binding.as_slice()?);
     run_to_array(py, || Edges::new(binding.len(), source, target)?.path_to(last, binding))
+}
+
+#[pyfunction]
+pub(crate) fn contract<'py>(
+    py: Python<'py>,
+    node_count: usize,
+    source: Input<'py, u32>,
+    target: Input<'py, u32>,
+    weight: Input<'py, i64>,
+    is_kept: Input<'py, bool>,
+) -> PyResult<ContractedEdges<'py>> {
+    let (source, target) = (source.as_slice()?, target.as_slice()?);
+    let (weight, is_kept) = (weight.as_slice()?, is_kept.as_slice()?);
+    let edges = run(py, || Edges::new(node_count, source, target)?.contract(weight, is_kept))?;
+    Ok((edges.source.into_pyarray(py), edges.target.into_pyarray(py), edges.weight.into_pyarray(py)))
 }
 
 fn run_on_edges<'py>(

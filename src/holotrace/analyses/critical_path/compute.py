@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import polars as pl
 
+from holotrace.analyses.critical_path.across_ranks import (
+    HOST_GAP_NAME,
+    JobCriticalPath,
+    critical_path_across_ranks,
+)
 from holotrace.enrich.critical_path.event_graph import PathClass
 from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING
 from holotrace.enrich.device.synchronisations import has_recorded_waits
 from holotrace.enrich.job.findings import ranks_text
+from holotrace.enrich.job_graph.job_window import WindowOptions
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text
-
-HOST_GAP_NAME = "host gap"
-"""Name of the segments outside all events."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +77,34 @@ class CriticalPath(Result):
     findings: tuple[str, ...] = ()
 
 
+@overload
+def critical_path(
+    trace: Trace,
+    *,
+    annotation: str | None = None,
+    instance: int | tuple[int, int] | None = None,
+    time_range_ns: tuple[int, int] | None = None,
+    data_loading: Sequence[str] = DATA_LOADING,
+    segment_limit: int = 2_000,
+    across_ranks: Literal[False] = False,
+    executor: Executor = IN_PROCESS,
+) -> CriticalPath: ...
+
+
+@overload
+def critical_path(
+    trace: Trace,
+    *,
+    annotation: str | None = None,
+    instance: int | tuple[int, int] | None = None,
+    time_range_ns: tuple[int, int] | None = None,
+    data_loading: Sequence[str] = DATA_LOADING,
+    segment_limit: int = 2_000,
+    across_ranks: Literal[True],
+    executor: Executor = IN_PROCESS,
+) -> JobCriticalPath: ...
+
+
 def critical_path(  # noqa: PLR0913 -- options by name
     trace: Trace,
     *,
@@ -82,13 +113,14 @@ def critical_path(  # noqa: PLR0913 -- options by name
     time_range_ns: tuple[int, int] | None = None,
     data_loading: Sequence[str] = DATA_LOADING,
     segment_limit: int = 2_000,
+    across_ranks: bool = False,
     executor: Executor = IN_PROCESS,
-) -> CriticalPath:
+) -> CriticalPath | JobCriticalPath:
     """Find what bounds a window on each rank: the longest chain of activities that wait for each other.
 
     The window is a step, an annotation, a range of time or the whole recording. It begins on the host, and ends on the
     host or with the device work launched in it, whichever is later. Each nanosecond has one class, so the classes sum
-    to the window. Each rank is analysed on its own.
+    to the window. By default, each rank is analysed on its own.
 
     Args:
         trace: the job.
@@ -99,7 +131,10 @@ def critical_path(  # noqa: PLR0913 -- options by name
             the default is 0.
         time_range_ns: start and end of the window, instead of an annotation.
         data_loading: regular expressions; host ranges whose names match one of them count as data loading.
-        segment_limit: how many segments per rank `path` lists.
+        segment_limit: how many segments per rank, or of the job's path, `path` lists.
+        across_ranks: find one path through all ranks instead, and return a `JobCriticalPath`. Where a rank waits for
+            another one, the path goes on there. The window of the job is from the first begin to the last end of the
+            windows of its ranks.
         executor: runs the work on the ranks.
 
     Raises:
@@ -113,7 +148,13 @@ def critical_path(  # noqa: PLR0913 -- options by name
     >>> from holotrace.testing import small_job
     >>> holotrace.critical_path(small_job()).per_rank.select("rank", "window", "duration_ns").rows()
     [(0, 'ProfilerStep#1', 1000000), (1, 'ProfilerStep#1', 1000000)]
+    >>> holotrace.critical_path(small_job(), across_ranks=True).per_rank.select("rank", "total_ns").rows()
+    [(0, 320000), (1, 680000)]
     """
+    _check(segment_limit)
+    if across_ranks:
+        options = WindowOptions(annotation, instance, time_range_ns, tuple(data_loading))
+        return critical_path_across_ranks(trace, options=options, segment_limit=segment_limit, executor=executor)
     return plan(
         annotation=annotation,
         instance=instance,
@@ -132,12 +173,16 @@ def plan(
     segment_limit: int = 2_000,
 ) -> Plan[_Partial, CriticalPath]:
     """Return `critical_path` in two parts: what runs on each rank, and how the results of the ranks combine."""
-    if segment_limit < 1:
-        message = f"segment_limit={segment_limit}: the table lists at least 1 segment"
-        raise InvalidOptionError(message)
+    _check(segment_limit)
     window = {"annotation": annotation, "instance": instance, "time_range_ns": time_range_ns}
     one_rank = partial(_one_rank, window=window, data_loading=tuple(data_loading), segment_limit=segment_limit)
     return Plan(one_rank, _combine)
+
+
+def _check(segment_limit: int) -> None:
+    if segment_limit < 1:
+        message = f"segment_limit={segment_limit}: the table lists at least 1 segment"
+        raise InvalidOptionError(message)
 
 
 def _combine(partials: dict[int, _Partial]) -> CriticalPath:

@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 import polars as pl
 from plotly.subplots import make_subplots
 
+from holotrace.analyses.critical_path.across_ranks import JobCriticalPath
 from holotrace.analyses.critical_path.compute import CriticalPath
 from holotrace.analyses.critical_path.question import QUESTION
 from holotrace.drawing.names import hover_text, label_text
@@ -33,13 +34,21 @@ _NAMES = {"cpu_operator": "CPU operator", "kernel_kernel_delay": "kernel-kernel 
 _CLASSES = {name: (_NAMES.get(name, name.replace("_", " ")), color) for name, color in PATH_COLORS.items()}
 """Name and colour of each class, in the order of `PathClass`."""
 
+_JOB_HEADING = Heading("What bounds the step of the job?", "Share of the one critical path through all ranks")
+_MOST_LANES = 32
+
 _LANE_HEIGHT = 26
 _BETWEEN_HEIGHT = 130
 _TOP_MARGIN = 130
 
 
-def plot_critical_path(result: CriticalPath, *, theme: Theme = "light") -> go.Figure:
-    """Draw a bar with the shares of each rank's path and, below, the path of the rank with the longest window."""
+def plot_critical_path(result: CriticalPath | JobCriticalPath, *, theme: Theme = "light") -> go.Figure:
+    """Draw a bar with the shares of each rank's path and, below, the path of the rank with the longest window.
+
+    For a path through all ranks, the bars are the parts of the ranks on it, and a lane below shows each of them over time.
+    """
+    if isinstance(result, JobCriticalPath):
+        return _plot_job(result, theme)
     if not result.per_rank["duration_ns"].sum():
         return empty_figure(_HEADING.question, "No rank recorded an event that takes time.", theme)
     rank = result.per_rank.sort("duration_ns", "rank", descending=[True, False]).row(0, named=True)
@@ -54,6 +63,33 @@ def plot_critical_path(result: CriticalPath, *, theme: Theme = "light") -> go.Fi
     _add_path(figure, path, lanes, rank["start_ns"], rank["duration_ns"])
     layout = {**stacked_layout(_HEADING, theme), "height": figure.layout.height, "hovermode": "closest"}
     return figure.update_layout(layout).update_layout(margin_t=_TOP_MARGIN)
+
+
+def _plot_job(result: JobCriticalPath, theme: Theme) -> go.Figure:
+    step = result.steps.row(0, named=True)
+    if not step["duration_ns"]:
+        return empty_figure(_JOB_HEADING.question, "No rank recorded an event that takes time.", theme)
+    on_path = result.per_rank.filter(pl.col("total_ns") > 0).sort("total_ns", descending=True).head(_MOST_LANES)
+    ranks = on_path.sort("rank")["rank"].to_list()
+    per_class = result.per_class.filter(pl.col("rank").is_in(ranks))
+    shown = {key: named for key, named in _CLASSES.items() if key in set(_occurring(per_class))}
+    rows = rows_of(on_path.sort("rank"))
+    figure = _panels(rows, len(ranks), f"{label_text(step['window'])} of the job: the path over time")
+    figure.add_traces(
+        stacked_bars(rows, [_part(per_class, key, *named) for key, named in shown.items()]), rows=1, cols=1
+    )
+    style_axes(figure, rows, ValueAxis("share of the critical path", is_share=True), row=1, col=1)
+    size, unit = largest_unit([step["duration_ns"]])
+    for key in shown:
+        figure.add_trace(_job_lane(result.path.filter(path_class=key), key, step["start_ns"], size), row=2, col=1)
+    _style_lanes(figure, [f"rank {rank}" for rank in ranks], step["duration_ns"] / size, unit)
+    layout = {**stacked_layout(_JOB_HEADING, theme), "height": figure.layout.height, "hovermode": "closest"}
+    return figure.update_layout(layout).update_layout(margin_t=_TOP_MARGIN)
+
+
+def _job_lane(segments: pl.DataFrame, key: str, origin_ns: int, size: int) -> go.Bar:
+    """Draw the segments of a class, each in the lane of its rank."""
+    return _lane(segments, key, origin_ns, size).update(y=[f"rank {rank}" for rank in segments["rank"]])
 
 
 def _occurring(per_class: pl.DataFrame) -> pl.Series:
@@ -85,8 +121,11 @@ def _add_path(figure: go.Figure, path: pl.DataFrame, lanes: list[str], origin_ns
     size, unit = largest_unit([window_ns])
     for key in lanes:
         figure.add_trace(_lane(path.filter(pl.col("path_class") == key), key, origin_ns, size), row=2, col=1)
-    figure.update_xaxes(title={"text": f"time ({unit})", "standoff": 8}, range=[0, window_ns / size], row=2, col=1)
-    names = [_CLASSES[key][0] for key in lanes]
+    _style_lanes(figure, [_CLASSES[key][0] for key in lanes], window_ns / size, unit)
+
+
+def _style_lanes(figure: go.Figure, names: list[str], length: float, unit: str) -> None:
+    figure.update_xaxes(title={"text": f"time ({unit})", "standoff": 8}, range=[0, length], row=2, col=1)
     figure.update_yaxes(
         type="category",
         categoryorder="array",

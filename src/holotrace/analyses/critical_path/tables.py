@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from holotrace.analyses.critical_path.across_ranks import JobCriticalPath
 from holotrace.analyses.critical_path.compute import CriticalPath
 from holotrace.questions.result_columns import PATH_CLASSES
 from holotrace.questions.tables import View
@@ -52,3 +53,36 @@ VIEWS = (
     View("Events on the critical path, over all ranks", path_by_name, "total_ns"),
     View("The longest segments of each path", path_by_event, "duration_ns", is_detail=True),
 )
+
+
+def _job_name(result: JobCriticalPath) -> pl.DataFrame:
+    classes = pl.col("path_class").str.replace_all("_", " ")
+    return result.per_name.select(
+        "rank", pl.col("name").alias("event"), "module", classes, "total_ns", "fraction", "segment_count"
+    )
+
+
+def _job_event(result: JobCriticalPath) -> pl.DataFrame:
+    longest = result.path.drop_nulls("event_index").sort("duration_ns", descending=True, maintain_order=True)
+    classes = pl.col("path_class").str.replace_all("_", " ")
+    return longest.select("rank", "event_index", pl.col("name").alias("event"), "module", classes, "duration_ns")
+
+
+JOB_VIEWS = (
+    View(
+        "Each rank: its part of the path through all ranks, and how much later it could be",
+        lambda result: result.per_rank.select("rank", "window", "total_ns", "fraction", "slack_ns"),
+        "total_ns",
+    ),
+    View("The job's window", lambda result: result.steps.drop("start_ns", "end_ns"), "duration_ns"),
+    View("The path by rank, class, module and name", _job_name, "total_ns"),
+    View(
+        "Where the path goes on at another rank",
+        lambda result: result.hops.with_columns(pl.col("time_ns") - result.steps["start_ns"][0]).rename(
+            {"time_ns": "after_ns"}
+        ),
+        "transfer_ns",
+    ),
+    View("The longest segments of the path", _job_event, "duration_ns", is_detail=True),
+)
+"""The tables of `JobCriticalPath`."""

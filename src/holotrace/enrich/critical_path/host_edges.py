@@ -58,10 +58,12 @@ def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: in
         return []
     others = _Others.of(activities, threads, threads.track == _main_track(threads, track_id))
     waits = _segments_others_work_in(rank_trace, activities, threads, others)
+    awaited = _awaited_later(activities, threads, others, waits)
     return [
         _back_to_main(threads, others, waits),
         _from_main(threads, others),
-        _along_threads(activities, threads, others, waits),
+        _waiting_for(threads, others, awaited),
+        _along_threads(activities, threads, others, waits, awaited),
         _to_the_window(threads, others, waits),
     ]
 
@@ -180,10 +182,38 @@ def _from_main(threads: _Threads, others: _Others) -> GraphEdges:
     return graph_edges(source, threads.node[others.begins], EdgeType.HAND_OVER, PathClass.HOST_GAP)
 
 
-def _along_threads(activities: WindowActivities, threads: _Threads, others: _Others, waits: _Mask) -> GraphEdges:
+def _awaited_later(activities: WindowActivities, threads: _Threads, others: _Others, waits: _Mask) -> _Rows:
+    """Return the points at which collectives beside the main thread end, if it began to wait for them after their start.
+
+    The range `gloo:send` of PyTorch ends when the thread has waited for it, however early the message was sent.
+    """
+    is_apart = activities.column("lane") != activities.column("track_id")
+    activity = activities.nodes.activity[threads.node]
+    ends = np.flatnonzero(others.ends & waits[others.segment] & is_apart[activity])
+    began_ns = activities.column("start_ns")[activity[ends]]
+    return ends[began_ns < others.time_ns[others.segment[ends]]]
+
+
+def _waiting_for(threads: _Threads, others: _Others, awaited: _Rows) -> GraphEdges:
+    """Return edges from the point at which the main thread begins to wait for a collective to the end of the collective."""
+    segment = others.segment[awaited]
+    return graph_edges(
+        others.node[segment],
+        threads.node[awaited],
+        EdgeType.OPERATOR,
+        PathClass.COMMUNICATION,
+        activity=threads.owner[awaited - 1],
+        weight_ns=threads.time_ns[awaited] - others.time_ns[segment],
+    )
+
+
+def _along_threads(
+    activities: WindowActivities, threads: _Threads, others: _Others, waits: _Mask, awaited: _Rows
+) -> GraphEdges:
     """Return the edges from each point to the next one of its thread."""
     rests = others.ends.copy()
     rests[others.is_main] = waits[1:]
+    rests[awaited - 1] = True
     rows = np.flatnonzero(~threads.is_last)
     owner = threads.owner[rows]
     waiting = rests[rows] | (activities.column("is_waiting")[owner] & (owner != NO_ACTIVITY))

@@ -69,6 +69,21 @@ def path_window(
     return _annotation(rank_trace, annotation, instance)
 
 
+def step_windows(rank_trace: RankTrace) -> dict[int, PathWindow]:
+    """Return the window of each step by its number, in time order; empty if no step was recorded."""
+    rows = _steps(rank_trace).iter_rows()
+    return {number: PathWindow(f"ProfilerStep#{number}", start, end, track) for number, start, end, track in rows}
+
+
+def whole_recording(rank_trace: RankTrace) -> PathWindow:
+    """Return the window of all operators, calls and device work.
+
+    Raises:
+        MissingDataError: the rank has neither host ranges nor device work.
+    """
+    return _whole(rank_trace)
+
+
 def _range(rank_trace: RankTrace, time_range_ns: tuple[int, int], *, is_alone: bool) -> PathWindow:
     start_ns, end_ns = time_range_ns
     recorded = _whole(rank_trace)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -88,9 +88,25 @@ class WhatIf:
         return self.saved_ns / self.measured_ns if self.measured_ns else None
 
 
+class NamedGraph(Protocol):
+    """A graph with the names of its activities, such as a `PathGraph`."""
+
+    @property
+    def graph(self) -> EventGraph:
+        """The dependencies."""
+
+    @property
+    def window(self) -> str:
+        """The window in words."""
+
+    @property
+    def names(self) -> pl.DataFrame:
+        """The text of each string id: name uint32, text str."""
+
+
 @dataclass(frozen=True, eq=False)
-class _Replay(EqualByContent):
-    """A graph whose edges may still be changed."""
+class Replay(EqualByContent):
+    """A graph whose edges may still be changed; changes may add edges at the end."""
 
     edges: Edges
     length_ns: npt.NDArray[np.float64]
@@ -122,7 +138,7 @@ def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
     """
     graph = found.graph
     measured_ns = graph.window_end_ns - graph.window_start_ns
-    replay = _unchanged(graph)
+    replay = unchanged(graph)
     replayed_ns = _window_ns(replay)
     if abs(replayed_ns - measured_ns) > REPLAY_TOLERANCE * measured_ns:
         message = (
@@ -132,20 +148,22 @@ def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
         )
         raise InconsistentTimesError(message)
     for change in changes:
-        replay = _changed(found, replay, change)
+        replay = changed(found, replay, change)
     return WhatIf(measured_ns, replayed_ns, measured_ns - (replayed_ns - _window_ns(replay)))
 
 
-def _unchanged(graph: EventGraph) -> _Replay:
+def unchanged(graph: EventGraph) -> Replay:
+    """Return the graph with the measured time of each edge."""
     length = graph.edges.select(pl.col("weight_ns") + pl.col("delay_ns")).to_series()
-    return _Replay(graph.order(), length.cast(pl.Float64).to_numpy())
+    return Replay(graph.order(), length.cast(pl.Float64).to_numpy())
 
 
-def _window_ns(replay: _Replay) -> int:
+def _window_ns(replay: Replay) -> int:
     return int(earliest_times(replay.edges, np.rint(replay.length_ns).astype(np.int64))[-1])
 
 
-def _changed(found: PathGraph, replay: _Replay, change: Change) -> _Replay:
+def changed(found: NamedGraph, replay: Replay, change: Change) -> Replay:
+    """Apply a change; raises InvalidOptionError as `what_if`."""
     if isinstance(change, PerfectOverlap):
         return _with_perfect_overlap(found.graph, replay)
     if isinstance(change, NoLaunchOverhead):
@@ -160,13 +178,13 @@ def _changed(found: PathGraph, replay: _Replay, change: Change) -> _Replay:
     return _scaled(replay, rows, factors[own[rows]])
 
 
-def _scaled(replay: _Replay, rows: npt.NDArray[np.int64], factors: npt.NDArray[np.float64] | float) -> _Replay:
+def _scaled(replay: Replay, rows: npt.NDArray[np.int64], factors: npt.NDArray[np.float64] | float) -> Replay:
     length_ns = replay.length_ns.copy()
     length_ns[rows] *= factors
-    return _Replay(replay.edges, length_ns)
+    return Replay(replay.edges, length_ns)
 
 
-def _selected(found: PathGraph, where: pl.Expr) -> npt.NDArray[np.bool_]:
+def _selected(found: NamedGraph, where: pl.Expr) -> npt.NDArray[np.bool_]:
     activities = found.graph.activities.join(found.names, on="name", how="left", maintain_order="left")
     readable = activities.with_columns(
         pl.col("text").alias("name"), (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns")
@@ -199,7 +217,7 @@ def _checked(value: float) -> float:
     return value
 
 
-def _without_launch_overhead(graph: EventGraph, replay: _Replay) -> _Replay:
+def _without_launch_overhead(graph: EventGraph, replay: Replay) -> Replay:
     nodes, edges = graph.nodes["activity"], graph.edges
     launches = edges.filter(pl.col("type") == EdgeType.LAUNCH)
     calls = nodes.gather(launches["source"]).unique()
@@ -210,7 +228,7 @@ def _without_launch_overhead(graph: EventGraph, replay: _Replay) -> _Replay:
     return _scaled(replay, np.flatnonzero(overhead | np.isin(own, calls.to_numpy())), 0.0)
 
 
-def _with_perfect_overlap(graph: EventGraph, replay: _Replay) -> _Replay:
+def _with_perfect_overlap(graph: EventGraph, replay: Replay) -> Replay:
     """Remove the edges from communication to other work, but let the window still end after communication."""
     kinds, is_start = graph.activities["kernel_kind"], graph.nodes["is_start"].to_numpy()
     of_node = kinds.gather(graph.nodes["activity"]).fill_null(KernelKind.OTHER).to_numpy()
@@ -224,4 +242,4 @@ def _with_perfect_overlap(graph: EventGraph, replay: _Replay) -> _Replay:
         np.concatenate([np.where(freed, 0, source), ends]).astype(np.uint32),
         np.concatenate([target, np.full(len(ends), last)]).astype(np.uint32),
     )
-    return _Replay(edges, np.concatenate([np.where(freed, 0.0, replay.length_ns), np.zeros(len(ends))]))
+    return Replay(edges, np.concatenate([np.where(freed, 0.0, replay.length_ns), np.zeros(len(ends))]))

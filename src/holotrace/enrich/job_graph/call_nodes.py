@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
@@ -22,7 +23,8 @@ class CallGraph(EqualByContent):
     """The graph of a rank within a window, with its communication.
 
     graph  the graph of the events. A collective that the host performs is an activity beside its thread: an edge leads
-           from the thread to its start and, where the thread waits for it, another from its end to the thread.
+           from the thread to its start and, where the thread waits for it, another from its end to the thread. If the
+           thread begins to wait later, the time from then on is an edge from the thread to the end of the collective.
     calls  the calls within the window, in the order of `of_rank(rank_trace).calls`:
 
         event_index  uint32  as in `of_rank(rank_trace).calls`
@@ -63,13 +65,13 @@ def _calls(rank_trace: RankTrace, activities: WindowActivities) -> pl.DataFrame:
     )
 
 
-def _asked(activities: WindowActivities, asked_ns: pl.Series, rows: np.ndarray) -> np.ndarray:
+def _asked(activities: WindowActivities, asked_ns: pl.Series, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the last node of the requesting thread that is not later than the request; the start of other calls.
 
     The requesting thread of a call in a lane of its own is the thread that recorded it.
     """
     nodes, tracks, lanes = activities.nodes, activities.column("track_id"), activities.column("lane")
-    asked = nodes.start[rows].copy()
+    asked: npt.NDArray[np.int64] = nodes.start[rows].copy()
     for track in np.unique(tracks[rows][activities.is_host[rows] & (lanes[rows] != tracks[rows])]):
         of_thread = 1 + np.flatnonzero((lanes == track)[nodes.activity[1:-1]])
         own = np.flatnonzero((tracks[rows] == track) & (lanes[rows] != track))

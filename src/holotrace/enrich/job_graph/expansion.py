@@ -1,0 +1,131 @@
+"""The part of a job's critical path that one rank contributes, event by event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.innermost import NO_OWNER
+from holotrace.enrich.critical_path.event_graph import EventGraph
+from holotrace.enrich.critical_path.path_window import PathWindow
+from holotrace.enrich.critical_path.window_activities import DATA_LOADING
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.events.event_rows import of_events
+from holotrace.enrich.host.annotations import innermost_of
+from holotrace.enrich.job_graph.call_nodes import call_graph
+from holotrace.enrich.job_graph.job_path import EXPANDED
+from holotrace.enrich.job_graph.rank_graph import OpenGraph, before_each, opened
+from holotrace.schema import LAUNCH_KINDS, EventKind
+from holotrace.store.trace import RankTrace
+
+_Rows = npt.NDArray[np.int64]
+
+_MODULE = "nn.Module: "
+
+
+def expansion(
+    rank_trace: RankTrace,
+    window: PathWindow,
+    wanted: Sequence[tuple[int, int, int]],
+    data_loading: Sequence[str] = DATA_LOADING,
+) -> pl.DataFrame:
+    """Return the segments of the binding chains between nodes of a rank's graph.
+
+    Args:
+        rank_trace: the rank.
+        window: the window of `holotrace.enrich.job_graph.rank_graph.rank_graph`.
+        wanted: leg, first and last node of each chain, in time order.
+        data_loading: as in `window_activities`.
+
+    Returns:
+        In time order:
+
+        leg          int64   as given
+        start_ns, end_ns  int64  on the rank's own clock
+        path_class   uint8   PathClass
+        event_index  uint32  null outside all events
+        name         str     of the event; outside all events that of the innermost Python function, null if none was recorded
+        module       str     innermost `nn.Module` around it; null if unknown
+    """
+    known = call_graph(rank_trace, window, data_loading)
+    table = _segments(known.graph, opened(known), wanted)
+    return _named(rank_trace, known.graph, table).select(pl.col(name).cast(kind) for name, kind in EXPANDED.items())
+
+
+def _segments(graph: EventGraph, open_graph: OpenGraph, wanted: Sequence[tuple[int, int, int]]) -> pl.DataFrame:
+    """Return the edges of each chain with the times of their ends; an edge that leads back in time takes no time."""
+    chains = _chains(open_graph, wanted)
+    rows = np.array([edge for _, chain in chains for edge in chain], np.int64)
+    legs = np.repeat([leg for leg, _ in chains], [len(chain) for _, chain in chains]).astype(np.int64)
+    time_ns = graph.nodes["time_ns"].to_numpy()
+    source, target = open_graph.edges.source[rows], open_graph.edges.target[rows]
+    edges = graph.edges[open_graph.rows[rows]]
+    return pl.DataFrame(
+        {"leg": legs, "source": source, "start_ns": time_ns[source], "end_ns": time_ns[target]}
+    ).with_columns(edges["path_class"], edges["activity"], pl.col("start_ns").clip(upper_bound="end_ns"))
+
+
+def _chains(open_graph: OpenGraph, wanted: Sequence[tuple[int, int, int]]) -> list[tuple[int, list[int]]]:
+    """Return, for each leg, the edges on the way back from its last node to the next point, in time order."""
+    before, binding = before_each(open_graph).tolist(), open_graph.binding.tolist()
+    is_point = open_graph.is_point.tolist()
+    chains = []
+    for leg, _, last in wanted:
+        chain, node = [], last
+        while binding[node] >= 0 and (node == last or not is_point[node]):
+            chain.append(binding[node])
+            node = before[node]
+        chains.append((leg, chain[::-1]))
+    return chains
+
+
+def _named(rank_trace: RankTrace, graph: EventGraph, table: pl.DataFrame) -> pl.DataFrame:
+    activities = graph.activities.with_columns(rank_trace.texts(graph.activities["name"]).alias("text"))
+    inside = activities[["event_index", "text", "track_id", "start_ns", "device"]][table["activity"]]
+    nearby = graph.activities["track_id"].gather(graph.nodes["activity"].gather(table["source"]))
+    launched = of_events(launches(rank_trace), inside["event_index"])["launch_index"]
+    calls = of_events(rank_trace.events_of(LAUNCH_KINDS, ["event_index", "track_id", "start_ns"]), launched)
+    is_gap = table["activity"].is_null()
+    middle = (table["start_ns"] + table["end_ns"]) // 2
+    moments = pl.DataFrame(
+        {
+            "track_id": calls["track_id"]
+            .zip_with(calls["track_id"].is_not_null(), inside["track_id"])
+            .zip_with(~is_gap, nearby),
+            "moment": calls["start_ns"].zip_with(calls["start_ns"].is_not_null(), middle),
+        }
+    )
+    return table.with_columns(
+        inside["event_index"],
+        inside["text"].zip_with(~is_gap, _python_function(rank_trace, graph, moments, is_gap)).alias("name"),
+        _module(rank_trace, graph, moments),
+    )
+
+
+def _python_function(rank_trace: RankTrace, graph: EventGraph, moments: pl.DataFrame, wanted: pl.Series) -> pl.Series:
+    """Return the innermost Python function at each of these moments that is wanted; null if none was recorded there."""
+    functions = _functions(rank_trace, graph)
+    asked = moments.with_columns(pl.when(wanted).then("moment").alias("moment"))
+    return _innermost_text(rank_trace, functions, asked)
+
+
+def _module(rank_trace: RankTrace, graph: EventGraph, moments: pl.DataFrame) -> pl.Series:
+    functions = _functions(rank_trace, graph)
+    ids = rank_trace.strings.str.starts_with(_MODULE).arg_true().cast(pl.UInt32)
+    modules = functions.filter(pl.col("name").is_in(ids.implode()))
+    return _innermost_text(rank_trace, modules, moments).str.strip_prefix(_MODULE).alias("module")
+
+
+def _functions(rank_trace: RankTrace, graph: EventGraph) -> pl.DataFrame:
+    ranges = event_ranges(rank_trace, [EventKind.PYTHON_FUNCTION], ["name", "track_id", "start_ns", "end_ns"])
+    return ranges.filter((pl.col("start_ns") <= graph.window_end_ns) & (pl.col("end_ns") >= graph.window_start_ns))
+
+
+def _innermost_text(rank_trace: RankTrace, ranges: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:
+    rows = innermost_of(ranges, moments, ["track_id"])
+    names = ranges["name"].gather(pl.Series(rows).replace(NO_OWNER, None).cast(pl.UInt32))
+    return rank_trace.texts(names)

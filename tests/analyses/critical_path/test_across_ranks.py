@@ -1,0 +1,250 @@
+"""Tests of critical_path(across_ranks=True): planted paths, and paths that account for the whole step of the job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holotrace.analyses.critical_path.across_ranks import JobCriticalPath
+from holotrace.analyses.critical_path.compute import critical_path
+from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.ingest.open_trace import open_trace
+from holotrace.store.trace import Trace
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
+
+Segment = tuple[int, str, str, float, float]
+HOST = {"hostname": "one"}
+
+
+def across(trace: Trace, **options) -> JobCriticalPath:
+    """Return the path through all ranks, and check that it accounts for the whole step."""
+    result = critical_path(trace, across_ranks=True, **options)
+    step = result.steps.row(0, named=True)
+    assert step["duration_ns"] == step["end_ns"] - step["start_ns"]
+    for table in (result.per_rank, result.per_class, result.per_name, result.path.rename({"duration_ns": "total_ns"})):
+        assert table["total_ns"].sum() == step["duration_ns"]
+    assert result.path["start_ns"].to_list()[1:] == result.path["end_ns"].to_list()[:-1], "no gaps"
+    assert result.per_rank["slack_ns"].min() == 0, "some rank ends the step"
+    assert not result.per_rank.filter((pl.col("total_ns") > 0) & (pl.col("slack_ns") > 0)).height
+    return result
+
+
+def segments_us(result: JobCriticalPath) -> list[Segment]:
+    """Return rank, class, name, start and end in µs of each segment."""
+    microseconds = (pl.col("start_ns", "end_ns") - result.steps["start_ns"][0]) / 1_000
+    return result.path.select("rank", "path_class", "name", microseconds).rows()
+
+
+def on_one_host(*ranks: int) -> TraceBuilder:
+    """Return a builder whose ranks share a clock."""
+    builder = TraceBuilder()
+    for rank in ranks:
+        builder.rank(rank).header(host_name="one", distributedInfo={"rank": rank, "world_size": len(ranks)})
+    return builder
+
+
+def late_rank_1() -> TraceBuilder:
+    """Return two ranks: rank 1 computes until 60 µs, then both reduce until 70 µs, and rank 0 works until 90 µs."""
+    builder = on_one_host(0, 1)
+    for rank, busy_us, end_us in ((0, 20, 90), (1, 55, 72)):
+        builder.rank(rank).step(1, 0, end_us, rank=rank)
+        builder.kernel("gemm", start_us=5, duration_us=busy_us, launch_us=1, rank=rank)
+        start_us = 5 + busy_us
+        builder.collective(
+            group_ranks=(0, 1), start_us=start_us, duration_us=70 - start_us, launch_us=3, stream=7, rank=rank
+        )
+    builder.runtime("cudaDeviceSynchronize", start_us=6, duration_us=65, rank=0)
+    return builder.operator("aten::mm", start_us=71, duration_us=19, rank=0)
+
+
+def test_the_path_leads_from_the_last_rank_to_the_others() -> None:
+    """Rank 0 waits for rank 1 until 60 µs, so the path is on rank 1 until then."""
+    result = across(late_rank_1().build())
+    assert segments_us(result)[-4:] == [
+        (1, "computation", "gemm", 5, 60),
+        (0, "communication", "all_reduce", 60, 70),
+        (0, "synchronisation_wait", "cudaDeviceSynchronize", 70, 71),
+        (0, "cpu_operator", "aten::mm", 71, 90),
+    ]
+    assert result.hops.select("from_rank", "to_rank", "collective", "transfer_ns", "clock_half_width_ns").rows() == [
+        (1, 0, "all_reduce", 10_000, 0)
+    ]
+    assert result.per_rank.select("rank", "total_ns", "slack_ns").rows() == [(0, 30_000, 0), (1, 60_000, 0)]
+
+
+def test_slack_is_what_a_rank_could_be_later() -> None:
+    """Rank 2 ends its own work 35 µs before rank 1 does, and its step 4 µs before the last."""
+    builder = on_one_host(0, 1, 2)
+    for rank, busy_us, end_us in ((0, 20, 90), (1, 55, 86), (2, 20, 50)):
+        builder.rank(rank).step(1, 0, end_us, rank=rank)
+        builder.operator("aten::mm", start_us=0, duration_us=busy_us, rank=rank)
+    result = across(builder.build())
+    assert result.per_rank.select("rank", "slack_ns").rows() == [(0, 0), (1, 4_000), (2, 40_000)]
+
+
+def test_a_receive_leads_to_the_sender() -> None:
+    """Rank 1 waits in `gloo:recv` until rank 0 has sent, at 50 µs."""
+    builder = on_one_host(0, 1)
+    groups = {"Process Group Name": "0", "Process Group Ranks": "[0, 1]", "Group size": 2}
+    builder.rank(0).step(1, 0, 60, rank=0).operator("aten::mm", start_us=1, duration_us=48, rank=0)
+    send = {"Concrete Inputs": ["", "", "1", "0"], "Input Dims": [[[8]]], "Input type": ["TensorList"]}
+    recv = {**send, "Concrete Inputs": ["", "", "0", "0"]}
+    builder.operator("c10d::send", start_us=50, duration_us=4, rank=0, args=send)
+    builder.annotation("gloo:send", start_us=52, duration_us=5, rank=0, args={**groups, "Input Dims": [[8]]})
+    builder.rank(1).step(1, 0, 90, rank=1).operator("c10d::recv_", start_us=2, duration_us=4, rank=1, args=recv)
+    builder.annotation("gloo:recv", start_us=4, duration_us=56, rank=1, args={**groups, "Input Dims": [[8]]})
+    builder.operator("aten::add", start_us=61, duration_us=28, rank=1)
+    result = across(builder.build())
+    if result.hops.is_empty():
+        pytest.skip(str(result.findings))
+    assert result.hops.select("from_rank", "to_rank", "collective").rows() == [(0, 1, "recv")]
+    assert segments_us(result)[1] == (0, "cpu_operator", "aten::mm", 1, 49)
+
+
+def test_one_rank_alone_is_a_job_of_one() -> None:
+    """The path of a rank without communication is the one that it has alone."""
+    trace = TraceBuilder().step(1, 0, 40).operator("aten::mm", start_us=5, duration_us=30).build()
+    alone = critical_path(trace).path.select("name", "path_class", "start_ns", "end_ns")
+    assert across(trace).path.select("name", "path_class", "start_ns", "end_ns").equals(alone)
+
+
+def test_a_rank_that_was_not_recorded_is_unknown_in_time() -> None:
+    """Without rank 1, the 45 µs of the all-reduce may contain waiting; the findings say so."""
+    trace = late_rank_1().build().select([0])
+    result = across(trace)
+    assert result.steps["incomplete_ns"].to_list() == [45_000]
+    assert any("45 µs of the path is communication that not all" in finding for finding in result.findings)
+    assert any(finding.startswith("rank 1: not in the graph") for finding in result.findings)
+
+
+def test_time_before_a_rank_recorded_is_unknown() -> None:
+    """Rank 1 records from 30 µs on; what it did before is not known, and no event of its own explains it."""
+    builder = on_one_host(0, 1)
+    builder.rank(0).step(1, 0, 50, rank=0).operator("aten::mm", start_us=0, duration_us=20, rank=0)
+    builder.rank(1).step(1, 30, 60, rank=1).operator("aten::mm", start_us=30, duration_us=60, rank=1)
+    result = across(builder.build())
+    assert segments_us(result) == [(1, "unknown", "unknown", 0, 30), (1, "cpu_operator", "aten::mm", 30, 90)]
+    assert result.steps["unknown_ns"].to_list() == [30_000]
+
+
+def test_the_job_takes_the_last_step_but_one_that_all_ranks_recorded() -> None:
+    """Rank 1 was cut after step 2, so the job's step is step 1, not step 2."""
+    builder = on_one_host(0, 1)
+    for rank, last in ((0, 3), (1, 2)):
+        builder.rank(rank)
+        for step in range(1, last + 1):
+            builder.step(step, 100 * step, 90, rank=rank)
+            builder.operator("aten::mm", start_us=100 * step, duration_us=50, rank=rank)
+    assert across(builder.build()).steps["window"].to_list() == ["ProfilerStep#1"]
+
+
+def test_a_rank_without_steps_joins_with_the_window_of_the_others() -> None:
+    """Its events outside the step of rank 0 do not count."""
+    builder = on_one_host(0, 1)
+    builder.rank(0).step(1, 100, 90, rank=0).operator("aten::mm", start_us=100, duration_us=50, rank=0)
+    builder.rank(1).operator("aten::mm", start_us=0, duration_us=400, rank=1)
+    result = across(builder.build())
+    assert result.steps["duration_ns"].to_list() == [90_000]
+    assert any("rank 1: no steps were recorded" in finding for finding in result.findings)
+
+
+def test_ranks_without_events_are_left_out() -> None:
+    """A rank without host ranges and device work is missing; if all are, the error is raised."""
+    empty = TraceBuilder().rank(0).header(distributedInfo={"rank": 0, "world_size": 2}).build()
+    with pytest.raises(MissingDataError):
+        critical_path(empty, across_ranks=True)
+
+
+def test_an_instance_that_a_rank_lacks_is_an_error() -> None:
+    """The message names the rank and its steps."""
+    with pytest.raises(InvalidOptionError, match="no step 9"):
+        critical_path(late_rank_1().build(), across_ranks=True, instance=9)
+
+
+@pytest.fixture(scope="module")
+def straggling(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """Return a simulated job of four ranks on two hosts, whose rank 3 computes 1.5 ms slower in each step."""
+    folder = tmp_path_factory.mktemp("job")
+    write_job(folder, ranks=4, steps=3, layers=2, ranks_per_host=2)
+    return open_trace(folder, cache=False)
+
+
+def test_a_simulated_straggler_is_on_the_path(straggling: Trace) -> None:
+    """Most of the path is on the slow rank, and its slack is 0, whatever the clocks of the hosts show."""
+    per_rank = across(straggling, segment_limit=10**9).per_rank
+    assert per_rank.sort("total_ns")["rank"].to_list()[-1] == 3
+    assert per_rank.filter(rank=3)["fraction"][0] > 0.5
+
+
+def test_windows_may_be_annotations_steps_and_times(straggling: Trace) -> None:
+    """Several steps, and the whole recording, are windows, too; a whole recording contains its steps."""
+    lengths = [
+        across(straggling, segment_limit=10**9, **options).steps["duration_ns"][0]
+        for options in ({}, {"instance": (10, 11)}, {"annotation": ""})
+    ]
+    assert lengths == sorted(lengths)
+
+
+SLOW_RANKS = {"pipeline_gloo_4rank": 2, "ddp_gloo_4rank": 3}
+
+
+@pytest.mark.parametrize("name", SLOW_RANKS)
+def test_the_rank_that_sleeps_is_on_the_path_of_recorded_jobs(real_traces: Path, name: str) -> None:
+    """In both recordings one rank sleeps: the path spends most time there, in `sleep`, and no rank that waits for it."""
+    result = across(open_trace(real_traces / name), segment_limit=10**9)
+    most = result.per_rank.sort("total_ns").row(-1, named=True)
+    assert most["rank"] == SLOW_RANKS[name]
+    asleep = result.per_name.filter(pl.col("name") == "<built-in function sleep>")
+    assert asleep["rank"].unique().to_list() == [SLOW_RANKS[name]]
+    assert asleep["total_ns"].sum() > {"pipeline_gloo_4rank": 48_000_000, "ddp_gloo_4rank": 20_000_000}[name]
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> TraceBuilder:
+    """Return up to three ranks that compute for random times between collectives of all of them, on clocks that may be wrong."""
+    count = draw(st.integers(1, 3))
+    builder = TraceBuilder()
+    collective_count = draw(st.integers(0, 3))
+    begins = [draw(st.integers(0, 30)) for _ in range(count)]
+    now = list(begins)
+    plans: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+    for _ in range(collective_count):
+        for rank in range(count):
+            now[rank] += draw(st.integers(1, 40))
+        end = max(now) + draw(st.integers(1, 20))
+        for rank in range(count):
+            leaves = end + draw(st.integers(0, 3))
+            plans[rank].append((now[rank], leaves))
+            now[rank] = leaves
+    for rank in range(count):
+        host = draw(st.sampled_from(["one", "two"]))
+        builder.rank(rank).header(host_name=host, distributedInfo={"rank": rank, "world_size": count})
+        shift = draw(st.integers(0, 20)) if host == "two" else 0
+        last = now[rank] + draw(st.integers(1, 20))
+        builder.step(1, begins[rank] + shift, last - begins[rank], rank=rank)
+        builder.operator("aten::mm", start_us=begins[rank] + shift, duration_us=last - begins[rank], rank=rank)
+        for start, end in plans[rank]:
+            builder.collective(
+                group_ranks=range(count),
+                start_us=start + shift,
+                duration_us=end - start,
+                launch_us=begins[rank] + shift,
+                launch_duration_us=0.5,
+                rank=rank,
+            )
+    return builder
+
+
+@settings(max_examples=12, deadline=None)
+@given(jobs())
+def test_every_path_is_as_long_as_the_step(builder: TraceBuilder) -> None:
+    """Segments sum to the step to the nanosecond without gaps, and no slack is negative, whatever the clocks show."""
+    result = critical_path(builder.build(), across_ranks=True, segment_limit=10**9)
+    assert result.path["duration_ns"].sum() == result.steps["duration_ns"][0]
+    assert result.path["start_ns"].to_list()[1:] == result.path["end_ns"].to_list()[:-1]
+    assert (result.per_rank["slack_ns"] >= 0).all()
