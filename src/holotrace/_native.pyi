@@ -20,7 +20,10 @@ __all__ = [
     "ArrowTable",
     "EditedCopy",
     "ExpansionError",
+    "GzipWriter",
     "NotATraceError",
+    "PlacedEvents",
+    "Placing",
     "SinkError",
     "arrow_checksums",
     "binding_edges",
@@ -93,6 +96,63 @@ class EditedCopy:
 
     def rest(self) -> bytes | None:
         """Return the next piece after `events` has reached the bracket; None at the end of the file."""
+
+@final
+class GzipWriter:
+    """A gzip stream, made twice as fast as by zlib at level 3, with a third more bytes."""
+
+    def __new__(cls) -> Self: ...
+    def compressed(self, piece: bytes) -> bytes:
+        """Compress a piece; return the bytes that are ready."""
+
+    def end(self) -> bytes:
+        """End the stream; return its last bytes."""
+
+@final
+class Placing:
+    """Where the events of a rank go in a timeline of several ranks: on one clock, with pids and ids of their own.
+
+    Args:
+        rank: of the events.
+        base_ns: the time from which the file of the rank counts.
+        new_base_ns: the time from which the timeline counts.
+        clock: `(at_ns, offset_ns, drift_ppb, last_ns)` of each line of the clock, in the order of time: what to add to its
+            times up to `last_ns`. Without lines, nothing is added.
+        pids: `(pid in the file, pid in the timeline)`; a pid that is not listed gets the next number.
+    """
+
+    def __new__(
+        cls,
+        rank: int,
+        base_ns: int,
+        new_base_ns: int,
+        clock: Sequence[tuple[int, int, float, int]],
+        pids: Sequence[tuple[int | str, int]],
+    ) -> Self: ...
+    def placed(self, events: bytes) -> bytes:
+        """Return events, JSON with commas between them, as they are in the timeline, each with a comma before it.
+
+        Their times, pids and the ids that join events change. Names and positions of processes, and metadata of pids that
+        are not listed, are left out.
+        """
+
+@final
+class PlacedEvents:
+    """The events of a trace file as they are in a timeline, in pieces."""
+
+    def __new__(cls, source: _Source, placing: Placing) -> Self:
+        """Find the events of the file."""
+
+    @property
+    def event_count(self) -> int:
+        """The number of events read so far."""
+
+    @property
+    def events_end(self) -> int | None:
+        """The offset after the bracket that closes the events; None until it is reached."""
+
+    def next(self) -> bytes | None:
+        """Return the next events, each with a comma before it; None at the end."""
 
 class NotATraceError(ValueError):
     """The file is not a profiler trace; the message says what it is instead."""

@@ -32,7 +32,11 @@ mod _native {
     #[pymodule_export]
     use crate::traces::edit::EditedCopy;
     #[pymodule_export]
+    use crate::traces::gzip_writer::GzipWriter;
+    #[pymodule_export]
     use crate::traces::inspect::{content_hash, memory_events, peek};
+    #[pymodule_export]
+    use crate::traces::place::{PlacedEvents, Placing};
     #[pymodule_export]
     use crate::traces::read::{read_trace, schema};
 }

@@ -10,13 +10,14 @@ use crate::error::ReadError;
 use crate::health::Health;
 use crate::input::{Input, Source};
 use crate::json::{Broken, Cursor};
+use crate::placing::Placing;
 
 const PIECE_BYTES: usize = 2 << 20;
 /// Limit on the bytes to keep while searching for the end of an event.
 const MOST_BYTES_OF_PIECE: usize = 64 << 20;
 
 /// The fate of an event in the copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Fate<'a> {
     /// The event is copied unchanged.
     Kept,
@@ -26,6 +27,18 @@ pub enum Fate<'a> {
     Marked(&'a [u8]),
     /// In a complete event (`ph` is X), this number replaces the name, and the args become empty.
     Numbered(u32),
+    /// The event gets the times, the pid and the ids that it has in a timeline of several ranks, or is omitted there.
+    Placed(&'a Placing),
+}
+
+impl Fate<'_> {
+    fn leaves_out(&self, event: &Event<'_>) -> bool {
+        match self {
+            Self::LeftOut => true,
+            Self::Placed(placing) => placing.leaves_out(event),
+            _ => false,
+        }
+    }
 }
 
 /// Copies a file piece by piece.
@@ -41,15 +54,17 @@ pub struct EditedCopy {
     events_end: Option<u64>,
     event_count: usize,
     holds_event: bool,
+    /// Whether the text before the events is not part of the copy.
+    skips_head: bool,
     /// Whether the text before `at` was copied unchanged, so that the spaces and the comma after it can be copied too.
     follows_kept: bool,
     entries: Vec<Entry>,
 }
 
 /// The positions of a key of an event, including its quotes, and of its value.
-struct Entry {
-    key: Range<usize>,
-    value: Range<usize>,
+pub(crate) struct Entry {
+    pub(crate) key: Range<usize>,
+    pub(crate) value: Range<usize>,
 }
 
 impl EditedCopy {
@@ -74,9 +89,17 @@ impl EditedCopy {
             events_end: None,
             event_count: 0,
             holds_event: false,
+            skips_head: false,
             follows_kept: true,
             entries: Vec::new(),
         })
+    }
+
+    /// Copy the events alone, without the text before them, each with a comma before it.
+    #[must_use]
+    pub fn of_events(mut self) -> Self {
+        (self.skips_head, self.holds_event) = (true, true);
+        self
     }
 
     /// The number of the source's events read so far.
@@ -104,7 +127,7 @@ impl EditedCopy {
             return Ok(None);
         }
         let mut out = Vec::with_capacity(self.text.len() + PIECE_BYTES / 4);
-        if self.offset == 0 && self.event_count == 0 {
+        if self.offset == 0 && self.event_count == 0 && !self.skips_head {
             out.extend_from_slice(&self.text[..self.at]);
         }
         loop {
@@ -155,8 +178,8 @@ impl EditedCopy {
                     read_entries(&mut cursor, &mut self.entries)?;
                     let event = Event { text: &self.text, span: begin..cursor.at, entries: &self.entries };
                     let fate = fate(self.event_count);
-                    let is_kept = fate == Fate::Kept;
-                    if fate != Fate::LeftOut {
+                    let is_kept = matches!(fate, Fate::Kept);
+                    if !fate.leaves_out(&event) {
                         out.extend_from_slice(match (self.follows_kept && is_kept, self.holds_event) {
                             (true, _) => &self.text[self.at..begin],
                             (false, true) => b",\n",
@@ -194,7 +217,7 @@ impl EditedCopy {
 }
 
 /// Move the cursor past an object, and record the object's keys and values.
-fn read_entries(cursor: &mut Cursor<'_>, entries: &mut Vec<Entry>) -> Result<(), Broken> {
+pub(crate) fn read_entries(cursor: &mut Cursor<'_>, entries: &mut Vec<Entry>) -> Result<(), Broken> {
     entries.clear();
     cursor.expect(b'{')?;
     loop {
@@ -217,10 +240,10 @@ fn read_entries(cursor: &mut Cursor<'_>, entries: &mut Vec<Entry>) -> Result<(),
 }
 
 /// An event, as positions in the text.
-struct Event<'a> {
-    text: &'a [u8],
-    span: Range<usize>,
-    entries: &'a [Entry],
+pub(crate) struct Event<'a> {
+    pub(crate) text: &'a [u8],
+    pub(crate) span: Range<usize>,
+    pub(crate) entries: &'a [Entry],
 }
 
 impl Event<'_> {
@@ -228,6 +251,7 @@ impl Event<'_> {
     fn write(&self, fate: Fate<'_>, out: &mut Vec<u8>) {
         match fate {
             Fate::LeftOut => {}
+            Fate::Placed(placing) => placing.write(self, out),
             Fate::Marked(added) => self.write_marked(added, out),
             Fate::Numbered(number) if self.is_complete() => self.write_numbered(number, out),
             Fate::Kept | Fate::Numbered(_) => out.extend_from_slice(&self.text[self.span.clone()]),
@@ -235,7 +259,12 @@ impl Event<'_> {
     }
 
     fn is_complete(&self) -> bool {
-        self.last(b"\"ph\"").is_some_and(|entry| &self.text[entry.value.clone()] == b"\"X\"")
+        self.value(b"\"ph\"") == Some(b"\"X\"")
+    }
+
+    /// The value of this key; of several, the last, which takes precedence.
+    pub(crate) fn value(&self, key: &[u8]) -> Option<&[u8]> {
+        self.last(key).map(|entry| &self.text[entry.value.clone()])
     }
 
     /// The last entry with this key, which takes precedence over earlier ones.

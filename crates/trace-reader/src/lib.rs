@@ -8,7 +8,8 @@
 //! - `event` turns a chunk into rows, using `json`,
 //! - `tables` collects the rows and passes batches to a [`Sink`].
 //!
-//! [`Health`] counts what was repaired or dropped. [`EditedCopy`] copies a trace and changes some of its events.
+//! [`Health`] counts what was repaired or dropped. [`EditedCopy`] copies a trace and changes some of its events; [`Placing`] says
+//! where they go in a timeline of several ranks.
 //!
 //! Time grows linearly with the size of the text, and the memory for text in progress is bounded for any number of
 //! threads. No file makes the reader panic, and a damaged event does not cost the events around it.
@@ -18,23 +19,27 @@ mod document;
 mod edit;
 mod error;
 mod event;
+mod gzip_writer;
 mod health;
 mod input;
 mod json;
 mod memory_events;
 mod options;
 mod peek;
+mod placing;
 mod read;
 mod tables;
 
 pub use edit::{EditedCopy, Fate};
 pub use error::ReadError;
 pub use event::time::nanoseconds_from_microseconds;
+pub use gzip_writer::GzipWriter;
 pub use health::{Fault, Finding, Health, Lost, Severity};
 pub use input::{content_hash, Input};
 pub use memory_events::{memory_events, MemoryEvents};
 pub use options::Options;
 pub use peek::{peek, FileKind, Peek};
+pub use placing::{ClockLine, Pid, Placing};
 pub use read::{read, Progress, Trace};
 pub use tables::schema::{columns_of, schema_of, ColumnType, Table};
 pub use tables::sink::{FolderSink, MemorySink, Sink};

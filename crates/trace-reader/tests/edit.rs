@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use trace_reader::{EditedCopy, Fate, Input, ReadError};
+use trace_reader::{ClockLine, EditedCopy, Fate, Input, Pid, Placing, ReadError};
 
 /// Return the copy of a text, and the number of events in the text.
 fn edited(text: &[u8], fate: impl Fn(usize) -> Fate<'static>) -> Result<(String, usize), ReadError> {
@@ -57,5 +57,31 @@ fn damage_is_an_error() {
     for text in ["", "[{\"ph\":\"X\"}", "[{\"ph\":\"X\"", "[{\"ph\" 1}]", "[{\"ph\":\"X\"}, 5]", "{\"a\":[]}"]
     {
         assert!(edited(text.as_bytes(), |_| Fate::Kept).is_err(), "{text}");
+    }
+}
+
+/// Events of a timeline come with a comma before each, in any number of pieces, without the rest of the file.
+#[test]
+fn placed_events_are_those_of_the_list_alone() {
+    let line = ClockLine { at_ns: 0, offset_ns: -2_000, drift_ppb: 0.0, last_ns: i64::MAX };
+    let placing = Placing::new(2, 5_000, 1_000, vec![line], [(Pid::Number(7), 2_001)].into());
+    let names = r#"{"ph":"M","name":"process_name","pid":7}"#;
+    let event = r#"{ "ph":"X", "ts": 1.001, "pid":7, "dur":2, "args": {"ts": 1} }"#;
+    for count in [0, 1, 100_000] {
+        let text = format!(
+            "{{\"a\": [{{}}], \"traceEvents\": [{names}{}], \"b\": 1}}",
+            format!(", {event}").repeat(count)
+        );
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        file.write_all(text.as_bytes()).expect("room for it");
+        let mut copy =
+            EditedCopy::new(Input::open(file.path()).expect("it opens")).expect("it is a trace").of_events();
+        let mut out = Vec::new();
+        while let Some(piece) = copy.events(&|_| Fate::Placed(&placing)).expect("it is valid") {
+            out.extend(piece);
+        }
+        let placed = r#"{ "ph":"X", "ts": 3.001, "pid":2001, "dur":2, "args": {"ts": 1} }"#;
+        assert!(out == format!(",\n{placed}").repeat(count).into_bytes());
+        assert_eq!(copy.event_count(), count + 1);
     }
 }

@@ -168,12 +168,12 @@ def _edited(rank_trace: RankTrace, edits: Edits, events: Iterator[Event | str]) 
             copy = _native.EditedCopy(opened, *edits)
             yield from iter(copy.events, None)
             if (copy.event_count, copy.events_end) != (rank_trace.health.event_count, rank_trace.health.events_end):
-                raise _has_changed(source)
+                raise has_changed(source)
             for index, text in enumerate(joined_with_commas(events)):
                 yield (f",{text}" if index == 0 and copy.holds_event else text).encode()
             yield from iter(copy.rest, None)
     except _native.NotATraceError as error:
-        raise _has_changed(source) from error
+        raise has_changed(source) from error
     except OSError as error:
         message = f"{source} cannot be read: {error.strerror or error}"
         raise UnreadableTraceError(message) from error
@@ -222,13 +222,13 @@ def _with_events(source: str, end: int, events: Iterator[Event | str]) -> Iterat
             yield piece
         passed += len(piece)
     if passed < end:
-        raise _has_changed(source)
+        raise has_changed(source)
 
 
 def _inserted(source: str, bracket: bytes, last: bytes, events: Iterator[Event | str]) -> Iterator[bytes]:
     """Yield the events, after a comma if the list is not empty."""
     if bracket != b"]":
-        raise _has_changed(source)
+        raise has_changed(source)
     for index, text in enumerate(joined_with_commas(events)):
         yield (f",{text}" if index == 0 and last not in {b"[", b","} else text).encode()
 
@@ -250,5 +250,6 @@ def _damaged(rank_trace: RankTrace, why: str) -> UnreadableTraceError:
     return UnreadableTraceError(f"{source} cannot be copied: {why}; `holotrace check` lists the damage")
 
 
-def _has_changed(source: str) -> UnreadableTraceError:
+def has_changed(source: str) -> UnreadableTraceError:
+    """Return the error for a file whose events are no longer those of its tables."""
     return UnreadableTraceError(f"{source} has changed since it was opened: its events no longer end where they did")

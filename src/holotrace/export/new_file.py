@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, cast
+from typing import BinaryIO, Protocol, cast
 
+from holotrace import _native
 from holotrace.errors import InvalidOptionError
 from holotrace.locations import Location, drafted, expect_writable_folder
 
@@ -59,3 +60,36 @@ def new_file(target: Location, *, overwrite: bool = False) -> Iterator[BinaryIO]
                 yield cast("BinaryIO", compressed)
         else:
             yield plain
+
+
+class Pieces(Protocol):
+    """A file that takes its content piece by piece."""
+
+    def writelines(self, pieces: Iterable[bytes], /) -> None:
+        """Write the pieces one after the other."""
+
+
+@contextmanager
+def new_large_file(target: Location, *, overwrite: bool = False) -> Iterator[Pieces]:
+    """Open a file as `new_file` does; `.gz` is compressed twice as fast, to a file that is a third larger.
+
+    Raises:
+        InvalidOptionError, OSError: see `new_file`.
+    """
+    expect_writable(target, overwrite=overwrite)
+    with drafted(target) as plain:
+        if target.suffix == ".gz":
+            compressed = _Compressed(plain)
+            yield compressed
+            plain.write(compressed.gzip.end())
+        else:
+            yield plain
+
+
+class _Compressed:
+    def __init__(self, plain: BinaryIO) -> None:
+        self._plain = plain
+        self.gzip = _native.GzipWriter()
+
+    def writelines(self, pieces: Iterable[bytes]) -> None:
+        self._plain.writelines(map(self.gzip.compressed, pieces))

@@ -13,13 +13,17 @@ from typing import Any
 import pytest
 
 from holotrace import open_trace
-from holotrace.errors import InvalidOptionError
+from holotrace.errors import InvalidOptionError, UnreadableTraceError
 from holotrace.export.merged.merged_trace import MERGED_NAME, MergedTrace, clock_lines, write_merged_trace
-from holotrace.export.merged.rank_events import nanoseconds
 from holotrace.testing import write_job
 from holotrace.testing.builder import TraceBuilder
 
 RANKS, HOSTS = 4, 2
+
+
+def nanoseconds(microseconds: float) -> int:
+    """Return a time of the file in whole nanoseconds."""
+    return round(1_000 * microseconds)
 
 
 @pytest.fixture(scope="module")
@@ -166,3 +170,18 @@ def test_the_file_is_not_a_rank_of_the_job(folder, merged) -> None:
     ]
     with pytest.raises(InvalidOptionError, match="already exists"):
         write_merged_trace(trace, merged.path)
+
+
+def test_a_file_that_changed_is_an_error_and_leaves_nothing(tmp_path) -> None:
+    """If the file of a rank has other events than its tables, nothing is written, and a file that exists stays."""
+    builder = TraceBuilder().kernel("gemm", start_us=1.5, duration_us=5)
+    (path,) = builder.write(tmp_path / "job")
+    trace = open_trace(path, cache=False)
+    trace.ranks[0].table("events", ["event_index"])
+    target = tmp_path / "merged.json.gz"
+    target.write_bytes(b"before")
+    path.write_bytes(builder.kernel("relu", start_us=9, duration_us=1).json())
+    with pytest.raises(UnreadableTraceError, match="has changed since it was opened"):
+        write_merged_trace(trace, target, overwrite=True)
+    assert target.read_bytes() == b"before"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["job", "merged.json.gz"]

@@ -3,75 +3,113 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holotrace import _native, open_trace
 from holotrace.enrich.across_ranks.clocks.rank_clocks import ClockLine, RankClock
-from holotrace.export.event_json import event_text
-from holotrace.export.event_reader import read_event
-from holotrace.export.merged.rank_events import RankEvents, exact_microseconds, nanoseconds
+from holotrace.export.event_json import exact_number
+from holotrace.export.merged.processes import Process
+from holotrace.export.merged.rank_events import RankPlace, rank_events
+from holotrace.testing.builder import TraceBuilder
 
 BASE = 1_790_857_026_000_000_000
+AS_RECORDED = RankClock("a")
 
 
-def events(clock: RankClock = RankClock("a")) -> RankEvents:  # noqa: B008 -- immutable
-    """Convert the events of rank 3, whose file has another base time than the merged trace."""
-    return RankEvents(3, clock, BASE, BASE - 1_000, {4001: 3001, 0: 3002})
+def placed(*events: str, clock: RankClock = AS_RECORDED) -> list[dict[str, Any]]:
+    """Return events of rank 3, whose file counts from 1 µs after the base of the merged trace."""
+    place = RankPlace(3, clock, BASE, BASE - 1_000, {4001: 3001, 0: 3002, "Spans \u00e9": 3003})
+    text = place.placing().placed(",".join(events).encode()).decode()
+    return json.loads(f"[{text[1:]}]", parse_float=exact_number)
 
 
 def test_times_pids_and_ids_change_and_nothing_else() -> None:
     """The offset, 5 ns, and the difference of the base times, 1 µs, are added; args stay as they are."""
-    event = {"ph": "s", "id": 7, "pid": 0, "tid": 20, "ts": 1.5, "name": "ac2g", "args": {"pid": 0, "ts": 1}}
-    assert events(RankClock("a", (ClockLine(BASE, 5, 0.0, 1),))).converted(dict(event)) == {
-        **event,
-        "id": (3 << 36) + 7,
-        "pid": 3002,
-        "ts": 2.505,
-    }
+    event = {"ph": "s", "id": 7, "pid": 0, "tid": 20, "ts": 1.5, "name": "ac2g", "args": {"pid": 0, "ts": 1, "id": 2}}
+    assert placed(json.dumps(event), clock=RankClock("a", (ClockLine(BASE, 5, 0.0, 1),))) == [
+        {**event, "id": (3 << 36) + 7, "pid": 3002, "ts": 2.505}
+    ]
 
 
 def test_a_duration_is_that_on_the_reference_clock() -> None:
     """A clock that is 100 ppm slow records 1 s for an event of 1.0001 s, which the merged trace shows."""
     clock = RankClock("a", (ClockLine(BASE, 0, 100_000.0, 1),))
-    event = events(clock).converted({"ph": "X", "pid": 0, "ts": 0, "dur": 1_000_000})
-    assert event == {"ph": "X", "pid": 3002, "ts": 1, "dur": 1_000_100}
+    assert placed('{"ph":"X","pid":0,"ts":0,"dur":1000000}', clock=clock) == [
+        {"ph": "X", "pid": 3002, "ts": 1, "dur": 1_000_100}
+    ]
 
 
-@pytest.mark.parametrize("name", ["process_name", "process_sort_index"])
-def test_names_of_processes_are_left_out(name) -> None:
+def test_names_of_processes_are_left_out() -> None:
     """The merged trace names and sorts processes by rank; it keeps the names of threads that have events."""
-    assert events().converted({"ph": "M", "name": name, "pid": 0}) is None
-    assert events().converted({"ph": "M", "name": "thread_name", "pid": 0}) == {
-        "ph": "M",
-        "name": "thread_name",
-        "pid": 3002,
-    }
-    assert events().converted({"ph": "M", "name": "thread_name", "pid": 7}) is None
+    names = [f'{{"ph":"M","name":"{name}","pid":0}}' for name in ("process_name", "process_sort_index", "thread_name")]
+    assert placed(*names, '{"ph":"M","name":"thread_name","pid":7}') == [
+        {"ph": "M", "name": "thread_name", "pid": 3002}
+    ]
 
 
 def test_counters_keep_their_ids_and_odd_ids_stay_apart() -> None:
-    """A counter's id is local to its process and stays; ids that are not numbers get the rank as a prefix."""
-    assert events().converted({"ph": "C", "id": 7, "pid": 0}) == {"ph": "C", "id": 7, "pid": 3002}
-    assert events().converted({"ph": "b", "id": "x", "pid": 0}) == {"ph": "b", "id": "rank 3: x", "pid": 3002}
+    """A counter's id is local to its process and stays; ids that are not small numbers get the rank as a prefix."""
+    events = ['{"ph":"C","id":7,"pid":0}', '{"ph":"b","id":"x\\"","pid":0}', '{"ph":"X","bind_id":-1,"pid":0}']
+    assert [event.get("id", event.get("bind_id")) for event in placed(*events)] == [7, 'rank 3: x"', "rank 3: -1"]
 
 
-def test_unknown_pids_get_numbers_of_their_own() -> None:
-    """A pid that no table lists, such as a fraction, is numbered after the others."""
-    assert events().converted({"ph": "i", "pid": 1.5}) == {"ph": "i", "pid": 3003}
+def test_a_pid_may_be_written_in_several_ways() -> None:
+    """Numbers in quotes are numbers, as for the reader, and escapes do not matter; other pids are numbered after these."""
+    pids = ["4001", '"4001"', '"Spans \\u00e9"', "1.5", '"other"', "1.5"]
+    assert [event["pid"] for event in placed(*(f'{{"ph":"i","pid":{pid}}}' for pid in pids))] == [
+        3001, 3001, 3003, 3004, 3005, 3004
+    ]  # fmt: skip
 
 
-@given(st.integers(-(10**19), 10**19))
-def test_nanoseconds_survive_being_written_and_read(time_ns) -> None:
-    """The text of a time has all its digits, whatever their number."""
-    text = event_text({"ts": exact_microseconds(time_ns)})
-    assert nanoseconds(read_event(text)["ts"]) == time_ns
+@given(st.integers(-(10**18), 10**18), st.integers(-(10**6), 10**6), st.floats(-1e5, 1e5))
+def test_a_time_keeps_its_nanoseconds_and_is_corrected_as_in_tables(time_ns, offset_ns, drift_ppb) -> None:
+    """The text of a time has all its digits, and equals `RankClock.corrected` to the nanosecond."""
+    lines = (
+        ClockLine(BASE, offset_ns, drift_ppb, 1, last_ns=BASE),
+        ClockLine(BASE, 2 * offset_ns, 0.0, 1, first_ns=BASE),
+    )
+    clock = RankClock("a", lines)
+    (event,) = placed(f'{{"ph":"i","pid":0,"ts":{Decimal(time_ns).scaleb(-3):f}}}', clock=clock)
+    assert round(Decimal(str(event["ts"])) * 1_000) == clock.corrected(BASE + time_ns) - BASE + 1_000
 
 
-@pytest.mark.parametrize("text", ["null", "true", '"1"', "NaN", "Infinity"])
-def test_what_is_not_a_number_is_not_a_time(text) -> None:
-    """An event whose time is not a number keeps that time."""
-    event = json.loads(f'{{"ph":"i","ts":{text}}}')
-    assert events().converted(dict(event)) is not None
-    assert nanoseconds(event["ts"]) is None
+@pytest.mark.parametrize("text", ["null", "true", '"soon"', "NaN", "Infinity", "1e300"])
+def test_what_is_not_a_time_stays(text) -> None:
+    """An event whose time cannot be a time keeps it."""
+    place = RankPlace(3, AS_RECORDED, BASE, BASE, {0: 3002})
+    event = f'{{"ph":"i","ts":{text},"dur":1}}'
+    assert place.placing().placed(event.encode()).decode() == f",\n{event}"
+
+
+def test_text_that_is_not_json_is_refused() -> None:
+    """Half an event raises an error instead of an invalid file."""
+    with pytest.raises(_native.NotATraceError, match="expected an event at byte 9"):
+        placed('{"ph": 1}{"ph"')
+
+
+@pytest.mark.parametrize("end", ["", "]}", ",]}", "NO JSON]}"])
+def test_the_events_of_a_damaged_file_are_those_of_the_whole_one(tmp_path, end) -> None:
+    """A file that is cut off or has a comma too many gives the same events, only more slowly."""
+    trace = TraceBuilder().operator("aten::mm", start_us=1.001, duration_us=5).json()
+    whole, damaged = tmp_path / "whole.json", tmp_path / "damaged.json"
+    whole.write_bytes(trace)
+    text = trace[: trace.rindex(b"]")].rstrip()
+    damaged.write_bytes(text + (b"," if end.startswith("NO") else b"") + end.removeprefix("NO JSON").encode())
+
+    answers = [_written(path) for path in (whole, damaged)]
+
+    assert answers[0] == answers[1]
+    assert [event["ts"] for event in answers[0] if event["ph"] == "X"] == [1.001]
+
+
+def _written(path) -> list[dict[str, Any]]:
+    rank_trace = open_trace(path, cache=False).ranks[0]
+    base_ns = rank_trace.header.base_time_ns
+    place = RankPlace(0, AS_RECORDED, base_ns, base_ns, {1_000: 1})
+    text = b"".join(rank_events(rank_trace, (Process(1_000, "python", 0),), place))
+    return json.loads(b"[" + text[1:] + b"]")

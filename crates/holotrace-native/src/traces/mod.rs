@@ -2,7 +2,9 @@
 
 pub(crate) mod arrow;
 pub(crate) mod edit;
+pub(crate) mod gzip_writer;
 pub(crate) mod inspect;
+pub(crate) mod place;
 pub(crate) mod read;
 mod source;
 mod supervised;

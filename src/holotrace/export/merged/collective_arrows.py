@@ -18,8 +18,8 @@ _TRACK = {"rank": pl.Int32, "event_index": pl.UInt32, "pid": pl.Int64, "tid": pl
 
 def collective_arrows(
     calls: pl.DataFrame, tracks: pl.DataFrame, clocks: Mapping[int, RankClock], base_ns: int
-) -> Iterator[str]:
-    """Yield the JSON text of two events for each arrow.
+) -> Iterator[bytes]:
+    """Yield two events for each arrow as JSON, each with a comma before it.
 
     An arrow leads from the last rank that arrives to each other rank, at the time of its arrival: from then on, nobody
     waits. For a send, it leads from the start of the send to the end of the receive. Where clocks are not known well enough
@@ -34,9 +34,8 @@ def collective_arrows(
     members = _members(calls, clocks).join(tracks.cast(_TRACK), on=["rank", "event_index"])  # type: ignore[arg-type]
     ends = _ends(members).with_row_index("arrow")
     for rows in ends.iter_slices(_ROWS_AT_ONCE):
-        pairs = rows.select(_text("s", "earlier", base_ns), _text("f", "later", base_ns)).iter_rows()
-        for pair in pairs:
-            yield from pair
+        texts = rows.select(joined(",\n", _text("s", "earlier", base_ns), ",\n", _text("f", "later", base_ns)))
+        yield "".join(texts.to_series()).encode()
 
 
 def _members(calls: pl.DataFrame, clocks: Mapping[int, RankClock]) -> pl.DataFrame:
@@ -97,4 +96,4 @@ def _text(phase: str, end: str, base_ns: int) -> pl.Expr:
         ',"ts":',
         decimal_text(field("time_ns") - base_ns, 3),
         "}",
-    ).alias(end)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -17,12 +18,11 @@ from holotrace.enrich.across_ranks.matching.matching import Matching, match
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.job.findings import ranks_text
 from holotrace.execution.executor import IN_PROCESS, Executor
-from holotrace.export.chrome_trace import Event, joined_with_commas
 from holotrace.export.json_columns import track_texts
 from holotrace.export.merged.collective_arrows import collective_arrows
 from holotrace.export.merged.processes import Process, new_pids, pid_step, processes
-from holotrace.export.merged.rank_events import RankEvents, rank_events
-from holotrace.export.new_file import expect_writable, new_file
+from holotrace.export.merged.rank_events import RankPlace, rank_events
+from holotrace.export.new_file import expect_writable, new_large_file
 from holotrace.locations import Location, name_of
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.version import __version__
@@ -90,11 +90,10 @@ def write_merged_trace(
     matching = match({rank: known.communication for rank, known in ranks.items()})
     compared = clocks(matching.calls, hosts)
     merged = _Merged(trace, ranks, matching, compared, rank_clocks(compared.per_host, hosts))
-    with new_file(target, overwrite=overwrite) as file:
-        file.write(merged.head().encode())
-        for text in joined_with_commas(merged.events()):
-            file.write(text.encode())
-        file.write(b"]}\n")
+    with new_large_file(target, overwrite=overwrite) as file:
+        events = merged.events()
+        first = next(events, b"").removeprefix(b",")
+        file.writelines(chain([merged.head().encode(), first], events, [b"]}\n"]))
     return MergedTrace(target, merged.clocks, compared.per_host, merged.findings)
 
 
@@ -152,14 +151,14 @@ class _Merged:
         }
         return f'{json.dumps(keys)[:-1]},\n"traceEvents":['
 
-    def events(self) -> Iterator[Event | str]:
-        """Yield the events of all ranks, and the arrows between them."""
+    def events(self) -> Iterator[bytes]:
+        """Yield the events of all ranks and the arrows between them as JSON, each with a comma before it; no piece is empty."""
         step = pid_step(len(known.processes) for known in self.ranks.values())
         pids = {rank: new_pids(rank, known.processes, step) for rank, known in self.ranks.items()}
         for rank, known in self.ranks.items():
             rank_trace = self.trace.ranks[rank]
-            converter = RankEvents(rank, self.clocks[rank], known.base_ns, self.base_ns, pids[rank])
-            yield from rank_events(rank_trace, known.processes, converter)
+            place = RankPlace(rank, self.clocks[rank], known.base_ns, self.base_ns, pids[rank])
+            yield from filter(None, rank_events(rank_trace, known.processes, place))
             rank_trace.forget()
         tracks = [_new_tracks(rank, known, pids[rank]) for rank, known in self.ranks.items()]
         yield from collective_arrows(self.matching.calls, pl.concat(tracks), self.clocks, self.base_ns)

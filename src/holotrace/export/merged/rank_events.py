@@ -2,93 +2,85 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
-from itertools import chain
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
 
+from holotrace import _native
 from holotrace.enrich.across_ranks.clocks.rank_clocks import RankClock
-from holotrace.export.chrome_trace import Event
+from holotrace.errors import UnreadableTraceError
+from holotrace.export.chrome_trace import Event, has_changed
 from holotrace.export.counters import counter_events
-from holotrace.export.event_json import file_time
-from holotrace.export.event_reader import EventReader, read_event
+from holotrace.export.event_json import event_text, events_text
+from holotrace.export.event_reader import EventReader
 from holotrace.export.merged.processes import Pid, Process
 from holotrace.export.trace_text import pieces
+from holotrace.locations import address_text, native_source
 from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text
 
-_REPLACED = ("process_name", "process_sort_index")
-_JOINING_PHASES = frozenset("stfbenSTpF")
-"""Phases of events that are joined by their `id` across processes: flows and asynchronous events."""
-
-_ID_BITS = 36
-"""Ids of ranks are this far apart, so those of 2^17 ranks are exact as doubles; CUPTI's correlation ids have 32 bits."""
-
-_EXACT_NS = 1_000 << 43
-"""Below 2^43 µs, neighbouring doubles are less than 1 ns apart, so a double has the right three decimal places."""
+_EVENTS_AT_ONCE = 1_000
 
 
-@dataclass(frozen=True)
-class RankEvents:
-    """Converts the events of a rank.
+class RankPlace(NamedTuple):
+    """Where the events of a rank go.
 
     base_ns        `baseTimeNanoseconds` of its file
     merged_base_ns the same of the merged trace
-    pids           {pid in its file: pid in the merged trace}
+    pids           {pid in its file: pid in the merged trace}; other pids are numbered after them
     """
 
     rank: int
     clock: RankClock
     base_ns: int
     merged_base_ns: int
-    pids: dict[Pid, int]
+    pids: Mapping[Pid, int]
 
-    def converted(self, event: dict[str, Any]) -> Event | None:
-        """Return the event as it is in the merged trace; None if it names a process, or a thread without events."""
-        phase = event.get("ph")
-        if phase == "M" and (event.get("name") in _REPLACED or event.get("pid") not in self.pids):
-            return None
-        if "pid" in event:
-            event["pid"] = self._pid(event["pid"])
-        if "id" in event and phase in _JOINING_PHASES:
-            event["id"] = self._id(event["id"])
-        if "bind_id" in event:
-            event["bind_id"] = self._id(event["bind_id"])
-        self._set_times(event)
-        return event
-
-    def _pid(self, pid: Any) -> int:  # noqa: ANN401 -- whatever the file contains
-        key = pid if isinstance(pid, (int, str)) else str(pid)
-        return self.pids.setdefault(key, max(self.pids.values(), default=0) + 1)
-
-    def _id(self, number: Any) -> int | str:  # noqa: ANN401 -- whatever the file contains
-        if isinstance(number, int) and 0 <= number < 1 << _ID_BITS:
-            return (self.rank << _ID_BITS) + number
-        return f"rank {self.rank}: {number}"
-
-    def _set_times(self, event: dict[str, Any]) -> None:
-        start = nanoseconds(event.get("ts"))
-        if start is None:
-            return
-        start_ns = self.clock.corrected(self.base_ns + start)
-        event["ts"] = exact_microseconds(start_ns - self.merged_base_ns)
-        duration = nanoseconds(event.get("dur"))
-        if duration is not None:
-            event["dur"] = exact_microseconds(self.clock.corrected(self.base_ns + start + duration) - start_ns)
+    def placing(self) -> _native.Placing:
+        """Return what the native module needs to convert the events of the rank."""
+        return _native.Placing(
+            self.rank, self.base_ns, self.merged_base_ns, self.clock.native_lines(), list(self.pids.items())
+        )
 
 
-def rank_events(rank_trace: RankTrace, known: tuple[Process, ...], events: RankEvents) -> Iterator[Event]:
-    """Yield the events of a rank: the names of its processes, the events of its file, and its counters."""
-    for process in known:
-        yield from _names(process, events)
+def rank_events(rank_trace: RankTrace, known: tuple[Process, ...], place: RankPlace) -> Iterator[bytes]:
+    """Yield the events of a rank as JSON, each with a comma before it.
+
+    First come the names of its processes, then the events of its file, then its counters.
+    """
+    placing = place.placing()
+    yield b"".join(b",\n" + event_text(event).encode() for process in known for event in _names(process, place))
+    is_whole = rank_trace.health.is_clean and rank_trace.health.events_end is not None
+    yield from _copied(rank_trace, placing) if is_whole else _repaired(rank_trace, placing)
+    yield from _placed(counter_events(rank_trace.unselected), placing)
+
+
+def _copied(rank_trace: RankTrace, placing: _native.Placing) -> Iterator[bytes]:
+    source = address_text(rank_trace.source)
+    try:
+        with native_source(source) as opened:
+            events = _native.PlacedEvents(opened, placing)
+            yield from iter(events.next, None)
+            if (events.event_count, events.events_end) != (rank_trace.health.event_count, rank_trace.health.events_end):
+                raise has_changed(source)
+    except _native.NotATraceError as error:
+        raise has_changed(source) from error
+    except OSError as error:
+        message = f"{source} cannot be read: {error.strerror or error}"
+        raise UnreadableTraceError(message) from error
+
+
+def _repaired(rank_trace: RankTrace, placing: _native.Placing) -> Iterator[bytes]:
+    """Yield the events of a damaged file, in ten times the time."""
     reader = EventReader(rank_trace.source, pieces(rank_trace.source))
     reader.head()
-    counters = map(read_event, counter_events(rank_trace.unselected))
-    for event in map(events.converted, chain(reader.events(), counters)):
-        if event is not None:
-            yield event
+    yield from _placed(reader.events(), placing)
+
+
+def _placed(events: Iterable[Event | str], placing: _native.Placing) -> Iterator[bytes]:
+    rest = iter(events)
+    while batch := list(islice(rest, _EVENTS_AT_ONCE)):
+        yield placing.placed(events_text(batch).encode())
 
 
 def half_width_text(clock: RankClock) -> str:
@@ -98,34 +90,9 @@ def half_width_text(clock: RankClock) -> str:
     return f"± {duration_text(clock.half_width_ns)}" if clock.half_width_ns else ""
 
 
-def nanoseconds(microseconds: object) -> int | None:
-    """Return a time of the file in whole nanoseconds; None if it is not a number.
-
-    >>> nanoseconds(7), nanoseconds(0.125), nanoseconds(Decimal("1725000000000000.123")), nanoseconds(None)
-    (7000, 125, 1725000000000000123, None)
-    """
-    if isinstance(microseconds, int) and not isinstance(microseconds, bool):
-        return 1_000 * microseconds
-    if isinstance(microseconds, float) and math.isfinite(microseconds):
-        return round(1_000 * microseconds)
-    if isinstance(microseconds, Decimal) and microseconds.is_finite():
-        return int((1_000 * microseconds).to_integral_value(ROUND_HALF_UP))
-    return None
-
-
-def exact_microseconds(time_ns: int) -> int | float | Decimal:
-    """Return nanoseconds as a number of microseconds that JSON writes with all its digits.
-
-    >>> exact_microseconds(7_000), exact_microseconds(7_000_000_000_000_001), exact_microseconds(10**18 + 1)
-    (7, 7000000000000.001, Decimal('1000000000000000.001'))
-    """
-    is_float = time_ns % 1_000 and abs(time_ns) < _EXACT_NS
-    return time_ns / 1_000 if is_float else file_time(time_ns, 0)
-
-
-def _names(process: Process, events: RankEvents) -> Iterator[Event]:
-    pid, error = events.pids[process.pid], half_width_text(events.clock)
-    name = f"rank {events.rank} {process.name}".strip() + (f" ({error})" if error else "")
+def _names(process: Process, place: RankPlace) -> Iterator[Event]:
+    pid, error = place.pids[process.pid], half_width_text(place.clock)
+    name = f"rank {place.rank} {process.name}".strip() + (f" ({error})" if error else "")
     yield _metadata("process_name", pid, {"name": name})
     yield _metadata("process_sort_index", pid, {"sort_index": pid})
 

@@ -76,6 +76,11 @@ class RankClock:
             corrected[numbers == number] = of_line + line.offset_ns + drift
         return corrected
 
+    def native_lines(self) -> list[tuple[int, int, float, int]]:
+        """Return the lines as the native module takes them: at_ns, offset_ns, drift_ppb, last_ns."""
+        last_times = zip(self.lines, self._last_times(), strict=True)
+        return [(line.at_ns, line.offset_ns, line.drift_ppb, last_ns) for line, last_ns in last_times]
+
     def _line_at(self, time_ns: int) -> ClockLine:
         """Return the line of a time: the first one that does not end before."""
         rest = zip(self.lines, self._last_times(), strict=True)

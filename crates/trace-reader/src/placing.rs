@@ -1,0 +1,228 @@
+//! Places the events of one rank in a timeline of several ranks: on its clock, with pids and ids of their own.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+use crate::edit::{read_entries, Event};
+use crate::error::ReadError;
+use crate::event::time::nanoseconds_from_microseconds;
+use crate::json::{decoded, Cursor};
+
+/// The ids of different ranks are this many bits apart.
+const ID_BITS: u32 = 36;
+/// Phases of events that are joined by their `id` across processes: flows and asynchronous events.
+const JOINING_PHASES: &[u8] = b"stfbenSTpF";
+const NAMES_OF_PROCESSES: [&[u8]; 2] = [b"\"process_name\"", b"\"process_sort_index\""];
+
+/// What to add to a clock: `offset_ns` at `at_ns`, and `drift_ppb` ns more each second.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockLine {
+    /// The time, on the clock itself, at which `offset_ns` is added.
+    pub at_ns: i64,
+    /// The value to add.
+    pub offset_ns: i64,
+    /// By how much faster the other clock runs.
+    pub drift_ppb: f64,
+    /// The last time, on the clock itself, for which this line applies.
+    pub last_ns: i64,
+}
+
+impl ClockLine {
+    fn corrected(&self, time_ns: i64) -> Option<i64> {
+        let drift = (time_ns.checked_sub(self.at_ns)? as f64 * self.drift_ppb / 1e9).round_ties_even();
+        time_ns.checked_add(self.offset_ns)?.checked_add(drift as i64)
+    }
+}
+
+/// A pid as a file has it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Pid {
+    /// A number, which the file may also write as a text.
+    Number(i64),
+    /// Any other text.
+    Text(String),
+}
+
+impl Pid {
+    fn of(value: &[u8]) -> Self {
+        let (text, _) = decoded(unquoted(value));
+        text.parse().map_or_else(|_| Self::Text(text.into_owned()), Self::Number)
+    }
+}
+
+/// Where the events of a rank go.
+#[derive(Debug)]
+pub struct Placing {
+    rank: u64,
+    base_ns: i64,
+    new_base_ns: i64,
+    clock: Vec<ClockLine>,
+    pids: Mutex<Pids>,
+}
+
+#[derive(Debug)]
+struct Pids {
+    new: HashMap<Pid, i64>,
+    last: i64,
+}
+
+impl Placing {
+    /// Place the events of `rank`, whose file counts times from `base_ns`, in a timeline that counts from `new_base_ns`.
+    ///
+    /// `clock` has the lines of its clock in the order of time; without any, its times stay. `pids` are the pids in its
+    /// file and those in the timeline; others are numbered after them.
+    #[must_use]
+    pub fn new(
+        rank: u32,
+        base_ns: i64,
+        new_base_ns: i64,
+        clock: Vec<ClockLine>,
+        pids: HashMap<Pid, i64>,
+    ) -> Self {
+        let last = pids.values().copied().max().unwrap_or(0);
+        let pids = Mutex::new(Pids { new: pids, last });
+        Self { rank: rank.into(), base_ns, new_base_ns, clock, pids }
+    }
+
+    /// Place events, given as JSON with commas between them; each is preceded by a comma.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::NotATrace`]: the text is not valid JSON.
+    pub fn placed(&self, text: &[u8]) -> Result<Vec<u8>, ReadError> {
+        let mut out = Vec::with_capacity(text.len() + text.len() / 8);
+        let mut entries = Vec::new();
+        let mut cursor = Cursor::new(text, 0);
+        loop {
+            cursor.skip_space();
+            if cursor.is_at_end() {
+                return Ok(out);
+            }
+            let begin = cursor.at;
+            if cursor.peek() == b',' {
+                cursor.at += 1;
+                continue;
+            }
+            if read_entries(&mut cursor, &mut entries).is_err() {
+                let reason = format!("expected an event at byte {begin} of the text");
+                return Err(ReadError::NotATrace { path: String::new(), reason });
+            }
+            let event = Event { text, span: begin..cursor.at, entries: &entries };
+            if !self.leaves_out(&event) {
+                out.extend_from_slice(b",\n");
+                self.write(&event, &mut out);
+            }
+        }
+    }
+
+    /// Whether the event names a process, which the timeline does itself, or describes a process without events.
+    pub(crate) fn leaves_out(&self, event: &Event<'_>) -> bool {
+        event.value(b"\"ph\"") == Some(b"\"M\"")
+            && (event.value(b"\"name\"").is_some_and(|name| NAMES_OF_PROCESSES.contains(&name))
+                || !event.value(b"\"pid\"").is_some_and(|pid| self.knows(pid)))
+    }
+
+    /// Write the event; everything but its times, its pid and its ids stays as it is.
+    pub(crate) fn write(&self, event: &Event<'_>, out: &mut Vec<u8>) {
+        let (start, duration) = self.times(event);
+        let is_joined = event
+            .value(b"\"ph\"")
+            .is_some_and(|phase| matches!(phase, [b'"', phase, b'"'] if JOINING_PHASES.contains(phase)));
+        let mut copied = event.span.start;
+        for entry in event.entries {
+            let value = &event.text[entry.value.clone()];
+            let new = match &event.text[entry.key.clone()] {
+                b"\"ts\"" => start.map(New::Nanoseconds),
+                b"\"dur\"" => duration.map(New::Nanoseconds),
+                b"\"pid\"" => Some(New::Whole(self.new_pid(value))),
+                b"\"id\"" if is_joined => self.new_id(value),
+                b"\"bind_id\"" => self.new_id(value),
+                _ => None,
+            };
+            if let Some(new) = new {
+                out.extend_from_slice(&event.text[copied..entry.value.start]);
+                new.write(out);
+                copied = entry.value.end;
+            }
+        }
+        out.extend_from_slice(&event.text[copied..event.span.end]);
+    }
+
+    /// The start and the duration of an event in the timeline; `None` if the file has no such number.
+    fn times(&self, event: &Event<'_>) -> (Option<i64>, Option<i64>) {
+        let time = |key| event.value(key).and_then(|value| nanoseconds_from_microseconds(unquoted(value)));
+        let Some(recorded) = time(b"\"ts\"").and_then(|start| start.checked_add(self.base_ns)) else {
+            return (None, None);
+        };
+        let Some(start) = self.corrected(recorded) else { return (None, None) };
+        let duration = time(b"\"dur\"")
+            .and_then(|duration| self.corrected(recorded.checked_add(duration)?)?.checked_sub(start));
+        (start.checked_sub(self.new_base_ns), duration)
+    }
+
+    fn corrected(&self, time_ns: i64) -> Option<i64> {
+        match self.clock.iter().find(|line| time_ns <= line.last_ns).or(self.clock.last()) {
+            Some(line) => line.corrected(time_ns),
+            None => Some(time_ns),
+        }
+    }
+
+    fn knows(&self, pid: &[u8]) -> bool {
+        self.pids.lock().unwrap_or_else(PoisonError::into_inner).new.contains_key(&Pid::of(pid))
+    }
+
+    fn new_pid(&self, pid: &[u8]) -> i64 {
+        let mut pids = self.pids.lock().unwrap_or_else(PoisonError::into_inner);
+        let following = pids.last + 1;
+        let new = *pids.new.entry(Pid::of(pid)).or_insert(following);
+        pids.last = pids.last.max(new);
+        new
+    }
+
+    /// The id of a flow: small numbers stay numbers, and other texts get the rank as a prefix.
+    fn new_id<'a>(&self, id: &'a [u8]) -> Option<New<'a>> {
+        let number = std::str::from_utf8(id).ok().and_then(|text| text.parse::<u64>().ok());
+        match number {
+            Some(number) if number >> ID_BITS == 0 => {
+                Some(New::Whole((self.rank << ID_BITS | number).cast_signed()))
+            }
+            _ if matches!(id.first(), Some(b'{' | b'[') | None) => None,
+            _ => Some(New::OfRank(self.rank, unquoted(id))),
+        }
+    }
+}
+
+/// A new value of an event.
+enum New<'a> {
+    Whole(i64),
+    /// A time, written in microseconds.
+    Nanoseconds(i64),
+    /// The inside of a text, preceded by the rank.
+    OfRank(u64, &'a [u8]),
+}
+
+impl New<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        let written = match *self {
+            Self::Whole(number) => write!(out, "{number}"),
+            Self::Nanoseconds(ns) if ns % 1_000 == 0 => write!(out, "{}", ns / 1_000),
+            Self::Nanoseconds(ns) => {
+                let (sign, ns) = (if ns < 0 { "-" } else { "" }, ns.unsigned_abs());
+                write!(out, "{sign}{}.{:03}", ns / 1_000, ns % 1_000)
+            }
+            Self::OfRank(rank, text) => {
+                let begun = write!(out, "\"rank {rank}: ");
+                out.extend_from_slice(text);
+                out.push(b'"');
+                begun
+            }
+        };
+        debug_assert!(written.is_ok(), "writing to memory does not fail");
+    }
+}
+
+/// The inside of a text; any other value as it is.
+fn unquoted(value: &[u8]) -> &[u8] {
+    value.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(value)
+}
