@@ -46,6 +46,7 @@ def test_a_kernel_with_args_gives_every_column() -> None:
         "out_bytes": 800,
         "is_even": None,
         "in_splits": None,
+        "partners": None,
         "sent_bytes": None,
         "peer": None,
         "group_peer": None,

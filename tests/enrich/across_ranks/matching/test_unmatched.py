@@ -79,7 +79,11 @@ def test_each_reason_is_one_sentence() -> None:
     assert match(of_ranks).findings == (
         "2 of 7 calls (2 all_reduce) name no group, and no group of the job fits their order and times",
         "1 of 7 calls (1 send) are with ranks that the trace lacks; add their files",
-        "3 of 7 calls (2 send_recv, 1 send) do not say with which rank",
+        "1 of 7 calls (1 send) do not say with which rank",
+        (
+            "2 of 7 calls (2 send_recv) are batches of sends and receives that do not say between which ranks, and the ranks of "
+            "their group do not all have equally many at the same times"
+        ),
         "1 of 7 calls (1 send) have no clear other end",
     )
 

@@ -15,7 +15,7 @@ from holotrace.enrich.across_ranks.matching.c10d_operators import (
     with_exchange_operators,
 )
 from holotrace.enrich.across_ranks.matching.groups import GROUP_ARGS, ProcessGroup, configured_groups, groups_of_calls
-from holotrace.enrich.across_ranks.matching.splits import splits
+from holotrace.enrich.collectives.batches import batches
 from holotrace.enrich.collectives.collectives import (
     FAMILIES,
     SAME_SIZE,
@@ -25,6 +25,7 @@ from holotrace.enrich.collectives.collectives import (
 )
 from holotrace.enrich.collectives.element_types import element_bytes, type_name
 from holotrace.enrich.collectives.libraries import communication_libraries
+from holotrace.enrich.collectives.splits import splits
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.steps.steps import window_of, windows
@@ -66,6 +67,7 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "is_even": pl.Boolean,
     "in_splits": pl.List(pl.Int64),
     "sent_bytes": pl.Int64,
+    "partners": pl.List(pl.Int64),
     "peer": pl.Int32,
     "group_peer": pl.Int32,
     "tag": pl.Int64,
@@ -125,13 +127,15 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
         in_splits          list[int64]  rows that an all-to-all sends to each rank, in the order of the group; null if
                                    PyTorch recorded no list, or cut it
         sent_bytes         int64   bytes that an all-to-all with in_splits sends to other ranks
+        partners           list[int64]  ranks that a batch of sends and receives sends to, and -1 - rank for each that it
+                                   receives from; null if unknown
         peer               int32   rank at the other end of a send or receive; null if unknown
         group_peer         int32   the same as its group numbers it, where only this is recorded
         tag                int64   tag of a send or receive; null if unknown
         stream             int64   null on the host
         is_asynchronous    bool    null if unknown
     """
-    known = _with_operators(rank_trace, _with_args(rank_trace, communication(rank_trace)))
+    known = _with_operators(rank_trace, _with_args(rank_trace, _with_batches(rank_trace)))
     group, of_calls = groups_of_calls(known, rank_trace.header)
     groups = tuple(dict.fromkeys((*configured_groups(rank_trace.header), *of_calls)))
     facts = RankFacts(
@@ -148,6 +152,15 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
 def calls(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
     """Return the calls of `of_rank`."""
     return of_rank(rank_trace, annotation).calls
+
+
+def _with_batches(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the communication of a rank with partners; the first send or receive of a batch describes it."""
+    rows = communication(rank_trace)
+    known = rows.hstack(batches(rank_trace, rows))
+    return known.with_columns(pl.coalesce("described_index", "first_index").alias("described_index")).drop(
+        "first_index"
+    )
 
 
 def _with_args(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
@@ -200,6 +213,7 @@ _VALUES = (
     pl.col("byte_count").alias("in_bytes"),
     (pl.col("out_elements") * pl.col("element_bytes")).alias("out_bytes"),
     *splits(),
+    pl.col("partners"),
     pl.when(pl.col("family") == "send")
     .then("destination_rank")
     .when(pl.col("family") == "recv")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
+from holotrace.enrich.across_ranks.matching.batches import IS_BATCH, by_partners
 from holotrace.enrich.across_ranks.matching.calls import COLUMNS, OfRank
 from holotrace.enrich.across_ranks.matching.inferred_groups import inferred_groups
 from holotrace.enrich.across_ranks.matching.job_groups import candidate_groups, known_groups, positions
@@ -18,6 +19,7 @@ from holotrace.enrich.across_ranks.matching.signatures import by_signature
 from holotrace.enrich.across_ranks.matching.unmatched import findings
 
 _ADDED = ("in_bytes", "out_bytes", "sent_bytes", "kernel_count")
+_LISTS = ("in_splits", "partners")
 _GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
     "group": pl.UInt64,
     "ranks": pl.List(pl.Int32),
@@ -72,12 +74,13 @@ def match(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> Matching:
         sends: also match sends with receives; without, no finding mentions them.
     """
     recorded = rows_of(of_ranks)
-    numbered = by_number(_comparable(recorded, of_ranks))
+    large = _large_groups(of_ranks)
+    numbered = by_number(_comparable(recorded, large))
     inferred = inferred_groups(without(recorded, numbered), candidate_groups(of_ranks))
     peers = with_peers(recorded.filter(sends), positions(of_ranks))
     rows = recorded.update(inferred.groups, on="row").update(peers, on="row")
     pairs = matched(by_order(rows.filter(sends)), "send_receive")
-    matches = pl.concat([numbered, by_signature(_comparable(rows, of_ranks), numbered), pairs])
+    matches = pl.concat([numbered, by_signature(_comparable(rows, large), numbered), pairs, by_partners(rows, large)])
     calls = _one_per_rank(rows.join(matches, on="row", how="left", maintain_order="left"))
     groups = _groups(of_ranks, rows, pl.concat([inferred.groups["group"], peers["group"]]))
     alone = pl.col("group").is_in(groups.filter(pl.col("size") == 1)["group"].implode()).fill_null(value=False)
@@ -100,11 +103,17 @@ def matched_without_numbers(collectives: pl.DataFrame) -> tuple[str, ...]:
     return (sentence,) if inferred else ()
 
 
-def _comparable(rows: pl.DataFrame, of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Return the rows without coalesced sends and receives in groups of more than two: their partners may differ."""
-    large = [group.number for group in known_groups(of_ranks).values() if group.size > 2]  # noqa: PLR2004 -- two ends
-    is_of_large = pl.col("group").is_in(pl.Series(large, dtype=pl.UInt64).implode()).fill_null(value=False)
-    return rows.filter(~((pl.col("family") == "send_recv") & is_of_large))
+def _large_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
+    """Return group and present: the groups of more than two ranks, and how many of these are in the trace."""
+    large = [group for group in known_groups(of_ranks).values() if group.size > 2]  # noqa: PLR2004 -- two ends
+    rows = [(group.number, len(of_ranks.keys() & set(group.ranks or ()))) for group in large]
+    return pl.DataFrame(rows, {"group": pl.UInt64, "present": pl.Int64}, orient="row")
+
+
+def _comparable(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows without batches of sends and receives in groups of more than two: their partners may differ."""
+    is_of_large = pl.col("group").is_in(large_groups["group"].implode()).fill_null(value=False)
+    return rows.filter(~(IS_BATCH & (is_of_large | pl.col("partners").is_not_null())))
 
 
 def _one_per_rank(rows: pl.DataFrame) -> pl.DataFrame:
@@ -115,8 +124,8 @@ def _one_per_rank(rows: pl.DataFrame) -> pl.DataFrame:
     merged = coalesced.group_by("rank", "instance", maintain_order=True).agg(
         pl.col("end_ns").max(),
         pl.when(pl.col(_ADDED).is_not_null().all()).then(pl.col(_ADDED).sum()),
-        pl.lit(None, COLUMNS["in_splits"]).alias("in_splits"),
-        pl.exclude("end_ns", "in_splits", *_ADDED).sort_by("start_ns").first(),
+        *(pl.lit(None, COLUMNS[name]).alias(name) for name in _LISTS),
+        pl.exclude("end_ns", *_LISTS, *_ADDED).sort_by("start_ns").first(),
     )
     together = pl.concat([single, merged.select(single.columns)])
     operations = together.drop_nulls("instance").group_by("instance").agg(pl.col("start_ns").min().alias("first_ns"))

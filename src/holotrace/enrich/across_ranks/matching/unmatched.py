@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import polars as pl
 
+from holotrace.enrich.across_ranks.matching.batches import IS_BATCH
 from holotrace.enrich.across_ranks.matching.calls import OfRank
 from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT
 from holotrace.enrich.job.findings import ranks_text
@@ -18,6 +19,9 @@ _REASONS = {
     "no_group": "name no group, and no group of the job fits their order and times",
     "not_recorded": "are with ranks that the trace lacks; add their files",
     "no_peer": "do not say with which rank",
+    "unclear_batch": "are batches of sends and receives whose partners belong to different batches of one rank, or lack them",
+    "no_partners": "are batches of sends and receives that do not say between which ranks, and the ranks of their group do not "
+    "all have equally many at the same times",
     "no_end": "have no clear other end",
     "no_counterpart": "have no clear counterpart on the other ranks of their group",
 }
@@ -105,8 +109,8 @@ def _reason() -> pl.Expr:
         .then(pl.lit("no_group"))
         .when(pl.col("users") == 1)
         .then(pl.lit("alone"))
-        .when(pl.col("family") == "send_recv")
-        .then(pl.lit("no_peer"))
+        .when(IS_BATCH)
+        .then(pl.when(pl.col("partners").is_null()).then(pl.lit("no_partners")).otherwise(pl.lit("unclear_batch")))
         .otherwise(pl.lit("no_counterpart"))
     )
 

@@ -1,0 +1,97 @@
+"""Batches of sends and receives, one kernel each, matched across ranks.
+
+A batch belongs with those of its partners: the k-th batch of a rank with a send to another rank matches the k-th batch of
+the other one with a receive from it. In ring attention, or in an all-to-all made of sends, such pairs connect the batches of
+all ranks; in a pipeline they connect two stages.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.enrich.across_ranks.matching.rough_clocks import corrected, operations, rough_offsets
+from holotrace.enrich.across_ranks.matching.rows import MATCHES, instances, matched, without
+
+IS_BATCH = pl.col("family") == "send_recv"
+_TRANSFER = ("source", "destination")
+
+
+def by_partners(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
+    """Match batches by their recorded partners or, in groups of more than two ranks without these, by order.
+
+    By order, the k-th batches of a step match if all ranks of the group in the trace have equally many, and no rank leaves
+    before another enters. Batches that would connect two batches of one rank are not matched.
+
+    Args:
+        rows: `rows_of` all ranks, with inferred groups.
+        large_groups: group and present: the groups of more than two ranks, and how many of these are in the trace.
+    """
+    batched = rows.filter(IS_BATCH)
+    if batched.is_empty():
+        return pl.DataFrame(schema=MATCHES)
+    connected = _connected(batched)
+    silent = without(batched, connected).filter(pl.col("partners").is_null())
+    of_large = silent.join(large_groups, on="group", maintain_order="left")
+    return pl.concat([matched(connected, "send_receive"), matched(_in_order(of_large), "stream_order")])
+
+
+def _connected(batched: pl.DataFrame) -> pl.DataFrame:
+    """Return row and instance of batches that their partners connect; none if two of them are of one rank."""
+    pairs = _pairs(batched)
+    if pairs.is_empty():
+        return pairs.select("row", instance="row")
+    rows = batched["row"].to_numpy()
+    first, second = (np.searchsorted(rows, pairs[end].to_numpy()) for end in ("row", "other"))
+    labels = _components(len(rows), first, second)
+    joined = batched.select("row", "rank", pl.Series("instance", rows[labels], pl.UInt32))
+    sizes = (pl.len() > 1) & (pl.col("rank").n_unique() == pl.len())
+    return joined.filter(sizes.over("instance")).select("row", "instance")
+
+
+def _pairs(batched: pl.DataFrame) -> pl.DataFrame:
+    """Return row and other: batches with the two ends of one transfer, where both ranks have equally many in a step."""
+    ends = batched.select("row", "rank", "window", "partners").explode("partners").drop_nulls("partners")
+    is_send = pl.col("partners") >= 0
+    other = pl.when(is_send).then("partners").otherwise(-1 - pl.col("partners"))
+    rank = pl.col("rank").cast(pl.Int64)
+    sided = ends.with_columns(
+        pl.when(is_send).then(rank).otherwise(other).alias("source"),
+        pl.when(is_send).then(other).otherwise(rank).alias("destination"),
+        is_send.alias("is_send"),
+    )
+    keys = [*_TRANSFER, "window"]
+    placed = sided.with_columns(
+        pl.int_range(pl.len()).over(*keys, "is_send").alias("place"), pl.len().over(*keys, "is_send").alias("count")
+    )
+    sends, receives = (placed.filter(pl.col("is_send") == side) for side in (True, False))
+    return sends.join(
+        receives.select(*keys, "place", "count", other="row"), on=[*keys, "place", "count"], nulls_equal=True
+    ).select("row", "other")
+
+
+def _components(count: int, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the least number of the nodes that edges connect with each node."""
+    labels = np.arange(count)
+    while True:
+        least = np.minimum(labels[first], labels[second])
+        joined = labels.copy()
+        for ends in (first, second):
+            np.minimum.at(joined, ends, least)
+            np.minimum.at(joined, labels[ends], least)
+        joined = joined[joined]
+        if np.array_equal(joined, labels):
+            return labels
+        labels = joined
+
+
+def _in_order(batched: pl.DataFrame) -> pl.DataFrame:
+    keys = ["group", "window"]
+    counted = batched.with_columns(pl.len().over(*keys, "rank").alias("count"))
+    is_even = (pl.col("count").n_unique() == 1) & (pl.col("rank").n_unique() == pl.col("present").first())
+    numbered = instances(counted.filter(is_even.over(keys)), keys)
+    known = batched.join(numbered, on="row", maintain_order="left")
+    spans = operations(corrected(known, rough_offsets(known)))
+    impossible = known.join(spans.filter(~pl.col("is_possible")), on="instance", how="semi").select(keys).unique()
+    return known.join(impossible, on=keys, how="anti", nulls_equal=True).select("row", "instance")

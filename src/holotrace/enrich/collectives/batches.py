@@ -1,0 +1,74 @@
+"""Batches of sends and receives (`torch.distributed.batch_isend_irecv`), which one kernel performs.
+
+The host requests each send and receive (`record_param_comms`), then launches one kernel for all of them, in
+`nccl:coalesced`. The kernel itself has no args:
+https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (endCoalescing)
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.events.event_rows import of_events
+from holotrace.schema import LAUNCH_KINDS, EventKind
+from holotrace.store.trace import RankTrace
+
+BATCH = "send_recv"
+_COLUMNS = {"first_index": pl.UInt32, "partners": pl.List(pl.Int64)}
+
+
+def batches(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return what the batches among the calls of a rank consist of.
+
+    Args:
+        rank_trace: the rank.
+        rows: `holotrace.enrich.collectives.collectives.communication`.
+
+    Returns:
+        One row per row:
+
+        first_index  uint32       the request of the first send or receive of the batch; null for other calls
+        partners     list[int64]  ranks that the batch sends to, and -1 - rank for each that it receives from; null if unknown
+    """
+    silent = rows.filter((pl.col("family") == BATCH) & pl.col("described_index").is_null())
+    unknown = pl.DataFrame({"first_index": [None] * len(rows), "partners": [None] * len(rows)}, _COLUMNS)
+    if silent.is_empty():
+        return unknown
+    requests = _requests(rank_trace, rows["described_index"])
+    if requests.is_empty():
+        return unknown
+    launched = _launched(rank_trace, silent["event_index"])
+    of_batch = requests.join_asof(
+        launched, left_on="start_ns", right_on="launch_ns", by="track_id", strategy="forward", check_sortedness=False
+    )
+    batched = of_batch.drop_nulls("kernel_index").group_by("kernel_index", maintain_order=True)
+    known = batched.agg(pl.col("event_index").first().alias("first_index"), pl.col("partner").alias("partners"))
+    return (
+        rows.select(kernel_index="event_index")
+        .join(known, on="kernel_index", how="left", maintain_order="left")
+        .drop("kernel_index")
+    )
+
+
+def _requests(rank_trace: RankTrace, described_index: pl.Series) -> pl.DataFrame:
+    """Return the host's sends and receives that have no kernel of their own: event_index, start_ns, track_id, partner."""
+    args = rank_trace.table("collectives", ["event_index", "source_rank", "destination_rank"])
+    alone = args.filter(
+        (pl.col("source_rank").is_null() != pl.col("destination_rank").is_null())
+        & ~pl.col("event_index").is_in(described_index.drop_nulls().implode())
+    )
+    hosts = event_ranges(
+        rank_trace, [EventKind.CPU_OP, EventKind.USER_ANNOTATION], ["event_index", "start_ns", "end_ns", "track_id"]
+    )
+    partner = pl.coalesce("destination_rank", -1 - pl.col("source_rank")).alias("partner")
+    known = hosts.join(alone.select("event_index", partner), on="event_index", maintain_order="left")
+    return known.drop("end_ns").sort("start_ns", "event_index")
+
+
+def _launched(rank_trace: RankTrace, event_index: pl.Series) -> pl.DataFrame:
+    calls = launches(rank_trace).filter(pl.col("event_index").is_in(event_index.implode()))
+    tracks = of_events(rank_trace.events_of(LAUNCH_KINDS, ["event_index", "track_id"]), calls["launch_index"])
+    launched = calls.select(kernel_index="event_index", launch_ns="launch_start_ns").hstack(tracks)
+    return launched.drop_nulls().sort("launch_ns")
