@@ -12,7 +12,9 @@ import torch.distributed as dist
 from models import Size, Transformer
 from recording import DEVICE, Scenario, record
 from torch import Tensor, multiprocessing, nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
@@ -56,6 +58,24 @@ def prepare_batch(*, slow: bool) -> Tensor:
     if slow:
         time.sleep(DELAY_S)
     return torch.randint(0, SIZE.vocabulary, (SIZE.batch, SIZE.tokens + 1)).to(DEVICE)
+
+
+def tensor_parallel(rank: int, *, slow: bool) -> Callable[[], None]:
+    """Return the training step of two-layer perceptrons whose columns and rows are divided between the ranks."""
+    mesh = init_device_mesh(DEVICE, (RANKS,), mesh_dim_names=("tp",))
+    layers = nn.Sequential(
+        *(nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024)) for _ in range(3))
+    ).to(DEVICE)
+    for layer in layers:
+        parallelize_module(layer, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    batch = torch.randn(1024, 1024, device=DEVICE)
+
+    def step() -> None:
+        if slow and rank == SLOW_RANK:
+            time.sleep(DELAY_S)
+        layers(batch).square().mean().backward()
+
+    return step
 
 
 def experts(rank: int, *, slow: bool) -> Callable[[], None]:
@@ -106,6 +126,7 @@ JOBS: dict[str, Callable[..., Callable[[], None]]] = {
     "two_ranks-data_parallel": data_parallel,
     "two_ranks-sharded": sharded,
     "two_ranks-experts": experts,
+    "two_ranks-tensor_parallel": tensor_parallel,
     "two_ranks-pipeline": pipeline,
 }
 

@@ -69,6 +69,30 @@ def graphs() -> Scenario:
     return Scenario(lambda: generator.generate(graph.replay), {"with_stack": True, "with_modules": True}, steps=1)
 
 
+def llama() -> Scenario:
+    """Return the `generate` of a small Llama from the transformers library, with random weights."""
+    from transformers import LlamaConfig, LlamaForCausalLM  # noqa: PLC0415 -- only this scenario needs it
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=8192,
+        hidden_size=1024,
+        intermediate_size=2816,
+        num_hidden_layers=4,
+        num_attention_heads=16,
+        num_key_value_heads=4,
+    )
+    model = LlamaForCausalLM(config).to(DEVICE, torch.bfloat16).eval()
+    prompt = torch.randint(0, 8192, (4, 128), device=DEVICE)
+
+    def step() -> None:
+        model.generate(
+            prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=3, do_sample=False, pad_token_id=0
+        )
+
+    return Scenario(step, {"with_stack": True}, steps=1)
+
+
 def record_capture(folder: Path) -> None:
     """Record the capture of the graph that `graphs` replays."""
     generator = Generator()
@@ -83,4 +107,4 @@ def record_capture(folder: Path) -> None:
 
 def scenarios() -> dict[str, Callable[[], Scenario]]:
     """Return {name: function that builds the scenario}."""
-    return {"generation": eager, "generation-graphs": graphs}
+    return {"generation": eager, "generation-graphs": graphs, "generation-llama": llama}

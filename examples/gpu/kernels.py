@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any
 
 import torch
+import triton
+import triton.language
 from recording import DEVICE, Scenario
 from torch import Tensor, nn
 from torch.nn import functional
@@ -153,6 +155,29 @@ def operators() -> Scenario:
     )
 
 
+@triton.jit
+def scaled_rows(rows, scales, result, width, block: triton.language.constexpr) -> None:  # noqa: ANN001 -- Triton compiles them
+    """Multiply each row by its scale."""
+    row = triton.language.program_id(0)
+    columns = triton.language.arange(0, block)
+    values = triton.language.load(rows + row * width + columns, mask=columns < width)
+    scale = triton.language.load(scales + row)
+    triton.language.store(result + row * width + columns, values * scale, mask=columns < width)
+
+
+def triton_kernels() -> Scenario:
+    """Return a step of a hand-written kernel: with enough blocks for the device, and with eight."""
+    rows, scales = random(16_384, 4096, dtype=FP32), random(16_384, dtype=FP32)
+    result = torch.empty_like(rows)
+
+    def step() -> None:
+        for blocks in (16_384, 8):
+            with record_function(f"blocks: {blocks}"):
+                scaled_rows[(blocks,)](rows, scales, result, 4096, block=4096)
+
+    return Scenario(step, {"with_stack": True})
+
+
 def flops(run: Callable[[], Any]) -> int | str:
     """Return what PyTorch's FlopCounterMode counts, or why it cannot."""
     try:
@@ -165,4 +190,4 @@ def flops(run: Callable[[], Any]) -> int | str:
 
 def scenarios() -> dict[str, Callable[[], Scenario]]:
     """Return {name: function that builds the scenario}."""
-    return {"operators": operators}
+    return {"operators": operators, "triton_kernels": triton_kernels}

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count, cycle
 
 import torch
 from models import Size, Transformer
@@ -15,6 +17,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import record_function
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import DataLoader, Dataset
 
 STACKS = {"with_stack": True, "with_modules": True}
 
@@ -35,16 +39,19 @@ class Job:
     empties_cache: bool = False
     collects_garbage: bool = False
     attention_backend: SDPBackend | None = None
+    checkpoints_blocks: bool = False
+    synchronizes_blocks: bool = False
+    loader_workers: int | None = None
 
 
 def training(job: Job, **options: object) -> Scenario:
     """Return the scenario of this job, recorded with stacks and modules."""
     torch.manual_seed(0)
-    model: Callable[[Tensor], Tensor] = Transformer(job.size).to(DEVICE)
+    model = Transformer(job.size).to(DEVICE)
+    change_blocks(model, job)
     optimizer = torch.optim.AdamW(model.parameters(), fused=job.fused_optimizer, foreach=False)
-    if job.compiled:
-        model = torch.compile(model, mode=job.compiled)
-    batches = load_batches(job)
+    run = torch.compile(model, mode=job.compiled) if job.compiled else model
+    batches = load_batches(job) if job.loader_workers is None else load_with_workers(job)
     ballast = [[number] for number in range(1_000_000)] if job.collects_garbage else []
 
     def step() -> None:
@@ -52,7 +59,7 @@ def training(job: Job, **options: object) -> Scenario:
         for _ in range(job.micro_batches):
             tokens = next(batches)
             with record_function("forward"):
-                loss = forward(model, tokens, job)
+                loss = forward(run, tokens, job)
             with record_function("backward"):
                 loss.backward()
             if job.reads_loss:
@@ -68,6 +75,15 @@ def training(job: Job, **options: object) -> Scenario:
     return Scenario(step, {**STACKS, **options})
 
 
+def change_blocks(model: Transformer, job: Job) -> None:
+    """Recompute the blocks in the backward pass, or wait for the device after each, if the job does so."""
+    for block in model.blocks:
+        if job.checkpoints_blocks:
+            block.forward = partial(checkpoint, block.forward, use_reentrant=False)
+        if job.synchronizes_blocks:
+            block.register_forward_hook(wait_for_device)
+
+
 def load_batches(job: Job) -> Iterator[Tensor]:
     """Yield batches of random tokens on the device."""
     size = job.size
@@ -76,6 +92,32 @@ def load_batches(job: Job) -> Iterator[Tensor]:
         if job.pinned_copies and DEVICE == "cuda":
             batch = batch.pin_memory()
         yield batch.to(DEVICE, non_blocking=job.pinned_copies)
+
+
+class SlowSamples(Dataset[Tensor]):
+    """Random sequences; each takes 5 ms to prepare."""
+
+    def __init__(self, size: Size) -> None:
+        self.size = size
+
+    def __len__(self) -> int:
+        return 10_000
+
+    def __getitem__(self, number: int) -> Tensor:
+        time.sleep(0.005)
+        return torch.randint(0, self.size.vocabulary, (self.size.tokens + 1,))
+
+
+def load_with_workers(job: Job) -> Iterator[Tensor]:
+    """Yield batches of a DataLoader on the device."""
+    loader = DataLoader(SlowSamples(job.size), job.size.batch, num_workers=job.loader_workers or 0, pin_memory=True)
+    for batch in loader:
+        yield batch.to(DEVICE, non_blocking=True)
+
+
+def wait_for_device(*_: object) -> None:
+    """Wait for all work on the device, as timing code that somebody forgot does."""
+    torch.cuda.synchronize()
 
 
 def load_batch(job: Job, shape: tuple[int, int], vocabulary: int) -> Tensor:
@@ -113,6 +155,79 @@ def elementwise_chain(length: int) -> Scenario:
         return value.sum()
 
     return Scenario(step, STACKS)
+
+
+def fragmented_memory() -> Scenario:
+    """Return a step whose tensors never fit the free blocks, so that the allocator frees its cache and asks again."""
+    total = torch.cuda.get_device_properties(0).total_memory
+    reserved = [torch.empty(int(total * 0.9), dtype=torch.uint8, device=DEVICE)]
+    sizes = cycle((900, 1300, 1700, 2100, 1100, 1900))
+
+    def step() -> None:
+        for _ in range(4):
+            block = torch.empty(next(sizes) << 20, dtype=torch.uint8, device=DEVICE)
+            block.fill_(len(reserved))
+            del block
+
+    return Scenario(step, {"with_stack": True, "profile_memory": True})
+
+
+def prefetching(*, overlaps: bool) -> Scenario:
+    """Return a step that multiplies eight batches while it copies the next ones on a second stream, or in turn."""
+    batches = [torch.randn(2048, 4096).pin_memory() for _ in range(8)]
+    weight = torch.randn(4096, 4096, device=DEVICE)
+    compute = torch.cuda.current_stream()
+    copies = torch.cuda.Stream() if overlaps else compute
+
+    def step() -> None:
+        for batch in batches:
+            with torch.cuda.stream(copies):
+                here = batch.to(DEVICE, non_blocking=True)
+            compute.wait_stream(copies)
+            here.record_stream(compute)
+            here @ weight
+
+    return Scenario(step, {**STACKS, "experimental_config": with_sync_events()})
+
+
+def experts() -> Scenario:
+    """Return a training step of eight experts, one of which gets most tokens, as one grouped product."""
+    counts = [2048, 256, 256, 128, 512, 256, 128, 512]
+    ends = torch.tensor(counts, device=DEVICE).cumsum(0).to(torch.int32)
+    tokens = torch.randn(sum(counts), 1024, device=DEVICE, dtype=torch.bfloat16, requires_grad=True)
+    inner = torch.randn(8, 1024, 2048, device=DEVICE, dtype=torch.bfloat16, requires_grad=True)
+    outer = torch.randn(8, 2048, 1024, device=DEVICE, dtype=torch.bfloat16, requires_grad=True)
+
+    def step() -> None:
+        hidden = functional.gelu(torch._grouped_mm(tokens, inner, offs=ends))  # noqa: SLF001
+        torch._grouped_mm(hidden, outer, offs=ends).float().square().mean().backward()  # noqa: SLF001
+
+    return Scenario(step, STACKS, {"tokens_of_experts": counts})
+
+
+def jagged_attention() -> Scenario:
+    """Return attention over sequences of unequal lengths, as a nested tensor."""
+    lengths = [100, 900, 300, 700]
+    parts = [torch.randn(length, 16, 64, device=DEVICE, dtype=torch.bfloat16) for length in lengths]
+    queries = torch.nested.nested_tensor(parts, layout=torch.jagged).transpose(1, 2)
+    return Scenario(
+        lambda: functional.scaled_dot_product_attention(queries, queries, queries), STACKS, {"lengths": lengths}
+    )
+
+
+def uneven_steps() -> Scenario:
+    """Return training steps of which every sixth collects garbage and every tenth reads a longer batch."""
+    numbers = count()
+    short, long = (training(Job(replace(SMALL, tokens=tokens))).step for tokens in (128, 512))
+    ballast = [[number] for number in range(300_000)]
+
+    def step() -> None:
+        number = next(numbers)
+        (long if number % 10 == 3 else short)()  # noqa: PLR2004
+        if number % 6 == 5 and ballast:  # noqa: PLR2004
+            gc.collect()
+
+    return Scenario(step, {"record_shapes": False}, steps=24, warm_up_steps=0)
 
 
 def masked_rows(*, by_index: bool) -> Scenario:
@@ -230,7 +345,11 @@ def scenarios() -> dict[str, Callable[[], Scenario]]:
         "training-empties_cache": replace(job, empties_cache=True),
         "training-compiled": replace(job, compiled="default"),
         "training-compiled_graphs": replace(job, compiled="reduce-overhead"),
+        "training-checkpointed": replace(job, checkpoints_blocks=True),
+        "training-synchronized": replace(job, synchronizes_blocks=True),
         "small": small,
+        "small-loader": replace(small, loader_workers=0),
+        "small-loader_workers": replace(small, loader_workers=4),
         "small-reads_loss": replace(small, reads_loss=True, micro_batches=4),
         "small-micro_batches": replace(small, micro_batches=4),
         "small-slow_loading": replace(small, loading_s=0.02),
@@ -244,6 +363,12 @@ def scenarios() -> dict[str, Callable[[], Scenario]]:
         "training-flops": lambda: training(Job(), with_flops=True, with_stack=False),
         "training-sync_events": lambda: training(Job(), with_stack=False, experimental_config=with_sync_events()),
         "elementwise-unfused": lambda: elementwise_chain(100),
+        "memory-fragmented": fragmented_memory,
+        "prefetching": lambda: prefetching(overlaps=True),
+        "prefetching-in_turn": lambda: prefetching(overlaps=False),
+        "experts": experts,
+        "jagged_attention": jagged_attention,
+        "uneven_steps": uneven_steps,
         "rows": lambda: masked_rows(by_index=True),
         "rows-masked": lambda: masked_rows(by_index=False),
         "copies": lambda: large_copies(pinned=True),
