@@ -16,6 +16,7 @@ from holotrace.drawing.theme import COMPUTATION, IDLE, OTHER, Theme, empty_figur
 from holotrace.units import percent_text
 
 TOP_KERNELS = 20
+_FEW_BLOCKS = 0.01
 _QUESTION = QUESTION.question
 _PARTS = (
     ("on tensor or matrix cores", True, OTHER),
@@ -72,7 +73,7 @@ def _hover(row: dict[str, Any]) -> str:
 
 
 def _blocks(mean: float | None, known: float | None) -> str:
-    return "" if mean is None else f"mean blocks per SM {mean:,.2f}{_known(known)}"
+    return "" if mean is None else f"mean blocks per SM {mean:,.{2 if mean >= _FEW_BLOCKS else 5}f}{_known(known)}"
 
 
 def _occupancy(mean: float | None, known: float | None) -> str:

@@ -7,6 +7,8 @@ import polars as pl
 from holotrace.analyses.kernels.compute import Kernels, joined_over_ranks
 from holotrace.questions.tables import View, without_wholly_known
 
+_FEW_BLOCKS = 0.01
+
 _MEANS = (
     "mean_blocks_per_sm",
     "blocks_per_sm_known_fraction",
@@ -43,9 +45,9 @@ def _cores() -> pl.Expr:
 
 
 def _with_means(table: pl.DataFrame) -> pl.DataFrame:
-    return table.with_columns(
-        pl.col("mean_blocks_per_sm").round(2), pl.col("mean_occupancy_fraction").alias("mean_occupancy_fraction")
-    )
+    """Round the blocks to two digits, but never to 0: a launch of one block fills some part of the device."""
+    blocks = pl.col("mean_blocks_per_sm")
+    return table.with_columns(pl.when(blocks < _FEW_BLOCKS).then(blocks.round_sig_figs(2)).otherwise(blocks.round(2)))
 
 
 VIEWS = (

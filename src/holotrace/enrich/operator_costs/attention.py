@@ -68,6 +68,25 @@ def variable_length(arguments: Arguments) -> Cost:
     return Cost(None, moved, "matrix", arguments.precision(0), None, "the lengths of the sequences are data")
 
 
+def paged(arguments: Arguments, keys: int = 1) -> Cost:
+    """2·H·(d + dv)·(pairs of query and key); in prefill, the new tokens of a request see half of themselves.
+
+    Sums over the requests come from the name of the engine's step. Bytes of the queries and outputs of all new tokens, and
+    of the keys and values in the cache.
+    """
+    _, heads, width = arguments.shape(0, 3)
+    key_heads = arguments.shape(keys)[-2]
+    sums = arguments.sums
+    if not sums:
+        message = "the lengths of the requests are data, and no annotation of the step sums them up"
+        raise UnknownCostError(message)
+    dense = 4 * heads * width * (sums["c_sqsk"] + sums["g_sqsk"])
+    flops = dense - 2 * heads * width * sums["c_sqsq"]
+    tokens, cached = sums["c_sq"] + sums["g_sq"], sums["c_sk"] + sums["g_sk"]
+    moved = 2 * width * arguments.element_bytes(0) * (tokens * heads + cached * key_heads)
+    return Cost(flops, moved, "matrix", arguments.precision(0), dense)
+
+
 def flash_forward(arguments: Arguments) -> Cost:
     """`aten::_flash_attention_forward`: as `scaled_dot_product` on [batch, length, heads, width], or joined sequences."""
     if len(arguments.shape(0)) == 3:  # noqa: PLR2004 -- joined sequences have no batch

@@ -24,6 +24,7 @@ from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.kernels.tensor_cores import uses_tensor_cores
 from holotrace.enrich.operator_costs.arguments import Arguments
 from holotrace.enrich.operator_costs.cost import Cost, unknown
+from holotrace.enrich.operator_costs.request_sums import request_sums, steps_with_sums
 from holotrace.enrich.operator_costs.rules import cost_of, rule_for
 from holotrace.schema import EventKind, KernelKind
 from holotrace.store.derived import derived_under_rules
@@ -34,7 +35,7 @@ _Bools = npt.NDArray[np.bool_]
 
 INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
 _RECORDED = ("kernel_flop", "kernel_gigabytes")
-_KEYS = ("name", *INPUTS, *_RECORDED, "kernel", "is_on_tensor_cores")
+_KEYS = ("name", *INPUTS, *_RECORDED, "kernel", "is_on_tensor_cores", "step_name")
 _COSTS = {
     "flops": pl.Int64,
     "bytes_moved": pl.Int64,
@@ -208,7 +209,7 @@ def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame,
     compiled = rank_trace.table("compiled_kernels", ["event_index", *_RECORDED])
     described = (
         calls.select("kernel", "is_on_tensor_cores")
-        .with_columns(gathered(stacks["name"], rows).alias("name"))
+        .with_columns(gathered(stacks["name"], rows).alias("name"), steps_with_sums(rank_trace, stacks, rows))
         .hstack(of_events(inputs, event_index))
         .hstack(of_events(compiled, event_index))
         .select(_KEYS)
@@ -222,7 +223,7 @@ def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame,
 
 def _costs(rank_trace: RankTrace, keys: pl.DataFrame) -> pl.DataFrame:
     """Return the cost of each key."""
-    texts = {column: rank_trace.texts(keys[column]).to_list() for column in ("name", "kernel", *INPUTS)}
+    texts = {column: rank_trace.texts(keys[column]).to_list() for column in ("name", "kernel", "step_name", *INPUTS)}
     recorded = keys.select(_RECORDED).rows()
     costs = [
         _cost(dict(zip(texts, values, strict=True)), *of_kernel)
@@ -259,6 +260,7 @@ def _cost(texts: dict[str, str | None], kernel_flop: float | None, kernel_gigaby
         tuple(map(str, values)),
         kernels=() if texts["kernel"] is None else (texts["kernel"],),
         recorded={key: value for key, value in recorded.items() if value is not None},
+        sums=request_sums(texts["step_name"]),
     )
     return cost_of(arguments)
 
