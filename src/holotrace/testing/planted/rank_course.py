@@ -24,6 +24,7 @@ _LAUNCH_LATENCY_NS = 4_500
 _STREAM_GAP_NS = 1_100
 _WAKE_UP_NS = 6_000
 _HAND_OVER_NS = 40_000
+_LARGEST_LATENESS_NS = 3_000
 
 
 _LAUNCH: Activity = ("launch", "", "")
@@ -189,7 +190,7 @@ class RankCourse:
         with self.within("user_annotation", f"nccl:{collective}"):
             start, args = self._launched("cudaLaunchKernelExC", stream)
         arrived = self._meetings.arrive(key, start)
-        end = self._course.point((arrived, transfer_ns))
+        end = self._course.point((arrived, self._transfer(transfer_ns)))
         self.calls.append(PlannedCall(key, ends or group.ranks, self.rank, start, arrived, end))
         known = {
             **args,
@@ -224,7 +225,7 @@ class RankCourse:
             self._pass(8_000)
         start = self._course.point((self.host, _HAND_OVER_NS), (self._streams.get(-worker, 0), 5_000))
         arrived = self._meetings.arrive(key, start)
-        end = self._streams[-worker] = self._course.point((arrived, transfer_ns))
+        end = self._streams[-worker] = self._course.point((arrived, self._transfer(transfer_ns)))
         self.calls.append(PlannedCall(key, group.ranks, self.rank, start, arrived, end))
         args = {"Input type": ["float"], "Input Dims": [[elements]]}
         self.rows.append(Row("user_annotation", "gloo:all_reduce", worker, -1, start, end, args))
@@ -240,7 +241,7 @@ class RankCourse:
         start, end = self._point_to_point("send", "c10d::send", peer, tag, elements)
         key = self._pair_key(self.rank, peer, tag)
         self._meetings.arrive(key, start)
-        self._course.also_after(end, start, transfer_ns)
+        self._course.also_after(end, start, self._transfer(transfer_ns))
         self.calls.append(PlannedCall(key, (self.rank, peer), self.rank, start, start, end))
 
     def receive_on_host(self, peer: int, tag: int, elements: int, transfer_ns: int) -> None:
@@ -248,7 +249,7 @@ class RankCourse:
         start, end = self._point_to_point("recv", "c10d::recv_", peer, tag, elements)
         key = self._pair_key(peer, self.rank, tag)
         arrived = self._meetings.arrive(key, start)
-        self._course.also_after(end, arrived, transfer_ns)
+        self._course.also_after(end, arrived, self._transfer(transfer_ns))
         self.calls.append(PlannedCall(key, (peer, self.rank), self.rank, start, arrived, end))
         self.wait_on_host([end])
 
@@ -281,6 +282,10 @@ class RankCourse:
         counted = (source, destination, tag)
         self._sequences[counted] += 1
         return (*counted, self._sequences[counted])
+
+    def _transfer(self, transfer_ns: int) -> int:
+        """Return how long a transfer takes on this rank: the ranks of an operation do not leave it at exactly the same time."""
+        return transfer_ns + self._dice.randrange(_LARGEST_LATENESS_NS)
 
     def _pass(self, duration_ns: int) -> None:
         self.host = self._course.point((self.host, duration_ns), activity=self._host_activity())
