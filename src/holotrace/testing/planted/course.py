@@ -31,11 +31,13 @@ class _Edge(NamedTuple):
 
 
 class Course:
-    """Points in time; point 0 is the beginning of the job."""
+    """Points in time; point 0 is the beginning of the job. Points that are added belong to `rank`."""
 
     def __init__(self) -> None:
         self._before: list[list[_Edge]] = [[]]
         self.activities: list[Activity] = [NOTHING]
+        self.ranks: list[int] = [0]
+        self.rank = 0
         self._order: list[int] | None = None
 
     def point(self, *after: After, activity: Activity = NOTHING) -> int:
@@ -49,6 +51,7 @@ class Course:
     def _added(self, before: list[_Edge], activity: Activity) -> int:
         self._before.append(before)
         self.activities.append(activity)
+        self.ranks.append(self.rank)
         return len(self._before) - 1
 
     def also_after(self, point: int, earlier: int, least_ns: int = 0) -> None:

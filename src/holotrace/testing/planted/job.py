@@ -52,11 +52,15 @@ class PlantedJob:
         self.options = options
         self._course = Course()
         meetings = Meetings(self._course)
-        self._ranks = [RankCourse(rank, options, meetings) for rank in range(options.ranks)]
-        for rank_course in self._ranks:
-            steps = program(rank_course, options)
-            for step in range(FIRST_STEP, FIRST_STEP + options.steps):
-                steps.step(step)
+        self._ranks = [self._rank_course(rank, meetings) for rank in range(options.ranks)]
+
+    def _rank_course(self, rank: int, meetings: Meetings) -> RankCourse:
+        self._course.rank = rank
+        rank_course = RankCourse(rank, self.options, meetings)
+        steps = program(rank_course, self.options)
+        for step in range(FIRST_STEP, FIRST_STEP + self.options.steps):
+            steps.step(step)
+        return rank_course
 
     @cached_property
     def waited_ns(self) -> npt.NDArray[np.int64]:
@@ -78,6 +82,17 @@ class PlantedJob:
         """What all ranks wait because of each activity of each rank, in nanoseconds."""
         calls = [call for rank_course in self._ranks for call in rank_course.calls]
         return DelayCosts(self._course, calls, self.times).total()
+
+    @cached_property
+    def critical_path(self) -> Counter[tuple[int, Activity]]:
+        """How long the chain that bounds the whole job is in each activity of each rank, in nanoseconds."""
+        spent: Counter[tuple[int, Activity]] = Counter()
+        point = int(self.times.argmax())
+        while (before := self._course.binding(point, self.times)) is not None:
+            activity = self._course.activities[point]
+            spent[self._course.ranks[point], activity] += before[1]
+            point = before[0]
+        return spent
 
     @cached_property
     def missing_rank(self) -> int | None:
