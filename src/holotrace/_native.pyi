@@ -27,6 +27,7 @@ __all__ = [
     "SinkError",
     "arrow_checksums",
     "binding_edges",
+    "chains",
     "checksum",
     "content_hash",
     "contract",
@@ -43,6 +44,7 @@ __all__ = [
     "nest",
     "nesting_order",
     "only_matches",
+    "pass_on",
     "path_to",
     "peek",
     "read_trace",
@@ -273,6 +275,16 @@ def contract(
 
     Other nodes are removed where this does not add edges.
     """
+
+def chains(
+    source: _Nodes, target: _Nodes, binding: _Numbers, ends: _Nodes
+) -> tuple[_Nodes, _Numbers, _Numbers, _Nodes, _Numbers]:
+    """Return the fields of `holotrace.algorithms.longest_path.Chains`; ValueError if an end or binding edge does not exist."""
+
+def pass_on(
+    first: _Numbers, target: _Numbers, weight: _Numbers, node: _Numbers, label: _Numbers, amount: _Numbers
+) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers]:
+    """Return the fields of `holotrace.algorithms.propagation.Arrived`; ValueError if a node passes on to itself or a later node."""
 
 def nesting_order(group: _Nodes, start: _Numbers, end: _Numbers) -> _Nodes:
     """Return the rows sorted by group, start and descending length, so that a row follows all rows that contain it."""

@@ -9,6 +9,7 @@ pub mod graph;
 pub mod intervals;
 pub mod matching;
 pub mod name_sums;
+pub mod propagation;
 mod sorting;
 pub mod summaries;
 

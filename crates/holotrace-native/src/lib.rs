@@ -14,7 +14,9 @@ mod _native {
     #[pymodule_export]
     use crate::arrays::ancestors::{depths, furthest_above, nearest_above};
     #[pymodule_export]
-    use crate::arrays::graph::{binding_edges, contract, earliest_times, has_cycle, path_to, slacks};
+    use crate::arrays::graph::{
+        binding_edges, chains, contract, earliest_times, has_cycle, pass_on, path_to, slacks,
+    };
     #[pymodule_export]
     use crate::arrays::grouping::{summaries, sums_by_name};
     #[pymodule_export]

@@ -86,3 +86,25 @@ def path_to(last: int, edges: Edges, binding: Int64Array) -> Nodes:
         ValueError: the binding edges form a cycle.
     """
     return _native.path_to(last, edges.source, edges.target, binding)
+
+
+class Chains(NamedTuple):
+    """The chains of binding edges that end at chosen nodes; a chain that meets an earlier one ends there.
+
+    edges         the edges of all chains, chain by chain, each from its end backwards
+    first         the edges of chain i are `edges[first[i]:first[i + 1]]`
+    parent        the chain that contains the node where each chain begins; `NO_EDGE` if that node has no binding edge
+    origin        the node where each chain begins
+    chain_of_end  the chain that contains each chosen node
+    """
+
+    edges: Nodes
+    first: Int64Array
+    parent: Int64Array
+    origin: Nodes
+    chain_of_end: Int64Array
+
+
+def chains(edges: Edges, binding: Int64Array, ends: Nodes) -> Chains:
+    """Follow the binding edges back from each of `ends`, in this order, until a node that an earlier chain contains."""
+    return Chains(*_native.chains(edges.source, edges.target, binding, ends))

@@ -1,10 +1,12 @@
 //! Directed graphs: nodes are numbered from 0, and edge `i` leads from `source[i]` to `target[i]`.
 
+mod chains;
 mod contraction;
 mod longest_path;
 mod topology;
 
 use crate::error::{check_lengths, check_row_count, AlgorithmError};
+pub use chains::Chains;
 pub use contraction::Contracted;
 use topology::Topology;
 

@@ -1,6 +1,7 @@
 //! Bindings of `algorithms::graph`; `_native.pyi` documents the functions.
 
 use algorithms::graph::Edges;
+use algorithms::propagation::Shares;
 use algorithms::AlgorithmError;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -78,6 +79,49 @@ pub(crate) fn contract<'py>(
     let (weight, is_kept) = (weight.as_slice()?, is_kept.as_slice()?);
     let edges = run(py, || Edges::new(node_count, source, target)?.contract(weight, is_kept))?;
     Ok((edges.source.into_pyarray(py), edges.target.into_pyarray(py), edges.weight.into_pyarray(py)))
+}
+
+#[pyfunction]
+#[allow(clippy::type_complexity)] // the fields of `Chains`
+pub(crate) fn chains<'py>(
+    py: Python<'py>,
+    source: Input<'py, u32>,
+    target: Input<'py, u32>,
+    binding: Input<'py, i64>,
+    ends: Input<'py, u32>,
+) -> PyResult<(Output<'py, u32>, Output<'py, i64>, Output<'py, i64>, Output<'py, u32>, Output<'py, i64>)> {
+    let (source, target, binding) = (source.as_slice()?, target.as_slice()?, binding.as_slice()?);
+    let ends = ends.as_slice()?;
+    let chains = run(py, || Edges::new(binding.len(), source, target)?.chains(binding, ends))?;
+    Ok((
+        chains.edges.into_pyarray(py),
+        chains.first.into_pyarray(py),
+        chains.parent.into_pyarray(py),
+        chains.origin.into_pyarray(py),
+        chains.chain_of_end.into_pyarray(py),
+    ))
+}
+
+#[pyfunction]
+#[allow(clippy::type_complexity)] // the fields of `Arrived`
+pub(crate) fn pass_on<'py>(
+    py: Python<'py>,
+    first: Input<'py, i64>,
+    target: Input<'py, i64>,
+    weight: Input<'py, i64>,
+    node: Input<'py, i64>,
+    label: Input<'py, i64>,
+    amount: Input<'py, i64>,
+) -> PyResult<(Output<'py, i64>, Output<'py, i64>, Output<'py, i64>, Output<'py, i64>)> {
+    let (first, target, weight) = (first.as_slice()?, target.as_slice()?, weight.as_slice()?);
+    let (node, label, amount) = (node.as_slice()?, label.as_slice()?, amount.as_slice()?);
+    let arrived = run(py, || Shares::new(first, target, weight)?.pass_on(node, label, amount))?;
+    Ok((
+        arrived.label.into_pyarray(py),
+        arrived.target.into_pyarray(py),
+        arrived.amount.into_pyarray(py),
+        arrived.received.into_pyarray(py),
+    ))
 }
 
 fn run_on_edges<'py>(

@@ -1,0 +1,58 @@
+//! The chains of binding edges that end at chosen nodes, stored once where they share edges.
+
+use super::{Edges, NO_EDGE};
+use crate::error::{check_lengths, AlgorithmError};
+use crate::NO_ROW;
+
+/// Chains that share no edges; a chain that meets an earlier one ends there.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Chains {
+    /// The edges of all chains, chain by chain, each from its end backwards.
+    pub edges: Vec<u32>,
+    /// The edges of chain `i` are `edges[first[i]..first[i + 1]]`.
+    pub first: Vec<i64>,
+    /// The chain that contains the node where each chain begins; [`NO_ROW`] if it begins at a node without binding edge.
+    pub parent: Vec<i64>,
+    /// The node where each chain begins.
+    pub origin: Vec<u32>,
+    /// The chain that contains each chosen node.
+    pub chain_of_end: Vec<i64>,
+}
+
+impl Edges<'_> {
+    /// Follow the `binding` edges back from each of `ends`, in this order, until a node that an earlier chain contains.
+    ///
+    /// # Errors
+    ///
+    /// `binding` does not have one value per node, or refers to an edge that does not exist; so does `ends` to nodes.
+    pub fn chains(&self, binding: &[i64], ends: &[u32]) -> Result<Chains, AlgorithmError> {
+        check_lengths([self.node_count, binding.len()])?;
+        let mut chain_of_node = vec![NO_ROW; self.node_count];
+        let mut chains = Chains { first: vec![0], ..Chains::default() };
+        for &end in ends {
+            let known = *chain_of_node.get(end as usize).ok_or(AlgorithmError::Node(end))?;
+            if known != NO_ROW {
+                chains.chain_of_end.push(known);
+                continue;
+            }
+            let chain = chains.parent.len() as i64;
+            let mut node = end;
+            while chain_of_node[node as usize] == NO_ROW {
+                chain_of_node[node as usize] = chain;
+                let edge = binding[node as usize];
+                if edge == NO_EDGE {
+                    break;
+                }
+                let row = usize::try_from(edge).map_err(|_| AlgorithmError::Edge(edge))?;
+                node = *self.source.get(row).ok_or(AlgorithmError::Edge(edge))?;
+                chains.edges.push(row as u32);
+            }
+            let met = chain_of_node[node as usize];
+            chains.parent.push(if met == chain { NO_ROW } else { met });
+            chains.origin.push(node);
+            chains.first.push(chains.edges.len() as i64);
+            chains.chain_of_end.push(chain);
+        }
+        Ok(chains)
+    }
+}

@@ -1,0 +1,120 @@
+//! Amounts that are passed on from node to node until they reach a final target; whole numbers that add up exactly.
+
+use std::collections::HashMap;
+
+use crate::error::{check_lengths, AlgorithmError};
+
+/// Shares of each node in other nodes and in final targets.
+///
+/// Node `i` passes on what it receives in the proportions `weight[first[i]..first[i + 1]]` to `target` in these rows: a
+/// node before `i`, or, if negative, the final target `-1 - target`. A node without positive weights is final itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Shares<'a> {
+    first: &'a [i64],
+    target: &'a [i64],
+    weight: &'a [i64],
+}
+
+/// What arrived, and what each node passed on.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Arrived {
+    /// The label of each amount.
+    pub label: Vec<i64>,
+    /// The final target `-1 - target` of each amount, or the node that could not pass it on.
+    pub target: Vec<i64>,
+    pub amount: Vec<i64>,
+    /// What each node received from other nodes.
+    pub received: Vec<i64>,
+}
+
+impl<'a> Shares<'a> {
+    /// Shares of `first.len() - 1` nodes.
+    ///
+    /// # Errors
+    ///
+    /// The columns differ in length, the rows of the nodes are not in order, or a node passes on to itself or a later node.
+    pub fn new(first: &'a [i64], target: &'a [i64], weight: &'a [i64]) -> Result<Self, AlgorithmError> {
+        check_lengths([target.len(), weight.len()])?;
+        let mut begin = 0;
+        for (node, bounds) in first.windows(2).enumerate() {
+            let rows = usize::try_from(bounds[0]).ok().zip(usize::try_from(bounds[1]).ok());
+            let (from, to) = rows.ok_or(AlgorithmError::Row(bounds[0]))?;
+            if from != begin || to < from || to > target.len() {
+                return Err(AlgorithmError::Row(bounds[1]));
+            }
+            begin = to;
+            if target[from..to].iter().any(|&towards| towards >= node as i64) {
+                return Err(AlgorithmError::GraphCycle);
+            }
+        }
+        Ok(Self { first, target, weight })
+    }
+
+    /// Pass on the `amount` of each `label`, first received by `node`, from the last node to the first.
+    ///
+    /// # Errors
+    ///
+    /// The columns differ in length, or refer to a node that does not exist.
+    pub fn pass_on(&self, node: &[i64], label: &[i64], amount: &[i64]) -> Result<Arrived, AlgorithmError> {
+        check_lengths([node.len(), label.len(), amount.len()])?;
+        let count = self.first.len().saturating_sub(1);
+        let mut waiting: Vec<Vec<(i64, i64)>> = vec![Vec::new(); count];
+        for ((&at, &name), &value) in node.iter().zip(label).zip(amount) {
+            let row = usize::try_from(at).map_err(|_| AlgorithmError::Row(at))?;
+            waiting.get_mut(row).ok_or(AlgorithmError::Row(at))?.push((name, value));
+        }
+        let mut arrived: HashMap<(i64, i64), i64> = HashMap::new();
+        let mut received = vec![0_i64; count];
+        for at in (0..count).rev() {
+            let amounts = merged(std::mem::take(&mut waiting[at]));
+            let rows = self.first[at] as usize..self.first[at + 1] as usize;
+            let total: i128 = rows.clone().map(|row| i128::from(self.weight[row].max(0))).sum();
+            for (name, value) in amounts {
+                if total == 0 {
+                    *arrived.entry((name, at as i64)).or_default() += value;
+                    continue;
+                }
+                let (mut so_far, mut given) = (0_i128, 0_i64);
+                for row in rows.clone() {
+                    so_far += i128::from(self.weight[row].max(0));
+                    // Rounding the sum so far, instead of each part, makes the parts add up.
+                    let reached = ((i128::from(value) * so_far * 2 + total) / (2 * total)) as i64;
+                    let part = reached - given;
+                    given = reached;
+                    if part == 0 {
+                        continue;
+                    }
+                    let towards = self.target[row];
+                    match usize::try_from(towards) {
+                        Ok(next) => {
+                            waiting[next].push((name, part));
+                            received[next] += part;
+                        }
+                        Err(_) => *arrived.entry((name, towards)).or_default() += part,
+                    }
+                }
+            }
+        }
+        let mut rows: Vec<((i64, i64), i64)> = arrived.into_iter().collect();
+        rows.sort_unstable();
+        Ok(Arrived {
+            label: rows.iter().map(|row| row.0 .0).collect(),
+            target: rows.iter().map(|row| row.0 .1).collect(),
+            amount: rows.iter().map(|row| row.1).collect(),
+            received,
+        })
+    }
+}
+
+/// One amount per label.
+fn merged(mut amounts: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+    amounts.sort_unstable();
+    let mut sums: Vec<(i64, i64)> = Vec::with_capacity(amounts.len());
+    for (name, value) in amounts {
+        match sums.last_mut() {
+            Some(last) if last.0 == name => last.1 += value,
+            _ => sums.push((name, value)),
+        }
+    }
+    sums
+}

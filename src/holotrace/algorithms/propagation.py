@@ -1,0 +1,56 @@
+"""Amounts that nodes pass on until they reach a final target; whole numbers that add up exactly."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from holotrace import _native
+
+Int64Array: TypeAlias = npt.NDArray[np.int64]
+
+
+class Shares(NamedTuple):
+    """The proportions in which nodes pass on what they receive.
+
+    first   node i has the rows `first[i]` to `first[i + 1]` of the other columns
+    target  a node before i or, if negative, the final target -1 - target
+    weight  proportion of the target; a node without positive weights keeps what it receives
+    """
+
+    first: Int64Array
+    target: Int64Array
+    weight: Int64Array
+
+
+class Arrived(NamedTuple):
+    """The amounts at the end, one per label and target.
+
+    label     as given
+    target    the final target -1 - target, or the node that kept the amount
+    amount
+    received  for each node, what it received from other nodes
+    """
+
+    label: Int64Array
+    target: Int64Array
+    amount: Int64Array
+    received: Int64Array
+
+
+def pass_on(shares: Shares, node: Int64Array, label: Int64Array, amount: Int64Array) -> Arrived:
+    """Pass on the amount of each label, first received by a node, from the last node to the first.
+
+    The amounts of each label add up to what it had, because sums are rounded instead of parts.
+
+    >>> shares = Shares(np.array([0, 1, 3]), np.array([-1, 0, -2]), np.array([1, 2, 1]))
+    >>> arrived = pass_on(shares, np.array([1]), np.array([7]), np.array([100]))
+    >>> arrived.target.tolist(), arrived.amount.tolist(), arrived.received.tolist()
+    ([-2, -1], [25, 75], [75, 0])
+
+    Raises:
+        ValueError: a node passes on to itself or to a later node.
+    """
+    return Arrived(*_native.pass_on(*shares, node, label, amount))
