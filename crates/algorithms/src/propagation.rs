@@ -22,6 +22,7 @@ pub struct Arrived {
     pub label: Vec<i64>,
     /// The final target `-1 - target` of each amount, or the node that could not pass it on.
     pub target: Vec<i64>,
+    /// Each amount.
     pub amount: Vec<i64>,
     /// What each node received from other nodes.
     pub received: Vec<i64>,

@@ -1,0 +1,150 @@
+"""What each thread of a rank does over time, with the stretches in which it waits for communication."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT
+from holotrace.enrich.job_graph.cause_names import HostRanges
+
+_Rows = npt.NDArray[np.int64]
+NO_CALL = -1
+
+_MOST_OPEN = 16
+"""How many of the calls that started last before a stretch ended are looked at."""
+_LATE_END_NS = 100_000
+"""A thread may continue this long before the annotation of the communication that it waited for ends."""
+_LEAST_COVERED = 0.5
+"""A stretch whose name does not show waiting is a wait if one communication covers at least this part of it and ends in it."""
+
+
+class Segments(NamedTuple):
+    """Stretches of a thread, in time order and without gaps.
+
+    start_ns, end_ns
+    owner   the innermost range, a row of `HostRanges.ranges`; -1 if there is none
+    """
+
+    start_ns: _Rows
+    end_ns: _Rows
+    owner: _Rows
+
+
+def segments(known: HostRanges, track_id: int) -> Segments:
+    """Divide the time of a thread by its innermost range."""
+    rows = np.flatnonzero(known.ranges["track_id"].to_numpy() == track_id)
+    start, end = (known.ranges[column].to_numpy()[rows] for column in ("start_ns", "end_ns"))
+    count = len(rows)
+    if not count:
+        empty = np.empty(0, np.int64)
+        return Segments(empty, empty, empty)
+    time = np.concatenate([start, end])
+    depth = known.depth[rows].astype(np.int64)
+    # At equal times, inner ranges end first, then outer ranges start first.
+    rank_at_time = np.concatenate([depth, -depth])
+    is_end = np.concatenate([np.zeros(count, np.bool_), np.ones(count, np.bool_)])
+    order = np.lexsort((rank_at_time, ~is_end, time))
+    time, is_end, row = time[order], is_end[order], np.concatenate([rows, rows])[order]
+    after, after_ends = row[1:], is_end[1:]
+    owner = np.where(is_end[:-1], np.where(after_ends, after, known.parent[after]), row[:-1])
+    lasting = time[1:] > time[:-1]
+    return Segments(time[:-1][lasting], time[1:][lasting], owner[lasting])
+
+
+class Runs(NamedTuple):
+    """Stretches of a line, in time order: each has a cause, or is spent inside a call.
+
+    start_ns, end_ns
+    cause   row of the table of causes
+    call    row of the rank's calls; `NO_CALL` outside
+    """
+
+    start_ns: _Rows
+    end_ns: _Rows
+    cause: _Rows
+    call: _Rows
+
+    def merged(self) -> Runs:
+        """Join neighbours with the same cause and call."""
+        if not len(self.start_ns):
+            return self
+        same = (self.cause[1:] == self.cause[:-1]) & (self.call[1:] == self.call[:-1])
+        first = np.flatnonzero(np.append(True, ~(same & (self.start_ns[1:] == self.end_ns[:-1]))))
+        last = np.append(first[1:] - 1, len(self.start_ns) - 1)
+        return Runs(self.start_ns[first], self.end_ns[last], self.cause[first], self.call[first])
+
+
+def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
+    """Return the runs of a thread.
+
+    A stretch is spent inside a call of the host if its name says that it waits (`<built-in method wait …>`), or if no name
+    says what the thread does, and the call covers most of it and ends with it.
+
+    Args:
+        known: the host ranges of the rank.
+        track_id: the thread.
+        calls: start_ns and end_ns of the calls that the host performs.
+    """
+    parts = segments(known, track_id)
+    cause = known.cause_row[parts.owner]
+    whole = Runs(parts.start_ns, parts.end_ns, cause, np.full(len(cause), NO_CALL))
+    if calls.is_empty() or not len(cause):
+        return whole.merged()
+    return _with_waits(whole, known.waits[parts.owner], known.may_wait[parts.owner], calls).merged()
+
+
+def _with_waits(
+    runs: Runs, waits: npt.NDArray[np.bool_], may_wait: npt.NDArray[np.bool_], calls: pl.DataFrame
+) -> Runs:
+    """Cut the runs that wait at the ends of the call that they wait for."""
+    chosen = np.flatnonzero(waits | may_wait)
+    call, inside = _calls_waited_for(runs, chosen, waits[chosen], calls)
+    chosen, call = chosen[inside], call[inside]
+    begins, ends = calls["start_ns"].to_numpy()[call], calls["end_ns"].to_numpy()[call]
+    begin = np.maximum(runs.start_ns[chosen], begins)
+    end = np.minimum(runs.end_ns[chosen], ends)
+    other = np.ones(len(runs.start_ns), np.bool_)
+    other[chosen] = False
+    cause = runs.cause[chosen]
+    parts = [
+        Runs(*(column[other] for column in runs)),
+        Runs(runs.start_ns[chosen], begin, cause, np.full(len(call), NO_CALL)),
+        Runs(begin, end, cause, call),
+        Runs(end, runs.end_ns[chosen], cause, np.full(len(call), NO_CALL)),
+    ]
+    together = Runs(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    order = np.argsort(together.start_ns, kind="stable")
+    lasting = order[together.end_ns[order] > together.start_ns[order]]
+    return Runs(*(column[lasting] for column in together))
+
+
+def _calls_waited_for(
+    runs: Runs, chosen: _Rows, waits: npt.NDArray[np.bool_], calls: pl.DataFrame
+) -> tuple[_Rows, npt.NDArray[np.bool_]]:
+    """Return, for each chosen run, the call that overlaps it longest, and whether the thread waits for it."""
+    starts, ends = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
+    start, end = runs.start_ns[chosen, None], runs.end_ns[chosen, None]
+    last = np.searchsorted(starts, end[:, 0], side="left")
+    rows = last[:, None] - 1 - np.arange(_MOST_OPEN)
+    exists, rows = rows >= 0, np.maximum(rows, 0)
+    overlap = np.where(exists, np.minimum(ends[rows], end) - np.maximum(starts[rows], start), -1)
+    ends_inside = ends[rows] <= end + _LATE_END_NS
+    # Of calls that overlap equally long, the thread waits for the one that ends last before it continues.
+    score = overlap.astype(np.float64) * np.where(ends_inside, 1.0, 0.5) + 1e-9 * ends_inside * (ends[rows] - start)
+    best = np.argmax(score, axis=1)
+    at = np.arange(len(chosen))
+    covered = overlap[at, best]
+    is_covered = (covered >= _LEAST_COVERED * (end - start)[:, 0]) & ends_inside[at, best]
+    return rows[at, best], (covered > 0) & (waits | is_covered)
+
+
+def main_track(known: HostRanges, wanted: int | None) -> int:
+    """Return the thread that announces the steps or, if none does, the one with the most ranges; -1 without ranges."""
+    if wanted is not None:
+        return wanted
+    tracks = known.ranges["track_id"].to_numpy()
+    return int(np.argmax(np.bincount(tracks))) if len(tracks) else NO_PARENT

@@ -1,0 +1,68 @@
+"""When the ranks of a communication were last together before it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import polars as pl
+
+
+def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
+    """Return, for each call, when all its ranks had last arrived in an earlier communication that all of them shared.
+
+    The earlier communication is one in which the last rank had arrived before the first rank of this one started. Each
+    rank knows that time on its own clock: it is the start of its own call, plus what it waited there. Without one, it is
+    the latest start of a recording of these ranks, or of its own recording where the clocks are unknown.
+
+    Args:
+        calls: matched calls that waited or were waited for: instance, rank, start_ns, wait_ns, and the columns of
+            `Clocks.aligned`.
+        begin_ns: start of the recording of each rank.
+
+    Returns:
+        since_ns  int64  on the clock of the rank, at most the start of the call
+    """
+    times = calls.with_columns(pl.coalesce("aligned_start_ns", "start_ns").alias("time"))
+    instances = times.group_by("instance").agg(
+        pl.col("rank").sort().alias("members"),
+        pl.col("time").min().alias("first_ns"),
+        (pl.col("time") + pl.col("wait_ns")).max().alias("met_ns"),
+    )
+    members = instances.select("members").unique(maintain_order=True).with_row_index("set")
+    numbered = instances.join(members, on="members", nulls_equal=True)
+    larger = _containing(members["members"].to_list())
+    offered = larger.join(numbered.select("instance", "met_ns", other="set"), on="other").sort("met_ns")
+    before = numbered.sort("first_ns").join_asof(
+        offered.select("set", "met_ns", earlier="instance"),
+        left_on="first_ns",
+        right_on="met_ns",
+        by="set",
+        allow_exact_matches=True,
+        check_sortedness=False,
+    )
+    earlier = before.select("instance", pl.when(pl.col("earlier") != pl.col("instance")).then("earlier").alias("earlier"))
+    arrived = times.select("rank", earlier="instance", since_ns=pl.col("start_ns") + pl.col("wait_ns"))
+    known = times.join(earlier, on="instance", how="left", maintain_order="left").join(
+        arrived.unique(["rank", "earlier"]), on=["earlier", "rank"], how="left", maintain_order="left"
+    )
+    offset = pl.col("aligned_start_ns") - pl.col("start_ns")
+    own = pl.col("rank").replace_strict(begin_ns, return_dtype=pl.Int64)
+    latest = (own + offset).max().over("instance") - offset
+    since = pl.coalesce("since_ns", latest, own)
+    return known.select(pl.min_horizontal(since, "start_ns").alias("since_ns"))["since_ns"]
+
+
+def _containing(sets: list[list[int]]) -> pl.DataFrame:
+    """Return each pair of a set of ranks and another that contains it, or itself."""
+    bits = [sum(1 << rank for rank in members) for members in sets]
+    with_rank: dict[int, list[int]] = defaultdict(list)
+    for number, members in enumerate(sets):
+        for rank in members:
+            with_rank[rank].append(number)
+    pairs = [
+        (number, other)
+        for number, members in enumerate(sets)
+        for other in with_rank[members[0]]
+        if bits[number] & bits[other] == bits[number]
+    ]
+    return pl.DataFrame(pairs, {"set": pl.UInt32, "other": pl.UInt32}, orient="row")
