@@ -60,7 +60,9 @@ _BUILT_IN = r"^<built-in "
 _ADDRESS = r"( of .*)?( object)? at 0x[0-9a-fA-F]+(>?)$"
 _LOADING = r"DataLoader.*__next__|^torch/utils/data/|DataPipe"
 _COLLECTION = r"(?i)^<built-in function collect>|^gc\.py|garbage.collect|^(python )?gc(\b|$)"
-_ALLOCATION = r"^(cuda|hip|cu)(Host|Mem)?(Malloc|Free|Alloc|Create|Map|Unmap|Release)|^(cuda|hip)(Malloc|Free)|^zeMemAlloc"
+_ALLOCATION = (
+    r"^(cuda|hip|cu)(Host|Mem)?(Malloc|Free|Alloc|Create|Map|Unmap|Release)|^(cuda|hip)(Malloc|Free)|^zeMemAlloc"
+)
 _WAITING = r"(?i)\b_?(wait|synchronize|barrier|all_?reduce|all_?gather\w*|reduce_?scatter\w*|broadcast|send|recv|isend|irecv|all_?to_?all\w*|result|acquire)\b"
 _STEP = r"^ProfilerStep\s*#"
 _ENGINE = r"^autograd::engine|^torch::autograd::|^c10d::|^DistributedDataParallel|run_backward|^record_param_comms"
@@ -75,6 +77,8 @@ class HostRanges(NamedTuple):
     causes      distinct causes: `CAUSE_COLUMNS`
     may_wait    whether a thread may wait for communication while each range is innermost, without a name that says so; the
                 last entry is for times without a range
+    is_python   whether each range is Python code: it waits only in functions written in C, which are ranges of their own if
+                they were recorded; the last entry is false
     waits       whether the name of each range says that it waits for communication; the last entry is false
     """
 
@@ -84,6 +88,7 @@ class HostRanges(NamedTuple):
     cause_row: _Rows
     causes: pl.DataFrame
     may_wait: _Bools
+    is_python: _Bools
     waits: _Bools
 
 
@@ -106,6 +111,7 @@ def host_ranges(rank_trace: RankTrace) -> HostRanges:
         cause_row,
         causes,
         np.append(may_wait, True),
+        np.append(is_python & ~texts.built_in[name], False),
         np.append(texts.waiting[name] & (texts.built_in[name] | is_operator), False),
     )
 
@@ -163,9 +169,7 @@ def _ranges(rank_trace: RankTrace, texts: _Texts) -> pl.DataFrame:
     return ranges.filter(pl.Series(~beside)).sort("track_id", "start_ns", pl.col("end_ns").neg(), maintain_order=True)
 
 
-def _causes(
-    rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _Texts
-) -> tuple[pl.DataFrame, _Rows]:
+def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _Texts) -> tuple[pl.DataFrame, _Rows]:
     """Return the distinct causes, and the row of the cause of each range and of no range."""
     rows = np.arange(len(ranges))
     name, kind = ranges["name"].to_numpy().astype(np.int64), ranges["kind"].to_numpy()
@@ -180,6 +184,10 @@ def _causes(
     named = np.where(is_plain_python & (frame != NO_PARENT), frame, rows)
     named = np.where(operator != NO_PARENT, operator, named)
     named = np.where(is_allocation, rows, named)
+    is_built_in = is_python & texts.built_in[name]
+    named = np.where((loading != NO_PARENT) & ~is_built_in, furthest_above(parent, texts.loading[name], loading), named)
+    named = np.where((loading != NO_PARENT) & (named == NO_PARENT), loading, named)
+    named = np.where(collection != NO_PARENT, collection, named)
     cause = np.select(
         [
             collection != NO_PARENT,

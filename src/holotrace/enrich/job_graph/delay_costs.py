@@ -63,7 +63,9 @@ _TARGETS: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 
 
-def delay_costs(calls: pl.DataFrame, histories: Mapping[int, Histories], steps: Sequence[int] | None = None) -> DelayCosts:
+def delay_costs(
+    calls: pl.DataFrame, histories: Mapping[int, Histories], steps: Sequence[int] | None = None
+) -> DelayCosts:
     """Divide the waits of a job among their causes.
 
     Rank b waits in a communication for rank a, the last to arrive. Since the ranks of this communication were last
@@ -124,7 +126,9 @@ def _spent(
     placed = waits.join(
         known.select("instance", "rank", since), on=["instance", "rank"], how="left", maintain_order="left"
     )
-    tables = [_of_rank(rank, history, placed, calls, waits, numbers[rank], causes) for rank, history in histories.items()]
+    tables = [
+        _of_rank(rank, history, placed, calls, waits, numbers[rank], causes) for rank, history in histories.items()
+    ]
     return pl.concat(tables), causes
 
 
@@ -183,7 +187,11 @@ def _of_rank(  # noqa: PLR0913 -- the tables that describe a rank
             (length - waited).alias("ns"),
         ),
         inside.filter(~matched).select(
-            "query", none.alias("cause"), none.alias("upstream"), pl.lit(value=True).alias("is_lost"), length.alias("ns")
+            "query",
+            none.alias("cause"),
+            none.alias("upstream"),
+            pl.lit(value=True).alias("is_lost"),
+            length.alias("ns"),
         ),
     ]
     summed = pl.concat(table.cast(_SPENT) for table in tables).filter(pl.col("ns") > 0)
@@ -202,15 +210,19 @@ def _all_causes(histories: Mapping[int, Histories], calls: pl.DataFrame) -> tupl
     transfers = pl.DataFrame({"cause": ["communication"] * len(families), "name": families}).with_columns(
         pl.col("cause").cast(Cause)
     )
-    special = pl.DataFrame({"cause": [*_NAMELESS.values(), *["unknown"] * 3], "name": [None] * 3 + [BEFORE_RECORDING, CLOCKS, UNMATCHED]})
+    special = pl.DataFrame(
+        {"cause": [*_NAMELESS.values(), *["unknown"] * 3], "name": [None] * 3 + [BEFORE_RECORDING, CLOCKS, UNMATCHED]}
+    )
     special = special.with_columns(pl.col("cause").cast(Cause))
     tables = [transfers, special, *(history.causes for history in histories.values())]
     every = pl.concat(tables, how="diagonal").select(pl.col(name).cast(kind) for name, kind in CAUSE_COLUMNS.items())
     distinct = every.unique(maintain_order=True)
     keys = list(CAUSE_COLUMNS)
-    number = every.join(
-        distinct.with_row_index("row"), on=keys, how="left", nulls_equal=True, maintain_order="left"
-    )["row"].to_numpy().astype(np.int64)
+    number = (
+        every.join(distinct.with_row_index("row"), on=keys, how="left", nulls_equal=True, maintain_order="left")["row"]
+        .to_numpy()
+        .astype(np.int64)
+    )
     nameless = {code: number[len(families) + place] for place, code in enumerate(_NAMELESS)}
     numbers, first = {}, len(transfers) + len(special)
     for rank, history in histories.items():
@@ -226,33 +238,66 @@ def _targets(waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
     """Return what causes each wait, with its weight; `cause` is -1, -2, -3 for what `BEFORE_RECORDING`, … explain."""
     waiting = waits.drop_nulls("wait")
     resolved = waiting.filter(~_is_unresolved())
-    late = waits.filter(pl.col("rank") == pl.col("late")).select("instance", late_query="query")
-    pairs = resolved.select("wait", "query", "instance", "late", "wait_ns").join(late, on="instance")
-    own, total = spent.drop_nulls("cause"), spent.filter(pl.col("cause").is_null())
-    theirs = pairs.join(own.select(late_query="query", cause="cause", spent_ns="ns"), on="late_query")
-    compared = theirs.join(own.select("query", "cause", "ns"), on=["query", "cause"], how="left")
-    excess = compared.select(
-        "wait", pl.col("late").alias("cause_rank"), "cause", (pl.col("spent_ns") - pl.col("ns").fill_null(0)).alias("weight")
-    ).filter(pl.col("weight") > 0)
-    in_calls = total.group_by("query").agg(pl.col("ns").sum().alias("total_ns"))
-    upstream = (
-        pairs.join(total.select(late_query="query", upstream="upstream", ns="ns"), on="late_query")
-        .join(in_calls.select(late_query="query", late_ns="total_ns"), on="late_query")
-        .join(in_calls.select("query", own_ns="total_ns"), on="query", how="left")
-    )
-    share = (pl.col("late_ns") - pl.col("own_ns").fill_null(0)) / pl.col("late_ns") * pl.col("ns")
-    passed = upstream.with_columns(share.round().cast(pl.Int64).alias("weight")).filter(pl.col("weight") > 0)
+    pairs = _with_excess(resolved, waits, spent)
+    followed = _upstream(pairs, spent)
     is_earlier = (pl.col("upstream") < pl.col("wait")).fill_null(value=False)
-    followed = passed.filter(is_earlier).select("wait", "upstream", "weight")
-    lost = passed.filter(~is_earlier).select("wait", "weight", cause=pl.lit(-3, pl.Int64))
-    explained = pl.concat([excess, followed, lost], how="diagonal")
-    sums = explained.group_by("wait").agg(pl.col("weight").sum())
-    missing = resolved.join(sums, on="wait", how="left").select(
-        "wait", (pl.col("wait_ns") - pl.col("weight").fill_null(0)).alias("weight"), cause=pl.lit(-1, pl.Int64)
+    tables = [
+        _own(pairs, spent),
+        followed.filter(is_earlier),
+        followed.filter(~is_earlier).select("wait", "weight", cause=pl.lit(-3, pl.Int64)),
+        pairs.select("wait", weight="unexplained_ns", cause=pl.lit(-1, pl.Int64)),
+        waiting.filter(_is_unresolved()).select("wait", weight="wait_ns", cause=pl.lit(-2, pl.Int64)),
+    ]
+    every = pl.concat(tables, how="diagonal").filter(pl.col("weight") > 0)
+    return every.select(pl.col(name).cast(kind) for name, kind in _TARGETS.items())
+
+
+def _with_excess(resolved: pl.DataFrame, waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
+    """Return each wait with the queries of both ranks, and how it divides among the late rank's work and its waiting.
+
+    Returns:
+        wait, query, late_query, late, wait_ns
+        own_ns          what the late rank worked longer than the waiting one
+        waited_ns       what it waited longer
+        unexplained_ns  what neither explains, because the ranks were not together when their histories begin
+    """
+    late = waits.filter(pl.col("rank") == pl.col("late")).select("instance", late_query="query")
+    totals = spent.group_by("query").agg(
+        pl.col("ns").filter(pl.col("cause").is_not_null()).sum().alias("work"),
+        pl.col("ns").filter(pl.col("cause").is_null()).sum().alias("waiting"),
     )
-    unresolved = waiting.filter(_is_unresolved()).select("wait", weight="wait_ns", cause=pl.lit(-2, pl.Int64))
-    tables = [explained, missing.filter(pl.col("weight") > 0), unresolved]
-    return pl.concat(tables, how="diagonal").select(pl.col(name).cast(kind) for name, kind in _TARGETS.items())
+    pairs = (
+        resolved.select("wait", "query", "instance", "late", "wait_ns")
+        .join(late, on="instance")
+        .join(totals, on="query", how="left")
+        .join(totals.select(pl.all().name.prefix("late_")), on="late_query", how="left")
+        .with_columns(pl.col("work", "waiting", "late_work", "late_waiting").fill_null(0))
+    )
+    own, waited = pl.col("late_work") - pl.col("work"), pl.col("late_waiting") - pl.col("waiting")
+    unexplained = pl.col("wait_ns") - own.clip(0) - waited.clip(0)
+    return pairs.with_columns(
+        own.clip(0).alias("own_ns"), waited.clip(0).alias("waited_ns"), unexplained.clip(0).alias("unexplained_ns")
+    )
+
+
+def _own(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
+    """Divide what the late rank worked longer among the causes of which it has more time than the waiting rank."""
+    known = spent.drop_nulls("cause")
+    theirs = pairs.filter(pl.col("own_ns") > 0).join(
+        known.select("cause", late_query="query", late_ns="ns"), on="late_query"
+    )
+    compared = theirs.join(known.select("query", "cause", "ns"), on=["query", "cause"], how="left")
+    excess = (pl.col("late_ns") - pl.col("ns").fill_null(0)).clip(0)
+    share = pl.col("own_ns") * (excess / excess.sum().over("wait"))
+    return compared.select("wait", "cause", share.round().cast(pl.Int64).alias("weight"), cause_rank="late")
+
+
+def _upstream(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
+    """Divide what the late rank waited longer among its earlier waits; `upstream` is null if nothing is known of one."""
+    waiting = spent.filter(pl.col("cause").is_null()).select("upstream", late_query="query", late_ns="ns")
+    earlier = pairs.filter(pl.col("waited_ns") > 0).join(waiting, on="late_query")
+    share = pl.col("waited_ns") * (pl.col("late_ns") / pl.col("late_ns").sum().over("wait"))
+    return earlier.select("wait", "upstream", share.round().cast(pl.Int64).alias("weight"))
 
 
 def _is_unresolved() -> pl.Expr:
@@ -261,9 +306,7 @@ def _is_unresolved() -> pl.Expr:
     return (by_clocks & (pl.col("wait_ns") <= pl.col("clock_error_ns"))).fill_null(value=False)
 
 
-def _costs(
-    waits: pl.DataFrame, targets: pl.DataFrame, causes: pl.DataFrame, steps: Sequence[int] | None
-) -> DelayCosts:
+def _costs(waits: pl.DataFrame, targets: pl.DataFrame, causes: pl.DataFrame, steps: Sequence[int] | None) -> DelayCosts:
     ends = targets.filter(pl.col("upstream").is_null()).select("cause_rank", "cause").unique(maintain_order=True)
     ends = ends.with_row_index("end").cast({"end": pl.Int64})
     rows = targets.join(ends, on=["cause_rank", "cause"], how="left", nulls_equal=True).with_columns(
@@ -273,7 +316,9 @@ def _costs(
     waiting = waits.drop_nulls("wait").sort("wait")
     first = np.searchsorted(rows["wait"].to_numpy(), np.arange(len(waiting) + 1)).astype(np.int64)
     shares = Shares(first, rows["target"].to_numpy(), rows["weight"].to_numpy())
-    labels = waiting.select("step", "rank").unique(maintain_order=True).with_row_index("label").cast({"label": pl.Int64})
+    labels = (
+        waiting.select("step", "rank").unique(maintain_order=True).with_row_index("label").cast({"label": pl.Int64})
+    )
     start = waiting.join(labels, on=["step", "rank"], how="left", nulls_equal=True, maintain_order="left")
     chosen = start if steps is None else start.filter(pl.col("step").is_in(list(steps)))
     arrived = pass_on(shares, *(chosen[name].to_numpy() for name in ("wait", "label", "wait_ns")))

@@ -18,7 +18,16 @@ from holotrace.enrich.events.event_rows import of_events, rows_of_events
 from holotrace.enrich.job_graph.call_nodes import CallGraph, call_graph
 from holotrace.enrich.job_graph.cause_names import CAUSE_COLUMNS, HostRanges, host_ranges
 from holotrace.enrich.job_graph.host_lines import NO_CALL, Runs, thread_runs
-from holotrace.enrich.job_graph.lines import LAUNCH_DELAY, LINE, NO_LINE, POSITIONS, RUNS, SYNCHRONISATION, UNKNOWN, Lines
+from holotrace.enrich.job_graph.lines import (
+    LAUNCH_DELAY,
+    LINE,
+    NO_LINE,
+    POSITIONS,
+    RUNS,
+    SYNCHRONISATION,
+    UNKNOWN,
+    Lines,
+)
 from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
@@ -159,7 +168,13 @@ def _on_threads(host: HostRanges, steps: _Steps) -> pl.DataFrame:
         line, start, end = _stretches(*(column[chosen] for column in steps[:3]))
         runs = thread_runs(host, track, none)
         inside = clipped(runs.start_ns, runs.end_ns, start, end)
-        columns = (line[inside.window], inside.start, inside.end, runs.cause[inside.interval], runs.call[inside.interval])
+        columns = (
+            line[inside.window],
+            inside.start,
+            inside.end,
+            runs.cause[inside.interval],
+            runs.call[inside.interval],
+        )
         parts.append(pl.DataFrame(dict(zip(RUNS, columns, strict=True)), RUNS))
     return pl.concat(parts)
 
@@ -182,5 +197,3 @@ def _joined(runs: pl.DataFrame) -> pl.DataFrame:
     first = np.flatnonzero(np.append(True, ~(same & (columns.start_ns[1:] == columns.end_ns[:-1]))))
     last = np.append(first[1:] - 1, len(line) - 1)
     return runs[first].with_columns(runs["end_ns"].gather(last))
-
-

@@ -56,7 +56,8 @@ def histories(rank_trace: RankTrace) -> Histories:
 
 def _begin_ns(rank_trace: RankTrace) -> int:
     starts = rank_trace.events_of(
-        [EventKind.CPU_OP, EventKind.USER_ANNOTATION, EventKind.RUNTIME, EventKind.DRIVER, EventKind.KERNEL], ["start_ns"]
+        [EventKind.CPU_OP, EventKind.USER_ANNOTATION, EventKind.RUNTIME, EventKind.DRIVER, EventKind.KERNEL],
+        ["start_ns"],
     )["start_ns"]
     return int(starts.min() or 0)  # type: ignore[arg-type]  # of an int64 column
 

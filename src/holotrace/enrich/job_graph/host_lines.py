@@ -94,15 +94,22 @@ def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
     whole = Runs(parts.start_ns, parts.end_ns, cause, np.full(len(cause), NO_CALL))
     if calls.is_empty() or not len(cause):
         return whole.merged()
-    return _with_waits(whole, known.waits[parts.owner], known.may_wait[parts.owner], calls).merged()
+    signs = _Signs(*(column[parts.owner] for column in (known.waits, known.may_wait, known.is_python)))
+    return _with_waits(whole, signs, calls).merged()
 
 
-def _with_waits(
-    runs: Runs, waits: npt.NDArray[np.bool_], may_wait: npt.NDArray[np.bool_], calls: pl.DataFrame
-) -> Runs:
+class _Signs(NamedTuple):
+    """What the innermost range of each stretch says about waiting; see `HostRanges`."""
+
+    waits: npt.NDArray[np.bool_]
+    may_wait: npt.NDArray[np.bool_]
+    is_python: npt.NDArray[np.bool_]
+
+
+def _with_waits(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> Runs:
     """Cut the runs that wait at the ends of the call that they wait for."""
-    chosen = np.flatnonzero(waits | may_wait)
-    call, inside = _calls_waited_for(runs, chosen, waits[chosen], calls)
+    chosen = np.flatnonzero(signs.waits | signs.may_wait | signs.is_python)
+    call, inside = _calls_waited_for(runs, chosen, _Signs(*(sign[chosen] for sign in signs)), calls)
     chosen, call = chosen[inside], call[inside]
     begins, ends = calls["start_ns"].to_numpy()[call], calls["end_ns"].to_numpy()[call]
     begin = np.maximum(runs.start_ns[chosen], begins)
@@ -123,7 +130,7 @@ def _with_waits(
 
 
 def _calls_waited_for(
-    runs: Runs, chosen: _Rows, waits: npt.NDArray[np.bool_], calls: pl.DataFrame
+    runs: Runs, chosen: _Rows, signs: _Signs, calls: pl.DataFrame
 ) -> tuple[_Rows, npt.NDArray[np.bool_]]:
     """Return, for each chosen run, the call that overlaps it longest, and whether the thread waits for it."""
     starts, ends = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
@@ -139,7 +146,8 @@ def _calls_waited_for(
     at = np.arange(len(chosen))
     covered = overlap[at, best]
     is_covered = (covered >= _LEAST_COVERED * (end - start)[:, 0]) & ends_inside[at, best]
-    return rows[at, best], (covered > 0) & (waits | is_covered)
+    continues_late = end[:, 0] - ends[rows[at, best]] > _LATE_END_NS
+    return rows[at, best], (covered > 0) & (signs.waits | (is_covered & ~(signs.is_python & continues_late)))
 
 
 def main_track(known: HostRanges, wanted: int | None) -> int:

@@ -10,9 +10,10 @@ import polars as pl
 def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
     """Return, for each call, when all its ranks had last arrived in an earlier communication that all of them shared.
 
-    The earlier communication is one in which the last rank had arrived before the first rank of this one started. Each
-    rank knows that time on its own clock: it is the start of its own call, plus what it waited there. Without one, it is
-    the latest start of a recording of these ranks, or of its own recording where the clocks are unknown.
+    The earlier communication is one in which the last rank had arrived before the first rank of this one started. Ranks
+    on different clocks know that time from their own call: it is its start, plus what the rank waited there. Without an
+    earlier communication, it is the latest start of a recording of these ranks, or of its own recording where the clocks
+    are unknown.
 
     Args:
         calls: matched calls that waited or were waited for: instance, rank, start_ns, wait_ns, and the columns of
@@ -33,14 +34,16 @@ def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
     larger = _containing(members["members"].to_list())
     offered = larger.join(numbered.select("instance", "met_ns", other="set"), on="other").sort("met_ns")
     before = numbered.sort("first_ns").join_asof(
-        offered.select("set", "met_ns", earlier="instance"),
+        offered.select("set", earlier_ns="met_ns", earlier="instance"),
         left_on="first_ns",
-        right_on="met_ns",
+        right_on="earlier_ns",
+        coalesce=False,
         by="set",
         allow_exact_matches=True,
         check_sortedness=False,
     )
-    earlier = before.select("instance", pl.when(pl.col("earlier") != pl.col("instance")).then("earlier").alias("earlier"))
+    is_other = pl.col("earlier") != pl.col("instance")
+    earlier = before.filter(is_other).select("instance", "earlier", "earlier_ns")
     arrived = times.select("rank", earlier="instance", since_ns=pl.col("start_ns") + pl.col("wait_ns"))
     known = times.join(earlier, on="instance", how="left", maintain_order="left").join(
         arrived.unique(["rank", "earlier"]), on=["earlier", "rank"], how="left", maintain_order="left"
@@ -48,7 +51,9 @@ def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
     offset = pl.col("aligned_start_ns") - pl.col("start_ns")
     own = pl.col("rank").replace_strict(begin_ns, return_dtype=pl.Int64)
     latest = (own + offset).max().over("instance") - offset
-    since = pl.coalesce("since_ns", latest, own)
+    has_one_clock = pl.col("clock").n_unique().over("instance") == 1
+    met = pl.when(has_one_clock).then(pl.col("earlier_ns") - offset)
+    since = pl.coalesce(met, "since_ns", latest, own)
     return known.select(pl.min_horizontal(since, "start_ns").alias("since_ns"))["since_ns"]
 
 
