@@ -43,6 +43,7 @@ class DelayCosts(EqualByContent):
         cause          Enum    `CAUSES`
         name, module, frame  str
         cost_ns        int64
+        error_ns       int64   how far cost_ns may be off, because several causes explain the same time, or because of clocks
         instance_count int64   communication in which the ranks waited for this cause directly, of all steps and waiting ranks
         first_instance int64   the first of it; null if the cause only had indirect costs
         first_ns       int64   its start on the clock of the cause's rank
@@ -57,6 +58,7 @@ class DelayCosts(EqualByContent):
 _TARGETS: dict[str, pl.DataType | type[pl.DataType]] = {
     "wait": pl.Int64,
     "weight": pl.Int64,
+    "error": pl.Int64,
     "upstream": pl.Int64,
     "cause_rank": pl.Int32,
     "cause": pl.Int64,
@@ -249,7 +251,22 @@ def _targets(waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
         waiting.filter(_is_unresolved()).select("wait", weight="wait_ns", cause=pl.lit(-2, pl.Int64)),
     ]
     every = pl.concat(tables, how="diagonal").filter(pl.col("weight") > 0)
-    return every.select(pl.col(name).cast(kind) for name, kind in _TARGETS.items())
+    bounded = _with_errors(every, waiting.select("wait", "wait_ns", "clock_error_ns"))
+    return bounded.select(pl.col(name).cast(kind) for name, kind in _TARGETS.items())
+
+
+def _with_errors(targets: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
+    """Add how far the cost of each cause of a wait may be off: several causes may each explain the same time.
+
+    With w the wait, e the excess of the cause, and S the sum over all causes, its cost is at least w - (S - e), and at
+    most e or w. The clocks may shift what the rank waited by their error.
+    """
+    known = targets.join(waiting, on="wait", how="left").with_columns(pl.col("excess").fill_null(pl.col("weight")))
+    rest = pl.col("excess").sum().over("wait") - pl.col("excess")
+    least, most = (pl.col("wait_ns") - rest).clip(0), pl.min_horizontal("excess", "wait_ns")
+    by_clock = pl.col("clock_error_ns").fill_null(0) * pl.col("weight") / pl.col("wait_ns")
+    off = pl.max_horizontal(most - pl.col("weight"), pl.col("weight") - least).clip(0)
+    return known.with_columns((off + by_clock.round().cast(pl.Int64)).alias("error"))
 
 
 def _with_excess(resolved: pl.DataFrame, waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
@@ -289,7 +306,8 @@ def _own(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
     compared = theirs.join(known.select("query", "cause", "ns"), on=["query", "cause"], how="left")
     excess = (pl.col("late_ns") - pl.col("ns").fill_null(0)).clip(0)
     share = pl.col("own_ns") * (excess / excess.sum().over("wait"))
-    return compared.select("wait", "cause", share.round().cast(pl.Int64).alias("weight"), cause_rank="late")
+    weight = share.round().cast(pl.Int64).alias("weight")
+    return compared.select("wait", "cause", weight, excess.alias("excess"), cause_rank="late")
 
 
 def _upstream(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
@@ -323,11 +341,13 @@ def _costs(waits: pl.DataFrame, targets: pl.DataFrame, causes: pl.DataFrame, ste
     chosen = start if steps is None else start.filter(pl.col("step").is_in(list(steps)))
     arrived = pass_on(shares, *(chosen[name].to_numpy() for name in ("wait", "label", "wait_ns")))
     found = pl.DataFrame({"label": arrived.label, "end": -1 - arrived.target, "cost_ns": arrived.amount})
-    evidence = _evidence(rows, waiting)
+    known = _errors(rows, shares, chosen, arrived.received, found)
     costs = (
         found.join(labels.rename({"rank": "waiting_rank"}), on="label")
-        .join(ends.join(evidence, on="end", how="left"), on="end")
-        .with_columns(_named_row(causes))
+        .join(ends.join(_evidence(rows, waiting), on="end", how="left").join(known, on="end", how="left"), on="end")
+        .with_columns(
+            _named_row(causes), (pl.col("cost_ns") * pl.col("error_share")).round().cast(pl.Int64).alias("error_ns")
+        )
         .join(causes.rename({"cause": "kind"}).with_row_index("row").cast({"row": pl.Int64}), on="row", how="left")
     )
     named = costs.select(
@@ -339,6 +359,7 @@ def _costs(waits: pl.DataFrame, targets: pl.DataFrame, causes: pl.DataFrame, ste
         "module",
         "frame",
         "cost_ns",
+        "error_ns",
         "instance_count",
         "first_instance",
         "first_ns",
@@ -349,6 +370,29 @@ def _costs(waits: pl.DataFrame, targets: pl.DataFrame, causes: pl.DataFrame, ste
     order = ["cost_ns", "step", "cause_rank", "waiting_rank", "cause", "name", "module", "frame"]
     ordered = named.sort(order, descending=[True, *[False] * (len(order) - 1)], nulls_last=True)
     return DelayCosts(ordered, passed)
+
+
+def _errors(
+    rows: pl.DataFrame, shares: Shares, chosen: pl.DataFrame, received: _Rows, found: pl.DataFrame
+) -> pl.DataFrame:
+    """Return, for each final cause, its error as a share of its cost: that of its own shares, and of what led to them."""
+    reached = received.copy()
+    np.add.at(reached, chosen["wait"].to_numpy(), chosen["wait_ns"].to_numpy())
+    totals = pl.col("weight").sum().over("wait")
+    off = rows.with_columns(
+        (pl.Series("reached", reached[rows["wait"].to_numpy()]) * pl.col("error") / totals)
+        .round()
+        .cast(pl.Int64)
+        .alias("off")
+    ).filter(pl.col("off") > 0)
+    led = off.drop_nulls("upstream")
+    passed = pass_on(shares, led["upstream"].to_numpy(), np.zeros(len(led), np.int64), led["off"].to_numpy())
+    direct = off.filter(pl.col("upstream").is_null()).select("end", "off")
+    indirect = pl.DataFrame({"end": -1 - passed.target, "off": passed.amount})
+    errors = pl.concat([direct, indirect]).group_by("end").agg(pl.col("off").sum())
+    costs = found.group_by("end").agg(pl.col("cost_ns").sum().alias("total"))
+    share = (pl.col("off").fill_null(0) / pl.col("total")).alias("error_share")
+    return costs.join(errors, on="end", how="left").select("end", share)
 
 
 def _named_row(causes: pl.DataFrame) -> pl.Expr:
