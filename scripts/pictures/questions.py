@@ -35,6 +35,7 @@ RECORDING = {
     "parallelism": "tests/reference/traces/pipeline_gloo_4rank",
     "straggler_cost": "tests/reference/traces/pipeline_gloo_4rank",
     "stragglers": GLOO,
+    "wait_causes": "tests/reference/traces/pipeline_gloo_4rank",
 }
 """Recordings for questions whose data the DLRM recording lacks, or whose figure is clearer with another."""
 

@@ -40,6 +40,7 @@ from .analyses.temporal_breakdown.compute import (
 )
 from .analyses.user_annotations.compute import UserAnnotations as UserAnnotations, user_annotations as user_annotations
 from .analyses.critical_path.across_ranks import JobCriticalPath as JobCriticalPath
+from .analyses.wait_causes.compute import WaitCauses as WaitCauses, wait_causes as wait_causes
 from .enrich.critical_path.path_graph import PathGraph as PathGraph, critical_path_graph as critical_path_graph
 from .enrich.job_operations.reading import read_operations as read_operations
 from .enrich.critical_path.what_if import (

@@ -35,6 +35,7 @@ ANALYSES = _questions(
     "kernel_sequences",
     "user_annotations",
     "stragglers",
+    "wait_causes",
     "distributed",
     "collectives",
     "parallelism",

@@ -29,6 +29,7 @@ from .analyses.straggler_cost.figure import plot_straggler_cost as plot_straggle
 from .analyses.stragglers.figure import plot_stragglers as plot_stragglers
 from .analyses.temporal_breakdown.figure import plot_temporal_breakdown as plot_temporal_breakdown
 from .analyses.user_annotations.figure import plot_user_annotations as plot_user_annotations
+from .analyses.wait_causes.figure import plot_wait_causes as plot_wait_causes
 
 def figure_of(name: str, result: object, **options: object) -> go.Figure: ...
 def further_figures_of(name: str, result: object, **options: object) -> dict[str, go.Figure]: ...

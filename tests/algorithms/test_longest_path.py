@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holotrace.algorithms.longest_path import NO_EDGE, Edges, binding_edges, earliest_times, has_cycle, path_to, slacks
+from holotrace.algorithms.longest_path import (
+    NO_EDGE,
+    Edges,
+    binding_edges,
+    chains,
+    earliest_times,
+    has_cycle,
+    path_to,
+    slacks,
+)
 
 
 def edges_of(node_count: int, pairs: list[tuple[int, int]]) -> Edges:
@@ -89,3 +98,17 @@ def test_times_and_slacks_equal_those_of_a_full_search(graph: tuple[int, list[tu
     edges, values = edges_of(count, pairs), numbers(*weights)
     assert earliest_times(edges, values).tolist() == [longest_to(node) for node in range(count)]
     assert slacks(edges, values).tolist() == [least_from(node) for node in range(count)]
+
+
+def test_chains_share_their_beginning():
+    """Edges 0→1→2→3 and 1→4: the chain to 3 holds all its edges, the chain to 4 joins it at node 1, and 2 is on the first."""
+    edges = Edges(5, np.array([0, 1, 2, 1], np.uint32), np.array([1, 2, 3, 4], np.uint32))
+    binding = np.array([NO_EDGE, 0, 1, 2, 3])
+
+    found = chains(edges, binding, np.array([3, 4, 2], np.uint32))
+
+    assert found.edges.tolist() == [2, 1, 0, 3]
+    assert found.first.tolist() == [0, 3, 4]
+    assert found.parent.tolist() == [NO_EDGE, 0]
+    assert found.origin.tolist() == [0, 1]
+    assert found.chain_of_end.tolist() == [0, 1, 0]

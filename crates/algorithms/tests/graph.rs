@@ -176,3 +176,15 @@ fn longest_from(from: usize, source: &[u32], target: &[u32], weight: &[i64]) -> 
     }
     longest
 }
+
+#[test]
+fn chains_share_their_beginning() -> Result<(), AlgorithmError> {
+    let (source, target) = (vec![0, 1, 2, 1], vec![1, 2, 3, 4]);
+    let chains = Edges::new(5, &source, &target)?.chains(&[-1, 0, 1, 2, 3], &[3, 4, 2])?;
+    assert_eq!(chains.edges, [2, 1, 0, 3]);
+    assert_eq!(chains.first, [0, 3, 4]);
+    assert_eq!(chains.parent, [-1, 0]);
+    assert_eq!(chains.origin, [0, 1]);
+    assert_eq!(chains.chain_of_end, [0, 1, 0]);
+    Ok(())
+}

@@ -28,8 +28,10 @@ def clipped(start: _Rows, end: _Rows, begin: _Rows, finish: _Rows) -> Clipped:
     """Return the part of each interval in each window `[begin, finish)`.
 
     Args:
-        start, end: the intervals, sorted, without overlaps.
-        begin, finish: the windows, which may overlap.
+        start: of the intervals, which are sorted and do not overlap.
+        end: of the intervals.
+        begin: of the windows, which may overlap.
+        finish: of the windows.
 
     >>> parts = clipped(np.array([0, 5, 9]), np.array([4, 9, 12]), np.array([2]), np.array([10]))
     >>> parts.interval.tolist(), parts.start.tolist(), parts.end.tolist()

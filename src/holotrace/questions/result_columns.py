@@ -435,6 +435,22 @@ JOB = (
 )
 """How ranks wait for each other."""
 
+WAIT_CAUSES = (
+    ResultColumn("cause_rank", "int32", "rank that causes waiting; null if it is unknown", heading="caused by rank"),
+    ResultColumn("waiting_rank", "int32", "rank that waits", heading="rank that waits"),
+    _text("cause", "kind of cause: computation, python, data_loading, …, or unknown"),
+    _text("frame", "innermost Python function of the user, with file and line; null if unknown", "Python function"),
+    _length("cost_ns", "waiting of all ranks because of this rank or cause", "cost"),
+    _fraction("cost_fraction", "cost_ns over all waiting", "of all waiting"),
+    _length("error_ns", "how far cost_ns may be off", "may be off by"),
+    _length("passed_on_ns", "what other ranks wait because this rank waited", "passes on"),
+    _count("wait_count", "collectives, sends and receives in which ranks wait directly for the cause", "waits"),
+    ResultColumn("first_instance", "int64", "instance of the first of them; null if all costs are indirect"),
+    _time("first_ns", "when the late rank arrived in it, on its own clock", "first"),
+    _text("role", "culprit: causes waiting; victim: passes on what it waited itself; null: neither"),
+)
+"""Why ranks wait for each other."""
+
 COLLECTIVES = (
     _text("process_group", "description and ranks of the group, such as mesh_dp [0, 2]; null if unknown", "group"),
     _count("group_size", "ranks in the group; 2 for a send or receive", "ranks"),
@@ -667,6 +683,7 @@ GROUPS: dict[str, tuple[ResultColumn, ...]] = {
     "Launches and queues": LAUNCHES,
     "Sizes and bandwidths": MEMORY,
     "Collectives and other ranks": JOB,
+    "Why ranks wait": WAIT_CAUSES,
     "Collectives matched across ranks": COLLECTIVES,
     "Roofline": ROOFLINE,
     "Straggler cost": STRAGGLER_COST,

@@ -16,6 +16,7 @@ import polars as pl
 from holotrace.algorithms.propagation import Shares, pass_on
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.across_ranks.arrivals import ALIGNED_CLOCKS
+from holotrace.enrich.across_ranks.matching.calls import OfRank
 from holotrace.enrich.job_graph.cause_names import CAUSE_COLUMNS, Cause
 from holotrace.enrich.job_graph.histories import Histories
 from holotrace.enrich.job_graph.lines import LAUNCH_DELAY, SYNCHRONISATION, UNKNOWN
@@ -44,7 +45,7 @@ class DelayCosts(EqualByContent):
         name, module, frame  str
         cost_ns        int64
         error_ns       int64   how far cost_ns may be off, because several causes explain the same time, or because of clocks
-        instance_count int64   communication in which the ranks waited for this cause directly, of all steps and waiting ranks
+        wait_count int64   communication in which the ranks waited for this cause directly, of all steps and waiting ranks
         first_instance int64   the first of it; null if the cause only had indirect costs
         first_ns       int64   its start on the clock of the cause's rank
 
@@ -80,7 +81,7 @@ def delay_costs(
     are divided in the same way, until something is found that is not a wait.
 
     Args:
-        calls: `JobCalls.calls`.
+        calls: `JobCalls.calls`, with the column of `with_call_rows`.
         histories: {rank: what the rank did before its calls}.
         steps: divide only the waits in these steps.
     """
@@ -90,6 +91,16 @@ def delay_costs(
     spent, causes = _spent(known, calls, waits, histories)
     targets = _targets(waits, spent)
     return _costs(waits, targets, causes, steps)
+
+
+def with_call_rows(calls: pl.DataFrame, of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
+    """Add to the calls of a job the row that each has in `OfRank.calls` of its rank."""
+    rows = [
+        known.calls.select(pl.lit(rank, pl.Int32).alias("rank"), "event_index").with_row_index("call")
+        for rank, known in of_ranks.items()
+    ]
+    numbered = pl.concat(rows).cast({"call": pl.Int64})
+    return calls.join(numbered, on=["rank", "event_index"], how="left", maintain_order="left")
 
 
 def _waits(known: pl.DataFrame) -> pl.DataFrame:
@@ -129,7 +140,8 @@ def _spent(
         known.select("instance", "rank", since), on=["instance", "rank"], how="left", maintain_order="left"
     )
     tables = [
-        _of_rank(rank, history, placed, calls, waits, numbers[rank], causes) for rank, history in histories.items()
+        _of_rank(rank, history=history, placed=placed, calls=calls, waits=waits, numbers=numbers[rank], causes=causes)
+        for rank, history in histories.items()
     ]
     return pl.concat(tables), causes
 
@@ -145,6 +157,7 @@ _SPENT: dict[str, pl.DataType | type[pl.DataType]] = {
 
 def _of_rank(  # noqa: PLR0913 -- the tables that describe a rank
     rank: int,
+    *,
     history: Histories,
     placed: pl.DataFrame,
     calls: pl.DataFrame,
@@ -196,7 +209,9 @@ def _of_rank(  # noqa: PLR0913 -- the tables that describe a rank
             length.alias("ns"),
         ),
     ]
-    summed = pl.concat(table.cast(_SPENT) for table in tables).filter(pl.col("ns") > 0)
+    summed = pl.concat(
+        table.select(pl.col(name).cast(kind) for name, kind in _SPENT.items()) for table in tables
+    ).filter(pl.col("ns") > 0)
     return summed.group_by("query", "cause", "upstream", "is_lost").agg(pl.col("ns").sum()).select(list(_SPENT))
 
 
@@ -325,8 +340,8 @@ def _is_unresolved() -> pl.Expr:
 
 
 def _costs(waits: pl.DataFrame, targets: pl.DataFrame, causes: pl.DataFrame, steps: Sequence[int] | None) -> DelayCosts:
-    ends = targets.filter(pl.col("upstream").is_null()).select("cause_rank", "cause").unique(maintain_order=True)
-    ends = ends.with_row_index("end").cast({"end": pl.Int64})
+    ends = targets.filter(pl.col("upstream").is_null()).select("cause_rank", "cause").unique()
+    ends = ends.sort("cause_rank", "cause").with_row_index("end").cast({"end": pl.Int64})
     rows = targets.join(ends, on=["cause_rank", "cause"], how="left", nulls_equal=True).with_columns(
         pl.when(pl.col("upstream").is_null()).then(-1 - pl.col("end")).otherwise("upstream").alias("target")
     )
@@ -360,7 +375,7 @@ def _costs(waits: pl.DataFrame, targets: pl.DataFrame, causes: pl.DataFrame, ste
         "frame",
         "cost_ns",
         "error_ns",
-        "instance_count",
+        "wait_count",
         "first_instance",
         "first_ns",
     )
@@ -405,7 +420,7 @@ def _named_row(causes: pl.DataFrame) -> pl.Expr:
 def _evidence(rows: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
     direct = rows.filter(pl.col("end").is_not_null()).join(waiting.select("wait", "instance", "late_ns"), on="wait")
     return direct.group_by("end").agg(
-        pl.col("instance").n_unique().cast(pl.Int64).alias("instance_count"),
+        pl.col("instance").n_unique().cast(pl.Int64).alias("wait_count"),
         pl.col("instance").min().alias("first_instance"),
         pl.col("late_ns").get(pl.col("instance").arg_min()).alias("first_ns"),
     )

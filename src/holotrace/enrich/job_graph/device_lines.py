@@ -182,7 +182,7 @@ def _on_threads(host: HostRanges, steps: _Steps) -> pl.DataFrame:
 def _stretches(line: _Rows, start: _Rows, end: _Rows) -> tuple[_Rows, _Rows, _Rows]:
     """Join steps of a line that follow each other."""
     follows = (line[1:] == line[:-1]) & (start[1:] == end[:-1])
-    first = np.flatnonzero(np.append(np.full(min(1, len(line)), True), ~follows))
+    first = np.flatnonzero(np.append(np.ones(min(1, len(line)), np.bool_), ~follows))
     last = np.append(first[1:], len(line))[: len(first)] - 1
     return line[first], start[first], end[last]
 

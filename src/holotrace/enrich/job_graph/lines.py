@@ -67,7 +67,7 @@ class Lines(NamedTuple):
         """
         line, at = (self.positions[column].to_numpy()[calls].astype(np.int64) for column in ("line", "at_ns"))
         query = np.arange(len(calls))
-        parts = [pl.DataFrame(schema={"query": pl.Int64} | RUNS).drop("line")]
+        parts = [pl.DataFrame(schema={"query": pl.Int64, **RUNS}).drop("line")]
         while len(query := query[keep := (line >= 0) & (at > since_ns[query])]):
             line, at = line[keep], at[keep]
             parts.append(self._within(query, line, since_ns[query], at))

@@ -1,0 +1,1 @@
+"""Causes of waiting: the question, its computation, tables and figure."""

@@ -1,0 +1,21 @@
+"""Causes of waiting in one sentence."""
+
+from __future__ import annotations
+
+from holotrace.analyses.wait_causes.compute import WaitCauses
+from holotrace.enrich.job_graph.roles import cause_text, main_causes
+from holotrace.units import duration_text, percent_text
+
+
+def answer(result: WaitCauses) -> str:
+    """Name the rank that causes most waiting, and why."""
+    total_ns = int(result.per_cause["cost_ns"].sum())
+    known = result.per_rank.filter(result.per_rank["cost_ns"] > 0).sort("cost_ns", "rank", descending=[True, False])
+    if known.is_empty():
+        return f"Ranks wait {duration_text(total_ns)} for each other, and the causes are unknown."
+    worst = known.row(0, named=True)
+    share = percent_text(worst["cost_fraction"])
+    main = main_causes(result.per_cause.filter(result.per_cause["cause_rank"] == worst["rank"])).row(0, named=True)
+    part = percent_text(main["cost_ns"] / worst["cost_ns"])
+    over = f"Rank {worst['rank']} causes {share} of all waiting ({duration_text(total_ns)} over all ranks)"
+    return f"{over}; {part} of that is {cause_text(main)}."

@@ -1,0 +1,232 @@
+"""Why do ranks wait for each other, and which rank causes it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from holotrace.enrich.across_ranks.job_calls import job_calls
+from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
+from holotrace.enrich.job.rank_tables import typed
+from holotrace.enrich.job_graph.delay_costs import DelayCosts, delay_costs, with_call_rows
+from holotrace.enrich.job_graph.histories import Histories, histories
+from holotrace.enrich.job_graph.roles import cause_text, roles
+from holotrace.enrich.steps.steps import annotation_names, windows
+from holotrace.errors import InvalidOptionError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.questions.result import Result
+from holotrace.store.plan import Plan
+from holotrace.store.trace import RankTrace, Trace
+from holotrace.units import duration_text, percent_text
+
+_MOST_NAMED = 3
+_PER_CAUSE = {
+    "step": pl.Int64,
+    "cause_rank": pl.Int32,
+    "waiting_rank": pl.Int32,
+    "cause": pl.String,
+    "name": pl.String,
+    "module": pl.String,
+    "frame": pl.String,
+    "cost_ns": pl.Int64,
+    "error_ns": pl.Int64,
+    "wait_count": pl.Int64,
+    "first_instance": pl.Int64,
+    "first_ns": pl.Int64,
+}
+_PER_RANK = {
+    "rank": pl.Int32,
+    "role": pl.String,
+    "cost_ns": pl.Int64,
+    "cost_fraction": pl.Float64,
+    "wait_ns": pl.Int64,
+    "passed_on_ns": pl.Int64,
+    "cause": pl.String,
+    "name": pl.String,
+    "module": pl.String,
+    "frame": pl.String,
+}
+_PER_PAIR = {"cause_rank": pl.Int32, "waiting_rank": pl.Int32, "cost_ns": pl.Int64}
+_PER_STEP = {"step": pl.Int64, "rank": pl.Int32, "cost_ns": pl.Int64, "wait_ns": pl.Int64}
+
+
+@dataclass(frozen=True, eq=False)
+class WaitCauses(Result):
+    """The causes of all waiting between ranks, with what each costs.
+
+    per_cause  one row per step, cause and waiting rank, the largest cost first; the costs add up to all waiting:
+
+        step            int64  of the wait; null outside the steps
+        cause_rank      int32  null if it is unknown
+        waiting_rank    int32
+        cause           str    computation, copy, operator, python, data_loading, garbage_collection, allocation,
+                               launch_delay, host_idle, synchronisation, communication, or unknown
+        name            str    kernel, operator or Python function; for unknown causes, the reason; null if none
+        module          str    innermost module around it; null if unknown
+        frame           str    innermost Python function of the user around it; null if unknown
+        cost_ns         int64
+        error_ns        int64  how far cost_ns may be off
+        wait_count  int64  communication in which ranks waited directly for this cause, in all steps
+        first_instance  int64  the first of it, as numbered by `collectives`; null if all costs are indirect
+        first_ns        int64  when the late rank arrived there, on its own clock
+
+    per_rank   one row per rank, sorted by rank:
+
+        rank            int32
+        role            str      culprit, victim or null
+        cost_ns         int64    what all ranks wait because of this rank
+        cost_fraction   float64  0..1 of all waiting; null if no rank waits
+        wait_ns         int64    what the rank waits
+        passed_on_ns    int64    what other ranks wait because this rank waited
+        cause, name, module, frame  str  its cause with the largest cost; null without costs
+
+    per_pair   one row per rank that causes waiting (null if unknown) and rank that waits, sorted by both:
+
+        cause_rank, waiting_rank, cost_ns
+
+    per_step   one row per step and rank, sorted by both: step, rank, cost_ns, wait_ns
+
+    findings   the culprits, and what is unknown
+    """
+
+    per_cause: pl.DataFrame
+    per_rank: pl.DataFrame
+    per_pair: pl.DataFrame
+    per_step: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class WaitingRank(NamedTuple):
+    """What one rank contributes: its communication, what it did before each call, and its steps."""
+
+    communicating: OfRank
+    histories: Histories
+    windows: list[int]
+    available: tuple[str, ...]
+
+
+def wait_causes(
+    trace: Trace,
+    *,
+    steps: Sequence[int] | None = None,
+    annotation: str | None = None,
+    executor: Executor = IN_PROCESS,
+) -> WaitCauses:
+    """Divide all waiting between ranks among its causes.
+
+    A rank waits in a collective, send or receive for the last rank to arrive. The cause is what the late rank did longer
+    since both were last together: a kernel, an operator, a Python function, data loading … If it waited itself, the cause
+    of that wait is the cause of this one too, until something is found that is not a wait. The costs of all causes add up
+    to all waiting, to the nanosecond.
+
+    Args:
+        trace: the job.
+        steps: divide only the waits in these steps.
+        annotation: name of host annotations to count as steps, numbered from 0.
+        executor: runs the work on the ranks.
+
+    Raises:
+        InvalidOptionError: the step or annotation does not exist; the message lists those that do.
+
+    Source: docs/reference/analyses/wait_causes.md, which derives it.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> causes = holotrace.wait_causes(small_job()).per_cause
+    >>> causes.select("cause_rank", "waiting_rank", "cause", "cost_ns").rows()
+    [(1, 0, 'computation', 200000), (1, 0, 'computation', 200000)]
+    """
+    return plan(steps=steps, annotation=annotation).run(trace, executor)
+
+
+def plan(*, steps: Sequence[int] | None = None, annotation: str | None = None) -> Plan[WaitingRank, WaitCauses]:
+    """Return `wait_causes` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    return Plan(partial(waiting_rank, annotation=annotation), partial(_combine, steps=steps, annotation=annotation))
+
+
+def waiting_rank(rank_trace: RankTrace, *, annotation: str | None) -> WaitingRank:
+    """Return what one rank contributes."""
+    step_windows = windows(rank_trace, annotation)
+    missing = annotation is not None and step_windows.is_empty()
+    return WaitingRank(
+        of_rank(rank_trace, annotation),
+        histories(rank_trace),
+        step_windows["window"].to_list(),
+        annotation_names(rank_trace) if missing else (),
+    )
+
+
+def _combine(ranks: dict[int, WaitingRank], *, steps: Sequence[int] | None, annotation: str | None) -> WaitCauses:
+    _require_options(ranks, steps, annotation)
+    communicating = {rank: known.communicating for rank, known in ranks.items()}
+    job = job_calls(communicating)
+    calls = with_call_rows(job.calls, communicating)
+    found = delay_costs(calls, {rank: known.histories for rank, known in ranks.items()}, steps)
+    per_cause = typed(found.costs.with_columns(pl.col("cause").cast(pl.String)), _PER_CAUSE)
+    per_rank = typed(roles(found, list(ranks)), _PER_RANK)
+    return WaitCauses(
+        per_cause,
+        per_rank,
+        typed(_per_pair(per_cause), _PER_PAIR),
+        typed(_per_step(found), _PER_STEP),
+        (*_findings(per_cause, per_rank, calls, ranks), *job.findings),
+    )
+
+
+def _require_options(ranks: Mapping[int, WaitingRank], steps: Sequence[int] | None, annotation: str | None) -> None:
+    available = {window for known in ranks.values() for window in known.windows}
+    if annotation is not None and not available:
+        names = [name for known in ranks.values() for name in known.available]
+        raise InvalidOptionError.unknown([annotation], names, what="annotation")
+    unknown = sorted(set(steps or ()) - available)
+    if unknown or (steps is not None and not steps):
+        raise InvalidOptionError.unknown(unknown, available, what="step")
+
+
+def _per_pair(per_cause: pl.DataFrame) -> pl.DataFrame:
+    sums = per_cause.group_by("cause_rank", "waiting_rank").agg(pl.col("cost_ns").sum())
+    return sums.sort("cause_rank", "waiting_rank", nulls_last=True)
+
+
+def _per_step(found: DelayCosts) -> pl.DataFrame:
+    costs = found.costs.group_by("step", rank="cause_rank").agg(pl.col("cost_ns").sum()).drop_nulls("rank")
+    waits = found.waits.group_by("step", "rank").agg(pl.col("wait_ns").sum())
+    both = costs.join(waits, on=["step", "rank"], how="full", coalesce=True, nulls_equal=True)
+    return both.with_columns(pl.col("cost_ns", "wait_ns").fill_null(0)).sort("step", "rank", nulls_last=True)
+
+
+def _findings(
+    per_cause: pl.DataFrame, per_rank: pl.DataFrame, calls: pl.DataFrame, ranks: Mapping[int, WaitingRank]
+) -> Iterator[str]:
+    if len(ranks) == 1:
+        yield f"only rank {next(iter(ranks))} was recorded: open all ranks of the job to see whom it waits for"
+    culprits = per_rank.filter(pl.col("role") == "culprit").sort("cost_ns", descending=True)
+    yield from (culprit_clause(row) for row in culprits.head(_MOST_NAMED).iter_rows(named=True))
+    unknown = per_cause.filter(pl.col("cause") == "unknown").group_by("name").agg(pl.col("cost_ns").sum())
+    for name, cost_ns in unknown.sort("cost_ns", descending=True).iter_rows():
+        yield f"the cause of {duration_text(cost_ns)} of waiting is unknown: {name or 'a launch was not recorded'}"
+    unmatched = int(calls.filter(pl.col("wait_ns").is_null())["duration_ns"].sum())
+    if unmatched:
+        yield (
+            f"how much of {duration_text(unmatched)} of communication is waiting is unknown, since no other rank recorded "
+            "its counterpart"
+        )
+    if not _has_stacks(per_cause):
+        yield "no Python functions or modules were recorded; record with with_stack=True to see which code is late"
+
+
+def _has_stacks(per_cause: pl.DataFrame) -> bool:
+    return (
+        per_cause.is_empty()
+        or per_cause.select(pl.any_horizontal(pl.col("frame", "module").is_not_null().any())).item()
+    )
+
+
+def culprit_clause(row: dict[str, Any]) -> str:
+    """Say what a rank, a row of `per_rank`, costs the job, and its largest cause."""
+    share = percent_text(row["cost_fraction"])
+    return f"rank {row['rank']} causes {share} of all waiting ({duration_text(row['cost_ns'])}): {cause_text(row)}"

@@ -1,0 +1,94 @@
+"""The figure of the causes of waiting: which rank costs which."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import polars as pl
+
+from holotrace.analyses.wait_causes.compute import WaitCauses
+from holotrace.analyses.wait_causes.question import QUESTION
+from holotrace.drawing.names import hover_text
+from holotrace.drawing.stacked_bars import Heading, exact_duration, largest_unit
+from holotrace.drawing.theme import SURFACES, Theme, empty_figure, template
+from holotrace.enrich.job_graph.roles import cause_text, main_causes
+from holotrace.units import percent_text
+
+MOST_RANKS = 64
+_HEADING = Heading(
+    QUESTION.question,
+    "Time that each rank (column) waits because of what another rank (row) did longer, directly or indirectly",
+)
+_SQUARE = 640
+_MOST_MARKER = 40
+_NAMED = 3
+_LITTLE_TO_MUCH = [[0.0, "#f3e3b3"], [0.5, "#d96b24"], [1.0, "#7a1f2b"]]
+_UNKNOWN = "unknown"
+
+
+def plot_wait_causes(result: WaitCauses, *, top: int = MOST_RANKS, theme: Theme = "light") -> go.Figure:
+    """Draw a square for each rank that causes waiting (row) and rank that waits (column), coloured by the cost.
+
+    In jobs with more ranks, the `top` ranks that cause most are rows, and the `top` ranks that wait most are columns.
+    """
+    pairs = result.per_pair.with_columns(pl.col("cause_rank").cast(pl.String).fill_null(_UNKNOWN))
+    if pairs.is_empty():
+        return empty_figure(_HEADING.question, "No rank waits for another, as far as the recordings show.", theme)
+    rows, columns = _largest(pairs, "cause_rank", top), _largest(pairs, "waiting_rank", top)
+    shown = pairs.filter(pl.col("cause_rank").is_in(rows), pl.col("waiting_rank").is_in(list(map(int, columns))))
+    figure = go.Figure(_squares(shown, max(len(rows), len(columns)), _reasons(result)))
+    return figure.update_layout(
+        template=template(theme),
+        title={"text": _HEADING.question, "subtitle": {"text": _HEADING.explanation}},
+        height=_SQUARE,
+        margin={"t": 104},
+        xaxis={**_axis(columns), "title": {"text": "rank that waits"}, "range": [-0.5, len(columns) - 0.5]},
+        yaxis={**_axis(rows), "title": {"text": "rank that causes it"}, "range": [len(rows) - 0.5, -0.5]},
+        plot_bgcolor=SURFACES[theme].background,
+    )
+
+
+def _axis(names: list[str]) -> dict[str, object]:
+    return {"type": "category", "categoryorder": "array", "categoryarray": names}
+
+
+def _largest(pairs: pl.DataFrame, column: str, top: int) -> list[str]:
+    """Return the `top` ranks with the largest costs, in order of their numbers; unknown ranks come last."""
+    sums = pairs.group_by(column).agg(pl.col("cost_ns").sum()).sort("cost_ns", column, descending=[True, False])
+    names = sums.head(top)[column].cast(pl.String).to_list()
+    return sorted(names, key=lambda name: (name == _UNKNOWN, 0 if name == _UNKNOWN else int(name)))
+
+
+def _squares(shown: pl.DataFrame, rank_count: int, reasons: dict[str, str]) -> go.Scatter:
+    size, unit = largest_unit(shown["cost_ns"].to_list())
+    return go.Scatter(
+        x=shown["waiting_rank"].cast(pl.String).to_list(),
+        y=shown["cause_rank"].to_list(),
+        mode="markers",
+        marker={
+            "symbol": "square",
+            "size": max(3, min(_MOST_MARKER, _SQUARE // (2 * rank_count))),
+            "color": (shown["cost_ns"] / size).to_list(),
+            "cmin": 0,
+            "colorscale": _LITTLE_TO_MUCH,
+            "colorbar": {"title": {"text": unit}},
+            "line": {"width": 0},
+        },
+        customdata=[
+            f"rank {waiting} waits {exact_duration(cost_ns)} because of rank {cause}<br>{reasons.get(cause, '')}"
+            for cause, waiting, cost_ns in shown.iter_rows()
+        ],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+
+
+def _reasons(result: WaitCauses) -> dict[str, str]:
+    """Return the largest causes of each rank, as text."""
+    totals = dict(result.per_rank.select("rank", "cost_ns").iter_rows())
+    reasons: dict[str, list[str]] = {}
+    for row in main_causes(result.per_cause).iter_rows(named=True):
+        rank = row["cause_rank"]
+        lines = reasons.setdefault(_UNKNOWN if rank is None else str(rank), [])
+        if len(lines) < _NAMED:
+            total = totals.get(rank) or row["cost_ns"]
+            lines.append(f"{percent_text(row['cost_ns'] / total)} {hover_text(cause_text(row))}")
+    return {rank: "<br>".join(lines) for rank, lines in reasons.items()}

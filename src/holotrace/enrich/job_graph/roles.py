@@ -1,0 +1,79 @@
+"""Culprits and victims: the role of each rank in the waiting of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from holotrace.enrich.job_graph.cause_names import CAUSE_COLUMNS
+from holotrace.enrich.job_graph.delay_costs import DelayCosts
+
+CULPRIT, VICTIM = "culprit", "victim"
+
+LEAST_CULPRIT = 0.1
+"""A culprit causes at least this fraction of all waiting."""
+_OVER_EVEN = 1.5
+"""A culprit causes this many times as much as if all ranks caused the same."""
+_LARGE = 0.2
+"""A rank that causes this fraction of all waiting may pass on up to twice as much, and still is a culprit."""
+
+_CAUSE = tuple(CAUSE_COLUMNS)
+
+
+def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
+    """Return what each rank costs, what it waits and passes on, its largest cause, and its role.
+
+    A culprit causes at least a tenth of all waiting, clearly more than its share, and more than it passes on. A victim
+    passes on more than it causes.
+
+    Returns:
+        Sorted by rank: rank, role (culprit, victim or null), cost_ns, cost_fraction, wait_ns, passed_on_ns, and cause, name,
+        module, frame of its largest cause.
+    """
+    per_cause = found.costs
+    costs = per_cause.group_by(rank="cause_rank").agg(pl.col("cost_ns").sum())
+    waited = found.waits.group_by("rank").agg(pl.col("wait_ns", "passed_on_ns").sum())
+    largest = main_causes(per_cause).drop_nulls("cause_rank").unique("cause_rank", keep="first", maintain_order=True)
+    every = pl.DataFrame({"rank": sorted(ranks)}, {"rank": pl.Int32})
+    joined = (
+        every.join(costs, on="rank", how="left")
+        .join(waited, on="rank", how="left")
+        .join(largest.select(*_CAUSE, rank="cause_rank"), on="rank", how="left")
+    )
+    total = max(1, int(per_cause["cost_ns"].sum()))
+    known = joined.with_columns(pl.col("cost_ns", "wait_ns", "passed_on_ns").fill_null(0)).with_columns(
+        (pl.col("cost_ns") / total).alias("cost_fraction") if len(per_cause) else pl.lit(None).alias("cost_fraction")
+    )
+    return known.with_columns(_role(len(ranks)).alias("role")).sort("rank")
+
+
+def _role(rank_count: int) -> pl.Expr:
+    """Return the role of each rank; ranks that only differ by noise have none."""
+    least = max(LEAST_CULPRIT, _OVER_EVEN / max(2, rank_count))
+    causes_more = pl.col("cost_ns") > pl.col("passed_on_ns")
+    is_large = (pl.col("cost_fraction") >= _LARGE) & (2 * pl.col("cost_ns") >= pl.col("passed_on_ns"))
+    is_culprit = ((pl.col("cost_fraction") >= least) & causes_more) | is_large
+    is_victim = pl.col("passed_on_ns") > pl.col("cost_ns")
+    return pl.when(is_culprit).then(pl.lit(CULPRIT)).when(is_victim).then(pl.lit(VICTIM))
+
+
+def main_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
+    """Return the causes summed over steps and waiting ranks, the largest cost first."""
+    sums = per_cause.group_by("cause_rank", *_CAUSE, maintain_order=True).agg(
+        pl.col("cost_ns", "error_ns").sum(), pl.col("wait_count", "first_instance", "first_ns").first()
+    )
+    return sums.sort("cost_ns", "cause_rank", *_CAUSE, descending=[True, *[False] * 5], nulls_last=True)
+
+
+def cause_text(row: Mapping[str, Any]) -> str:
+    """Name a cause with its module and function.
+
+    >>> cause_text({"cause": "python", "name": "<built-in function sleep>", "module": "Block_0", "frame": "t.py(3): forward"})
+    'python <built-in function sleep> in Block_0, t.py(3): forward'
+    """
+    kind = str(row["cause"]).replace("_", " ")
+    name = f"{kind} {row['name']}" if row["name"] else kind
+    around = [place for place in (row["module"], row["frame"]) if place and place != row["name"]]
+    return f"{name} in {', '.join(around)}" if around else name

@@ -1,0 +1,166 @@
+"""Tests of the causes of waiting: what each costs, who is a culprit and who a victim, and what stays unknown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import holotrace
+from holotrace.analyses.collectives.compute import collectives
+from holotrace.analyses.wait_causes.compute import WaitCauses, wait_causes
+from holotrace.errors import InvalidOptionError
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.planted.job import PlantedJob
+from holotrace.testing.planted.options import FIRST_STEP, Cause, PlantedOptions
+from holotrace.testing.synthetic import write_job
+
+MS = 1_000_000
+TRACES = Path(__file__).parents[2] / "reference" / "traces"
+
+
+def costs(result: WaitCauses) -> list[tuple[object, ...]]:
+    """Return who causes what for whom, the largest cost first."""
+    return result.per_cause.select("cause_rank", "waiting_rank", "cause", "name", "cost_ns").rows()
+
+
+def after_a_barrier(*gemm_us: int) -> TraceBuilder:
+    """Return ranks that reduce together from 10 to 20 µs, compute `gemm_us` each, then reduce again."""
+    builder = TraceBuilder()
+    last, group = 20 + max(gemm_us), range(len(gemm_us))
+    for rank, length_us in enumerate(gemm_us):
+        builder.rank(rank).header(host_name="node-1").step(1, 0, last + 20)
+        builder.collective(group_ranks=group, start_us=10, duration_us=10, launch_us=1, stream=7)
+        builder.kernel("gemm", start_us=20, duration_us=length_us, launch_us=2, stream=7)
+        start_us = 20 + length_us
+        builder.collective(
+            group_ranks=group, start_us=start_us, duration_us=last + 10 - start_us, launch_us=3, stream=7
+        )
+    return builder
+
+
+def test_a_slow_kernel_costs_what_the_other_rank_waits():
+    """Rank 1 computes 70 µs instead of 30: rank 0 waits 40 µs for its gemm."""
+    assert costs(wait_causes(after_a_barrier(30, 70).build())) == [(1, 0, "computation", "gemm", 40_000)]
+
+
+def test_every_rank_that_waits_has_its_own_cost():
+    """Ranks 0 and 2 compute 30 and 50 µs and wait 40 and 20 µs for rank 1."""
+    result = wait_causes(after_a_barrier(30, 70, 50).build())
+    assert costs(result) == [(1, 0, "computation", "gemm", 40_000), (1, 2, "computation", "gemm", 20_000)]
+    assert result.per_pair.rows() == [(1, 0, 40_000), (1, 2, 20_000)]
+    assert result.per_step.rows() == [(1, 0, 0, 40_000), (1, 1, 60_000, 0), (1, 2, 0, 20_000)]
+
+
+def test_a_rank_that_waited_passes_the_cost_on():
+    """Rank 2 computes 100 µs longer; rank 1 waits for it, then arrives late at rank 0, which waits because of rank 2."""
+    builder = TraceBuilder()
+    for rank, length_us in ((0, 20), (1, 20), (2, 120)):
+        builder.rank(rank).header(host_name="node-1").step(1, 0, 200)
+        builder.kernel("gemm", start_us=10, duration_us=length_us, launch_us=1, stream=7)
+        if rank:
+            members = {"group": "a", "group_ranks": (1, 2)}
+            builder.collective(**members, start_us=10 + length_us, duration_us=130 - length_us, launch_us=2, stream=7)
+        if rank < 2:
+            members, start_us = {"group": "b", "group_ranks": (0, 1)}, 30 if rank == 0 else 140
+            builder.collective(**members, start_us=start_us, duration_us=150 - start_us, launch_us=3, stream=7)
+    result = wait_causes(builder.build())
+
+    by_rank = result.per_cause.group_by("cause_rank", "waiting_rank").agg(pl.col("cost_ns").sum()).sort("waiting_rank")
+    assert by_rank.filter(cause_rank=2).rows() == [(2, 0, 100_000), (2, 1, 100_000)]
+    assert result.per_rank.select("rank", "role", "wait_ns", "passed_on_ns").rows() == [
+        (0, None, 110_000, 0),
+        (1, "victim", 100_000, 100_000),
+        (2, "culprit", 0, 0),
+    ]
+
+
+def test_costs_add_up_to_all_waiting_of_each_rank(tmp_path):
+    """The costs of each waiting rank are its waits in `collectives`, to the nanosecond."""
+    job = PlantedJob(
+        PlantedOptions(data=2, pipeline=4, microbatches=4, layers=1, causes=(Cause("slow_kernel", 3, 5 * MS),))
+    )
+    trace = holotrace.open_trace(job.write(tmp_path), cache=False)
+    waited = collectives(trace).per_rank.select("rank", "wait_ns").filter(pl.col("wait_ns") > 0)
+    divided = wait_causes(trace).per_cause.group_by("waiting_rank").agg(pl.col("cost_ns").sum()).sort("waiting_rank")
+    assert divided.rows() == waited.sort("rank").rows()
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause", "name"),
+    [
+        ("slow_loading", "data_loading", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"),
+        ("garbage_collection", "garbage_collection", "Python GC"),
+        ("python_function", "python", "<built-in function sleep>"),
+        ("slow_kernel", "computation", "void at::native::index_put_with_sort_kernel<c10::BFloat16>(long*, long*)"),
+        ("late_start", "launch_delay", None),
+    ],
+)
+def test_a_planted_cause_is_named_with_its_cost(tmp_path, kind, cause, name):
+    """Rank 2 is 5 ms late for a known reason: the seven others wait 35 ms because of it."""
+    options = PlantedOptions(layers=1, jitter=0, causes=(Cause(kind, 2, 5 * MS, step=FIRST_STEP + 1),))
+    result = wait_causes(holotrace.open_trace(PlantedJob(options).write(tmp_path), cache=False))
+    named = result.per_cause.filter(pl.col("name").eq_missing(name), cause=cause, cause_rank=2)
+    cost_ns, error_ns = named.select(pl.col("cost_ns", "error_ns").sum()).row(0)
+    assert abs(cost_ns - 35 * MS) <= max(error_ns, MS // 10)
+
+
+def test_the_pipeline_recording_blames_the_rank_that_sleeps():
+    """Only rank 2 sleeps in its blocks: it causes over 80 % of all waiting; rank 0, which receives from it, is a victim."""
+    result = wait_causes(holotrace.open_trace(TRACES / "pipeline_gloo_4rank"))
+    shares = dict(result.per_rank.select("rank", "cost_fraction").iter_rows())
+    roles = dict(result.per_rank.select("rank", "role").iter_rows())
+    main = result.per_rank.row(2, named=True)
+    assert shares[2] > 0.8
+    assert (roles[2], roles[0]) == ("culprit", "victim")
+    assert (main["name"], main["frame"]) == ("<built-in function sleep>", "record_pipeline_gloo.py(12): forward")
+    assert main["module"].startswith("Block_")
+
+
+def test_the_data_parallel_recording_names_the_function_that_sleeps():
+    """Rank 3 sleeps in its training loop, and causes nine tenths of all waiting."""
+    main = wait_causes(holotrace.open_trace(TRACES / "ddp_gloo_4rank")).per_rank.row(3, named=True)
+    assert main["role"] == "culprit"
+    assert main["cost_fraction"] > 0.8
+    assert (main["name"], main["frame"]) == ("<built-in function sleep>", "ddp.py(35): main")
+
+
+def test_one_rank_alone_says_what_is_missing():
+    """Without other ranks, no wait has a cause; the finding counts the communication of which nothing is known."""
+    trace = after_a_barrier(30, 70).build().select([1])
+    result = wait_causes(trace)
+    assert result.per_cause.is_empty()
+    assert result.answer.startswith("only rank 1 was recorded")
+    assert any("20 µs of communication" in finding for finding in result.findings)
+
+
+def test_steps_select_the_waits():
+    """Only the waits of the chosen steps are divided."""
+    trace = after_a_barrier(30, 70).build()
+    assert wait_causes(trace, steps=[1]).per_cause["cost_ns"].sum() == 40_000
+    with pytest.raises(InvalidOptionError, match="step"):
+        wait_causes(trace, steps=[7])
+
+
+def test_what_happened_before_the_recording_is_unknown():
+    """Rank 1 starts recording 60 µs after rank 0 began to wait: 60 of the 70 µs have no known cause."""
+    builder = TraceBuilder()
+    for rank, start_us in ((0, 10), (1, 80)):
+        builder.rank(rank).header(host_name="node-1")
+        builder.kernel("gemm", start_us=max(start_us - 10, 1), duration_us=9, launch_us=max(start_us - 10, 0), stream=7)
+        builder.collective(start_us=start_us, duration_us=90 - start_us, launch_us=start_us - 1, stream=7)
+    result = wait_causes(builder.build())
+    unknown = result.per_cause.filter(cause="unknown")
+    assert unknown.select("cause_rank", "name", "cost_ns").rows() == [(None, "before the recording", 60_000)]
+    assert result.per_cause["cost_ns"].sum() == 70_000
+
+
+def test_the_tables_equal_their_golden_copies(tmp_path, golden):
+    """The tables of a synthetic job on two hosts equal their golden copies."""
+    write_job(tmp_path, ranks=4, steps=2, layers=2, ranks_per_host=2)
+    result = wait_causes(holotrace.open_trace(tmp_path, cache=False))
+
+    golden.check(result.per_cause.head(60), "wait_causes/synthetic_job.per_cause")
+    golden.check(result.per_rank, "wait_causes/synthetic_job.per_rank")
+    golden.check(result.per_pair, "wait_causes/synthetic_job.per_pair")

@@ -1,0 +1,35 @@
+"""Tests of the figure and tables of the causes of waiting."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.analyses.wait_causes.compute import wait_causes
+from holotrace.analyses.wait_causes.figure import plot_wait_causes
+from holotrace.analyses.wait_causes.tables import causes, ranks
+from holotrace.testing import small_job
+from holotrace.testing.builder import TraceBuilder
+
+
+def test_each_pair_of_ranks_is_a_square_coloured_by_its_cost():
+    """Rank 0 waits 400 µs because of rank 1."""
+    squares = plot_wait_causes(wait_causes(small_job())).data[0]
+    assert (list(squares.x), list(squares.y), list(squares.marker.color)) == (["0"], ["1"], [400.0])
+    assert squares.customdata[0] == "rank 0 waits 400 µs (400,000 ns) because of rank 1<br>100.0 % computation gemm"
+
+
+def test_a_job_without_waits_gives_a_figure_that_says_so():
+    """A rank that only computes waits for nobody."""
+    result = wait_causes(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
+    assert plot_wait_causes(result).layout.annotations[0].text.startswith("No rank waits")
+
+
+def test_the_first_table_sums_steps_and_waiting_ranks():
+    """The gemm of rank 1 costs 200 µs in each of two steps."""
+    table = causes(wait_causes(small_job()))
+    assert table.select("cause_rank", "event", "cost_ns").rows() == [(1, "gemm", 400_000)]
+
+
+def test_the_second_table_has_a_row_per_rank():
+    """Rank 1 is the culprit."""
+    assert ranks(wait_causes(small_job())).select(pl.col("rank", "role")).rows() == [(0, None), (1, "culprit")]
