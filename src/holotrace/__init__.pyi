@@ -39,8 +39,8 @@ from .analyses.temporal_breakdown.compute import (
     temporal_breakdown as temporal_breakdown,
 )
 from .analyses.user_annotations.compute import UserAnnotations as UserAnnotations, user_annotations as user_annotations
-from .analyses.critical_path.across_ranks import JobCriticalPath as JobCriticalPath
 from .analyses.wait_causes.compute import WaitCauses as WaitCauses, wait_causes as wait_causes
+from .analyses.critical_path.across_ranks import JobCriticalPath as JobCriticalPath
 from .enrich.critical_path.path_graph import PathGraph as PathGraph, critical_path_graph as critical_path_graph
 from .enrich.job_operations.reading import read_operations as read_operations
 from .enrich.critical_path.what_if import (
