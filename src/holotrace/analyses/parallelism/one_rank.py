@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.steps.step_roles import roles
 from holotrace.enrich.steps.steps import device_extended_windows, rows_of_windows
+from holotrace.store.packed_tables import reduced
 from holotrace.store.trace import RankTrace
 
 _MODULE = r"^nn\.Module: "
@@ -42,6 +43,10 @@ class ParallelRank(NamedTuple):
     asked_by: pl.DataFrame
     tokens: pl.DataFrame
     products: pl.DataFrame
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Compress the tables."""
+        return reduced(self)
 
 
 def parallel_rank(rank_trace: RankTrace) -> ParallelRank:

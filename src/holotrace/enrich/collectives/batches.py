@@ -16,7 +16,7 @@ from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.store.trace import RankTrace
 
 BATCH = "send_recv"
-_COLUMNS = {"first_index": pl.UInt32, "partners": pl.List(pl.Int64)}
+_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {"first_index": pl.UInt32, "partners": pl.List(pl.Int64)}
 
 
 def batches(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+
+import numpy as np
 import polars as pl
 
-from holotrace.enrich.across_ranks.matching.calls import COLUMNS, calls, of_rank
+from holotrace.enrich.across_ranks.matching.calls import COLUMNS, OfRank, RankFacts, calls, of_rank
 from holotrace.enrich.across_ranks.matching.groups import process_group
 from holotrace.testing.builder import TraceBuilder
+
+_FACTS = RankFacts("node-1", 64, (process_group(range(0, 64, 8), "mesh_dp"),), frozenset({"nccl"}))
 
 
 def _only_rank(builder: TraceBuilder):
@@ -115,3 +120,39 @@ def test_sends_and_receives_know_their_peer() -> None:
     )
 
     assert calls(rank_trace).select("family", "peer").rows() == [("send", 4), ("recv", 5), ("recv", None)]
+
+
+def test_thirty_thousand_calls_travel_in_one_megabyte() -> None:
+    """Times, durations and ids of a long recording are random here; nothing is lost on the way."""
+    dice, count = np.random.default_rng(0), 30_000
+    starts = np.cumsum(dice.exponential(200_000, count).astype(np.int64) + 20_000) + 1_700_000_000_000_000_000
+    sizes = dice.choice([4_096, 98_304, 1 << 20, 1 << 22], count)
+    known = {
+        "event_index": np.cumsum(dice.integers(1, 60, count)),
+        "family": np.array(["all_reduce", "all_gather", "reduce_scatter", "all_to_all"])[dice.integers(0, 4, count)],
+        "dtype": np.array(["bfloat16", "float32"])[dice.integers(0, 2, count)],
+        "start_ns": starts,
+        "end_ns": starts + dice.exponential(100_000, count).astype(np.int64),
+        "asked_ns": starts - dice.exponential(400_000, count).astype(np.int64),
+        "window": np.arange(count) // 300,
+        "group": dice.choice([2**63 + 5, 2**62 + 7, 2**61 + 9], count),
+        "sequence": np.arange(count) // 3,
+        "communication_id": dice.integers(1, 2**62, count),
+        "content": sizes * 987_654_321,
+        "in_bytes": sizes,
+        "out_bytes": sizes,
+        "in_splits": [list(dice.integers(1_500, 2_600, 8)) if number % 4 == 0 else None for number in range(count)],
+        "stream": dice.choice([20, 24], count),
+    }
+    missing = [pl.lit(None).alias(name) for name in COLUMNS.keys() - known.keys()]
+    sent = OfRank(
+        pl.DataFrame(known).with_columns(missing).select(pl.col(name).cast(kind) for name, kind in COLUMNS.items()),
+        _FACTS,
+    )
+
+    content = pickle.dumps(sent)
+
+    assert len(content) < 1_000_000
+    back = pickle.loads(content)  # noqa: S301 -- ours
+    assert back.calls.equals(sent.calls)
+    assert back.facts == _FACTS

@@ -1,11 +1,11 @@
 """The communication of one rank, in the form that is matched with the communication of other ranks.
 
-Each rank sends `OfRank`, some hundred bytes for each call; the matching uses only these tables.
+Each rank sends `OfRank`, about 30 bytes for each call; the matching uses only these tables.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -30,6 +30,7 @@ from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.steps.steps import window_of, windows
 from holotrace.store.derived import derived_under_rules
+from holotrace.store.packed_tables import reduced
 from holotrace.store.trace import RankTrace
 
 Family = pl.Enum(FAMILIES)
@@ -93,10 +94,14 @@ class RankFacts(NamedTuple):
 
 
 class OfRank(NamedTuple):
-    """The data that a rank sends for the matching: its `calls` and its facts."""
+    """The data that a rank sends for the matching: its `calls` and its facts. Pickled, its tables are compressed."""
 
     calls: pl.DataFrame
     facts: RankFacts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send 30 bytes instead of 150 for each call."""
+        return reduced(self)
 
 
 @derived_under_rules
