@@ -65,6 +65,18 @@ def test_without_a_device_operators_count_with_their_own_time() -> None:
     assert named(builder) == [("aten::mm", 8_000, 128)]
 
 
+def test_sizes_that_no_device_holds_are_unknown() -> None:
+    """A damaged size of 2^70 does not fit a column; its reason says so."""
+    args = {"Input Dims": [[1 << 70, 4], [4, 2]], "Input type": ["float", "float"]}
+    builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=10, args=args)
+    builder.operator("aten::mm", start_us=20, duration_us=10, args={"Input Dims": "[" * 9})
+    rank_trace = builder.build().ranks[0]
+    assert costed_calls(rank_trace).keys.select("flops", "reason").rows() == [
+        (None, "the sizes exceed those of any device"),
+        (None, "the shapes of the inputs were not recorded (record_shapes=True)"),
+    ]
+
+
 def test_operators_inside_a_backward_operator_that_record_for_autograd_are_recomputed() -> None:
     """Checkpointing runs aten::relu again inside MulBackward0; then only aten::mul computes a gradient."""
     builder = TraceBuilder().operator(

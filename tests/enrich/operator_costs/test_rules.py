@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holotrace.enrich.operator_costs.arguments import Arguments
 from holotrace.enrich.operator_costs.cost import Cost
@@ -292,6 +294,81 @@ def test_rules_from_a_file(tmp_path, monkeypatch) -> None:
         toml = tmp_path / "rules.toml"
         toml.write_text("[[rules]]\n" + "\n".join(f'{key} = "{text}"' for key, text in rule.items()))
         assert rules_from_file(toml)[0].formula == rules_from_file(file)[0].formula
+
+
+NAMES = [
+    *{row[0] for row in (*HAND_COUNTED, *UNKNOWN)},
+    *(
+        "aten::linear",
+        "aten::dot",
+        "aten::addmv",
+        "aten::_grouped_mm",
+        "aten::mkldnn_rnn_layer",
+        "aten::cudnn_convolution",
+    ),
+    *(
+        "aten::miopen_convolution",
+        "aten::_slow_conv2d_forward",
+        "aten::convolution_backward",
+        "aten::native_group_norm",
+    ),
+    *(
+        "aten::batch_norm",
+        "aten::native_batch_norm_backward",
+        "aten::_fused_rms_norm_backward",
+        "aten::max",
+        "aten::topk",
+    ),
+    *(
+        "aten::max_pool2d_with_indices",
+        "aten::_adaptive_avg_pool2d",
+        "aten::nll_loss_forward",
+        "aten::mse_loss",
+        "aten::where",
+    ),
+    *(
+        "aten::index_select",
+        "aten::gather",
+        "aten::scatter_add_",
+        "aten::embedding_bag",
+        "aten::_foreach_add_",
+        "aten::index",
+    ),
+    *(
+        "aten::upsample_nearest2d",
+        "aten::native_dropout",
+        "aten::embedding_dense_backward",
+        "aten::_efficient_attention_forward",
+    ),
+    *(
+        "vllm::unified_attention_with_output",
+        "aten::_scaled_dot_product_flash_attention_backward",
+        "aiter::add_rmsnorm",
+    ),
+]
+sizes = st.one_of(st.integers(-2, 70), st.just(2**70), st.text(max_size=2), st.none(), st.booleans())
+shapes = st.one_of(st.lists(sizes, max_size=5), st.lists(st.lists(sizes, max_size=3), max_size=3), st.none(), sizes)
+scalars = st.one_of(
+    st.sampled_from(["", "True", "False", "0", "1", "[1, 1]", "[0]", "[-1]", "[9, 9]", "[True]", "[", "1e400"]),
+    st.text(max_size=4),
+)
+kinds = st.one_of(
+    st.sampled_from([F32, BF16, LONG, "TensorList", "Scalar", "ScalarList", "", "bool", "c10::complex<float>"]),
+    st.text(max_size=4),
+)
+
+
+@given(
+    st.sampled_from(NAMES),
+    st.lists(shapes, max_size=9),
+    st.lists(kinds, max_size=9),
+    st.lists(shapes, max_size=9),
+    st.lists(scalars, max_size=11),
+)
+def test_no_input_breaks_a_rule(operator, dims, types, strides, values) -> None:
+    """Whatever a trace contains, a cost is known or has a reason; no rule raises."""
+    cost = cost_of(Arguments(operator, tuple(dims), tuple(types), tuple(strides), tuple(values)))
+    assert cost.reason or (cost.flops is not None and cost.bytes is not None)
 
 
 def test_every_rule_has_a_formula_and_a_source() -> None:

@@ -16,9 +16,9 @@ from holotrace.store.trace import RankTrace
 
 def modules_of_calls(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Series:
     """Return the innermost `nn.Module` of each call, such as `Linear_3`; null if unknown or if none was recorded."""
-    modules = module_of(rank_trace)
-    if modules.is_empty():
+    if not rank_trace.strings.str.starts_with(MODULE_PREFIX).any():
         return pl.Series("module", [None] * calls.height, dtype=pl.String)
+    modules = module_of(rank_trace)
     own = of_events(modules, calls["event_index"])["module"]
     forward = of_events(modules, _forward(rank_trace, calls["row"]))["module"]
     ids = pl.Series(own).zip_with(own.is_not_null(), forward)

@@ -8,7 +8,6 @@ import polars as pl
 
 from holotrace.analyses.roofline.modules import modules_of_calls
 from holotrace.enrich.operator_costs.costed_calls import CostedCalls, costed_calls
-from holotrace.enrich.operator_costs.phases import phases
 from holotrace.store.trace import RankTrace
 
 KEYS = ("operator", "phase", "input_shape", "input_type", "input_values")
@@ -25,7 +24,7 @@ def summed_operators(rank_trace: RankTrace) -> pl.DataFrame:
     """
     costed = costed_calls(rank_trace)
     per_key = (
-        costed.calls.with_columns(phases(rank_trace, costed.calls["row"]), modules_of_calls(rank_trace, costed.calls))
+        costed.calls.with_columns(modules_of_calls(rank_trace, costed.calls))
         .group_by("key", "phase", "module")
         .agg(pl.len().cast(pl.Int64).alias("call_count"), pl.col(*_TIMES).sum())
     )

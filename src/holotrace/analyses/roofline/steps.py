@@ -9,7 +9,6 @@ from holotrace.enrich.device.devices import devices_of_rank
 from holotrace.enrich.events.event_rows import gathered
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.enrich.operator_costs.costed_calls import CostedCalls
-from holotrace.enrich.operator_costs.phases import phases
 from holotrace.enrich.steps.steps import device_extended_windows, rows_of_windows, steps, windows
 from holotrace.store.trace import RankTrace
 
@@ -22,7 +21,7 @@ def per_step(rank_trace: RankTrace, costed: CostedCalls, peaks: Peaks) -> pl.Dat
     unknown. Work belongs to the step in which its operator begins. Without steps, the recording is one.
     """
     within = windows(rank_trace)
-    products = _products(rank_trace, costed, peaks).with_columns(
+    products = _products(costed, peaks).with_columns(
         pl.Series("row", rows_of_windows(within, _starts(rank_trace, costed.calls).to_numpy()))
     )
     sums = (
@@ -40,25 +39,21 @@ def per_step(rank_trace: RankTrace, costed: CostedCalls, peaks: Peaks) -> pl.Dat
     return _shares(joined, _device_count(rank_trace, peaks), has_steps=not steps(rank_trace).is_empty())
 
 
-def _products(rank_trace: RankTrace, costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
+def _products(costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
     """Return, for each call, the operations of its products and the time that they take at peak rate."""
     keys = costed.keys.with_columns(_peak=peak_of_work(costed.keys, peaks), key=pl.int_range(pl.len(), dtype=pl.UInt32))
     is_product, is_again = pl.col("work") == "matrix", pl.col("phase") == "recompute"
     flops = pl.when(is_product).then(pl.col("flops")).otherwise(0)
     model = pl.when(is_again.fill_null(value=False)).then(0).otherwise(flops - pl.col("repeated_flops").fill_null(0))
-    return (
-        costed.calls.with_columns(phase=phases(rank_trace, costed.calls["row"]))
-        .join(keys, on="key", how="left", maintain_order="left")
-        .select(
-            "busy_ns",
-            "dense_flops",
-            model_flops=model,
-            hardware_flops=flops,
-            is_known=pl.col("flops").is_not_null() | pl.col("bytes_moved").is_not_null(),
-            model_ns=pl.when(model == 0).then(0.0).otherwise(1e9 * model / pl.col("_peak")),
-            hardware_ns=pl.when(flops == 0).then(0.0).otherwise(1e9 * flops / pl.col("_peak")),
-            lacks_peak=is_product & pl.col("flops").is_not_null() & pl.col("_peak").is_null(),
-        )
+    return costed.calls.join(keys, on="key", how="left", maintain_order="left").select(
+        "busy_ns",
+        "dense_flops",
+        model_flops=model,
+        hardware_flops=flops,
+        is_known=pl.col("flops").is_not_null() | pl.col("bytes_moved").is_not_null(),
+        model_ns=pl.when(model == 0).then(0.0).otherwise(1e9 * model / pl.col("_peak")),
+        hardware_ns=pl.when(flops == 0).then(0.0).otherwise(1e9 * flops / pl.col("_peak")),
+        lacks_peak=is_product & pl.col("flops").is_not_null() & pl.col("_peak").is_null(),
     )
 
 

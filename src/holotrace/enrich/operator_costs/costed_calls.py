@@ -24,8 +24,9 @@ from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.kernels.tensor_cores import uses_tensor_cores
 from holotrace.enrich.operator_costs.arguments import Arguments
 from holotrace.enrich.operator_costs.cost import Cost, unknown
+from holotrace.enrich.operator_costs.phases import phases
 from holotrace.enrich.operator_costs.request_sums import request_sums, steps_with_sums
-from holotrace.enrich.operator_costs.rules import cost_of, rule_for
+from holotrace.enrich.operator_costs.rules import Rule, cost_by, rules_of
 from holotrace.schema import EventKind, KernelKind
 from holotrace.store.derived import derived_under_rules
 from holotrace.store.trace import RankTrace
@@ -58,6 +59,7 @@ class CostedCalls(NamedTuple):
 
         row                int64   row in `call_stacks`; -1 for device work without a known operator
         event_index        uint32  the call; null for row -1
+        phase              str     see `holotrace.enrich.operator_costs.phases`
         busy_ns            int64   time in which its work ran on the device; on ranks without one, its time on the host
         tensor_core_ns     int64   part of the summed time of its kernels on tensor cores
         other_core_ns      int64   part on ordinary cores; the cores of the rest are unknown
@@ -83,18 +85,16 @@ def costed_calls(rank_trace: RankTrace) -> CostedCalls:
     asked_ns = of_work(asked_for(rank_trace), work)["asked_ns"]
     computes = work["kernel_kind"] != KernelKind.COMMUNICATION
     earlier = work.filter(computes & asked_ns.is_null())
-    calls = (
-        _calls_on_host(rank_trace)
-        if work.is_empty()
-        else _calls_on_device(rank_trace, work.filter(computes & asked_ns.is_not_null()))
-    )
+    counted = computes & asked_ns.is_not_null()
+    calls = _calls_on_host(rank_trace) if work.is_empty() else _calls_on_device(rank_trace, work, counted)
     numbered, keys = _numbered(rank_trace, calls)
+    numbered = numbered.with_columns(phases(rank_trace, numbered["row"]))
     earlier_ns = int((earlier["end_ns"] - earlier["start_ns"]).sum())
     return CostedCalls(numbered, keys.hstack(_costs(rank_trace, keys)), not work.is_empty(), earlier_ns)
 
 
-def _calls_on_device(rank_trace: RankTrace, work: pl.DataFrame) -> pl.DataFrame:
-    owner = _owners(rank_trace, work)
+def _calls_on_device(rank_trace: RankTrace, all_work: pl.DataFrame, counted: pl.Series) -> pl.DataFrame:
+    owner, work = _owners(rank_trace, all_work)[counted.to_numpy()], all_work.filter(counted)
     rows, group = np.unique(owner, return_inverse=True)
     lengths = (work["end_ns"] - work["start_ns"]).to_numpy()
     busy = covered_by_number(group, work["start_ns"].to_numpy(), work["end_ns"].to_numpy(), len(rows))
@@ -146,7 +146,9 @@ def owning_call(rank_trace: RankTrace, stacks: pl.DataFrame, innermost: _Rows) -
 def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Bools]:
     """Return whether each call has a rule, and whether this rule includes the calls inside."""
     names = stacks["name"].unique()
-    rules = [rule_for(text) for text in rank_trace.texts(names).to_list()]
+    texts = rank_trace.texts(names)
+    known = rules_of(texts)
+    rules = [known[text] for text in texts]
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
     has_rule, is_whole = (np.zeros(len(rank_trace.strings), np.bool_) for _ in range(2))
     has_rule[names.to_numpy()] = [rule is not None for rule in rules]
@@ -225,30 +227,33 @@ def _costs(rank_trace: RankTrace, keys: pl.DataFrame) -> pl.DataFrame:
     """Return the cost of each key."""
     texts = {column: rank_trace.texts(keys[column]).to_list() for column in ("name", "kernel", "step_name", *INPUTS)}
     recorded = keys.select(_RECORDED).rows()
+    rules = rules_of(pl.Series(texts["name"], dtype=pl.String))
     costs = [
-        _cost(dict(zip(texts, values, strict=True)), *of_kernel)
+        _bounded(_cost(rules.get(values[0] or ""), dict(zip(texts, values, strict=True)), *of_kernel))
         for values, of_kernel in zip(zip(*texts.values(), strict=True), recorded, strict=True)
     ]
     rows = [
         (
-            _bounded(cost.flops),
-            _bounded(cost.bytes),
+            cost.flops,
+            cost.bytes,
             cost.work,
             computed_precision(cost.precision, kernel, is_on_tensor_cores=is_on_tensor_cores),
-            _bounded(cost.dense_flops),
+            cost.dense_flops,
             cost.reason,
-            _bounded(cost.repeated_flops),
+            cost.repeated_flops,
         )
         for cost, kernel, is_on_tensor_cores in zip(costs, texts["kernel"], keys["is_on_tensor_cores"], strict=True)
     ]
     return pl.DataFrame(rows, schema=_COSTS, orient="row")
 
 
-def _cost(texts: dict[str, str | None], kernel_flop: float | None, kernel_gigabytes: float | None) -> Cost:
+def _cost(
+    rule: Rule | None, texts: dict[str, str | None], kernel_flop: float | None, kernel_gigabytes: float | None
+) -> Cost:
     name = texts["name"]
     if name is None:
         return unknown("the operator is unknown")
-    if texts["input_dims"] is None and rule_for(name) is not None:
+    if texts["input_dims"] is None and rule is not None:
         return unknown("the shapes of the inputs were not recorded (record_shapes=True)")
     dims, types, strides, values = (_parsed(texts[column]) for column in INPUTS)
     recorded = {"flops": kernel_flop, "bytes": None if kernel_gigabytes is None else 1e9 * kernel_gigabytes}
@@ -262,7 +267,7 @@ def _cost(texts: dict[str, str | None], kernel_flop: float | None, kernel_gigaby
         recorded={key: value for key, value in recorded.items() if value is not None},
         sums=request_sums(texts["step_name"]),
     )
-    return cost_of(arguments)
+    return cost_by(rule, arguments)
 
 
 def computed_precision(of_inputs: str | None, kernel: str | None, *, is_on_tensor_cores: bool) -> str | None:
@@ -282,11 +287,12 @@ def computed_precision(of_inputs: str | None, kernel: str | None, *, is_on_tenso
 def _parsed(text: str | None) -> list[Any]:
     try:
         listed = json.loads(text) if text is not None else []
-    except ValueError:
+    except (ValueError, RecursionError):  # damaged, or nested too deep
         return []
     return listed if isinstance(listed, list) else []
 
 
-def _bounded(value: int | None) -> int | None:
-    """Return a count that fits a column; a larger one, from sizes that no device holds, is unknown."""
-    return value if value is not None and 0 <= value <= _LARGEST else None
+def _bounded(cost: Cost) -> Cost:
+    """Return the cost, or an unknown one if a count does not fit a column: no device holds such sizes."""
+    counts = (cost.flops or 0, cost.bytes or 0, cost.dense_flops or 0, cost.repeated_flops)
+    return cost if all(0 <= count <= _LARGEST for count in counts) else unknown("the sizes exceed those of any device")
