@@ -472,16 +472,18 @@ def test_ranks_that_are_left_out_are_counted(url, browser, monkeypatch) -> None:
         assert not seen.troubles
 
 
-def test_perfetto_on_its_site_gets_the_trace_by_message(url, browser) -> None:
-    """The page sends PING to Perfetto's window and, after PONG, the bytes of the trace file."""
+@pytest.mark.parametrize(("chosen", "title"), [("", "2 ranks"), ("&ranks=1", "rank 1")])
+def test_perfetto_on_its_site_gets_the_trace_by_message(url, browser, chosen, title) -> None:
+    """The page sends PING to Perfetto's window and, after PONG, the bytes of the trace file, or of all ranks on one clock."""
     stand_in = """
         window.opener && window.addEventListener("message", ({ data, source, origin }) => {
             if (data === "PING") { source.postMessage("PONG", origin); }
             else { document.title = `${data.perfetto.title}: ${data.perfetto.buffer.byteLength} bytes`; }
         });
     """
-    with visit(browser, url) as seen:
-        Drawn(seen)
+    which = "rank=1" if chosen else "ranks=0,1"
+    with visit(browser, url + chosen) as seen:
+        Drawn(seen, ranks=1 if chosen else 2)
         seen.page.context.route(
             "https://ui.perfetto.dev/**",
             lambda route: route.fulfill(body=f"<script>{stand_in}</script>", content_type="text/html"),
@@ -490,6 +492,6 @@ def test_perfetto_on_its_site_gets_the_trace_by_message(url, browser) -> None:
             seen.page.get_by_role("button", name="Open in Perfetto").click()
         opened.value.wait_for_function("() => document.title.includes('bytes')", timeout=PATIENCE_MS)
         size = seen.page.evaluate(
-            "async () => (await (await fetch(`timeline/file?run=${window.holotrace.timeline.run}&rank=0`)).arrayBuffer()).byteLength"
+            f"async () => (await (await fetch(`timeline/file?run=${{window.holotrace.timeline.run}}&{which}`)).arrayBuffer()).byteLength"
         )
-        assert opened.value.title() == f"rank 0: {size} bytes"
+        assert opened.value.title() == f"{title}: {size} bytes"

@@ -21,6 +21,7 @@ from holotrace.testing.builder import TraceBuilder
 from holotrace.web.session.session import Scope, Session
 from holotrace.web.shell.app import create_app
 from holotrace.web.timeline import perfetto, routes
+from holotrace.web.timeline.merged_files import MergedFiles
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -223,6 +224,58 @@ def test_the_trace_file_can_be_downloaded(asking) -> None:
     with asking.get("file") as response:
         assert response.data == source.read_bytes()
     assert asking.get("file", rank="../../etc/passwd").status_code == 404
+
+
+def test_several_ranks_are_one_file_on_one_clock(asking) -> None:
+    """`merged` makes the file of the chosen ranks, and `file` returns it; the server keeps the last two files."""
+    byte_count = asking.json("merged", ranks="0,1")["bytes"]
+
+    with asking.get("file", ranks="0,1") as response:
+        assert len(response.data) == byte_count
+        events = json.loads(gzip.decompress(response.data))["traceEvents"]
+    assert {event["pid"] // 1_000 for event in events} == {0, 1}
+    assert sum(event["name"] == SCRIPT for event in events) == 2
+
+
+def test_the_last_merged_files_are_kept(tmp_path) -> None:
+    """A third file replaces the first; a file that is there is not made again; none outlives the server."""
+    job().write(tmp_path)
+    trace = holotrace.open_trace(tmp_path, cache=False)
+    files = MergedFiles()
+    made = [files.file(name, trace) for name in ("a", "b", "a", "c")]
+    assert [path.exists() for path in made] == [True, False, True, True]
+    assert made[0] == made[2]
+    del files
+    assert not made[0].parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("ranks", "reason"),
+    [
+        ("", "choose 1 to 16 ranks for Perfetto"),
+        (",".join(map(str, range(17))), "choose 1 to 16 ranks for Perfetto"),
+        ("0,9", "there is no rank 9"),
+    ],
+)
+def test_only_ranks_of_the_run_are_merged(asking, ranks, reason) -> None:
+    """No ranks, too many, and unknown ones are refused with a reason."""
+    for name, status in (("merged", 400), ("file", 404)):
+        response = asking.get(name, ranks=ranks)
+        assert response.status_code == status
+        assert reason in response.json["error"]
+
+
+def test_a_link_in_place_of_a_file_is_not_merged(tmp_path) -> None:
+    """After its file was replaced by a link to another trace, a rank is not read again."""
+    first, _ = job().write(tmp_path / "runs")
+    asking = Asking(tmp_path / "runs")
+    asking.session.trace(Scope(asking.run, (0, 1))).ranks[0].table("events", ["event_index"])
+    first.rename(tmp_path / "elsewhere.json")
+    first.symlink_to(tmp_path / "elsewhere.json")
+
+    response = asking.get("merged", ranks="0,1")
+
+    assert (response.status_code, "was replaced since it was opened" in response.json["error"]) == (400, True)
 
 
 def test_a_store_has_no_trace_file(tmp_path) -> None:

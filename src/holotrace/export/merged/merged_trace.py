@@ -21,7 +21,7 @@ from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.export.json_columns import track_texts
 from holotrace.export.merged.collective_arrows import collective_arrows
 from holotrace.export.merged.processes import Process, new_pids, pid_step, processes
-from holotrace.export.merged.rank_events import RankPlace, rank_events
+from holotrace.export.merged.rank_events import Opened, RankPlace, by_name, rank_events
 from holotrace.export.new_file import expect_writable, new_large_file
 from holotrace.locations import Location, name_of
 from holotrace.store.trace import RankTrace, Trace
@@ -61,7 +61,12 @@ class _Rank(NamedTuple):
 
 
 def write_merged_trace(
-    trace: Trace, target: Location, *, overwrite: bool = False, executor: Executor = IN_PROCESS
+    trace: Trace,
+    target: Location,
+    *,
+    overwrite: bool = False,
+    executor: Executor = IN_PROCESS,
+    opened: Opened = by_name,
 ) -> MergedTrace:
     """Write all ranks of a trace into one file in the Chrome trace format, on the clock of one host.
 
@@ -78,6 +83,7 @@ def write_merged_trace(
         target: where to write; compressed if the name ends in `.gz`.
         overwrite: replace an existing file.
         executor: reads the communication of the ranks.
+        opened: opens the file of a rank.
 
     Raises:
         InvalidOptionError: the target exists and may not be replaced, or its folder is missing or cannot be written.
@@ -91,7 +97,7 @@ def write_merged_trace(
     compared = clocks(matching.calls, hosts)
     merged = _Merged(trace, ranks, matching, compared, rank_clocks(compared.per_host, hosts))
     with new_large_file(target, overwrite=overwrite) as file:
-        events = merged.events()
+        events = merged.events(opened)
         first = next(events, b"").removeprefix(b",")
         file.writelines(chain([merged.head().encode(), first], events, [b"]}\n"]))
     return MergedTrace(target, merged.clocks, compared.per_host, merged.findings)
@@ -151,14 +157,14 @@ class _Merged:
         }
         return f'{json.dumps(keys)[:-1]},\n"traceEvents":['
 
-    def events(self) -> Iterator[bytes]:
+    def events(self, opened: Opened) -> Iterator[bytes]:
         """Yield the events of all ranks and the arrows between them as JSON, each with a comma before it; no piece is empty."""
         step = pid_step(len(known.processes) for known in self.ranks.values())
         pids = {rank: new_pids(rank, known.processes, step) for rank, known in self.ranks.items()}
         for rank, known in self.ranks.items():
             rank_trace = self.trace.ranks[rank]
             place = RankPlace(rank, self.clocks[rank], known.base_ns, self.base_ns, pids[rank])
-            yield from filter(None, rank_events(rank_trace, known.processes, place))
+            yield from filter(None, rank_events(rank_trace, known.processes, place, opened))
             rank_trace.forget()
         tracks = [_new_tracks(rank, known, pids[rank]) for rank, known in self.ranks.items()]
         yield from collective_arrows(self.matching.calls, pl.concat(tracks), self.clocks, self.base_ns)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from itertools import islice
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 from holotrace import _native
 from holotrace.enrich.across_ranks.clocks.rank_clocks import RankClock
@@ -15,9 +17,12 @@ from holotrace.export.event_json import event_text, events_text
 from holotrace.export.event_reader import EventReader
 from holotrace.export.merged.processes import Pid, Process
 from holotrace.export.trace_text import pieces
-from holotrace.locations import address_text, native_source
+from holotrace.locations import RemoteStream, native_source
 from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text
+
+Opened: TypeAlias = Callable[[RankTrace], AbstractContextManager[Path | RemoteStream]]
+"""A function that opens the file of a rank for the native module."""
 
 _EVENTS_AT_ONCE = 1_000
 
@@ -43,7 +48,14 @@ class RankPlace(NamedTuple):
         )
 
 
-def rank_events(rank_trace: RankTrace, known: tuple[Process, ...], place: RankPlace) -> Iterator[bytes]:
+def by_name(rank_trace: RankTrace) -> AbstractContextManager[Path | RemoteStream]:
+    """Open the file of a rank by its path or URL."""
+    return native_source(rank_trace.source)
+
+
+def rank_events(
+    rank_trace: RankTrace, known: tuple[Process, ...], place: RankPlace, opened: Opened = by_name
+) -> Iterator[bytes]:
     """Yield the events of a rank as JSON, each with a comma before it.
 
     First come the names of its processes, then the events of its file, then its counters.
@@ -51,28 +63,27 @@ def rank_events(rank_trace: RankTrace, known: tuple[Process, ...], place: RankPl
     placing = place.placing()
     yield b"".join(b",\n" + event_text(event).encode() for process in known for event in _names(process, place))
     is_whole = rank_trace.health.is_clean and rank_trace.health.events_end is not None
-    yield from _copied(rank_trace, placing) if is_whole else _repaired(rank_trace, placing)
+    with opened(rank_trace) as source:
+        yield from _copied(rank_trace, source, placing) if is_whole else _repaired(rank_trace, source, placing)
     yield from _placed(counter_events(rank_trace.unselected), placing)
 
 
-def _copied(rank_trace: RankTrace, placing: _native.Placing) -> Iterator[bytes]:
-    source = address_text(rank_trace.source)
+def _copied(rank_trace: RankTrace, source: Path | RemoteStream, placing: _native.Placing) -> Iterator[bytes]:
     try:
-        with native_source(source) as opened:
-            events = _native.PlacedEvents(opened, placing)
-            yield from iter(events.next, None)
-            if (events.event_count, events.events_end) != (rank_trace.health.event_count, rank_trace.health.events_end):
-                raise has_changed(source)
+        events = _native.PlacedEvents(source, placing)
+        yield from iter(events.next, None)
+        if (events.event_count, events.events_end) != (rank_trace.health.event_count, rank_trace.health.events_end):
+            raise has_changed(rank_trace.source)
     except _native.NotATraceError as error:
-        raise has_changed(source) from error
+        raise has_changed(rank_trace.source) from error
     except OSError as error:
-        message = f"{source} cannot be read: {error.strerror or error}"
+        message = f"{rank_trace.source} cannot be read: {error.strerror or error}"
         raise UnreadableTraceError(message) from error
 
 
-def _repaired(rank_trace: RankTrace, placing: _native.Placing) -> Iterator[bytes]:
+def _repaired(rank_trace: RankTrace, source: Path | RemoteStream, placing: _native.Placing) -> Iterator[bytes]:
     """Yield the events of a damaged file, in ten times the time."""
-    reader = EventReader(rank_trace.source, pieces(rank_trace.source))
+    reader = EventReader(rank_trace.source, pieces(source if isinstance(source, Path) else rank_trace.source))
     reader.head()
     yield from _placed(reader.events(), placing)
 

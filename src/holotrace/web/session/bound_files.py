@@ -9,8 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -18,7 +18,7 @@ from typing import BinaryIO, TypeVar
 from holotrace.errors import HolotraceError, NotATraceError, UnreadableTraceError
 from holotrace.execution.progress import Progress
 from holotrace.ingest.kineto import peek
-from holotrace.locations import Location, located
+from holotrace.locations import Location, RemoteStream, located, native_source
 from holotrace.store.cache import Reading
 from holotrace.store.trace_file import Reader, TraceFile
 
@@ -147,6 +147,23 @@ def opened_trace(file: TraceFile) -> tuple[BinaryIO, int | None]:
     if not isinstance(file.reader, BoundReader):
         return _opened_url(file.path)
     return file.reader.file.through(_opened_trace)
+
+
+@contextmanager
+def native_trace(file: TraceFile) -> Iterator[Path | RemoteStream]:
+    """Open the trace file for the native module.
+
+    Raises:
+        UnreadableTraceError, NotATraceError: see `opened_trace`.
+    """
+    if not isinstance(file.reader, BoundReader):
+        with native_source(file.path) as source:
+            yield source
+        return
+    content, _ = opened_trace(file)
+    with content:
+        name = _OPENED_FILES / str(content.fileno())
+        yield name if name.exists() else file.reader.file.real
 
 
 def _opened_trace(descriptor: int, path: Path) -> tuple[BinaryIO, int]:

@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import TimeoutError as NotYet
 from functools import partial
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
 
 from flask import Flask, Response, abort, request, send_file, send_from_directory
 
@@ -31,6 +32,7 @@ from holotrace.web.timeline.findings import (
     waiting_findings,
 )
 from holotrace.web.timeline.index import TimelineIndex, timeline_index
+from holotrace.web.timeline.merged_files import MergedFiles
 from holotrace.web.timeline.path import PathOverlay, path_answer, path_overlay
 from holotrace.web.timeline.perfetto import perfetto_folder
 from holotrace.web.timeline.query import Window, search, slices_answer
@@ -66,10 +68,11 @@ def add_routes(flask: Flask, session: Session) -> None:
         "span": _span,
         "path": _path,
         "findings": _findings,
+        "merged": partial(_merged, files := MergedFiles()),
     }
     for name, answer in answers.items():
         flask.add_url_rule(f"/timeline/{name}", f"timeline_{name}", partial(_answered, answer, session))
-    flask.add_url_rule("/timeline/file", "timeline_file", partial(_file, session))
+    flask.add_url_rule("/timeline/file", "timeline_file", partial(_file, files, session))
     flask.add_url_rule("/timeline/perfetto/<path:path>", "timeline_perfetto", _perfetto)
 
 
@@ -220,18 +223,43 @@ def _advice(session: Session, scope: Scope, among: tuple[int, ...] | None) -> It
     return advice_findings(_only(scope), _ready(session, whole, "advice", advice))
 
 
-def _file(session: Session) -> Response:
-    """Return the trace file for Perfetto, but not for a store: it contains only a path, which may lead anywhere."""
+def _merged(files: MergedFiles, session: Session) -> dict[str, Any]:
+    """Make the file with `ranks` on one clock, and answer when it can be requested."""
+    key, make = _merging(files, session)
+    session.answer(("timeline merged", key), lambda: _done(make)).result(PATIENCE_S)
+    return {"bytes": make().stat().st_size}
+
+
+def _merging(files: MergedFiles, session: Session) -> tuple[Hashable, Callable[[], Path]]:
+    scope = Scope(request.args.get("run", ""), numbers_of(request.args.get("ranks", "")))
+    if len(scope.ranks or ()) not in range(1, MOST_RANKS + 1):
+        message = f"choose 1 to {MOST_RANKS} ranks for Perfetto"
+        raise InvalidOptionError(message)
+    key = (scope, session.run(scope.run).stamp)
+    return key, lambda: files.file(key, session.trace(scope))
+
+
+def _file(files: MergedFiles, session: Session) -> Response:
+    """Return the trace file of `rank`, or that of several `ranks` on one clock."""
     try:
-        file = _rank_trace(session).file
-        if not isinstance(file, TraceFile):
-            return _json({"error": "a store does not contain the trace file"}, 404)
-        content, byte_count = opened_trace(file)
+        content, byte_count = _opened_file(files, session)
     except HolotraceError as error:
         return _json({"error": str(error)}, 404)
     response = send_file(content, mimetype="application/octet-stream", etag=False)
     response.headers.update({} if byte_count is None else {"Content-Length": byte_count})
     return response
+
+
+def _opened_file(files: MergedFiles, session: Session) -> tuple[BinaryIO, int | None]:
+    """Open the requested file, but not that of a store: it contains only a path, which may lead anywhere."""
+    if "ranks" in request.args:
+        path = _merging(files, session)[1]()
+        return path.open("rb"), path.stat().st_size
+    file = _rank_trace(session).file
+    if not isinstance(file, TraceFile):
+        message = "a store does not contain the trace file"
+        raise InvalidOptionError(message)
+    return opened_trace(file)
 
 
 def _perfetto(path: str) -> Response:

@@ -1,6 +1,8 @@
 // Opens a trace in Perfetto: on this machine if installed, else at ui.perfetto.dev, which receives it in a message:
 // https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui
 
+import { ask } from "./server.js";
+
 export const PERFETTO = "https://ui.perfetto.dev";
 const PATIENCE_MS = 60_000;
 
@@ -50,23 +52,30 @@ const send = async (file, title, opened) => {
 };
 
 /**
- * Open a rank's trace. Opens the window at once, because browsers allow that only in response to a click.
- * @param {{ run: string, rank: number, isHere: boolean, say: (text: string) => void }} options
+ * Open traces of ranks: the file of a single rank, or one that the server makes of several, on one clock. Opens the window
+ * at once, because browsers allow that only in response to a click.
+ * @param {{ run: string, ranks: number[], isHere: boolean, say: (text: string) => void }} options
  */
-export const openPerfetto = async ({ run, rank, isHere, say }) => {
-  const file = new URL(`timeline/file?${new URLSearchParams({ run, rank: String(rank) })}`, window.location.href);
-  if (isHere) {
-    window.open(`timeline/perfetto/index.html#!/?mode=embedded&url=${encodeURIComponent(file.href)}`);
-    return;
-  }
-  const opened = window.open(PERFETTO);
+export const openPerfetto = async ({ run, ranks, isHere, say }) => {
+  const which = ranks.length === 1 ? { rank: String(ranks[0]) } : { ranks: ranks.join(",") };
+  const file = new URL(`timeline/file?${new URLSearchParams({ run, ...which })}`, window.location.href);
+  const opened = window.open(isHere ? "about:blank" : PERFETTO);
   if (!opened) {
     say("the browser blocked the window of Perfetto; allow pop-ups for this page");
     return;
   }
-  say("sending the trace to Perfetto");
   try {
-    await send(file, `rank ${rank}`, opened);
+    if (ranks.length > 1) {
+      say(`putting ${ranks.length} ranks on one clock`);
+      await ask("merged", { run, ranks: ranks.join(",") });
+    }
+    if (isHere) {
+      const page = new URL("timeline/perfetto/index.html", window.location.href);
+      opened.location.href = `${page}#!/?mode=embedded&url=${encodeURIComponent(file.href)}`;
+    } else {
+      say("sending the trace to Perfetto");
+      await send(file, ranks.length === 1 ? `rank ${ranks[0]}` : `${ranks.length} ranks`, opened);
+    }
     say("");
   } catch (error) {
     say(/** @type {Error} */ (error).message);

@@ -614,10 +614,10 @@ export class Timeline {
   }
 
   openPerfetto() {
-    const rank = this.selected?.rank ?? this.ranks[0]?.number;
-    if (rank !== undefined) {
+    const ranks = this.ranks.map((rank) => rank.number);
+    if (ranks.length) {
       const say = (/** @type {string} */ text) => this.say(text);
-      openPerfetto({ run: this.run, rank, isHere: Boolean(this.attributes.perfetto), say });
+      openPerfetto({ run: this.run, ranks, isHere: Boolean(this.attributes.perfetto), say });
     }
   }
 }

@@ -1,0 +1,72 @@
+"""Files with several ranks on one clock, which the server makes for Perfetto."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Hashable
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+
+from holotrace.errors import InvalidOptionError
+from holotrace.export.merged.merged_trace import MERGED_NAME, write_merged_trace
+from holotrace.locations import RemoteStream
+from holotrace.store.trace import RankTrace, Trace
+from holotrace.store.trace_file import TraceFile
+from holotrace.web.session.bound_files import native_trace
+
+MOST_FILES = 2
+"""Number of files kept; they have up to some hundred MB each."""
+
+
+class MergedFiles:
+    """The files made last, in a temporary folder that disappears with the server."""
+
+    def __init__(self) -> None:
+        """Begin without files."""
+        self._lock = threading.Lock()
+        self._files: OrderedDict[Hashable, Path] = OrderedDict()
+        self._folder: Path | None = None
+        self._numbers = itertools.count()
+
+    def file(self, key: Hashable, trace: Trace) -> Path:
+        """Return the file with the ranks of a trace, which is made if it is not there; one file is made at a time.
+
+        Raises:
+            InvalidOptionError: the trace is a store.
+            HolotraceError: see `holotrace.export.merged.merged_trace.write_merged_trace`.
+        """
+        with self._lock:
+            file = self._files.pop(key, None) or self._made(trace)
+            self._files[key] = file
+            while len(self._files) > MOST_FILES:
+                with suppress(OSError):  # Windows does not remove a file that is being sent
+                    self._files.popitem(last=False)[1].unlink()
+        return file
+
+    def _made(self, trace: Trace) -> Path:
+        for rank_trace in trace.ranks.values():
+            _trace_file(rank_trace)
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="holotrace-"))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        file = self._folder / f"{next(self._numbers)}_{MERGED_NAME}"
+        write_merged_trace(trace, file, opened=_opened)
+        return file
+
+
+def _opened(rank_trace: RankTrace) -> AbstractContextManager[Path | RemoteStream]:
+    return native_trace(_trace_file(rank_trace))
+
+
+def _trace_file(rank_trace: RankTrace) -> TraceFile:
+    """Return the file of a rank, but not that of a store: it contains only a path, which may lead anywhere."""
+    file = rank_trace.file
+    if not isinstance(file, TraceFile):
+        message = "a store does not contain the trace file"
+        raise InvalidOptionError(message)
+    return file
