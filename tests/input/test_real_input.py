@@ -23,7 +23,7 @@ from reference_data import BESIDE_THE_REPOSITORY, IN_THE_REPOSITORY, VARIABLES, 
 TRACES = IN_THE_REPOSITORY / "traces"
 ANSWERS = small_folder_of("goldens") / "hta" / "_misc"
 SMALL = SmallSet(TRACES)
-MOST_BYTES = 8_000_000
+MOST_BYTES = 10_500_000
 
 RECORDINGS = {
     "cupti_counters": "cupti",

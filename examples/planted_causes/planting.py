@@ -1,0 +1,49 @@
+"""Runs a scenario's cause where it is planted, and measures it with a clock of its own."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+
+import torch
+from torch import Tensor
+
+Cause = Callable[[Tensor], None]
+
+
+class Planted:
+    """The cause of one rank. A job calls `at` wherever a cause may be planted; elsewhere and on other ranks, nothing runs."""
+
+    def __init__(
+        self, rank: int, cause: Cause | None, point: str, repeats: Mapping[int, int], only: Collection[int]
+    ) -> None:
+        self.rank, self.cause, self.point, self.only = rank, cause, point, only
+        self.repeats = repeats.get(rank, 0)
+        self.step = 0
+        self.duration_ns: dict[int, int] = defaultdict(int)
+        self.call_count: dict[int, int] = defaultdict(int)
+        self.computed_ns: dict[int, int] = {}
+        """CPU time of forward and backward, by step, where the job measures it: without waiting for others."""
+
+    def at(self, point: str, tensor: Tensor, number: int = 0) -> None:
+        """Run the cause if it is planted at this point, and for this number (a microbatch or a step) if it names some."""
+        if self.cause and point == self.point and (not self.only or number in self.only):
+            for _ in range(self.repeats):
+                self._run(self.cause, tensor)
+
+    def in_backward(self, tensor: Tensor) -> Tensor:
+        """Let the backward pass run the cause when it reaches this tensor's gradient."""
+        if self.point == "backward" and self.repeats and tensor.requires_grad:
+            tensor.register_hook(lambda gradient: self.at("backward", gradient))
+        return tensor
+
+    def _run(self, cause: Cause, tensor: Tensor) -> None:
+        begin_ns = time.perf_counter_ns()
+        cause(tensor)
+        self.duration_ns[self.step] += time.perf_counter_ns() - begin_ns
+        self.call_count[self.step] += 1
+
+
+NOTHING = torch.empty(0)
+"""For points where a job has no tensor at hand."""

@@ -1,0 +1,69 @@
+"""What was planted, as measured while the job ran: `truth.json`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from planting import Cause, Planted
+from recording import RECORDED_STEPS, UNRECORDED_STEPS
+from scenarios import Scenario
+
+STEPS = range(UNRECORDED_STEPS, UNRECORDED_STEPS + RECORDED_STEPS)
+
+
+def one_rank(planted: Planted) -> dict[str, Any]:
+    """Return what one rank measured, by recorded step."""
+    return {
+        "planted": [
+            {"rank": planted.rank, "step": step, "duration_ns": planted.duration_ns[step], "call_count": count}
+            for step, count in planted.call_count.items()
+            if step in STEPS
+        ],
+        "computed_ns": planted.computed_ns,
+    }
+
+
+def write_truth(path: Path, name: str, scenario: Scenario, ranks: list[dict[str, Any]]) -> None:
+    """Write what was planted, on all ranks."""
+    planted = [row for rank in ranks for row in rank["planted"]] or longer_computation(scenario, ranks)
+    content = {
+        "scenario": name,
+        "says": scenario.says,
+        "healthy": scenario.healthy,
+        "job": scenario.job.__name__,
+        "pytorch": torch.__version__,
+        "ranks": scenario.ranks,
+        "recorded_steps": list(STEPS),
+        "point": scenario.point or None,
+        "function": frame_of(scenario.cause),
+        "planted": planted,
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def frame_of(cause: Cause | None) -> str | None:
+    """Return the cause's name as the profiler writes Python frames."""
+    return cause and f"{Path(cause.__code__.co_filename).name}({cause.__code__.co_firstlineno}): {cause.__name__}"
+
+
+def longer_computation(scenario: Scenario, ranks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without a cause of its own, a slow rank has more to compute: its CPU time in excess of the other ranks' median."""
+    return [
+        {
+            "rank": slow,
+            "step": step,
+            "duration_ns": int(
+                ranks[slow]["computed_ns"][step]
+                - median(
+                    rank["computed_ns"][step] for number, rank in enumerate(ranks) if number not in scenario.repeats
+                )
+            ),
+            "call_count": 1,
+        }
+        for slow in scenario.repeats
+        for step in STEPS
+    ]

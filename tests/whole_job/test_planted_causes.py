@@ -1,0 +1,119 @@
+"""Tests that the recordings of `examples/planted_causes` contain what their truth.json says, and are read in full."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+from reference_data import IN_THE_REPOSITORY
+
+import holotrace
+
+RECORDINGS = IN_THE_REPOSITORY / "traces" / "planted_causes"
+TRUTHS = {path.parent.name: json.loads(path.read_text()) for path in sorted(RECORDINGS.glob("*/truth.json"))}
+WITH_FUNCTION = [name for name, truth in TRUTHS.items() if truth["function"]]
+TOLERANCE_NS = 300_000
+"""A frame of the profiler and the clock of the recording begin and end at slightly different times."""
+MOST_BYTES = 300_000
+
+
+def _events(name: str, rank: int) -> list[dict[str, Any]]:
+    trace = json.loads(gzip.decompress((RECORDINGS / name / f"rank{rank}.json.gz").read_bytes()))
+    return [event for event in trace["traceEvents"] if "dur" in event]
+
+
+def _planted(name: str, function: str) -> dict[tuple[int, int], tuple[int, int]]:
+    """Return the number and duration in ns of the function's calls, by rank and step."""
+    counts: Counter[tuple[int, int]] = Counter()
+    durations: Counter[tuple[int, int]] = Counter()
+    for rank in range(TRUTHS[name]["ranks"]):
+        events = _events(name, rank)
+        steps = _steps(events)
+        for call in (event for event in events if event["name"] == function):
+            key = rank, _step_of(call, steps)
+            counts[key] += 1
+            durations[key] += round(call["dur"] * 1_000)
+    return {key: (count, durations[key]) for key, count in counts.items()}
+
+
+def _steps(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event for event in events if event["name"].startswith("ProfilerStep#")]
+
+
+def _step_of(call: dict[str, Any], steps: list[dict[str, Any]]) -> int:
+    """Return the number of the step in which the call began."""
+    (step,) = [step["name"] for step in steps if step["ts"] <= call["ts"] < step["ts"] + step["dur"]]
+    return int(step.removeprefix("ProfilerStep#"))
+
+
+def test_ten_causes_and_a_healthy_job_for_each() -> None:
+    """At least ten recordings have a planted cause, and the healthy twin of each is there."""
+    planted = {name: truth for name, truth in TRUTHS.items() if truth["planted"]}
+
+    assert len(planted) >= 10
+    assert {truth["healthy"] for truth in planted.values()} == TRUTHS.keys() - planted.keys()
+
+
+@pytest.mark.parametrize("name", WITH_FUNCTION)
+def test_the_planted_function_ran_as_long_as_the_truth_says(name: str) -> None:
+    """The function's frames are on the planted ranks and steps only, as often and as long as the job measured."""
+    truth = TRUTHS[name]
+
+    planted = _planted(name, truth["function"])
+
+    expected = {(row["rank"], row["step"]): row for row in truth["planted"]}
+    assert {key: count for key, (count, _) in planted.items()} == {
+        key: row["call_count"] for key, row in expected.items()
+    }
+    for key, (_, duration_ns) in planted.items():
+        assert duration_ns == pytest.approx(expected[key]["duration_ns"], abs=TOLERANCE_NS)
+
+
+@pytest.mark.parametrize("name", WITH_FUNCTION)
+def test_the_healthy_job_never_calls_the_planted_function(name: str) -> None:
+    """No rank of the healthy twin has a frame of the function."""
+    truth = TRUTHS[name]
+
+    assert _planted(truth["healthy"], truth["function"]) == {}
+
+
+def test_the_rank_with_long_sequences_computes_longer() -> None:
+    """Its forward, during which no rank waits, accounts for a fifth to all of the excess CPU time."""
+    truth = TRUTHS["ddp_sequence_lengths"]
+    (slow,) = {row["rank"] for row in truth["planted"]}
+    forwards = [
+        [event["dur"] * 1_000 for event in _events("ddp_sequence_lengths", rank) if event["name"] == "## forward ##"]
+        for rank in range(truth["ranks"])
+    ]
+
+    for number, row in enumerate(truth["planted"]):
+        others = median(durations[number] for rank, durations in enumerate(forwards) if rank != slow)
+        assert row["duration_ns"] / 5 < forwards[slow][number] - others < row["duration_ns"]
+
+
+def test_a_rank_that_is_slow_in_its_backward_pass_has_backward_ranges_like_the_others() -> None:
+    """The all-reduce inside the backward pass makes the others wait there: all ranges are within a third of each other."""
+    ranges = [
+        [event["dur"] for event in _events("ddp_slow_backward", rank) if event["name"] == "## backward ##"]
+        for rank in range(TRUTHS["ddp_slow_backward"]["ranks"])
+    ]
+
+    for durations in zip(*ranges, strict=True):
+        assert max(durations) < 1.35 * min(durations)
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_all_calls_of_a_recording_match(name: str) -> None:
+    """Every collective, send and receive of every rank belongs to an instance that all its ranks have."""
+    assert holotrace.collectives(holotrace.open_trace(RECORDINGS / name)).coverage["matched_by"].null_count() == 0
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_a_recording_is_small(name: str) -> None:
+    """A recording takes at most MOST_BYTES."""
+    assert sum(path.stat().st_size for path in Path(RECORDINGS / name).iterdir()) <= MOST_BYTES
