@@ -72,6 +72,15 @@ def test_nothing_is_chosen_between_two_groups_that_fit_equally_well() -> None:
     assert match(_job([together, together, together, apart])).calls["group"].null_count() == 16
 
 
+def test_a_group_that_leaves_other_ranks_without_partner_is_not_chosen() -> None:
+    """Ranks 0 and 2 overlap as long as 0 with 1 and 2 with 3, but ranks 1 and 3 have no other partners."""
+    starts = {0: 60, 1: 100, 2: 50, 3: 10}
+
+    groups = _groups(_job([[starts[rank] + step for step in (0, 200, 400, 600)] for rank in range(4)]))
+
+    assert groups == dict.fromkeys(range(4), "mesh_dp")
+
+
 def test_groups_that_overlap_by_chance_are_told_apart_by_their_ends() -> None:
     """The calls of ranks 2 and 3 overlap those of ranks 0 and 1, but end 30 µs later: too far apart for one group."""
     first, second = [0, 200, 400, 600], [30, 230, 430, 630]

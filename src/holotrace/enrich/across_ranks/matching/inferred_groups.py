@@ -81,10 +81,33 @@ def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
     is_worse = (pl.col("spread_ns") > _FAR_WIDER * pl.col("best_ns") + _NOISE_NS).fill_null(value=False)
     narrow = compared.filter(~is_worse.all().over("group", *_LIKE))
     largest = narrow.filter(pl.col("present") == pl.col("present").max().over(of_rank))
-    several = largest.with_columns((pl.len().over(of_rank) > 1).alias("is_ambiguous"))
+    several = _leaving_no_rank_alone(largest).with_columns((pl.len().over(of_rank) > 1).alias("is_ambiguous"))
     return several.with_columns(pl.col("is_ambiguous").any().over("group", *_LIKE)).select(
         *of_rank, "group", "is_ambiguous"
     )
+
+
+def _leaving_no_rank_alone(largest: pl.DataFrame) -> pl.DataFrame:
+    """Leave out groups that would take the partners of a rank: all groups of that rank share a rank with such a group.
+
+    Ranks 0 to 3 made a call, and the groups {0, 1}, {2, 3} and {0, 2} fit: {0, 2} would leave ranks 1 and 3 alone.
+
+    Args:
+        largest: rank, signature and group, a row for each rank of a group.
+    """
+    of_rank, like = ["rank", *_LIKE], ["group", *_LIKE]
+    rows = largest.select("group", *of_rank)
+    overlapping = rows.join(rows, on=of_rank, suffix="_of_other").select(*like, "group_of_other").unique()
+    competing = overlapping.filter(pl.col("group") != pl.col("group_of_other"))
+    taken = (
+        competing.join(rows.rename({"group": "group_of_other"}), on=["group_of_other", *_LIKE])
+        .group_by("group", *of_rank)
+        .agg(pl.len().alias("taken"))
+        .join(rows, on=["group", *of_rank], how="anti")
+    )
+    alone = taken.join(rows.group_by(of_rank).len("offered"), on=of_rank).filter(pl.col("taken") == pl.col("offered"))
+    remaining = largest.join(alone, on=like, how="anti", maintain_order="left")
+    return pl.concat([remaining, largest.join(remaining, on=of_rank, how="anti", maintain_order="left")])
 
 
 def _only(candidates: pl.DataFrame) -> pl.Series:
