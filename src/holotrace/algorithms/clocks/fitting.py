@@ -78,7 +78,8 @@ class Fit(NamedTuple):
 
     clocks             the clocks, with one more for every further segment of a clock that jumped
     source             int64  the clock that each belongs to; the first ones are the clocks themselves
-    clock_of_row       int64  clock of each participant; `DROPPED` if its operation contradicts the others
+    clock_of_row       int64  clock of each participant; `DROPPED` if its operation contradicts the others, `UNDECIDED` if it may be
+                       before or after a jump
     """
 
     clocks: FittedClocks
@@ -109,7 +110,7 @@ def fit(participants: Participants, clock_count: int, reference: int, *, largest
 def _fit_kept(
     participants: Participants, clock_of_row: Int64Array, source: Int64Array, reference: int, largest_drift: float
 ) -> FittedClocks:
-    kept = participants._replace(clock=clock_of_row).only(clock_of_row != DROPPED)
+    kept = participants._replace(clock=clock_of_row).only(clock_of_row >= 0)
     return _fit_lines(kept, len(source), reference, largest_drift)
 
 
@@ -157,7 +158,7 @@ def _divided(
     further, number = np.unique(
         np.stack([participants.clock, segment], axis=1)[segment > 0], axis=0, return_inverse=True
     )
-    clock_of_row = np.where(segment == DROPPED, DROPPED, participants.clock)
+    clock_of_row = np.where(segment < 0, segment, participants.clock)
     clock_of_row[segment > 0] = clock_count + number.ravel()
     return clock_of_row, np.concatenate([np.arange(clock_count), further[:, 0]])
 
@@ -167,9 +168,9 @@ def _without_impossible(participants: Participants, clocks: FittedClocks) -> Int
     clock = participants.clock
     shift = clocks.estimated(clock, clocks.lines.at(clock, participants.reading))
     last_start, first_end = np.full((2, int(participants.operation.max()) + 1), -np.inf)
-    kept = clock != DROPPED
+    kept = clock >= 0
     operation = participants.operation[kept]
     np.maximum.at(last_start, operation, (clocks.lines.at(clock, participants.start) + shift)[kept])
     np.maximum.at(first_end, operation, -(clocks.lines.at(clock, participants.end) + shift)[kept])
     is_impossible = last_start > -first_end
-    return np.where(is_impossible[participants.operation], DROPPED, clock)
+    return np.where(is_impossible[participants.operation] & kept, DROPPED, clock)

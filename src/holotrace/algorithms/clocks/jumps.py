@@ -20,12 +20,16 @@ Float64Array: TypeAlias = npt.NDArray[np.float64]
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
-DROPPED = -1
+DROPPED, UNDECIDED = -1, -2
 
 _FEWEST_IN_SEGMENT = 3
 """If fewer operations than this contradict the rest, they were matched wrongly, and the clock did not jump."""
 
 _SEARCHED_AROUND_JUMP = 64
+_NEAR_CONFLICT = 16
+_EQUAL = 0.3
+"""At least three operations within 16 of a conflict that are apart by equal times, to 30 %, show a jump."""
+
 _FEWEST_TO_SPLIT = 8
 
 
@@ -88,7 +92,9 @@ def slope_limits(lines: Lines, largest_drift: float) -> Slopes:
 
 
 def segments(participants: Participants, graph: ClockGraph, reference: int, largest_drift: float) -> Int64Array:
-    """Return for each row the number of its segment within its clock, from 0 in order of time; `DROPPED` for wrong matches.
+    """Return for each row the number of its segment within its clock, from 0 in order of time.
+
+    Wrong matches are `DROPPED`, and operations that may be before or after a jump are `UNDECIDED`.
 
     Clocks are examined in order of their distance from the reference, each against its hubs in the operations they
     share, so that a jump of a hub does not look like a jump of the other clocks. The reference itself has one segment.
@@ -109,6 +115,7 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
         for number, (part, inside) in enumerate(_rows_of_parts(parts, participants.reading[others])):
             of_part = np.concatenate([part.rows, others[inside]])
             segment[of_part] = number
+            segment[part.undecided] = UNDECIDED
             _align(aligned, participants, of_part, part.rate, part.offset)
     return segment
 
@@ -122,13 +129,17 @@ def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[
 
 
 class _Part(NamedTuple):
-    """A segment: its line, its begin and end on the reference clock, and the rows from which these are known."""
+    """A segment: its line, its begin and end on the reference clock, and the rows from which these are known.
+
+    undecided  rows between this segment and the next one
+    """
 
     rate: float
     offset: float
     begin: float
     end: float
     rows: Int64Array
+    undecided: Int64Array
 
     def holds(self, reading: Float64Array) -> BoolArray:
         """Return whether times on the reference clock are inside the segment."""
@@ -165,11 +176,18 @@ class _Pair(NamedTuple):
         length = float(np.ptp(self.parent.reading)) if count else 0.0
         is_first = True
         while begin < count:
-            chosen, end = self._longest_segment(begin)
+            fitting, end = self._longest_segment(begin)
+            chosen = self._surely_before(fitting, end)
             if len(chosen) >= min(_FEWEST_IN_SEGMENT, count):
                 first, last = self.parent.reading[chosen[[0, -1]]]
                 earliest, latest = first - length * is_first, last + length * (end == count)
-                yield _Part(*self._line(chosen), float(earliest), float(latest), self.rows[chosen])
+                yield _Part(
+                    *self._line(chosen),
+                    float(earliest),
+                    float(latest),
+                    self.rows[chosen],
+                    self.rows[np.setdiff1d(fitting, chosen)],
+                )
                 is_first = False
             begin = end
 
@@ -183,10 +201,18 @@ class _Pair(NamedTuple):
                 return kept, len(self.rows)
             conflict = int(kept[length])
             wrong = self._wrong_matches(begin, conflict, dropped)
-            if wrong is None:
-                end = self._jump_near(begin, conflict, dropped)
-                return self._without(begin, end, dropped), end
+            moved = self._moved_together(begin, conflict, dropped + (wrong or []))
+            if wrong is None or moved:
+                kept_out = [row for row in dropped if row not in moved]
+                end = self._jump_near(begin, conflict, kept_out)
+                return self._without(begin, end, kept_out), end
             dropped += wrong
+
+    def _surely_before(self, fitting: Int64Array, end: int) -> Int64Array:
+        """Leave out what follows the last operation that shows on which side of the jump it is: one in which all wait for all."""
+        together = fitting[self.child.is_together[fitting]]
+        is_unclear = end < len(self.rows) and len(together) >= _FEWEST_IN_SEGMENT
+        return fitting[fitting <= together[-1]] if is_unclear else fitting
 
     def _without(self, begin: int, end: int, dropped: list[int]) -> Int64Array:
         return np.setdiff1d(np.arange(begin, end), dropped)
@@ -216,6 +242,20 @@ class _Pair(NamedTuple):
             if self._fits(kept):
                 return wrong
         return None
+
+    def _moved_together(self, begin: int, conflict: int, wrong: list[int]) -> set[int]:
+        """Return the operations that seem wrong shortly before the conflict, if they are apart from the line by the same time.
+
+        Wrong matches are apart by different times; equal ones are a jump of which only some operations show anything.
+        """
+        recent = [row for row in wrong if begin < row and abs(row - conflict) <= _NEAR_CONFLICT]
+        before = self._without(begin, min(recent, default=begin), wrong)
+        if len(recent) < _FEWEST_IN_SEGMENT or len(before) < _FEWEST_IN_SEGMENT:
+            return set()
+        rate, offset = self._line(before)
+        apart = self.parent.reading[recent] - (rate * self.child.reading[recent] + offset)
+        middle = float(np.median(apart))
+        return set(recent) if (np.abs(apart - middle) <= _EQUAL * abs(middle)).all() else set()
 
     def _contradictions(self, kept: Int64Array) -> Float64Array:
         """Return by how much each operation contradicts the common line: its ends are apart, or one side leaves too early."""

@@ -8,7 +8,7 @@ import pytest
 
 from clock_truth import compared, with_truth
 from holotrace import open_trace
-from holotrace.enrich.across_ranks.clocks.clocks import clocks
+from holotrace.enrich.across_ranks.clocks.clocks import Clocks, clocks
 from holotrace.enrich.across_ranks.matching.calls import of_rank
 from holotrace.enrich.across_ranks.matching.matching import match
 from holotrace.testing.job_calls import CALL_SCHEMA, CallsOptions, simulated_calls
@@ -233,6 +233,34 @@ def test_a_clock_that_jumps_has_one_line_before_and_one_after(by_ns) -> None:
     for row, truth in zip(lines.iter_rows(named=True), (true_before, true_after), strict=True):
         assert abs(row["offset_ns"] - truth) <= row["half_width_ns"]
     assert with_truth(job, found).unknown_count == 0
+
+
+def _jumped(seed: int) -> tuple[Clocks, str, int]:
+    """Return the clocks of a job in which one clock jumps by 0.2 to 3 ms, the host, and by how much."""
+    dice = np.random.default_rng(1_000 + seed)
+    job = simulated_calls(
+        CallsOptions(
+            hosts=int(dice.choice([2, 4, 8])),
+            operations=int(dice.choice([80, 150])),
+            topology=("world", "grid", "chain")[int(dice.integers(3))],
+            clock_offset_ns=1_000_000,
+            clock_drift_ppb=int(dice.choice([0, 20_000, 100_000])),
+            missing_fraction=float(dice.choice([0, 0.02])),
+            seed=seed,
+        )
+    )
+    by_ns = int(dice.choice([200_000, 500_000, 1_000_000, 3_000_000]) * dice.choice([-1, 1]))
+    host = f"host{int(dice.integers(1, len(set(job.hosts.values()))))}"
+    return clocks(*shifted_from(job, host, float(dice.uniform(0.2, 0.8)), by_ns)[:2]), host, by_ns
+
+
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 40))])
+def test_small_jumps_are_found_and_no_others(seed) -> None:
+    """A jump shows if it is longer than the waits of at least three calls; hosts behind it in a chain do not seem to jump."""
+    found, host, by_ns = _jumped(seed)
+
+    assert found.jumps["host"].to_list() == [host]
+    assert found.jumps["forward_ns"][0] == pytest.approx(by_ns, abs=120_000)
 
 
 def test_a_jump_that_the_reference_did_not_record() -> None:
