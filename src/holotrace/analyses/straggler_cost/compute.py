@@ -21,6 +21,7 @@ from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import Trace
+from holotrace.units import duration_text
 
 _PER_STEP = {
     "step": pl.Int64,
@@ -70,10 +71,12 @@ class StragglerCost(Result):
 
         step
         step_ns          int64    recorded, from the first start to the last end over all ranks
-        replayed_ns      int64    T: the same operations without launch delays
+        replayed_ns      int64    T: the same operations without launch delays, and without waiting for ranks that are
+                                  not recorded
         ideal_ns         int64    T_ideal
         slowdown         float64  replayed_ns / ideal_ns
-        replay_error_fraction  float64  how far the replay is from step_ns if each rank begins the step when it did
+        replay_error_fraction  float64  how far a replay of all recorded times, in which each rank begins the step when
+                                        it did, is from step_ns
 
     per_kind         one row per kind of operation, the most expensive first:
 
@@ -139,7 +142,20 @@ def _combine(ranks: dict[int, RankOperations]) -> StragglerCost:
     if job.table.is_empty():
         return _nothing(job.findings)
     operations = job.table.with_row_index("row")
-    return cost_of(operations, by_time(operations), job.findings)
+    dependencies = by_time(operations)
+    return cost_of(operations, dependencies, (*job.findings, *_unmatched(operations, dependencies)))
+
+
+def _unmatched(operations: pl.DataFrame, dependencies: Dependencies) -> tuple[str, ...]:
+    """Say how long ranks communicate with ranks that are not recorded."""
+    alone = operations.filter(dependencies.is_alone)
+    if alone.is_empty() or operations["rank"].n_unique() == 1:
+        return ()
+    length = duration_text(alone["duration_ns"].sum())
+    return (
+        f"{len(alone):,} calls ({length} over all ranks) have no counterpart on another rank, so how long they wait is "
+        "unknown; they count with the median of their kind, and nobody is charged with the rest",
+    )
 
 
 def _nothing(findings: tuple[str, ...]) -> StragglerCost:
@@ -207,10 +223,10 @@ def _per_step(operations: pl.DataFrame, scenarios: Scenarios) -> pl.DataFrame:
     replays = {
         "replayed_ns": scenarios.replayed_ns,
         "ideal_ns": scenarios.ideal_ns,
-        "checked_ns": scenarios.with_late_starts_ns,
+        "unchanged_ns": scenarios.unchanged_ns,
     }
     steps = recorded.sort("step").hstack(pl.DataFrame(replays))
-    slowdown, error = _ratio("replayed_ns", "ideal_ns"), (_ratio("checked_ns", "step_ns") - 1).abs()
+    slowdown, error = _ratio("replayed_ns", "ideal_ns"), (_ratio("unchanged_ns", "step_ns") - 1).abs()
     return typed(steps.with_columns(slowdown.alias("slowdown"), error.alias("replay_error_fraction")), _PER_STEP)
 
 

@@ -20,19 +20,21 @@ WORST_WORKERS = 0.03
 class Scenarios:
     """The steps of a job as they were, as they would be if all operations took their ideal time, and between.
 
-    replayed_ns          length of each step as recorded, without launch delays, in the order of the steps' numbers
-    with_late_starts_ns  the same if ranks begin the step when they did
-    ideal_ns             the same if all operations take their ideal time
+    Communication with ranks that were not recorded takes its ideal time, since it may also wait for them.
+
+    replayed_ns   length of each step as recorded, without launch delays, in the order of the steps' numbers
+    unchanged_ns  the same with the recorded times of all communication, if ranks begin the step when they did
+    ideal_ns      the same if all operations take their ideal time
     """
 
     def __init__(self, operations: pl.DataFrame, dependencies: Dependencies) -> None:
         """Replay the job as recorded, without launch delays, and with ideal times."""
-        work = work_ns(operations, dependencies)
+        recorded = work_ns(operations, dependencies)
         self._replay = Replay(operations, dependencies)
-        self._work = work.to_numpy()
-        self._ideal = ideal_ns(operations.with_columns(work)).to_numpy()
+        self._ideal = ideal_ns(operations.with_columns(recorded, dependencies.is_alone)).to_numpy()
+        self._work = np.where(dependencies.is_alone, self._ideal, recorded)
         self.replayed_ns = self._replay.step_ns(self._work)
-        self.with_late_starts_ns = self._replay.step_ns(self._work + _late_starts(operations))
+        self.unchanged_ns = self._replay.step_ns(recorded.to_numpy() + _late_starts(operations))
         self.ideal_ns = self._replay.step_ns(self._ideal)
 
     def only(self, rows: npt.NDArray[np.bool_]) -> Int64Array:
@@ -57,7 +59,7 @@ class Scenarios:
     def by_part(self, parts: pl.Series) -> dict[object, Int64Array]:
         """Return, for each value of `parts` (one per operation), the steps if only its operations kept their times."""
         values: Iterable[object] = parts.drop_nulls().unique().sort().to_list()
-        return {value: self.only((parts == value).to_numpy()) for value in values}
+        return {value: self.only(parts.eq_missing(value).to_numpy()) for value in values}
 
 
 def _late_starts(operations: pl.DataFrame) -> Int64Array:

@@ -39,7 +39,8 @@ def by_time(operations: pl.DataFrame) -> Dependencies:
         ]
     )
     instance = _shared(operations)
-    return Dependencies(after.drop_nulls().unique(), instance, _waits(operations, instance))
+    is_alone = operations.select(is_communication())["kind"].alias("is_alone") & instance.is_null()
+    return Dependencies(after.drop_nulls().unique(), instance, _waits(operations, instance), is_alone)
 
 
 def _computation_after_calls(lane: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:

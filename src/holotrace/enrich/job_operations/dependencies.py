@@ -16,11 +16,13 @@ class Dependencies(NamedTuple):
     after     row (uint32) starts only once the operation `before` (uint32) has ended
     instance  int64, per operation: the number of its communication; null if it has none, or its other ranks are unknown
     waits     bool, per operation: whether it waits for the other ranks of its communication, or only they for it
+    is_alone  bool, per operation: whether it communicates with ranks that are not in the table, so that it may also wait
     """
 
     after: pl.DataFrame
     instance: pl.Series
     waits: pl.Series
+    is_alone: pl.Series
 
 
 def by_kind(operations: pl.DataFrame) -> Dependencies:
@@ -57,8 +59,8 @@ def by_kind(operations: pl.DataFrame) -> Dependencies:
         *_after_passes(operations, passes, overlaps=overlaps),
     ]
     after = pl.concat(edge.select("row", "before") for edge in edges).drop_nulls().unique()
-    waits = pl.repeat(value=True, n=len(operations), eager=True).alias("waits")
-    return Dependencies(after, _instances(operations, matched), waits)
+    yes, no = (pl.repeat(value, len(operations), eager=True) for value in (True, False))
+    return Dependencies(after, _instances(operations, matched), yes.alias("waits"), no.alias("is_alone"))
 
 
 def passes_of(operations: pl.DataFrame) -> pl.DataFrame:

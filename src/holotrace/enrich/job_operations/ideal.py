@@ -9,19 +9,20 @@ from holotrace.enrich.job_operations.table import is_communication
 _WITHIN_RANK = ("step", "rank")
 _OPERATION = (*_WITHIN_RANK, "kind", "sequence")
 _PART = (*_OPERATION, "place")
+_TRANSFER = ("kind", "message_bytes")
 
 
 def ideal_ns(operations: pl.DataFrame) -> pl.Series:
     """Return the ideal time of each operation.
 
         computation    the mean over all operations of its kind
-        communication  the median over all operations of its kind and message size
+        communication  the median over all operations of its kind and message size; of those whose ranks are recorded, if any
 
     Communication that begins during an operation divides it into parts. If all operations of a kind have equally many, the
     mean is taken part by part; else the parts share the mean as they share the time of their operation.
 
     Args:
-        operations: `operations_table`, with `row` and `work_ns`.
+        operations: `operations_table`, with `row`, `work_ns` and `is_alone` (see `Dependencies`).
     """
     placed = operations.join(_places(operations), on="row", how="left", maintain_order="left")
     known = placed.with_columns(
@@ -30,7 +31,8 @@ def ideal_ns(operations: pl.DataFrame) -> pl.Series:
         pl.col("work_ns").sum().over(_PART).alias("part_ns"),
         pl.len().over(_OPERATION).alias("operation_rows"),
         pl.len().over(_PART).alias("part_rows"),
-        pl.col("work_ns").median().over("kind", "message_bytes").alias("median"),
+        pl.col("work_ns").filter(~pl.col("is_alone")).median().over(_TRANSFER).alias("matched_median"),
+        pl.col("work_ns").median().over(_TRANSFER).alias("median"),
     )
     means = known.join(_mean_of(known, _OPERATION, ["kind"], "operation_mean"), on="kind", how="left").join(
         _mean_of(known, _PART, ["kind", "place"], "part_mean"), on=["kind", "place"], how="left"
@@ -43,7 +45,8 @@ def ideal_ns(operations: pl.DataFrame) -> pl.Series:
         .otherwise(1 / pl.col(f"{level}_rows"))
         for level in ("part", "operation")
     )
-    ideal = pl.when(is_communication()).then("median").when(is_divided_alike).then(by_part).otherwise(by_operation)
+    transfer = pl.coalesce("matched_median", "median")
+    ideal = pl.when(is_communication()).then(transfer).when(is_divided_alike).then(by_part).otherwise(by_operation)
     return means.sort("row").select(ideal.round().cast(pl.Int64).alias("ideal_ns"))["ideal_ns"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import polars as pl
@@ -29,8 +29,8 @@ class JobOperations(NamedTuple):
 def job_operations(of_ranks: Mapping[int, RankOperations]) -> JobOperations:
     """Join the operations of all ranks, on one clock, and name their communications.
 
-    Ranks that send to or receive from each other are the stages of one pipeline, in the order of their numbers; `dp_rank`
-    numbers the pipelines, or the ranks of a job without pipelines.
+    Ranks that send to or receive from each other, recorded or not, are the stages of one pipeline, in the order of their
+    numbers; `dp_rank` numbers the pipelines, or the ranks of a job without pipelines.
     """
     job = job_calls({rank: known.communicating for rank, known in of_ranks.items()})
     steps = of_all_ranks({rank: known.steps for rank, known in of_ranks.items()})
@@ -78,13 +78,18 @@ def _places(ranks: list[int], calls: pl.DataFrame, axes: Mapping[int, Axis]) -> 
     messages = calls.filter(
         pl.col("collective").is_in(["send", "recv"]) & ~pl.col("group").is_in(other_axes).fill_null(value=False)
     )
-    pipelines = _joined(ranks, messages.select("rank", "peer").drop_nulls().unique().iter_rows())
+    pairs = messages.select("rank", "peer").drop_nulls().unique().rows()
+    pipelines = _connected({*ranks, *(rank for pair in pairs for rank in pair)}, pairs)
     rows = [(rank, number, stage) for number, stages in enumerate(pipelines) for stage, rank in enumerate(stages)]
     return pl.DataFrame(rows, {"rank": pl.Int32, "dp_rank": pl.Int64, "stage": pl.Int64}, orient="row")
 
 
-def _joined(ranks: list[int], pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Return the ranks that the pairs connect, each list and the lists themselves in order."""
+def _connected(ranks: Collection[int], pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Return the ranks that the pairs connect, each list and the lists themselves in order.
+
+    >>> _connected({0, 1, 2, 3}, [(3, 1)])
+    [[0], [1, 3], [2]]
+    """
     first = {rank: rank for rank in ranks}
 
     def root(rank: int) -> int:
@@ -93,10 +98,9 @@ def _joined(ranks: list[int], pairs: Iterable[tuple[int, int]]) -> list[list[int
             rank = first[rank]
         return rank
 
-    for one, other in pairs:
-        if one in first and other in first:
-            low, high = sorted((root(one), root(other)))
-            first[high] = low
+    for pair in pairs:
+        low, high = sorted(map(root, pair))
+        first[high] = low
     connected: dict[int, list[int]] = {}
     for rank in sorted(ranks):
         connected.setdefault(root(rank), []).append(rank)
@@ -125,9 +129,10 @@ def _directions(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFram
     )
     own_clock = messages.with_columns(pl.col("began_ns").alias("time")).sort("time")
     sent = own_clock.join_asof(ended.sort("time"), on="time", by="rank", strategy="backward", check_sortedness=False)
+    has_backward = len(ended) > 0 and bool((ended["pass"] != "forward-compute").any())
     by_pass = pl.when(pl.col("pass") == "forward-compute").then(pl.lit("forward")).otherwise(pl.lit("backward"))
     is_send = pl.col("collective") == "send"
-    of_send = sent.with_columns(pl.when(is_send & pl.col("pass").is_not_null()).then(by_pass).alias("own"))
+    of_send = sent.with_columns(pl.when(is_send & pl.col("pass").is_not_null() & has_backward).then(by_pass).alias("own"))
     shared = pl.col("own").max().over("instance")
     stages = places.select("rank", "stage")
     placed = of_send.with_columns(pl.when(pl.col("instance").is_null()).then("own").otherwise(shared).alias("known"))

@@ -30,7 +30,7 @@ _KIND_OF_ACTION = {
 _KIND_OF_NAME = (
     (r"^enumerate\(Data(Loader|Pipe)\)#", "data-loading"),
     (r"^Optimizer\.", "optimizer"),
-    (r"^autograd::engine::evaluate_function", "backward-compute"),
+    (r"^(autograd::engine::evaluate_function|torch::autograd::)|Backward\d*$", "backward-compute"),
 )
 _COMMUNICATES = r"^(c10d|gloo|nccl|mpi|ucc)(::|:)|^(record_param_comms|ProfilerStep)"
 _HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
