@@ -151,11 +151,12 @@ def _unmatched(operations: pl.DataFrame, dependencies: Dependencies) -> tuple[st
     alone = operations.filter(dependencies.is_alone)
     if alone.is_empty() or operations["rank"].n_unique() == 1:
         return ()
-    length = duration_text(alone["duration_ns"].sum())
-    return (
+    length = duration_text(int(alone["duration_ns"].sum()))
+    finding = (
         f"{len(alone):,} calls ({length} over all ranks) have no counterpart on another rank, so how long they wait is "
-        "unknown; they count with the median of their kind, and nobody is charged with the rest",
+        "unknown; they count with the median of their kind, and nobody is charged with the rest"
     )
+    return (finding,)
 
 
 def _nothing(findings: tuple[str, ...]) -> StragglerCost:

@@ -39,10 +39,11 @@ def job_operations(of_ranks: Mapping[int, RankOperations]) -> JobOperations:
     asked = job.calls.with_columns(pl.lit(None, pl.String).alias("module"))
     axes = axes_of_groups(job.groups, uses_of_groups(asked, steps))
     places = _places(list(of_ranks), job.calls, axes)
-    calls = _named(_begun(job.calls, began), computed, places, axes)
-    rows = pl.concat(
-        [_late_starts(_aligned(job, steps)), _aligned(job, computed), calls], how="diagonal_relaxed"
-    ).select("rank", "step", "kind", "sequence", "start_ns", "duration_ns", *_OF_SOME)
+    calls = _ended_together(_named(_begun(job.calls, began), computed, places, axes))
+    computation = _from_last_call(_aligned(job, computed), calls)
+    rows = pl.concat([_late_starts(_aligned(job, steps)), computation, calls], how="diagonal_relaxed").select(
+        "rank", "step", "kind", "sequence", "start_ns", "duration_ns", *_OF_SOME
+    )
     placed = rows.join(places, on="rank")
     return JobOperations(placed if placed.is_empty() else operations_table(placed), job.findings)
 
@@ -64,6 +65,44 @@ def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
     start = pl.coalesce("aligned_start_ns", "start_ns") - earlier
     end = pl.coalesce("aligned_end_ns", "end_ns")
     return known.with_columns(start.alias("start_ns"), (end - start).clip(0).alias("duration_ns"))
+
+
+def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
+    """Let both ends of a message end when the first of them did after both had begun.
+
+    The host notices the end of its sends and receives when it waits for them, perhaps at the end of the step.
+    """
+    end, last_start = pl.col("start_ns") + pl.col("duration_ns"), pl.col("start_ns").max().over("instance")
+    marked = calls.with_columns(end.alias("end_ns"), last_start.alias("last_start")).with_columns(
+        pl.when(pl.col("end_ns") >= pl.col("last_start")).then("end_ns").alias("joint_end")
+    )
+    first_end = pl.col("joint_end").min().over("instance")
+    is_shared = pl.col("collective").is_in(["send", "recv"]) & pl.col("instance").is_not_null()
+    ended = pl.when(is_shared & pl.col("joint_end").is_not_null()).then(first_end).otherwise("end_ns")
+    return marked.with_columns((ended - pl.col("start_ns")).alias("duration_ns")).drop(
+        "end_ns", "last_start", "joint_end"
+    )
+
+
+def _from_last_call(computation: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """Let computation after a wait begin when the call waited for had ended."""
+    ended = calls.select("rank", "step", (pl.col("start_ns") + pl.col("duration_ns")).alias("last_end"))
+    ordered = computation.sort("start_ns").with_columns(
+        (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
+        (pl.col("start_ns") + pl.col("duration_ns")).shift(1).over("rank", "step").alias("previous_end"),
+    )
+    known = ordered.join_asof(
+        ended.sort("last_end"),
+        left_on="start_ns",
+        right_on="last_end",
+        by=["rank", "step"],
+        strategy="backward",
+        check_sortedness=False,
+        coalesce=False,
+    )
+    ready = pl.coalesce(pl.max_horizontal("last_end", "previous_end"), "start_ns")
+    begun = pl.min_horizontal(ready, "start_ns")
+    return known.with_columns(begun.alias("start_ns"), (pl.col("end_ns") - begun).alias("duration_ns"))
 
 
 def _aligned(job: JobCalls, own_times: pl.DataFrame) -> pl.DataFrame:
@@ -129,10 +168,12 @@ def _directions(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFram
     )
     own_clock = messages.with_columns(pl.col("began_ns").alias("time")).sort("time")
     sent = own_clock.join_asof(ended.sort("time"), on="time", by="rank", strategy="backward", check_sortedness=False)
-    has_backward = len(ended) > 0 and bool((ended["pass"] != "forward-compute").any())
+    has_backward = ended.select((pl.col("pass") != "forward-compute").any()).item()
     by_pass = pl.when(pl.col("pass") == "forward-compute").then(pl.lit("forward")).otherwise(pl.lit("backward"))
     is_send = pl.col("collective") == "send"
-    of_send = sent.with_columns(pl.when(is_send & pl.col("pass").is_not_null() & has_backward).then(by_pass).alias("own"))
+    of_send = sent.with_columns(
+        pl.when(is_send & pl.col("pass").is_not_null() & has_backward).then(by_pass).alias("own")
+    )
     shared = pl.col("own").max().over("instance")
     stages = places.select("rank", "stage")
     placed = of_send.with_columns(pl.when(pl.col("instance").is_null()).then("own").otherwise(shared).alias("known"))

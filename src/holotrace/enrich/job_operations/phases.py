@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -9,9 +10,12 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, concatenated, holding, union
+from holotrace.algorithms.nesting import NO_PARENT, nearest_above
 from holotrace.enrich.across_ranks.exposed import uncovered
 from holotrace.enrich.device.launches import launched_work
 from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.host.host_names import NodeClass
+from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.schema import EventKind, KernelKind
 from holotrace.store.trace import RankTrace
 
@@ -32,7 +36,10 @@ _KIND_OF_NAME = (
     (r"^Optimizer\.", "optimizer"),
     (r"^(autograd::engine::evaluate_function|torch::autograd::)|Backward\d*$", "backward-compute"),
 )
-_COMMUNICATES = r"^(c10d|gloo|nccl|mpi|ucc)(::|:)|^(record_param_comms|ProfilerStep)"
+_COMMUNICATES = r"^(_?c10d|_?c10d_functional(_autograd)?|gloo|nccl|mpi|ucc)(::|:)|^record_param_comms"
+_MESSAGE = r"^\w+:(send|recv)"
+"""The annotation of a send or receive lasts until the host waits for it; it contains what the host computes until then."""
+
 _HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 
 _NO_ACTION = -1
@@ -43,14 +50,11 @@ class Phases(NamedTuple):
 
     table  disjoint, in order: start_ns, end_ns, kind (of `table.KINDS`), action (int64; -1 without an annotation of the
            pipeline's schedule), global_chunk and microbatch (null without)
+    busy   when the devices or, without kernels, the innermost operators compute; outer ranges may contain waiting
     """
 
     table: pl.DataFrame
-
-    @property
-    def busy(self) -> Intervals:
-        """When the rank computes."""
-        return union(self.table["start_ns"].to_numpy(), self.table["end_ns"].to_numpy())
+    busy: Intervals
 
 
 def phases(rank_trace: RankTrace) -> Phases:
@@ -60,17 +64,21 @@ def phases(rank_trace: RankTrace) -> Phases:
     operators outside it and outside the optimizer are forward. A kernel belongs to the phase in which it was launched.
     The host's data loading counts while no kernel runs.
     """
-    host = _of_host(rank_trace)
+    ranges = _ranges_by_kind(rank_trace)
+    host = _of_host(_actions(rank_trace), ranges)
     work = launched_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMPUTATION)
-    return Phases(_of_devices(work, host) if len(work) else host)
+    if len(work):
+        table = _of_devices(work, host)
+        return Phases(table, union(*_times(table)))
+    loading = next(intervals for kind, intervals in ranges if kind == "data-loading")
+    return Phases(host, union(*concatenated((_innermost_operators(rank_trace), loading))))
 
 
-def _of_host(rank_trace: RankTrace) -> pl.DataFrame:
+def _of_host(actions: pl.DataFrame, ranges: Iterable[tuple[str, Intervals]]) -> pl.DataFrame:
     """Return the phases of the host, each range in the first of: pipeline action, data, optimizer, backward, forward."""
-    actions = _actions(rank_trace)
     tables = [actions]
-    taken = union(actions["start_ns"].to_numpy(), actions["end_ns"].to_numpy())
-    for kind, intervals in _ranges_by_kind(rank_trace):
+    taken = union(*_times(actions))
+    for kind, intervals in ranges:
         tables.append(_table(uncovered(intervals, taken), kind))
         taken = union(*concatenated((taken, intervals)))
     return pl.concat(tables).sort("start_ns")
@@ -88,6 +96,25 @@ def _ranges(rank_trace: RankTrace, kinds: tuple[EventKind, ...] | list[EventKind
     names = chosen.arg_true().cast(pl.UInt32)
     found = event_ranges(rank_trace, kinds, ["start_ns", "end_ns"], names=names)
     return found["start_ns"].to_numpy(), found["end_ns"].to_numpy()
+
+
+def _innermost_operators(rank_trace: RankTrace) -> Intervals:
+    """Return the operators without operators inside, except those of communication, which the host may perform itself."""
+    nodes = host_nodes(rank_trace)
+    parent = nodes["parent"].to_numpy()
+    is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
+    communicates, is_message = (_is_named(nodes, rank_trace, pattern) for pattern in (_COMMUNICATES, _MESSAGE))
+    rows = np.flatnonzero(is_operator & ~communicates)
+    outer = nearest_above(parent, is_operator, rows)
+    has_inner = np.zeros(len(nodes), np.bool_)
+    has_inner[outer[outer != NO_PARENT]] = True
+    is_computation = nearest_above(parent, communicates & ~is_message, rows) == NO_PARENT
+    return _times(nodes[rows[~has_inner[rows] & is_computation]])
+
+
+def _is_named(nodes: pl.DataFrame, rank_trace: RankTrace, pattern: str) -> npt.NDArray[np.bool_]:
+    names = rank_trace.strings.str.contains(pattern).arg_true().cast(pl.UInt32)
+    return nodes["name"].is_in(names.implode()).to_numpy()
 
 
 def _actions(rank_trace: RankTrace) -> pl.DataFrame:
