@@ -62,6 +62,7 @@ def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: in
     return [
         _back_to_main(threads, others, waits),
         _from_main(threads, others),
+        _in_order(activities, threads, others),
         _waiting_for(threads, others, awaited),
         _along_threads(activities, threads, others, waits, awaited),
         _to_the_window(threads, others, waits),
@@ -187,11 +188,29 @@ def _awaited_later(activities: WindowActivities, threads: _Threads, others: _Oth
 
     The range `gloo:send` of PyTorch ends when the thread has waited for it, however early the message was sent.
     """
-    is_apart = activities.column("lane") != activities.column("track_id")
+    main_track = threads.track[others.is_main][0]
+    is_apart = _is_apart(activities) & (activities.column("track_id") == main_track)
     activity = activities.nodes.activity[threads.node]
     ends = np.flatnonzero(others.ends & waits[others.segment] & is_apart[activity])
     began_ns = activities.column("start_ns")[activity[ends]]
     return ends[began_ns < others.time_ns[others.segment[ends]]]
+
+
+def _is_apart(activities: WindowActivities) -> _Mask:
+    """Return whether each activity is a collective beside the thread that recorded it."""
+    apart: _Mask = activities.is_host & (activities.column("lane") != activities.column("track_id"))
+    return apart
+
+
+def _in_order(activities: WindowActivities, threads: _Threads, others: _Others) -> GraphEdges:
+    """Return edges between consecutive collectives of each thread that performs them for the main thread."""
+    tracks = activities.column("track_id").astype(np.int64)
+    rows = np.flatnonzero(_is_apart(activities) & (tracks != threads.track[others.is_main][0]))
+    rows = rows[np.argsort(tracks[rows], kind="stable")]
+    begins_after = activities.column("end_ns")[np.roll(rows, 1)] <= activities.column("start_ns")[rows]
+    later = np.flatnonzero(same_as_before(tracks[rows]) & begins_after)
+    before, after = activities.nodes.end[rows[later - 1]], activities.nodes.start[rows[later]]
+    return graph_edges(before, after, EdgeType.HAND_OVER, PathClass.HOST_GAP)
 
 
 def _waiting_for(threads: _Threads, others: _Others, awaited: _Rows) -> GraphEdges:

@@ -169,7 +169,7 @@ def changed(found: NamedGraph, replay: Replay, change: Change) -> Replay:
     if isinstance(change, NoLaunchOverhead):
         return _without_launch_overhead(found.graph, replay)
     selected = _selected(found, change.where)
-    own = _own_time(found.graph, len(replay.length_ns))
+    own = own_time(found.graph, len(replay.length_ns))
     if isinstance(change, Replace):
         factors = _checked(change.duration_ns) / np.maximum(_sums(own, replay.length_ns, len(selected)), 1)
     else:
@@ -196,7 +196,7 @@ def _selected(found: NamedGraph, where: pl.Expr) -> npt.NDArray[np.bool_]:
     return selected
 
 
-def _own_time(graph: EventGraph, count: int) -> npt.NDArray[np.int64]:
+def own_time(graph: EventGraph, count: int) -> npt.NDArray[np.int64]:
     """Return the activity whose own time each edge represents; -1 for gaps, delays and added edges."""
     is_own = (pl.col("type") == EdgeType.OPERATOR) | (
         (pl.col("type") == EdgeType.LAUNCH) & (pl.col("path_class") == PathClass.CPU_OPERATOR)
@@ -221,7 +221,7 @@ def _without_launch_overhead(graph: EventGraph, replay: Replay) -> Replay:
     nodes, edges = graph.nodes["activity"], graph.edges
     launches = edges.filter(pl.col("type") == EdgeType.LAUNCH)
     calls = nodes.gather(launches["source"]).unique()
-    own = _own_time(graph, len(replay.length_ns))
+    own = own_time(graph, len(replay.length_ns))
     overhead = np.zeros(len(replay.length_ns), np.bool_)
     is_overhead = (pl.col("type") == EdgeType.LAUNCH) & (pl.col("path_class") != PathClass.UNKNOWN)
     overhead[: len(edges)] = edges.select(is_overhead).to_series().to_numpy()

@@ -74,8 +74,8 @@ class WindowActivities(EqualByContent):
         is_loading     bool    a host range that loads data, or is inside one
         is_collective  bool    a host range in which the host itself communicates, or inside one
         parent         int64   row of the host range around it; -1 for outermost ranges and device work
-        lane           int64   like track_id, but each collective that the host performs beside other work has its own
-                               lane if `collectives_apart` was requested; null on device rows
+        lane           int64   like track_id, but each collective that the host performs has its own lane if
+                               `collectives_apart` was requested; null on device rows
 
     nodes  the starts and ends of the activities
     unknown_launch_count  device rows of the table without a recorded launch
@@ -130,7 +130,7 @@ def window_activities(
     end_ns = int(np.max(launched["end_ns"].to_numpy(), initial=window.end_ns))
     host = _host(rank_trace, window, data_loading, (_WAITS_FOR_COLLECTIVE,) if collectives_apart else ())
     rows = _in_one_table(host, device, window.start_ns, end_ns)
-    rows = rows.with_columns(_lanes(rows) if collectives_apart else pl.col("track_id").cast(pl.Int64).alias("lane"))
+    rows = _in_lanes(rows) if collectives_apart else rows.with_columns(_TRACK.alias("lane"))
     parent = _parents(rows)
     inherited = [
         pl.Series(flag, _inherited(rows[flag].to_numpy(), parent))
@@ -146,13 +146,27 @@ def window_activities(
     )
 
 
-def _lanes(rows: pl.DataFrame) -> pl.Series:
-    """Return the lane of each row: a new one for each collective on a thread that also does other work."""
-    others = rows.filter(~pl.col("is_collective"))["track_id"].drop_nulls().unique()
-    is_apart = rows["is_collective"] & rows["track_id"].is_in(others.implode())
-    first = int(rows["track_id"].cast(pl.Int64).max() or 0)  # type: ignore[arg-type]  # a number
-    lane = pl.when(is_apart).then(first + is_apart.cum_sum().cast(pl.Int64)).otherwise(rows["track_id"].cast(pl.Int64))
-    return rows.select(lane.alias("lane")).to_series()
+_TRACK = pl.col("track_id").cast(pl.Int64)
+
+
+def _in_lanes(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the lane of each row: a new one for each collective, and the thread of others.
+
+    Threads that do nothing outside collectives perform them. What they do inside is left out: it is part of the
+    collective, and may wait for other ranks.
+    """
+    host = np.flatnonzero(rows["device"].is_null().to_numpy())
+    tracks = rows["track_id"].cast(pl.Int64).gather(host).to_numpy()
+    is_collective = rows["is_collective"].gather(host).to_numpy()
+    times = (rows[name].gather(host).to_numpy() for name in ("start_ns", "end_ns"))
+    around = nearest_above(nesting(tracks, *times).parent, is_collective, np.arange(len(host)))
+    does_other_work = np.isin(tracks, tracks[~is_collective & (around == NO_PARENT)])
+    kept = np.ones(len(rows), np.bool_)
+    kept[host] = is_collective | does_other_work
+    first = int(np.max(tracks, initial=0))
+    own = first + pl.col("is_collective").cum_sum().cast(pl.Int64)
+    lane = pl.when("is_collective").then(own).otherwise(_TRACK)
+    return rows.with_columns(lane.alias("lane")).filter(kept)
 
 
 def _host(

@@ -78,9 +78,7 @@ def opened(known: CallGraph) -> OpenGraph:
     """Return the graph without the edges from the start of each call to its own end."""
     graph = known.graph
     count = len(graph.nodes)
-    ends, starts = known.calls["end_node"].to_numpy(), known.calls["start_node"].to_numpy()
-    start_of = np.full(count, NO_PARENT)
-    start_of[ends] = starts
+    is_point, start_of = points(known)
     source, target = graph.edges["source"].to_numpy(), graph.edges["target"].to_numpy()
     rows = np.flatnonzero(source != start_of[target])
     edges = Edges(count, source[rows], target[rows])
@@ -88,10 +86,6 @@ def opened(known: CallGraph) -> OpenGraph:
     weight_ns, delay_ns = (graph.edges[name].to_numpy()[rows] for name in ("weight_ns", "delay_ns"))
     time_ns = graph.nodes["time_ns"].to_numpy()
     arrival_ns = time_ns[edges.source] + np.where(is_to_end, 0, weight_ns)
-    is_point = np.zeros(count, np.bool_)
-    is_point[[0, -1]] = True
-    for name in ("asked_node", "start_node", "end_node"):
-        is_point[known.calls[name].to_numpy()] = True
     return OpenGraph(
         edges,
         rows,
@@ -100,6 +94,18 @@ def opened(known: CallGraph) -> OpenGraph:
         binding_edges(edges, np.minimum(arrival_ns, time_ns[edges.target])),
         is_point,
     )
+
+
+def points(known: CallGraph) -> tuple[npt.NDArray[np.bool_], _Rows]:
+    """Return, for each node, whether it is a point of `RankGraph`, and the start of the call that ends there, else -1."""
+    count = len(known.graph.nodes)
+    is_point = np.zeros(count, np.bool_)
+    is_point[[0, -1]] = True
+    for name in ("asked_node", "start_node", "end_node"):
+        is_point[known.calls[name].to_numpy()] = True
+    start_of = np.full(count, NO_PARENT)
+    start_of[known.calls["end_node"].to_numpy()] = known.calls["start_node"].to_numpy()
+    return is_point, start_of
 
 
 def reduced(known: CallGraph, graph: OpenGraph, window: PathWindow) -> RankGraph:
