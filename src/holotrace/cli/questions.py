@@ -19,6 +19,8 @@ from holotrace.questions.tables import print_view
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from holotrace.questions.tables import View
+
 
 @dataclass(frozen=True)
 class ResultOptions:
@@ -58,25 +60,30 @@ def comparison_command(question: Analysis) -> Callable[..., None]:
     return with_option_groups(command, question.options)
 
 
-def show(
+def show(  # noqa: PLR0913 -- what to show, and how
     question: Analysis,
     result: Result,
     shown: ResultOptions,
     about: Mapping[str, object],
     further: Mapping[str, object] | None = None,
+    *,
+    views: Sequence[View] | None = None,
 ) -> None:
-    """Write the figure if wanted, then print tables, or one JSON object: `about`, the tables, findings and `further`."""
+    """Write the figure if wanted, then print tables, or one JSON object: `about`, the tables, findings and `further`.
+
+    The tables are `views`, by default those of the question.
+    """
     if shown.figure is not None:
         write_figure(figure_of(question.name, result), shown.figure)
     if shown.as_json:
         print_json({**about, **tables_of(result), "findings": result.findings, **(further or {})})
     else:
-        _print(question, result, result.findings)
+        _print(question, result, question.views if views is None else views)
 
 
-def _print(question: Analysis, result: Result, findings: Sequence[str]) -> None:
+def _print(question: Analysis, result: Result, views: Sequence[View]) -> None:
     to = console()
     print_line(to, question.question, "bold cyan")
-    print_findings(to, findings)
-    for view in question.views:
+    print_findings(to, result.findings)
+    for view in views:
         print_table(to, print_view(view, result, question.most_rows))

@@ -96,6 +96,13 @@ def critical_path_across_ranks(
 ) -> JobCriticalPath:
     """Find what bounds a window of the whole job; see `holotrace.critical_path` with `across_ranks=True`."""
     window = job_window(trace, options or WindowOptions(data_loading=DATA_LOADING), executor)
+    return critical_path_in(window, segment_limit=segment_limit, executor=executor)
+
+
+def critical_path_in(
+    window: JobWindow, *, segment_limit: int | None = 2_000, executor: Executor = IN_PROCESS
+) -> JobCriticalPath:
+    """Find what bounds a window that is already joined; None lists all segments."""
     found = legs(window.graph)
     wanted = wanted_of_ranks(found)
     expand = partial(_expanded, spans=window.spans, wanted=wanted, data_loading=window.options.data_loading)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from holotrace.catalogue import analysis
+from holotrace.cli.critical_path.across_ranks import AcrossRanks, from_first_event, show_path_across_ranks
 from holotrace.cli.critical_path.outputs import OutputOptions
 from holotrace.cli.critical_path.what_if import ChangeOptions, Predictions
 from holotrace.cli.job import JobOptions, opened_job
@@ -15,7 +16,6 @@ from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.output import console, print_line, print_table
 from holotrace.cli.questions import ResultOptions, show
 from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
-from holotrace.enrich.job.job_time import origin_ns
 from holotrace.locations import Location, status_of
 from holotrace.questions.tables import print_frame
 from holotrace.store.trace import RankTrace, Trace
@@ -29,13 +29,19 @@ def _command(
     changes: ChangeOptions,
     outputs: OutputOptions,
     shown: ResultOptions,
+    *,
+    across_ranks: AcrossRanks = False,
     **window: Any,  # noqa: ANN401
 ) -> None:
+    if across_ranks:
+        show_path_across_ranks(job, changes, outputs, shown, window)
+        return
+    changes.check_of_one_rank()
     predictions = Predictions(changes.parsed())
     shown.check()
     with opened_job(job) as (trace, executor):
         outputs.check(trace, overwrite=shown.force)
-        settings = _from_first_event(window, trace)
+        settings = from_first_event(window, trace)
         answer = _QUESTION.plan(**settings).answer(trace, executor)
         analysed = answer.trace.select(answer.result.per_rank["rank"].to_list())
         write = partial(outputs.write, overwrite=shown.force)
@@ -49,15 +55,6 @@ def _command(
 
 
 critical_path = with_option_groups(_command, _QUESTION.options)
-
-
-def _from_first_event(window: Mapping[str, Any], trace: Trace) -> dict[str, Any]:
-    """Return the settings with the time range on the trace's clock; the option counts from the job's first event."""
-    settings = dict(window)
-    if "time_range_ns" in settings:
-        origin = origin_ns(trace)
-        settings["time_range_ns"] = tuple(origin + time_ns for time_ns in settings["time_range_ns"])
-    return settings
 
 
 def _write_and_predict(

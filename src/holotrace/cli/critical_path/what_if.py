@@ -19,6 +19,8 @@ from holotrace.enrich.critical_path.what_if import (
     Scale,
     what_if,
 )
+from holotrace.enrich.job_graph.job_what_if import FasterLink, JobChange
+from holotrace.enrich.job_graph.peers_median import PeersMedian
 from holotrace.errors import InconsistentTimesError, InvalidOptionError
 
 _NS_OF_A_MICROSECOND = 1_000
@@ -46,6 +48,26 @@ Replaced = Annotated[
 ]
 NoLaunches = Annotated[bool, typer.Option("--no-launch-overhead", help="What if launching took no time?")]
 Overlapped = Annotated[bool, typer.Option("--perfect-overlap", help="What if no work waited for communication?")]
+LikePeers = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--like-peers",
+        metavar="RANK",
+        help="With --across-ranks: what if this rank worked like the median of the ranks with the same calls?",
+    ),
+]
+Faster = Annotated[
+    float | None,
+    typer.Option(
+        "--faster-link", metavar="FACTOR", help="With --across-ranks: what if links had this many times the bandwidth?"
+    ),
+]
+Anyway = Annotated[
+    bool,
+    typer.Option(
+        "--predict-anyway", help="With --across-ranks: predict even if an unchanged replay misses the step by over 3 %."
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -57,6 +79,20 @@ class ChangeOptions:
     replace: Replaced = None
     no_launch_overhead: NoLaunches = False
     perfect_overlap: Overlapped = False
+    like_peers: LikePeers = None
+    faster_link: Faster = None
+    predict_anyway: Anyway = False
+
+    def of_job(self) -> list[JobChange]:
+        """Return the changes over all ranks, in the order in which `holotrace.what_if_across_ranks` applies them."""
+        link = [] if self.faster_link is None else [FasterLink(self.faster_link)]
+        return [*self.parsed(), *link, *([PeersMedian(self.like_peers)] if self.like_peers else [])]
+
+    def check_of_one_rank(self) -> None:
+        """Raise BadParameter if an option needs all ranks."""
+        if self.like_peers or self.faster_link is not None or self.predict_anyway:
+            message = "--like-peers, --faster-link and --predict-anyway need --across-ranks"
+            raise typer.BadParameter(message)
 
     def parsed(self) -> list[Change]:
         """Return the changes, in the order in which `holotrace.what_if` applies them."""

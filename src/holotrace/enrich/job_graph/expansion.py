@@ -25,6 +25,8 @@ from holotrace.store.trace import RankTrace
 _Rows = npt.NDArray[np.int64]
 
 _MODULE = "nn.Module: "
+_ADDRESS = r" at 0x[0-9a-f]+"
+"""In names of built-in methods, such as `<built-in method wait of Work object at 0x7f>`."""
 
 
 def expansion(
@@ -128,4 +130,4 @@ def _functions(rank_trace: RankTrace, graph: EventGraph) -> pl.DataFrame:
 def _innermost_text(rank_trace: RankTrace, ranges: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:
     rows = innermost_of(ranges, moments, ["track_id"])
     names = ranges["name"].gather(pl.Series(rows).replace(NO_OWNER, None).cast(pl.UInt32))
-    return rank_trace.texts(names)
+    return rank_trace.texts(names).str.replace(_ADDRESS, "")

@@ -261,7 +261,7 @@ def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
 def _delayed_ends(
     graph: JobGraph, source: _Int64, target: _Int64, length: npt.NDArray[np.float64]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.float64]]:
-    """Return edges with a delay to the ends of calls that their own rank reached last."""
+    """Return edges with the measured delay to the ends of calls that their own rank reached last, if the edges remain."""
     delays = _delays(graph)
     rows = np.flatnonzero((graph.type == JoinType.CHAIN) & (delays > 0))
     late_source, late_target = (side[rows].astype(np.int64) for side in (graph.edges.source, graph.edges.target))
@@ -270,5 +270,5 @@ def _delayed_ends(
     order = np.argsort(keys)
     place = np.searchsorted(keys[order], wanted).clip(max=max(0, len(keys) - 1))
     is_known = keys[order][place] == wanted if len(keys) else np.zeros(len(wanted), np.bool_)
-    base = np.where(is_known, length[order][place] if len(keys) else 0, graph.length_ns[rows])
-    return late_source, late_target, base + delays[rows]
+    rows, late_source, late_target, place = (values[is_known] for values in (rows, late_source, late_target, place))
+    return late_source, late_target, length[order][place] + delays[rows]

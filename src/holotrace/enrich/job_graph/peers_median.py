@@ -1,4 +1,4 @@
-"""Replace the work of ranks by that of the ranks that communicate alike."""
+"""Replace the work of ranks by that of the median rank that communicates alike."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from holotrace.enrich.job_graph.job_window import JobWindow
 from holotrace.enrich.job_graph.rank_graph import RankGraph
@@ -20,10 +19,10 @@ RankEdges: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.N
 
 @dataclass(frozen=True)
 class PeersMedian:
-    """The work of these ranks between their calls takes as long as the median of their peers; of all ranks by default.
+    """These ranks work between their calls as their median peer does; by default all ranks.
 
-    The peers of a rank make the same calls in the same order, with messages of the same size. The ranks themselves do not
-    count for the median, unless all ranks are replaced.
+    The peers of a rank make the same calls in the same order, with messages of the same size. The median peer is the one
+    with the median time between calls. The chosen ranks are not peers, unless all ranks are chosen.
     """
 
     ranks: Sequence[int] | None = None
@@ -62,37 +61,25 @@ def _signatures(window: JobWindow) -> dict[int, tuple[tuple[object, ...], ...]]:
 
 
 def _replaced(window: JobWindow, within: Mapping[int, RankEdges], rank: int, peers: Sequence[int]) -> RankEdges:
-    own = _labelled(window.graphs[rank], within[rank])
-    others = pl.concat([_labelled(window.graphs[peer], within[peer]) for peer in peers])
-    medians = others.drop_nulls().group_by("from", "to").agg(pl.col("length_ns").median().alias("median_ns"))
-    known = own.join(medians, on=["from", "to"], how="left", maintain_order="left")
-    lengths = known.select(pl.coalesce(pl.col("median_ns").round().cast(pl.Int64), "length_ns")).to_series().to_numpy()
-    return (*within[rank][:2], lengths)
+    """Return the edges of the median peer, between the calls of the rank; other nodes of the peer get new numbers."""
+    peer = sorted(peers, key=lambda other: (_work_ns(window.graphs[other]), other))[(len(peers) - 1) // 2]
+    own, other = _nodes_of_calls(window.graphs[rank]), _nodes_of_calls(window.graphs[peer])
+    source, target, length_ns = within[peer]
+    first = int(window.graphs[rank].node[-1]) + 1
+    count = int(max(np.max(source, initial=0), np.max(target, initial=0), np.max(other))) + 1
+    node = np.arange(first, first + count)
+    node[other] = own
+    return node[source], node[target], length_ns
 
 
-def _labelled(graph: RankGraph, edges: RankEdges) -> pl.DataFrame:
-    """Return the edges with labels of their ends that are equal on ranks with the same calls."""
-    ordered = graph.calls.sort("start")
-    named = {"node": graph.node[_is_other(graph)], "begin": graph.node[:1], "window": graph.node[-1:]}
-    named.update({kind: graph.node[ordered[kind].to_numpy()] for kind in ("asked", "start", "end")})
-    parts = [
-        pl.DataFrame({"node": nodes}, {"node": pl.Int64}).select(
-            "node", pl.format("{} {}", pl.lit(kind), pl.int_range(pl.len())).alias("label")
-        )
-        for kind, nodes in named.items()
-    ]
-    label = pl.concat(parts).unique("node", keep="last", maintain_order=True)
-    table = pl.DataFrame({"source": edges[0], "target": edges[1], "length_ns": edges[2]})
-    for side, name in (("source", "from"), ("target", "to")):
-        ends = label.rename({"node": side, "label": name})
-        table = table.with_columns(pl.col(side).cast(pl.Int64)).join(ends, on=side, how="left", maintain_order="left")
-    return table.select("from", "to", "length_ns")
+def _work_ns(graph: RankGraph) -> int:
+    """Return the time between calls, on the binding chains of a rank."""
+    return int(graph.chain_ns.sum())
 
 
-def _is_other(graph: RankGraph) -> npt.NDArray[np.bool_]:
-    """Return whether each point belongs to no call and is not an end of the window."""
-    is_other = np.ones(len(graph.node), np.bool_)
-    is_other[[0, -1]] = False
-    for kind in ("asked", "start", "end"):
-        is_other[graph.calls[kind].to_numpy()] = False
-    return is_other
+def _nodes_of_calls(graph: RankGraph) -> npt.NDArray[np.int64]:
+    """Return the ends of the window and the nodes of the calls, in an order that ranks with the same calls share."""
+    calls = graph.calls.sort("start")
+    return np.concatenate(
+        [graph.node[[0, -1]], *(graph.node[calls[kind].to_numpy()] for kind in ("asked", "start", "end"))]
+    )
