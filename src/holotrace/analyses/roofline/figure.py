@@ -35,7 +35,7 @@ def plot_roofline(result: Roofline, *, theme: Theme = "light") -> go.Figure:
     figure.update_layout(
         title={"text": _QUESTION, "subtitle": {"text": _explanation(result)}},
         xaxis={"type": "log", "title": {"text": "intensity (FLOP/byte)"}},
-        yaxis={"type": "log", "title": {"text": "rate (TFLOP/s)"}},
+        yaxis={"type": "log", "title": {"text": "rate (TFLOP/s)"}, "exponentformat": "power"},
         legend={"orientation": "h", "y": -0.2},
     )
     return figure

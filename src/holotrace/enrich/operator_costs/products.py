@@ -74,14 +74,21 @@ def grouped(arguments: Arguments) -> Cost:
     if (len(left), len(right)) == (2, 3) and left[1] == right[1]:
         rows, columns, shared = left[0], right[2], left[1]
     elif (len(left), len(right)) == (2, 2) and left[1] == right[0]:
-        message = "groups along the summed dimension: the sizes of the groups are data"
-        raise UnknownCostError(message)
+        return _summed_in_groups(arguments)
     elif (len(left), len(right)) == (3, 3) and left[0] == right[0] and left[2] == right[1]:
         return product(arguments)
     else:
         message = f"{list(left)} x {list(right)} is not a grouped product of rows"
         raise UnknownCostError(message)
     return _product(arguments, (0, 1), (rows, columns, shared), None)
+
+
+def _summed_in_groups(arguments: Arguments) -> Cost:
+    """One product for each group of columns of `[M, K]` and of rows of `[K, N]`: 2·M·N·K over all groups."""
+    (rows, shared), columns, groups = arguments.shape(0, 2), arguments.shape(1, 2)[1], arguments.elements(2)
+    flops = 2 * rows * columns * shared
+    moved = arguments.bytes(0) + arguments.bytes(1) + groups * rows * columns * arguments.element_bytes(0)
+    return Cost(flops, moved, "matrix", arguments.precision(0), flops)
 
 
 def recurrent(arguments: Arguments, passes: int = 1) -> Cost:
