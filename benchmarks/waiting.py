@@ -1,0 +1,90 @@
+"""Measure `wait_causes` and the critical path across ranks on a simulated job of many ranks.
+
+    python benchmarks/waiting.py [--ranks 512] [--workers 2] [--folder FOLDER]
+
+The job is data, tensor and pipeline parallel, with 2,500 events and 250 communication calls per rank. Every line is a separate
+process with worker processes, first with an empty cache, then with a filled one: wall time, CPU seconds of the process and its
+workers, and the largest memory of the process and of a worker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+JOB = """
+import json, resource, time
+import holotrace
+
+if __name__ == "__main__":
+    begin = time.perf_counter()
+    with holotrace.processes(WORKERS) as pool:
+        trace = holotrace.open_trace(SOURCE)
+        result = getattr(holotrace, NAME)(trace, executor=pool, **OPTIONS)
+    seconds = time.perf_counter() - begin
+    top, workers = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(json.dumps({
+        "wall_s": seconds,
+        "cpu_s": sum(usage.ru_utime + usage.ru_stime for usage in (top, workers)),
+        "top_mb": top.ru_maxrss / 1024,
+        "worker_mb": workers.ru_maxrss / 1024,
+    }))
+"""
+QUESTIONS = {"wait_causes": {}, "critical_path": {"across_ranks": True}}
+
+
+def main() -> None:
+    """Simulate the job, measure each question twice, and print a line of JSON for each run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, default=512)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--folder", type=Path, help="where the job is kept; written if it does not exist")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.folder or Path(scratch) / "job"
+        if not folder.exists():
+            write(folder, options.ranks)
+        for name, arguments in QUESTIONS.items():
+            with tempfile.TemporaryDirectory() as cache:
+                for run in ("empty cache", "filled cache"):
+                    measured = measure(folder, Path(cache), options.workers, name, arguments)
+                    rounded = {key: round(value, 1) for key, value in measured.items()}
+                    print(json.dumps({"question": name, "run": run, "ranks": options.ranks, **rounded}), flush=True)
+
+
+def write(folder: Path, ranks: int) -> None:
+    """Simulate a job on hosts of 8 ranks, with 4 ranks along the tensor axis and 8 stages, and one slow kernel."""
+    from holotrace.testing.planted.job import PlantedJob  # noqa: PLC0415
+    from holotrace.testing.planted.options import Cause, PlantedOptions  # noqa: PLC0415
+
+    job = PlantedOptions(
+        data=ranks // 32,
+        tensor=4,
+        pipeline=8,
+        microbatches=16,
+        steps=2,
+        clock_offset_ns=1_000_000,
+        clock_drift_ppb=10_000,
+        causes=(Cause("slow_kernel", 5, 8_000_000),),
+    )
+    PlantedJob(job).write(folder)
+
+
+def measure(folder: Path, cache: Path, workers: int, name: str, arguments: dict[str, object]) -> dict[str, float]:
+    """Ask one question in a process of its own."""
+    script = cache / "job.py"
+    settings = f"SOURCE, WORKERS, NAME, OPTIONS = {str(folder)!r}, {workers!r}, {name!r}, {arguments!r}\n"
+    script.write_text(settings + JOB)
+    environment = {**os.environ, "HOLOTRACE_CACHE_DIR": str(cache)}
+    printed = subprocess.run([sys.executable, script], env=environment, check=True, stdout=subprocess.PIPE)  # noqa: S603
+    measured: dict[str, float] = json.loads(printed.stdout)
+    return measured
+
+
+if __name__ == "__main__":
+    main()
