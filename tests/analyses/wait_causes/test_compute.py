@@ -164,3 +164,15 @@ def test_the_tables_equal_their_golden_copies(tmp_path, golden):
     golden.check(result.per_cause.head(60), "wait_causes/synthetic_job.per_cause")
     golden.check(result.per_rank, "wait_causes/synthetic_job.per_rank")
     golden.check(result.per_pair, "wait_causes/synthetic_job.per_pair")
+
+
+def test_a_long_gap_on_a_stream_without_a_known_reason_is_unknown():
+    """Rank 1's gemm starts 80 µs after its stream is free, and its launch was not recorded."""
+    builder = TraceBuilder()
+    for rank, start_us in ((0, 20), (1, 100)):
+        builder.rank(rank).header(host_name="node-1").step(1, 0, 200)
+        builder.collective(group_ranks=(0, 1), start_us=10, duration_us=10, launch_us=1, stream=7)
+        builder.kernel("gemm", start_us=start_us, duration_us=10, stream=7)
+        end_us = start_us + 10
+        builder.collective(group_ranks=(0, 1), start_us=end_us, duration_us=120 - end_us, launch_us=3, stream=7)
+    assert costs(wait_causes(builder.build())) == [(1, 0, "unknown", None, 80_000)]

@@ -38,8 +38,11 @@ _NAMELESS = {
     PathClass.SYNCHRONISATION_WAIT: SYNCHRONISATION,
     PathClass.UNKNOWN: UNKNOWN,
 }
+_BEFORE_WORK = (PathClass.KERNEL_KERNEL_DELAY, PathClass.SYNCHRONISATION_WAIT)
 _ON_HOST = (PathClass.CPU_OPERATOR, PathClass.HOST_GAP, PathClass.DATA_LOADING)
 _NO_TRACK = -1
+_LONG_GAP_NS = 30_000
+"""Work starts within this time after the earlier work on its stream, if it was launched in time and waits for nothing else."""
 
 
 class _Steps(NamedTuple):
@@ -142,8 +145,17 @@ def _work_causes(
     cause = np.full(len(steps.line), UNKNOWN, np.int64)
     for path_class, nameless_cause in _NAMELESS.items():
         cause[steps.path_class == path_class] = nameless_cause
+    cause[_is_unexplained(graph, steps)] = UNKNOWN
     cause[is_work] = len(host.causes) + rows.to_numpy().astype(np.int64)[position]
     return pl.concat([host.causes, distinct.drop("row")]), cause
+
+
+def _is_unexplained(graph: EventGraph, steps: _Steps) -> npt.NDArray[np.bool_]:
+    """Return whether each step is a long gap before work on a device: it waited for something that was not recorded."""
+    on_device = np.append(graph.activities["device"].is_not_null().to_numpy(), False)[steps.activity]
+    is_long = steps.end_ns - steps.start_ns > _LONG_GAP_NS
+    gap: npt.NDArray[np.bool_] = is_long & on_device & np.isin(steps.path_class, _BEFORE_WORK)
+    return gap
 
 
 def _call_of_activity(known: CallGraph, own: pl.DataFrame) -> _Rows:

@@ -1,0 +1,31 @@
+"""Simulated jobs with planted causes: `wait_causes` names them, with their cost within its error."""
+
+from __future__ import annotations
+
+import pytest
+
+from holotrace.testing.planted.options import PlantedOptions
+from planted_truth import compared
+
+SEEDS = (0, 5, 7, 9, 11, 12, 13, 16, 18, 20)
+"""Both backends; data, tensor and pipeline parallel; one host and several; whole recordings and damaged ones."""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_planted_causes_are_named(seed):
+    """Rank, cause and cost are right within the printed error and what is unknown; all costs add up to all waiting."""
+    check(PlantedOptions.drawn(seed, most_ranks=16))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_planted_causes_are_named_in_more_jobs(seed):
+    """The same for more jobs, of up to 64 ranks; benchmarks/planted_causes.py compares 500."""
+    check(PlantedOptions.drawn(seed, most_ranks=64))
+
+
+def check(options):
+    """Compare the causes of a job with the planted ones."""
+    job = compared(options)
+    assert job.summed_ns == job.recorded_ns
+    assert [named for named in job.causes if not named.is_right] == []
