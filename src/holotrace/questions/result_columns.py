@@ -632,7 +632,9 @@ ROOFLINE = (
     _text("phase", "forward, backward, recompute (activation checkpointing) or optimizer; null if unknown"),
     _text("input_type", "JSON: element type of each input; null if not recorded", "input types"),
     _text("input_values", "JSON: text of each scalar input; null if not recorded", "input values"),
-    _text("work", "matrix: tensor cores could do it; vector: only ordinary cores; copy: no arithmetic"),
+    _text(
+        "work", "matrix: tensor cores could do it; vector: only ordinary cores; copy: no arithmetic; null if unknown"
+    ),
     _text("precision", "element type in which the kernel computes; null if unknown"),
     ResultColumn("flops", "int64", "operations of one call; null if unknown", "FLOP", "operations"),
     _size("bytes_moved", "bytes that one call reads and writes at least; null if unknown", "bytes"),

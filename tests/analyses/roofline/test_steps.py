@@ -60,6 +60,16 @@ def test_an_unknown_peak_makes_the_utilization_unknown() -> None:
     assert (row["model_flops"], row["mfu_fraction"]) == (FLOPS, None)
 
 
+def test_a_utilization_above_1_is_reported() -> None:
+    """A product that takes 1.1 ms at peak cannot end in 0.5 ms: HFU is above 1, and a finding says so."""
+    builder = (
+        TraceBuilder().header(**H100).step(1, 0, 600).operator("aten::mm", start_us=0, duration_us=10, args=PRODUCT)
+    )
+    result = roofline(builder.kernel("nvjet_a", start_us=100, duration_us=500, launch_us=1).build())
+    assert result.per_step["hfu_fraction"].item() > 1
+    assert any("HFU above 100 %" in finding for finding in result.findings)
+
+
 def test_backward_work_counts_for_the_module_of_the_forward_operator() -> None:
     """A product in Linear_0 takes 4 µs forward and 3 µs backward."""
     place = {"ph": "X", "pid": 1000, "tid": 1, "cat": "python_function"}

@@ -65,6 +65,14 @@ def test_without_a_device_operators_count_with_their_own_time() -> None:
     assert named(builder) == [("aten::mm", 8_000, 128)]
 
 
+def test_the_work_of_a_graph_has_other_operators() -> None:
+    """An operator that launches a CUDA graph does not do its work; the reason says where the operators are."""
+    builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=10, args=MATRICES)
+    builder.kernel("gemm", start_us=20, duration_us=4, launch_us=1, launch_name="cudaGraphLaunch")
+    rank_trace = builder.build().ranks[0]
+    assert "CUDA graph" in costed_calls(rank_trace).keys["reason"].item()
+
+
 def test_sizes_that_no_device_holds_are_unknown() -> None:
     """A damaged size of 2^70 does not fit a column; its reason says so."""
     args = {"Input Dims": [[1 << 70, 4], [4, 2]], "Input type": ["float", "float"]}

@@ -241,6 +241,26 @@ def test_the_kernel_shows_the_element_type_of_a_list() -> None:
     )
 
 
+def test_all_lists_are_read_and_the_first_is_written() -> None:
+    """`a += b` on lists reads both and writes one; `a *= 2` reads and writes one."""
+    kernels = ("multi_tensor_apply_kernel<ListMetadata<1>, BinaryOp<float, 1>, float>",)
+    lists = [[[2, 8], [2, 8]], [[2, 8], [2, 8]], []]
+    assert (
+        call("aten::_foreach_add_", lists, ["TensorList", "TensorList", "Scalar"], [], kernels=kernels).bytes
+        == 3 * 4 * 32
+    )
+    assert (
+        call("aten::_foreach_mul_", lists, ["TensorList", "Scalar", "Scalar"], [], kernels=kernels).bytes == 2 * 4 * 32
+    )
+
+
+def test_a_mask_by_number_halves_the_work() -> None:
+    """`_efficient_attention_forward` names a causal mask by 1 or 2."""
+    dims, types = [[2, 6, 4, 8]] * 3 + [[]] * 7, [BF16] * 3 + ["Scalar"] * 7
+    full, causal = (call("aten::_efficient_attention_forward", dims, types, [""] * 9 + [mask]) for mask in ("0", "1"))
+    assert (full.flops, causal.flops) == (4 * 2 * 4 * 36 * 8, 2 * 2 * 4 * 36 * 8)
+
+
 def test_what_the_compiler_recorded_comes_first() -> None:
     """`kernel_flop` and `kernel_num_gb` of a generated kernel replace the counts from its name."""
     cost = call(*HAND_COUNTED[-1][:4], recorded={"flops": 7.0, "bytes": 9.0})

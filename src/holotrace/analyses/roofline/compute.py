@@ -42,7 +42,7 @@ class Roofline(Result):
         input_values       str      JSON: texts of scalar arguments
         call_count         int64
         busy_ns            int64    time in which the work of the calls runs, summed over the calls
-        work               str      matrix: tensor cores could do it; vector: only ordinary cores; copy: no arithmetic
+        work               str      matrix: tensor cores could do it; vector: only ordinary cores; copy: no arithmetic; null if unknown
         precision          str      in which the kernel computes: bfloat16, tf32, …; null if unknown
         flops              int64    operations of one call; null if unknown
         bytes_moved        int64    bytes that one call reads and writes at least; null if unknown
@@ -162,11 +162,12 @@ def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
     totals = _totals(per_operator).select(
         rank, pl.lit(name, pl.String).alias("device_name"), pl.all(), earlier_ns=pl.lit(costed.earlier_ns, pl.Int64)
     )
-    found = findings_of(per_operator, totals.row(0, named=True), peaks, on_device=costed.on_device)
+    steps = per_step(rank_trace, costed, peaks).select(rank, pl.all())
+    found = findings_of(per_operator, steps, totals.row(0, named=True), peaks, on_device=costed.on_device)
     return _Partial(
         per_operator,
         _per_module(with_floors(per_module.drop_nulls("module"), peaks)).select(rank, pl.all()),
-        per_step(rank_trace, costed, peaks).select(rank, pl.all()),
+        steps,
         totals,
         _shown_peaks(peaks).select(rank, pl.all()),
         found,

@@ -13,7 +13,7 @@ _MOST_REASONS = 3
 
 
 def findings_of(
-    per_operator: pl.DataFrame, totals: dict[str, Any], peaks: Peaks, *, on_device: bool
+    per_operator: pl.DataFrame, steps: pl.DataFrame, totals: dict[str, Any], peaks: Peaks, *, on_device: bool
 ) -> tuple[str, ...]:
     """Return the findings of one rank; the first states the coverage."""
     rank = f"rank {totals['rank']}"
@@ -23,6 +23,7 @@ def findings_of(
             _coverage(per_operator, totals, on_device=on_device),
             _unknown_device(totals, peaks, on_device=on_device),
             *_contradictions(per_operator),
+            _steps_above_the_peak(steps),
             _without_tensor_cores(totals),
             _earlier(totals),
         )
@@ -71,6 +72,11 @@ def _contradictions(per_operator: pl.DataFrame) -> list[str]:
         f"{'' if most is None else f', at most {percent_text(most)} of it above'}: {text}"
         for text, count, busy, most in table.iter_rows()
     ]
+
+
+def _steps_above_the_peak(steps: pl.DataFrame) -> str:
+    above = steps.filter(pl.col("hfu_fraction") > 1).height
+    return f"{above:,} steps have an HFU above 100 %: another device, or a wrong clock" if above else ""
 
 
 def _without_tensor_cores(totals: dict[str, Any]) -> str:

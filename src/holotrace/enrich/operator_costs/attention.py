@@ -95,7 +95,8 @@ def flash_forward(arguments: Arguments) -> Cost:
 
 
 def _masked(dense: int, sizes: Attention, arguments: Arguments, causal: int | None) -> int:
-    is_causal = causal is not None and arguments.flag(causal)
+    """Return the operations under the mask; the argument is a boolean, or the number of a mask, 0 for none."""
+    is_causal = causal is not None and arguments.text(causal) not in {"", "False", "0"}
     if not is_causal:
         return dense
     if sizes.queries != sizes.keys:

@@ -16,7 +16,7 @@ class Cost:
     flops         operations on elements, additions of a bias and the like included; half of a square product under a
                   causal mask; None if unknown
     bytes         bytes that any implementation has to read and write: every input and output once; None if unknown
-    work          see `Work`
+    work          see `Work`; None if unknown
     precision     element type of the arithmetic, such as `bfloat16`; None if unknown
     dense_flops   2 x multiplications of the products alone, without bias and mask, as PyTorch's FlopCounterMode counts
                   them; 0 for operators without products
@@ -26,7 +26,7 @@ class Cost:
 
     flops: int | None
     bytes: int | None
-    work: Work = "vector"
+    work: Work | None = "vector"
     precision: str | None = None
     dense_flops: int | None = 0
     reason: str = ""
@@ -39,4 +39,4 @@ class UnknownCostError(ValueError):
 
 def unknown(reason: str) -> Cost:
     """Return the cost of a call of which nothing is known."""
-    return Cost(None, None, dense_flops=None, reason=reason)
+    return Cost(None, None, work=None, dense_flops=None, reason=reason)

@@ -17,7 +17,7 @@ import polars as pl
 from holotrace.algorithms.covered_by_group import covered_by_number
 from holotrace.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above, nearest_above
 from holotrace.enrich.device.device_work import device_work
-from holotrace.enrich.device.launches import asked_for, of_work
+from holotrace.enrich.device.launches import asked_for, launches, of_work
 from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.enrich.host.operators import launching_operator
@@ -36,7 +36,7 @@ _Bools = npt.NDArray[np.bool_]
 
 INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
 _RECORDED = ("kernel_flop", "kernel_gigabytes")
-_KEYS = ("name", *INPUTS, *_RECORDED, "kernel", "is_on_tensor_cores", "step_name")
+_KEYS = ("name", *INPUTS, *_RECORDED, "kernel", "is_on_tensor_cores", "is_graph", "step_name")
 _COSTS = {
     "flops": pl.Int64,
     "bytes_moved": pl.Int64,
@@ -47,6 +47,7 @@ _COSTS = {
     "repeated_flops": pl.Int64,
 }
 _LARGEST = 2**63 - 1
+_GRAPH = "the launch of a CUDA graph, whose operators ran when it was captured"
 _TF32 = re.compile(r"tf32|xf32|s1688|s16816", re.IGNORECASE)
 _AMD = re.compile(r"^Cijk_|mfma|^ck::|::ck::|_ck_|rocm|hip", re.IGNORECASE)
 _SMALL = re.compile(r"^(float[864]).*")
@@ -108,8 +109,18 @@ def _calls_on_device(rank_trace: RankTrace, all_work: pl.DataFrame, counted: pl.
             "other_core_ns": np.bincount(group, on_other, len(rows)).astype(np.int64),
             "kernel": _longest(work["name"], lengths, group, len(rows)),
             "is_on_tensor_cores": np.bincount(group, on_tensor, len(rows)) > 0,
+            "is_graph": np.bincount(group, _in_graph(rank_trace, all_work)[counted.to_numpy()], len(rows)) > 0,
         }
     )
+
+
+def _in_graph(rank_trace: RankTrace, work: pl.DataFrame) -> _Bools:
+    """Return whether the launch of a CUDA or HIP graph launched each piece of work."""
+    names = of_work(launches(rank_trace), work)["launch_name"]
+    distinct = names.unique().drop_nulls()
+    of_graphs = distinct.filter(rank_trace.texts(distinct).str.contains("GraphLaunch"))
+    in_graph: _Bools = names.is_in(of_graphs.implode()).fill_null(value=False).to_numpy()
+    return in_graph
 
 
 def _longest(names: pl.Series, lengths: _Rows, group: _Rows, count: int) -> pl.Series:
@@ -185,6 +196,7 @@ def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
             "other_core_ns": nothing,
             "kernel": pl.Series([None] * len(rows), dtype=pl.UInt32),
             "is_on_tensor_cores": np.zeros(len(rows), np.bool_),
+            "is_graph": np.zeros(len(rows), np.bool_),
         }
     )
 
@@ -210,7 +222,7 @@ def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame,
     inputs = rank_trace.table("operator_inputs", ["event_index", *INPUTS])
     compiled = rank_trace.table("compiled_kernels", ["event_index", *_RECORDED])
     described = (
-        calls.select("kernel", "is_on_tensor_cores")
+        calls.select("kernel", "is_on_tensor_cores", "is_graph")
         .with_columns(gathered(stacks["name"], rows).alias("name"), steps_with_sums(rank_trace, stacks, rows))
         .hstack(of_events(inputs, event_index))
         .hstack(of_events(compiled, event_index))
@@ -220,7 +232,9 @@ def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame,
     number = described.join(
         keys.with_row_index("key"), on=list(_KEYS), how="left", nulls_equal=True, maintain_order="left"
     )
-    return calls.drop("kernel", "is_on_tensor_cores").with_columns(event_index=event_index, key=number["key"]), keys
+    return calls.drop("kernel", "is_on_tensor_cores", "is_graph").with_columns(
+        event_index=event_index, key=number["key"]
+    ), keys
 
 
 def _costs(rank_trace: RankTrace, keys: pl.DataFrame) -> pl.DataFrame:
@@ -229,8 +243,12 @@ def _costs(rank_trace: RankTrace, keys: pl.DataFrame) -> pl.DataFrame:
     recorded = keys.select(_RECORDED).rows()
     rules = rules_of(pl.Series(texts["name"], dtype=pl.String))
     costs = [
-        _bounded(_cost(rules.get(values[0] or ""), dict(zip(texts, values, strict=True)), *of_kernel))
-        for values, of_kernel in zip(zip(*texts.values(), strict=True), recorded, strict=True)
+        unknown(_GRAPH)
+        if is_graph
+        else _bounded(_cost(rules.get(values[0] or ""), dict(zip(texts, values, strict=True)), *of_kernel))
+        for values, of_kernel, is_graph in zip(
+            zip(*texts.values(), strict=True), recorded, keys["is_graph"], strict=True
+        )
     ]
     rows = [
         (

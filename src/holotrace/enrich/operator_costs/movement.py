@@ -102,8 +102,12 @@ def cache_update(arguments: Arguments) -> Cost:
     return Cost(0, moved, "copy", arguments.precision(0))
 
 
-def tensor_lists(arguments: Arguments, flops_each: int = 1, lists_read: int = 1, lists_written: int = 1) -> Cost:
-    """Operators on lists of tensors: operations for each element; bytes of the lists read and written."""
+def tensor_lists(
+    arguments: Arguments, flops_each: int = 1, lists_written: int = 1, lists_read: int | None = None
+) -> Cost:
+    """Operators on lists of tensors: operations for each element; bytes of the lists read, by default all, and written."""
+    if lists_read is None:
+        lists_read = max(1, sum(kind == "TensorList" for kind in arguments.types))
     elements = sum(map(prod, arguments.shapes(0)))
     moved = elements * (lists_read + lists_written) * listed_element_bytes(arguments)
     return Cost(flops_each * elements, moved, "vector")
