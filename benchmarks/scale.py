@@ -1,7 +1,7 @@
 """Measure what many ranks cost: CPU time, wall time, and the memory of the main process.
 
     python benchmarks/scale.py --real TRACE.json.gz [--ranks 64] [--workers 2]
-    python benchmarks/scale.py --synthetic [--ranks 2048] [--workers 2]
+    python benchmarks/scale.py --synthetic [--ranks 2048] [--workers 2] [--questions collectives,stragglers]
 
 `--real` makes a job from copies of one trace, each with its own rank, then reads it and runs the cross-rank analyses, with
 one visit to each rank. The baseline is one rank in one process with one thread; then come growing jobs in worker processes.
@@ -24,29 +24,41 @@ from collections.abc import Iterator
 from pathlib import Path
 
 JOB = """
-import json, resource, sys, time
+import json, pickle, resource, sys, time
 from contextlib import nullcontext
+from dataclasses import replace
 import holotrace
-from holotrace.store.together import asked_together
+from holotrace.catalogue import analysis
+from holotrace.store.plan import Plan, run_together
+
+seconds_of, bytes_of = {}, {}
 
 def decoded(rank_trace):
     return rank_trace.health.bytes_decoded
 
+def measured(name, plan):
+    def combined(partials):
+        bytes_of[name] = max(len(pickle.dumps(partials[rank])) for rank in list(partials)[:8])
+        began = time.perf_counter()
+        result = plan.combine(partials)
+        seconds_of[name] = round(time.perf_counter() - began, 2)
+        return result
+    return replace(plan, combine=combined)
+
 def answered():
-    asks = {name: getattr(holotrace, name) for name in NAMES}
-    asks["decoded"] = lambda trace: trace.map(decoded)
+    plans = {name: measured(name, analysis(name).plan()) for name in NAMES}
+    plans["decoded"] = Plan(decoded, lambda sizes: sum(sizes.values()))
     wall, busy = time.perf_counter(), time.process_time()
     with holotrace.processes(WORKERS) if WORKERS else nullcontext(holotrace.IN_PROCESS) as pool:
         trace = holotrace.open_trace(SOURCE, ranks=RANKS)
         opened = time.perf_counter() - wall
-        traces = asked_together(trace, asks, pool)
-        visited = time.perf_counter() - wall
-        sizes = {name: ask(traces[name]) for name, ask in asks.items()}["decoded"]
+        size = run_together(trace, plans, pool).results["decoded"]
     seconds = time.perf_counter() - wall
     of_driver, of_workers = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     print(json.dumps({
-        "ranks": len(trace.ranks), "json_mb": sum(sizes.values()) / 1e6, "wall_s": seconds, "discovery_s": opened,
-        "combining_s": seconds - visited,
+        "ranks": len(trace.ranks), "json_mb": size / 1e6, "wall_s": seconds, "discovery_s": opened,
+        "combining_s": sum(seconds_of.values()), **{f"combining_{name}_s": took for name, took in seconds_of.items()},
+        "rank_kb": sum(bytes_of.values()) / 1e3,
         "processor_s": time.process_time() - busy + of_workers.ru_utime + of_workers.ru_stime,
         "driver_mb": of_driver.ru_maxrss / 1024, "worker_mb": of_workers.ru_maxrss / 1024,
     }))
@@ -54,14 +66,14 @@ def answered():
 if __name__ == "__main__":
     answered()
 """
-NAMES = ("temporal_breakdown", "communication_overlap", "stragglers")
+NAMES = "temporal_breakdown,communication_overlap,stragglers"
 _RANK = re.compile(r'"rank"\s*:\s*-?\d+')
 
 
-def run(folder: Path, cache: Path, *, ranks: int, workers: int | None) -> dict[str, float]:
+def run(folder: Path, cache: Path, names: str, *, ranks: int, workers: int | None) -> dict[str, float]:
     """Run the analyses on the first `ranks` ranks of the job in `folder`; without workers, in one process with one thread."""
     script = cache / "job.py"
-    settings = f"NAMES, SOURCE, WORKERS, RANKS = {NAMES!r}, {str(folder)!r}, {workers!r}, range({ranks})\n"
+    settings = f"NAMES, SOURCE, WORKERS, RANKS = {names.split(',')!r}, {str(folder)!r}, {workers!r}, range({ranks})\n"
     script.write_text(settings + JOB)
     threads = {} if workers else {"POLARS_MAX_THREADS": "1", "HOLOTRACE_THREADS": "1"}
     environment = {**os.environ, "HOLOTRACE_CACHE_DIR": str(cache), **threads}
@@ -82,16 +94,16 @@ def write_copies(source: Path, folder: Path, count: int) -> None:
         (folder / f"rank{rank}.json.gz").write_bytes(gzip.compress(of_rank, 6) + rest)
 
 
-def measure_real(source: Path, ranks: int, workers: int) -> Iterator[dict[str, float]]:
+def measure_real(source: Path, names: str, ranks: int, workers: int) -> Iterator[dict[str, float]]:
     """Yield the baseline, then jobs of growing size; each rank is read for the first time."""
     with tempfile.TemporaryDirectory() as folder:
         write_copies(source, Path(folder), ranks)
         for count, pool in ((1, None), *((count, workers) for count in (4, 16, 64, 256) if count <= ranks)):
             with tempfile.TemporaryDirectory() as cache:
-                yield run(Path(folder), Path(cache), ranks=count, workers=pool)
+                yield run(Path(folder), Path(cache), names, ranks=count, workers=pool)
 
 
-def measure_synthetic(folder: Path, ranks: int, workers: int) -> Iterator[dict[str, float]]:
+def measure_synthetic(folder: Path, names: str, ranks: int, workers: int) -> Iterator[dict[str, float]]:
     """Yield a first and a second run over a made-up job."""
     from holotrace.testing.synthetic import write_job  # noqa: PLC0415
 
@@ -99,7 +111,7 @@ def measure_synthetic(folder: Path, ranks: int, workers: int) -> Iterator[dict[s
         write_job(folder, ranks=ranks, steps=3, layers=3)
     with tempfile.TemporaryDirectory() as cache:
         for _ in range(2):
-            yield run(folder, Path(cache), ranks=ranks, workers=workers)
+            yield run(folder, Path(cache), names, ranks=ranks, workers=workers)
 
 
 def main() -> None:
@@ -110,13 +122,14 @@ def main() -> None:
     what.add_argument("--synthetic", nargs="?", type=Path, const=Path(), metavar="FOLDER", help="where the job is kept")
     parser.add_argument("--ranks", type=int)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--questions", default=NAMES, metavar="NAMES", help=f"instead of {NAMES}")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.real:
-            measured = measure_real(options.real, options.ranks or 64, options.workers)
+            measured = measure_real(options.real, options.questions, options.ranks or 64, options.workers)
         else:
             kept = Path(folder) if options.synthetic == Path() else options.synthetic
-            measured = measure_synthetic(kept, options.ranks or 2048, options.workers)
+            measured = measure_synthetic(kept, options.questions, options.ranks or 2048, options.workers)
         baseline = None
         for row in measured:
             row["json_mb_per_processor_s"] = row["json_mb"] / row["processor_s"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from itertools import islice
@@ -13,7 +14,7 @@ from holotrace.enrich.across_ranks.clocks.rank_clocks import RankClock
 from holotrace.errors import UnreadableTraceError
 from holotrace.export.chrome_trace import Event, has_changed
 from holotrace.export.counters import counter_events
-from holotrace.export.event_json import event_text, events_text
+from holotrace.export.event_json import events_text
 from holotrace.export.event_reader import EventReader
 from holotrace.export.merged.processes import Pid, Process
 from holotrace.export.trace_text import pieces
@@ -61,7 +62,7 @@ def rank_events(
     First come the names of its processes, then the events of its file, then its counters.
     """
     placing = place.placing()
-    yield b"".join(b",\n" + event_text(event).encode() for process in known for event in _names(process, place))
+    yield b"".join(b",\n" + event for process in known for event in _names(process, place))
     is_whole = rank_trace.health.is_clean and rank_trace.health.events_end is not None
     with opened(rank_trace) as source:
         yield from _copied(rank_trace, source, placing) if is_whole else _repaired(rank_trace, source, placing)
@@ -101,12 +102,14 @@ def half_width_text(clock: RankClock) -> str:
     return f"± {duration_text(clock.half_width_ns)}" if clock.half_width_ns else ""
 
 
-def _names(process: Process, place: RankPlace) -> Iterator[Event]:
+def _names(process: Process, place: RankPlace) -> Iterator[bytes]:
     pid, error = place.pids[process.pid], half_width_text(place.clock)
     name = f"rank {place.rank} {process.name}".strip() + (f" ({error})" if error else "")
     yield _metadata("process_name", pid, {"name": name})
     yield _metadata("process_sort_index", pid, {"sort_index": pid})
 
 
-def _metadata(name: str, pid: int, args: Mapping[str, Any]) -> Event:
-    return {"ph": "M", "name": name, "pid": pid, "tid": 0, "args": args}
+def _metadata(name: str, pid: int, args: Mapping[str, Any]) -> bytes:
+    """Return an event as UTF-8, because Perfetto does not decode the escapes of other characters."""
+    event = {"ph": "M", "name": name, "pid": pid, "tid": 0, "args": args}
+    return json.dumps(event, ensure_ascii=False).encode(errors="replace")

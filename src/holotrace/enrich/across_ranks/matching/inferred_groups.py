@@ -52,9 +52,11 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
     """
     slim = rows.select("row", "rank", "host", "window", *_LIKE, "start_ns", "end_ns", "group")
     unnamed = slim.filter(~IS_POINT_TO_POINT & pl.col("group").is_null()).drop("group")
+    if unnamed.is_empty():
+        return Inferred(unnamed.select("row", pl.lit(None, pl.UInt64).alias("group")), unnamed.select("row"))
     is_only = pl.col("rank").is_in(_only(candidates).implode()).alias("is_only")
     offered = candidates.with_columns(is_only)
-    of_sizes = offered.partition_by("present") if len(unnamed) and len(offered) else [offered]
+    of_sizes = offered.partition_by("present") if len(offered) else [offered]
     fitting = pl.concat(_fitting(unnamed.join(of_size, on="rank", maintain_order="left")) for of_size in of_sizes)
     chosen = _largest(fitting.join(candidates.select("group", "rank"), on="group"))
     named = unnamed.select("row", "rank", *_LIKE).join(chosen, on=["rank", *_LIKE], maintain_order="left")

@@ -33,6 +33,8 @@ def by_number(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _matched(rows: pl.DataFrame, number: str, identity: Sequence[str]) -> pl.DataFrame:
     known = _counting(rows.drop_nulls(identity), number, identity)
+    if known.is_empty():
+        return pl.DataFrame(schema=MATCHES)
     keys = [*identity, "family", "content"]
     counts = known.group_by(*keys, "rank").len("count")
     uneven = counts.filter(pl.col("count").n_unique().over(keys) > 1).select(*keys).unique()

@@ -28,6 +28,8 @@ def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alik
     Returns:
         row and instance, of matched calls only.
     """
+    if rows.is_empty():
+        return rows.select("row", instance="row")
     moved, present = (_with_class(corrected(calls, offsets), alike) for calls in (rows, known))
     to_known = _attached(moved, present)
     rest = without(moved, to_known)
