@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from holotrace.analyses.wait_causes.compute import WaitCauses
-from holotrace.enrich.job_graph.roles import cause_text, main_causes
+from holotrace.enrich.job_graph.roles import cause_text, largest_causes
 from holotrace.units import duration_text, percent_text
 
 
@@ -15,7 +17,7 @@ def answer(result: WaitCauses) -> str:
         return f"Ranks wait {duration_text(total_ns)} for each other, and the causes are unknown."
     worst = known.row(0, named=True)
     share = percent_text(worst["cost_fraction"])
-    main = main_causes(result.per_cause.filter(result.per_cause["cause_rank"] == worst["rank"])).row(0, named=True)
+    main = largest_causes(result.per_cause).row(by_predicate=pl.col("cause_rank") == worst["rank"], named=True)
     part = percent_text(main["cost_ns"] / worst["cost_ns"])
     over = f"Rank {worst['rank']} causes {share} of all waiting ({duration_text(total_ns)} over all ranks)"
     return f"{over}; {part} of that is {cause_text(main)}."

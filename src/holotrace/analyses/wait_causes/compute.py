@@ -194,7 +194,7 @@ def _per_pair(per_cause: pl.DataFrame) -> pl.DataFrame:
 
 def _per_step(found: DelayCosts) -> pl.DataFrame:
     costs = found.costs.group_by("step", rank="cause_rank").agg(pl.col("cost_ns").sum()).drop_nulls("rank")
-    waits = found.waits.group_by("step", "rank").agg(pl.col("wait_ns").sum())
+    waits = found.waits.filter(pl.col("wait_ns") > 0).group_by("step", "rank").agg(pl.col("wait_ns").sum())
     both = costs.join(waits, on=["step", "rank"], how="full", coalesce=True, nulls_equal=True)
     return both.with_columns(pl.col("cost_ns", "wait_ns").fill_null(0)).sort("step", "rank", nulls_last=True)
 

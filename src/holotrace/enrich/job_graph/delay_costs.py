@@ -49,7 +49,8 @@ class DelayCosts(EqualByContent):
         first_instance int64   the first of it; null if the cause only had indirect costs
         first_ns       int64   its start on the clock of the cause's rank
 
-    waits  one row per call that waited: instance, rank, step, wait_ns, passed_on_ns (what later waits of other ranks it caused)
+    waits  one row per call that waited: instance, rank, step, wait_ns (0 if its step is not chosen), and passed_on_ns, what
+           later waits of the job it caused
     """
 
     costs: pl.DataFrame
@@ -379,8 +380,13 @@ def _costs(waits: pl.DataFrame, targets: pl.DataFrame, causes: pl.DataFrame, ste
         "first_instance",
         "first_ns",
     )
-    passed = waiting.select("instance", "rank", "step", "wait_ns").with_columns(
-        pl.Series("passed_on_ns", arrived.received)
+    is_chosen = pl.col("wait").is_in(chosen["wait"].implode())
+    passed = waiting.select(
+        "instance",
+        "rank",
+        "step",
+        pl.when(is_chosen).then("wait_ns").otherwise(0).alias("wait_ns"),
+        pl.Series("passed_on_ns", arrived.received),
     )
     order = ["cost_ns", "step", "cause_rank", "waiting_rank", "cause", "name", "module", "frame"]
     ordered = named.sort(order, descending=[True, *[False] * (len(order) - 1)], nulls_last=True)

@@ -14,9 +14,9 @@ CULPRIT, VICTIM = "culprit", "victim"
 
 LEAST_CULPRIT = 0.1
 """A culprit causes at least this fraction of all waiting."""
-_OVER_EVEN = 1.5
-"""A culprit causes this many times as much as if all ranks caused the same."""
-_LARGE = 0.2
+OVER_MEDIAN = 3
+"""A culprit causes at least this many times as much as the median rank."""
+LARGE = 0.2
 """A rank that causes this fraction of all waiting may pass on up to twice as much, and still is a culprit."""
 
 _CAUSE = tuple(CAUSE_COLUMNS)
@@ -25,8 +25,8 @@ _CAUSE = tuple(CAUSE_COLUMNS)
 def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
     """Return what each rank costs, what it waits and passes on, its largest cause, and its role.
 
-    A culprit causes at least a tenth of all waiting, clearly more than its share, and more than it passes on. A victim
-    passes on more than it causes.
+    A culprit causes at least a tenth of all waiting, three times as much as the median rank, and more than it passes on.
+    A victim passes on more than it causes.
 
     Returns:
         Sorted by rank: rank, role (culprit, victim or null), cost_ns, cost_fraction, wait_ns, passed_on_ns, and cause, name,
@@ -35,7 +35,7 @@ def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
     per_cause = found.costs
     costs = per_cause.group_by(rank="cause_rank").agg(pl.col("cost_ns").sum())
     waited = found.waits.group_by("rank").agg(pl.col("wait_ns", "passed_on_ns").sum())
-    largest = main_causes(per_cause).drop_nulls("cause_rank").unique("cause_rank", keep="first", maintain_order=True)
+    largest = largest_causes(per_cause)
     every = pl.DataFrame({"rank": sorted(ranks)}, {"rank": pl.Int32})
     joined = (
         every.join(costs, on="rank", how="left")
@@ -46,16 +46,16 @@ def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
     known = joined.with_columns(pl.col("cost_ns", "wait_ns", "passed_on_ns").fill_null(0)).with_columns(
         (pl.col("cost_ns") / total).alias("cost_fraction") if len(per_cause) else pl.lit(None).alias("cost_fraction")
     )
-    return known.with_columns(_role(len(ranks)).alias("role")).sort("rank")
+    return known.with_columns(_role().alias("role")).sort("rank")
 
 
-def _role(rank_count: int) -> pl.Expr:
+def _role() -> pl.Expr:
     """Return the role of each rank; ranks that only differ by noise have none."""
-    least = max(LEAST_CULPRIT, _OVER_EVEN / max(2, rank_count))
-    causes_more = pl.col("cost_ns") > pl.col("passed_on_ns")
-    is_large = (pl.col("cost_fraction") >= _LARGE) & (2 * pl.col("cost_ns") >= pl.col("passed_on_ns"))
-    is_culprit = ((pl.col("cost_fraction") >= least) & causes_more) | is_large
-    is_victim = pl.col("passed_on_ns") > pl.col("cost_ns")
+    cost, passed_on = pl.col("cost_ns"), pl.col("passed_on_ns")
+    lower_median = cost.sort().get((pl.len() - 1) // 2)
+    stands_out = (pl.col("cost_fraction") >= LEAST_CULPRIT) & (cost >= OVER_MEDIAN * lower_median)
+    causes_more = (cost > passed_on) | ((pl.col("cost_fraction") >= LARGE) & (2 * cost >= passed_on))
+    is_culprit, is_victim = stands_out & causes_more, passed_on > cost
     return pl.when(is_culprit).then(pl.lit(CULPRIT)).when(is_victim).then(pl.lit(VICTIM))
 
 
@@ -65,6 +65,19 @@ def main_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
         pl.col("cost_ns", "error_ns").sum(), pl.col("wait_count", "first_instance", "first_ns").first()
     )
     return sums.sort("cost_ns", "cause_rank", *_CAUSE, descending=[True, *[False] * 5], nulls_last=True)
+
+
+def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
+    """Return the largest cause of each rank: of a function or operator in several modules, the one that costs most.
+
+    Returns:
+        cause_rank, cause, name, frame, cost_ns of all modules together, and module: the one with most of it
+    """
+    same = ["cause_rank", "cause", "name", "frame"]
+    causes = main_causes(per_cause).drop_nulls("cause_rank")
+    together = causes.group_by(same, maintain_order=True).agg(pl.col("module").first(), pl.col("cost_ns").sum())
+    ordered = together.sort("cost_ns", *same, descending=[True, *[False] * len(same)], nulls_last=True)
+    return ordered.unique("cause_rank", keep="first", maintain_order=True)
 
 
 def cause_text(row: Mapping[str, Any]) -> str:
