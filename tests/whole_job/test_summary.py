@@ -75,7 +75,7 @@ def test_a_late_rank_is_named(tmp_path) -> None:
     """The verdict names the simulated straggler and how long the other ranks wait for it."""
     truth = write_job(tmp_path, ranks=4, steps=2, layers=2, straggler_rank=2)
     job_summary = summary(holotrace.open_trace(tmp_path, cache=False))
-    assert f"rank {truth.straggler_rank} is late: the others together wait 11.4 ms for it" in job_summary.verdict
+    assert f"rank {truth.straggler_rank} is late: all ranks together wait 11.4 ms because of it" in job_summary.verdict
     assert job_summary.advice.recommendations["rule"][0] == "late_rank"
 
 
@@ -93,7 +93,7 @@ def test_the_late_rank_of_a_real_job_is_named_and_a_victim_is_not_blamed(real_tr
     known = summary(holotrace.open_trace(real_traces / "ddp_gloo_4rank", cache=False))
     assert known.verdict.endswith("; rank 3 is late: the others together wait 313 ms for it.")
     pipeline = summary(holotrace.open_trace(real_traces / "pipeline_gloo_4rank", cache=False))
-    assert pipeline.verdict.endswith("; rank 2 is late: the others together wait 161 ms for it.")
+    assert pipeline.verdict.endswith("; rank 2 is late: all ranks together wait 646 ms because of it.")
 
 
 def test_a_rank_that_is_hardly_late_is_not_named() -> None:

@@ -431,7 +431,10 @@ JOB = (
     _fraction("caused_fraction", "share of all waiting that the rank causes", "of all waiting"),
     _length("uncompared_ns", "time in communication that cannot be compared between ranks"),
     _flag("is_straggler", "whether most waiting is for this rank", "late"),
-    _flag("is_cause", "whether the rank is a straggler whose own waiting explains less than half of its skew"),
+    _flag(
+        "is_cause",
+        "whether the rank is a culprit or, where waits are not followed, whether its own waiting explains little",
+    ),
 )
 """How ranks wait for each other."""
 

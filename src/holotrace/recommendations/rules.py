@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from holotrace.analyses.stragglers.compute import MOST_CAUSED, late_clause
+from holotrace.analyses.stragglers.compute import MOST_CAUSED, late_clause, waited_clause
 from holotrace.enrich.collectives.libraries import uses_device_library
 from holotrace.enrich.job.findings import ranks_text
 from holotrace.errors import InvalidOptionError
@@ -146,6 +146,8 @@ def _say_late_rank(cases: Sequence[RankCase]) -> str:
     (late, *others) = cases[0].facts.late_ranks
     waited = f"the other ranks together wait {duration_text(late['caused_wait_ns'])} for it"
     share = f"{percent_text(late['caused_fraction'])} of all waiting in its collectives"
+    if late["is_cause"] and late["cost_ns"] is not None:
+        waited, share = waited_clause(late), "see its causes of waiting"
     others_late = f"; the same holds for {ranks_text(sorted(row['rank'] for row in others))}" if others else ""
     way_out = (
         "find what takes longer on its host, in its data loading or on its device than on another rank"

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from holotrace.analyses.stragglers.compute import Stragglers, late_clause, late_ranks
+from holotrace.analyses.stragglers.compute import Stragglers, late_clause, late_ranks, waited_clause
 from holotrace.catalogue import ANALYSES
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.job.findings import ranks_text
@@ -248,9 +248,8 @@ def _straggler_clause(result: Stragglers | None, recorded_ns: float) -> str:
     late = [] if result is None else late_ranks(result.per_rank, recorded_ns)
     if not late:
         return ""
-    waited = duration_text(late[0]["caused_wait_ns"])
     doubt = "" if late[0]["is_cause"] else ", though it may itself wait for another rank"
-    return f"{late_clause(late[0])}: the others together wait {waited} for it{doubt}"
+    return f"{late_clause(late[0])}: {waited_clause(late[0])}{doubt}"
 
 
 def _late_clause(results: Mapping[str, Any], per_device: pl.DataFrame) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 import holotrace
@@ -48,6 +49,8 @@ def test_the_rank_with_the_shortest_time_in_a_collective_came_last() -> None:
             "is_straggler": False,
             "uncompared_ns": 0,
             "is_cause": False,
+            "role": None,
+            "cost_ns": None,
         },
         {
             "rank": 1,
@@ -62,6 +65,8 @@ def test_the_rank_with_the_shortest_time_in_a_collective_came_last() -> None:
             "is_straggler": True,
             "uncompared_ns": 0,
             "is_cause": True,
+            "role": "culprit",
+            "cost_ns": None,
         },
     ]
     assert result.findings == (
@@ -139,6 +144,16 @@ def test_the_slow_ranks_of_real_jobs(real_traces) -> None:
         ranks = stragglers(open_trace(real_traces / name, cache=False)).per_rank
         assert ranks.filter("is_cause")["rank"].to_list() == slow
         assert ranks.filter("is_straggler")["rank"].to_list() == last
+
+
+def test_a_pipeline_stage_that_waits_for_another_is_a_victim(real_traces) -> None:
+    """Rank 2 sleeps and costs the job 646 ms; rank 0 waits for it, and arrives last at its own all-reduces."""
+    result = stragglers(open_trace(real_traces / "pipeline_gloo_4rank", cache=False))
+    ranks = result.per_rank.filter(pl.col("role").is_not_null()).sort("cost_ns")
+    assert ranks.select("rank", "role", "is_straggler").rows() == [(0, "victim", True), (2, "culprit", True)]
+    assert result.answer == "Rank 2 is late: all ranks together wait 646 ms because of it."
+    assert "<built-in function sleep>" in result.findings[0]
+    assert result.findings[1].endswith("it is a victim, since it waits itself and passes that on")
 
 
 def test_groups_of_the_same_name_are_distinguished_by_their_ranks() -> None:

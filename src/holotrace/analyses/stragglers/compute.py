@@ -11,10 +11,15 @@ import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_group
 from holotrace.enrich.across_ranks.arrivals import waits_by_duration
+from holotrace.enrich.across_ranks.job_calls import job_calls
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.enrich.across_ranks.matching.matching import match, matched_without_numbers
 from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT
 from holotrace.enrich.across_ranks.timed_calls import timed_calls
+from holotrace.enrich.job.rank_tables import typed
+from holotrace.enrich.job_graph.delay_costs import delay_costs, with_call_rows
+from holotrace.enrich.job_graph.histories import Histories, histories
+from holotrace.enrich.job_graph.roles import CULPRIT, VICTIM, cause_text, roles
 from holotrace.enrich.steps.steps import annotation_names, windows
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -30,6 +35,9 @@ fraction `MOST_CAUSED` of all waiting in its collectives."""
 
 MOST_EXPLAINED = 0.5
 """A straggler is the cause of the waiting if its own waiting explains less than this fraction of its skew."""
+
+LEAST_ELSEWHERE = 0.05
+"""Waits are followed to their causes if a rank spends at least this fraction of its communication outside its main group."""
 
 LEAST_SHARE = 0.01
 """A straggler matters if the other ranks wait for it for at least this fraction of their time."""
@@ -48,6 +56,8 @@ _PER_RANK = {
     "is_straggler": pl.Boolean,
     "uncompared_ns": pl.Int64,
     "is_cause": pl.Boolean,
+    "role": pl.String,
+    "cost_ns": pl.Int64,
 }
 _PER_STEP = {
     "step": pl.Int64,
@@ -79,8 +89,13 @@ class Stragglers(Result):
         caused_fraction   float64  0..1 of all waiting in its collectives; null if no rank waits
         is_straggler      bool     whether it waits at most half as long as the median rank, and causes most waiting
         uncompared_ns     int64    time of the rank in sends, receives and collectives that no other rank has
-        is_cause          bool     whether it is a straggler, and `wait_ns + uncompared_ns` explains less than half of
-                                   its skew; else it may only pass on the delay of a rank it waited for
+        is_cause          bool     whether it is a culprit; where waits are not followed to their causes, whether it is a
+                                   straggler and `wait_ns + uncompared_ns` explains less than half of its skew
+        role              str      culprit or victim, as in `wait_causes`; where waits are not followed, a cause is a culprit
+        cost_ns           int64    what all ranks wait because of this rank, as in `wait_causes`; null if not followed
+
+    Waits are followed to their causes if ranks communicate in several groups, or send and receive. Elsewhere, the last rank
+    to arrive cannot be late because of another one.
 
     per_step  the same per step, sorted by step and rank; `step` is null for collectives outside all steps:
 
@@ -108,6 +123,7 @@ class _Partial(NamedTuple):
     communication: OfRank
     windows: list[int]
     available: tuple[str, ...]
+    histories: Histories | None
 
 
 def stragglers(
@@ -152,7 +168,7 @@ def plan(
     and in the interface of HTA.
     """
     combine = partial(_combine, steps=steps, annotation=annotation, by_durations=by_durations)
-    return Plan(partial(_one_rank, annotation=annotation), combine)
+    return Plan(partial(_one_rank, annotation=annotation, is_followed=not by_durations), combine)
 
 
 def _combine(
@@ -166,8 +182,12 @@ def _combine(
     )
     collectives = calls.filter(~IS_POINT_TO_POINT)
     compared = _compared(collectives)
-    per_rank = _per_rank(compared, calls.join(compared, on="row", how="anti"))
-    return Stragglers(per_rank, _per_step(compared), _findings(partials, collectives, per_rank, of_matching))
+    judged = _per_rank(compared, calls.join(compared, on="row", how="anti"))
+    known_roles = _roles(partials, steps)
+    per_rank = typed(_with_roles(judged, known_roles), _PER_RANK)
+    return Stragglers(
+        per_rank, _per_step(compared), _findings(partials, collectives, per_rank, known_roles, of_matching)
+    )
 
 
 def _timed(of_ranks: dict[int, OfRank], by_durations: bool) -> tuple[pl.DataFrame, tuple[str, ...]]:  # noqa: FBT001
@@ -179,14 +199,46 @@ def _timed(of_ranks: dict[int, OfRank], by_durations: bool) -> tuple[pl.DataFram
     return timed.calls, timed.matching.findings
 
 
-def _one_rank(rank_trace: RankTrace, *, annotation: str | None) -> _Partial:
+def _one_rank(rank_trace: RankTrace, *, annotation: str | None, is_followed: bool) -> _Partial:
     step_windows = windows(rank_trace, annotation)
     missing = annotation is not None and step_windows.is_empty()
+    communication = of_rank(rank_trace, annotation)
     return _Partial(
-        of_rank(rank_trace, annotation),
+        communication,
         step_windows["window"].to_list(),
         annotation_names(rank_trace) if missing else (),
+        histories(rank_trace) if is_followed and _may_be_victim(communication.calls) else None,
     )
+
+
+def _may_be_victim(calls: pl.DataFrame) -> bool:
+    """Whether the rank communicates with different ranks, so that it may be late because it waited elsewhere."""
+    group = (
+        pl.when(IS_POINT_TO_POINT)
+        .then(pl.concat_str(pl.lit("p"), "peer", ignore_nulls=True))
+        .otherwise(pl.col("group").cast(pl.String))
+    )
+    spent = calls.group_by(group.alias("with")).agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns"))["ns"]
+    total = spent.sum()
+    return len(spent) > 1 and total - (spent.max() or 0) >= LEAST_ELSEWHERE * total  # type: ignore[operator]  # integers
+
+
+def _roles(partials: dict[int, _Partial], steps: Sequence[int] | None) -> pl.DataFrame | None:
+    """Return the role of each rank, as `roles` does, if the waits are followed to their causes."""
+    known = {rank: of_one.histories for rank, of_one in partials.items() if of_one.histories is not None}
+    if len(known) < 2:  # noqa: PLR2004 -- one rank waits for nobody
+        return None
+    communicating = {rank: of_one.communication for rank, of_one in partials.items()}
+    calls = with_call_rows(job_calls(communicating).calls, communicating)
+    return roles(delay_costs(calls, known, steps), list(partials))
+
+
+def _with_roles(judged: pl.DataFrame, known: pl.DataFrame | None) -> pl.DataFrame:
+    if known is None:
+        role = pl.when("is_cause").then(pl.lit(CULPRIT)).alias("role")
+        return judged.with_columns(role, pl.lit(None, pl.Int64).alias("cost_ns"))
+    joined = judged.join(known.select("rank", "role", "cost_ns"), on="rank", how="left", maintain_order="left")
+    return joined.with_columns((pl.col("role") == CULPRIT).fill_null(value=False).alias("is_cause"))
 
 
 def _require_annotation(annotation: str | None, partials: dict[int, _Partial]) -> None:
@@ -240,7 +292,7 @@ def _per_rank(compared: pl.DataFrame, uncompared: pl.DataFrame) -> pl.DataFrame:
     own_waiting = pl.col("wait_ns") + pl.col("uncompared_ns")
     is_cause = is_straggler & (own_waiting < MOST_EXPLAINED * pl.col("skew_ns"))
     judged = shares.with_columns(is_straggler.alias("is_straggler"), is_cause.alias("is_cause"))
-    return judged.select(pl.col(name).cast(kind) for name, kind in _PER_RANK.items()).sort("rank")
+    return judged.sort("rank")
 
 
 def _per_step(compared: pl.DataFrame) -> pl.DataFrame:
@@ -254,17 +306,34 @@ def _per_step(compared: pl.DataFrame) -> pl.DataFrame:
 
 
 def _findings(
-    partials: dict[int, _Partial], collectives: pl.DataFrame, per_rank: pl.DataFrame, of_matching: tuple[str, ...]
+    partials: dict[int, _Partial],
+    collectives: pl.DataFrame,
+    per_rank: pl.DataFrame,
+    known_roles: pl.DataFrame | None,
+    of_matching: tuple[str, ...],
 ) -> tuple[str, ...]:
     if per_rank.is_empty():
         reasons = of_matching if len(partials) > 1 and len(collectives) else ()
         return (_nothing_compared(partials, collectives), *reasons)
-    late = per_rank.filter("is_straggler").sort("is_cause", "caused_wait_ns", descending=True).head(_MOST_NAMED)
-    late_sentences = [_late_sentence(row) for row in late.iter_rows(named=True)]
+    causes = {} if known_roles is None else {row["rank"]: row for row in known_roles.iter_rows(named=True)}
+    late = late_first(per_rank).head(_MOST_NAMED)
+    late_sentences = [_late_sentence(row, causes.get(row["rank"])) for row in late.iter_rows(named=True)]
     return (*late_sentences, *_doubts(partials, collectives, per_rank), *of_matching)
 
 
-def _late_sentence(row: dict[str, Any]) -> str:
+def late_first(per_rank: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of the ranks that are late: culprits first, then those that the others wait for the longest."""
+    late = per_rank.filter(pl.col("is_straggler") | pl.col("is_cause"))
+    order = ["is_cause", "cost_ns", "caused_wait_ns", "rank"]
+    return late.sort(order, descending=[True, True, True, False], nulls_last=True)
+
+
+def _late_sentence(row: dict[str, Any], cause: dict[str, Any] | None) -> str:
+    if cause is not None and row["is_cause"]:
+        return (
+            f"{late_clause(row)}: all ranks waited {duration_text(row['cost_ns'])} because of it "
+            f"({percent_text(cause['cost_fraction'])} of all waiting), most of it for {cause_text(cause)}"
+        )
     return (
         f"{late_clause(row)}: the others waited {duration_text(row['caused_wait_ns'])} for it "
         f"({percent_text(row['caused_fraction'])} of all waiting in its collectives); it came last in "
@@ -275,12 +344,13 @@ def _late_sentence(row: dict[str, Any]) -> str:
 def late_ranks(per_rank: pl.DataFrame, recorded_ns: float) -> list[dict[str, Any]]:
     """Return the rows of `Stragglers.per_rank` for stragglers that matter in a job of this length, the worst first.
 
-    Stragglers that are the cause of the waiting come before those that may not be.
+    Stragglers that are the cause of the waiting come before those that may not be. Victims are left out if a culprit is known.
     """
     others = max(1, len(per_rank) - 1)
-    matters = pl.col("caused_wait_ns") / others >= LEAST_SHARE * recorded_ns
-    chosen = per_rank.filter(pl.col("is_straggler") & matters)
-    return chosen.sort("is_cause", "caused_wait_ns", "rank", descending=[True, True, False]).to_dicts()
+    waited = pl.max_horizontal("caused_wait_ns", "cost_ns")
+    matters = waited / others >= LEAST_SHARE * recorded_ns
+    blamed = pl.col("role").ne_missing(VICTIM) | ~pl.col("is_cause").any()
+    return late_first(per_rank.filter(blamed & matters)).to_dicts()
 
 
 def late_clause(row: dict[str, Any]) -> str:
@@ -288,9 +358,18 @@ def late_clause(row: dict[str, Any]) -> str:
     return f"rank {row['rank']} is late" if row["is_cause"] else f"rank {row['rank']} arrives last"
 
 
+def waited_clause(row: dict[str, Any]) -> str:
+    """Say how long ranks wait for a straggler, a row of `per_rank`, or, if that is known, because of it."""
+    if row["is_cause"] and row["cost_ns"] is not None:
+        return f"all ranks together wait {duration_text(row['cost_ns'])} because of it"
+    return f"the others together wait {duration_text(row['caused_wait_ns'])} for it"
+
+
 def _doubt(row: dict[str, Any]) -> str:
     if row["is_cause"]:
         return ""
+    if row["role"] == VICTIM:
+        return "; it is a victim, since it waits itself and passes that on"
     return (
         f"; it also waits itself, {duration_text(row['wait_ns'])} in these and up to {duration_text(row['uncompared_ns'])} in "
         "other communication, so another rank may be the cause"

@@ -16,10 +16,8 @@ QUESTION = Analysis(
         ("came last", "collectives in which the rank alone waited least"),
         ("others wait for it", "time that all ranks waited in the collectives in which this rank came last"),
         ("late", "the rank waits at most half as long as the median rank, and causes most waiting in its collectives"),
-        (
-            "last",
-            "late, but its own waiting explains at least half of its skew: perhaps another rank is the cause",
-        ),
+        ("last", "late, but perhaps only because it waited for another rank"),
+        ("culprit, victim, cost", "as in the causes of waiting, where ranks communicate in several groups"),
     ),
     options=(
         Option("steps", "Compare only the collectives of these steps.", metavar="0-7,9", read=numbers),

@@ -10,7 +10,16 @@ from holotrace.questions.tables import View
 
 def skew_per_rank(result: Stragglers) -> pl.DataFrame:
     """Return how late each rank arrives at its collectives, and who waits for it."""
-    columns = ("mean_skew_ns", "last_count", "collective_count", "wait_ns", "caused_wait_ns", "caused_fraction")
+    columns = (
+        "role",
+        "cost_ns",
+        "mean_skew_ns",
+        "last_count",
+        "collective_count",
+        "wait_ns",
+        "caused_wait_ns",
+        "caused_fraction",
+    )
     last = pl.when("is_straggler").then(pl.lit("last")).otherwise(pl.lit(""))
     is_late = pl.when("is_cause").then(pl.lit("late")).otherwise(last).alias("is_straggler")
     return result.per_rank.select("rank", is_late, *columns)
