@@ -219,8 +219,8 @@ def _may_be_victim(calls: pl.DataFrame) -> bool:
         .otherwise(pl.col("group").cast(pl.String))
     )
     spent = calls.group_by(group.alias("with")).agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns"))["ns"]
-    total = spent.sum()
-    return len(spent) > 1 and total - (spent.max() or 0) >= LEAST_ELSEWHERE * total  # type: ignore[operator]  # integers
+    total, most = int(spent.sum()), max(spent.to_list(), default=0)
+    return len(spent) > 1 and total - most >= LEAST_ELSEWHERE * total
 
 
 def _roles(partials: dict[int, _Partial], steps: Sequence[int] | None) -> pl.DataFrame | None:
