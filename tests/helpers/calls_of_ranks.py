@@ -18,6 +18,6 @@ def of_rank(*calls, groups: tuple[ProcessGroup, ...] = (), world_size: int | Non
 
 def _row(number, call) -> dict[str, object]:
     start_us, end_us = call.get("times", (10 * number, 10 * number + 5))
-    placed = {"event_index": number, "start_ns": start_us * 1_000, "end_ns": end_us * 1_000}
+    placed = {"event_index": number, "start_ns": int(start_us * 1_000), "end_ns": int(end_us * 1_000)}
     named = {name: value for name, value in call.items() if name != "times"}
     return {**dict.fromkeys(COLUMNS), **DEFAULTS, **placed, "asked_ns": placed["start_ns"], **named}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from calls_of_ranks import of_rank
@@ -120,3 +121,55 @@ def test_calls_at_different_times_belong_to_no_group() -> None:
     }
 
     assert match(of_ranks).calls["group"].to_list() == [None] * 6
+
+
+def _lock_step(arrival_us: float, *, is_whole_job: bool, seed: int):
+    """Return 20 calls of two groups that keep in step, or of the whole job; ranks arrive up to some µs apart.
+
+    A transfer takes 15 µs, and ends are up to about a microsecond apart.
+    """
+    dice = np.random.default_rng(seed)
+    calls: list[list[dict[str, object]]] = [[] for _ in range(4)]
+    begin = 0.0
+    for _ in range(20):
+        starts = begin + dice.exponential(arrival_us, 4)
+        lasts = [starts.max()] * 4 if is_whole_job else [starts[:2].max()] * 2 + [starts[2:].max()] * 2
+        ends = np.array(lasts) + 15 + dice.exponential(0.5) + dice.exponential(0.5, 4)
+        for rank in range(4):
+            calls[rank].append({"times": (float(starts[rank]), float(ends[rank]))})
+        begin = float(ends.max()) + 100
+    groups = (
+        process_group(range(4), "default_pg"),
+        *(process_group([first, first + 1], "mesh_tp") for first in (0, 2)),
+    )
+    return {rank: of_rank(*calls[rank], groups=groups, world_size=4) for rank in range(4)}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("arrival_us", [3, 30])
+def test_a_whole_job_is_told_from_groups_in_lock_step(arrival_us, seed) -> None:
+    """If all ranks wait for the last of all, transfers from that arrival on take equally long."""
+    matching = match(_lock_step(arrival_us, is_whole_job=True, seed=seed))
+
+    assert matching.groups.filter("is_inferred")["description"].to_list() == ["default_pg"]
+    assert matching.findings == ()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_in_lock_step_show_in_the_time_of_their_transfers(seed) -> None:
+    """Transfers take equally long from the last arrival in each pair on, but not from the last arrival of all ranks."""
+    matching = match(_lock_step(30, is_whole_job=False, seed=seed))
+
+    assert matching.groups.filter("is_inferred")["description"].to_list() == ["mesh_tp", "mesh_tp"]
+    assert matching.coverage["call_fraction"].to_list() == [1.0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_in_closer_lock_step_are_ambiguous(seed) -> None:
+    """Ranks arrive 3 µs apart: the pairs explain the times a little better than the whole job, so neither is chosen."""
+    matching = match(_lock_step(3, is_whole_job=False, seed=seed))
+
+    assert matching.calls["instance"].null_count() == 80
+    assert matching.findings == (
+        "80 of 80 calls (80 all_reduce) name no group, and several groups of the job fit them equally well",
+    )

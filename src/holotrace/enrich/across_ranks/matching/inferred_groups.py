@@ -28,6 +28,15 @@ _NOISE_NS = 20_000
 """All ranks leave a collective together: if the ends differ by more than this times what they do in other groups, and by this
 much more, several groups made their calls at the same time."""
 
+_FAR_LESS_REGULAR = 3
+_JITTER_NS = 2_000
+_FEWEST_REGULAR = 8
+"""Equal calls transfer for about equally long once the last rank has arrived. If these times vary, over at least 8 calls, by more
+than this factor and this much beyond what they do in smaller groups, the smaller groups made the calls."""
+
+_FEWEST_UNCLEAR = 4
+"""If they vary less in smaller groups, but not that clearly, over at least 4 calls, either may have made the calls."""
+
 _MEMBER_SHARE = 0.75
 """At least this share of the ranks must have made such calls."""
 
@@ -69,21 +78,36 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
 def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
     """Return rank, signature, group and is_ambiguous of the largest groups that fit and are not too wide.
 
-    A group is too wide if others that are not larger fit on all its ranks, and the ends agree far better in these.
+    A group is too wide if others that are not larger fit on all its ranks, and in these the ends agree far better, or the
+    transfers last far more equally long.
 
     Args:
-        fitting: rank, signature, group, present and spread_ns.
+        fitting: rank, signature, group, present, even, spread_ns and jitter_ns.
     """
     of_rank = ["rank", *_LIKE]
-    others = fitting.join(fitting.select(*of_rank, "present", "spread_ns"), on=of_rank, suffix="_of_other").filter(
+    measures = ["spread_ns", "jitter_ns"]
+    others = fitting.join(fitting.select(*of_rank, "present", *measures), on=of_rank, suffix="_of_other").filter(
         pl.col("present_of_other") <= pl.col("present")
     )
-    best = others.group_by("group", *of_rank).agg(pl.col("spread_ns_of_other").min().alias("best_ns"))
+    is_smaller = pl.col("present_of_other") < pl.col("present")
+    best = others.group_by("group", *of_rank).agg(
+        pl.col("spread_ns_of_other").min().alias("best_ns"),
+        pl.col("jitter_ns_of_other").min().alias("least_jitter_ns"),
+        pl.col("jitter_ns_of_other").filter(is_smaller).min().alias("smaller_jitter_ns"),
+    )
     compared = fitting.join(best, on=["group", *of_rank], how="left", maintain_order="left")
-    is_worse = (pl.col("spread_ns") > _FAR_WIDER * pl.col("best_ns") + _NOISE_NS).fill_null(value=False)
+    is_wide = pl.col("spread_ns") > _FAR_WIDER * pl.col("best_ns") + _NOISE_NS
+    is_irregular = pl.col("jitter_ns") > _FAR_LESS_REGULAR * pl.col("least_jitter_ns") + _JITTER_NS
+    is_repeated, is_regular = (
+        pl.col("even") >= fewest * pl.col("present") for fewest in (_FEWEST_UNCLEAR, _FEWEST_REGULAR)
+    )
+    is_worse = (is_wide | (is_irregular & is_regular)).fill_null(value=False)
     narrow = compared.filter(~is_worse.all().over("group", *_LIKE))
     largest = narrow.filter(pl.col("present") == pl.col("present").max().over(of_rank))
-    several = _leaving_no_rank_alone(largest).with_columns((pl.len().over(of_rank) > 1).alias("is_ambiguous"))
+    is_tie = pl.len().over(of_rank) > 1
+    smaller_fit_as_well = (is_repeated & (pl.col("smaller_jitter_ns") < pl.col("jitter_ns"))).fill_null(value=False)
+    is_unclear = is_tie | smaller_fit_as_well.all().over("group", *_LIKE)
+    several = _leaving_no_rank_alone(largest).with_columns(is_unclear.alias("is_ambiguous"))
     return several.with_columns(pl.col("is_ambiguous").any().over("group", *_LIKE)).select(
         *of_rank, "group", "is_ambiguous"
     )
@@ -118,7 +142,9 @@ def _only(candidates: pl.DataFrame) -> pl.Series:
 
 
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
-    """Return the groups that a signature fits: group, signature, present, and the median spread of the ends, spread_ns.
+    """Return the groups that a signature fits: group, signature, present and even (the calls compared).
+
+    spread_ns is the median spread of the ends, and jitter_ns by how much the transfers differ from their median.
 
     Args:
         offered: calls, once for each group to which they may belong, with `present` and `is_only`.
@@ -131,6 +157,7 @@ def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
             pl.len().alias("even"),
             pl.col("is_possible").sum().alias("possible"),
             pl.col("spread_ns").median().alias("spread_ns"),
+            (pl.col("transfer_ns") - pl.col("transfer_ns").median()).abs().median().alias("jitter_ns"),
         )
     )
     calls = offered.group_by(like).agg(
@@ -140,7 +167,7 @@ def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
         pl.col("is_only").all(),
     )
     counted = calls.join(tested, on=like, how="left").with_columns(pl.col("even", "possible").fill_null(0))
-    return counted.filter(_is_fitting()).select(*like, "present", "spread_ns")
+    return counted.filter(_is_fitting()).select(*like, "present", "even", "spread_ns", "jitter_ns")
 
 
 def _is_fitting() -> pl.Expr:
@@ -161,4 +188,7 @@ def _tested(offered: pl.DataFrame) -> pl.DataFrame:
     numbered = placed.with_columns(pl.col("row").min().over(*keys, "place").alias("instance"))
     spans = operations(corrected(numbered, rough_offsets(numbered)))
     spread = (2 * (pl.col("middle_end_ns") - pl.col("first_end_ns"))).alias("spread_ns")
-    return numbered.join(spans.select("group", "instance", "is_possible", spread), on=["group", "instance"], how="left")
+    transfer = (pl.col("first_end_ns") - pl.col("last_start_ns")).alias("transfer_ns")
+    return numbered.join(
+        spans.select("group", "instance", "is_possible", spread, transfer), on=["group", "instance"], how="left"
+    )
