@@ -148,6 +148,7 @@ UNKNOWN = (
     ("aten::bmm", [[-1, 3, 4], [2, 4, 8]], [F32, F32], [], "nested"),
     ("aten::convolution", [[2, 3, 8, 8], [4, 3, 3, 3]], [F32, F32], [], "not recorded"),
     ("aten::cat", [[[2, 2], [2, 2]], []], ["TensorList", "Scalar"], [], "list of tensors"),
+    ("aten::_fused_adamw_", [[], [], [], [], []], ["TensorList"] * 5, [], "more than 30 tensors"),
     ("aten::_flash_attention_forward", [[100, 8, 64]] * 3, [BF16] * 3, [], "lengths of the sequences"),
     (
         "aten::_scaled_dot_product_flash_attention",

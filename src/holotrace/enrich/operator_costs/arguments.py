@@ -84,11 +84,15 @@ class Arguments:
         """Return the shapes of a list of tensors.
 
         Raises:
-            UnknownCostError: the input is not a list of shapes.
+            UnknownCostError: the input is not a list of shapes, or it is empty: the profiler leaves out lists of more than 30
+                tensors, https://github.com/pytorch/pytorch/blob/main/torch/csrc/profiler/util.h
         """
         listed = self.dims[index] if -self.count <= index < self.count else None
         if not isinstance(listed, list) or not all(_is_shape(shape) for shape in listed):
             message = f"input {index} is not a list of shapes"
+            raise UnknownCostError(message)
+        if not listed:
+            message = "the profiler does not record the shapes in lists of more than 30 tensors"
             raise UnknownCostError(message)
         return [tuple(shape) for shape in listed]
 
