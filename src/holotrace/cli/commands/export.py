@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from holotrace.analyses.critical_path.across_ranks import critical_path_across_ranks
 from holotrace.cli.job import ReadingOptions, opened_alone
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import Force, RawText, Target
@@ -41,6 +42,12 @@ Merge = Annotated[
         "--merge", help="With --to perfetto: write all ranks into one file, on one clock, instead of one file per rank."
     ),
 ]
+WithPath = Annotated[
+    bool,
+    typer.Option(
+        "--critical-path", help="With --merge: add the critical path through all ranks, on tracks of its own."
+    ),
+]
 Folder = Annotated[
     Target,
     typer.Option(
@@ -60,6 +67,7 @@ def export(  # noqa: PLR0913 -- one argument per option
     to: To,
     output: Folder,
     merge: Merge = False,
+    critical_path: WithPath = False,
     force: Force = False,
     raw_text: RawText = False,
 ) -> None:
@@ -69,11 +77,16 @@ def export(  # noqa: PLR0913 -- one argument per option
             f"--merge writes a timeline, and --to {to.value} writes tables; use --to perfetto, or leave --merge out"
         )
         raise InvalidOptionError(message)
+    if critical_path and not merge:
+        message = "--critical-path adds a path to the timeline of all ranks; add --merge"
+        raise InvalidOptionError(message)
     expect_writable_folder(output if output.exists() else output.absolute().parent)
     with opened_alone(job) as trace:
         if merge:
             output.mkdir(exist_ok=True)
-            _print_merged(write_merged_trace(trace, output / MERGED_NAME, overwrite=force))
+            path = critical_path_across_ranks(trace, segment_limit=None) if critical_path else None
+            target = output / MERGED_NAME
+            _print_merged(write_merged_trace(trace, target, critical_path=path, overwrite=force))
             return
         _print_files(_exported(trace, to, output, force=force, raw_text=raw_text))
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import polars as pl
 
@@ -20,6 +20,7 @@ from holotrace.enrich.job.findings import ranks_text
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.export.json_columns import track_texts
 from holotrace.export.merged.collective_arrows import collective_arrows
+from holotrace.export.merged.path_events import path_events
 from holotrace.export.merged.processes import Process, new_pids, pid_step, processes
 from holotrace.export.merged.rank_events import Opened, RankPlace, by_name, rank_events
 from holotrace.export.new_file import expect_writable, new_large_file
@@ -60,10 +61,23 @@ class _Rank(NamedTuple):
     base_ns: int
 
 
-def write_merged_trace(
+class PathTables(Protocol):
+    """The path of a job through all ranks, such as a `JobCriticalPath`."""
+
+    @property
+    def path(self) -> pl.DataFrame:
+        """Its segments."""
+
+    @property
+    def hops(self) -> pl.DataFrame:
+        """Where it leads from one rank to another."""
+
+
+def write_merged_trace(  # noqa: PLR0913 -- options by name
     trace: Trace,
     target: Location,
     *,
+    critical_path: PathTables | None = None,
     overwrite: bool = False,
     executor: Executor = IN_PROCESS,
     opened: Opened = by_name,
@@ -81,6 +95,8 @@ def write_merged_trace(
     Args:
         trace: the ranks; selections of events are ignored.
         target: where to write; compressed if the name ends in `.gz`.
+        critical_path: the result of `holotrace.critical_path(trace, across_ranks=True)`, added as a process of its own
+            with a track for each rank on the path, and arrows where the path leads from one rank to another.
         overwrite: replace an existing file.
         executor: reads the communication of the ranks.
         opened: opens the file of a rank.
@@ -95,7 +111,7 @@ def write_merged_trace(
     hosts = {rank: known.communication.facts.host for rank, known in ranks.items()}
     matching = match({rank: known.communication for rank, known in ranks.items()})
     compared = clocks(matching.calls, hosts)
-    merged = _Merged(trace, ranks, matching, compared, rank_clocks(compared.per_host, hosts))
+    merged = _Merged(trace, ranks, matching, compared, rank_clocks(compared.per_host, hosts), critical_path)
     with new_large_file(target, overwrite=overwrite) as file:
         events = merged.events(opened)
         first = next(events, b"").removeprefix(b",")
@@ -136,6 +152,7 @@ class _Merged:
     matching: Matching
     compared: Clocks
     clocks: Mapping[int, RankClock]
+    critical_path: PathTables | None
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -168,6 +185,10 @@ class _Merged:
             rank_trace.forget()
         tracks = [_new_tracks(rank, known, pids[rank]) for rank, known in self.ranks.items()]
         yield from collective_arrows(self.matching.calls, pl.concat(tracks), self.clocks, self.base_ns)
+        if self.critical_path is not None:
+            pid = (max(self.ranks) + 1) * step
+            for text in path_events(self.critical_path.path, self.critical_path.hops, pid, self.base_ns):
+                yield b"," + text.encode()
 
     def _metadata(self) -> dict[str, Any]:
         ranks: dict[str, list[int]] = {}
