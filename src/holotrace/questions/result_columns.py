@@ -446,6 +446,11 @@ WAIT_CAUSES = (
     _length("cost_ns", "waiting of all ranks because of this rank or cause", "cost"),
     _fraction("cost_fraction", "cost_ns over all waiting", "of all waiting"),
     _length("error_ns", "how far cost_ns may be off", "may be off by"),
+    _length("typical_wait_ns", "what the rank waits in its median step", "typical"),
+    _length("wait_excess_ns", "wait_ns - typical_wait_ns", "longer by"),
+    _length(
+        "cost_excess_ns", "cost of the cause for the rank, less its cost in the median step", "because of this cause"
+    ),
     _length("passed_on_ns", "what other ranks wait because this rank waited", "passes on"),
     _count("wait_count", "collectives, sends and receives in which ranks wait directly for the cause", "waits"),
     ResultColumn("first_instance", "int64", "instance of the first of them; null if all costs are indirect"),

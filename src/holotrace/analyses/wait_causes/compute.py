@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from holotrace.analyses.wait_causes.jitter import jitter
 from holotrace.enrich.across_ranks.job_calls import job_calls
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.enrich.job.rank_tables import typed
@@ -90,6 +91,17 @@ class WaitCauses(Result):
 
     per_step   one row per step and rank, sorted by both: step, rank, cost_ns, wait_ns
 
+    jitter     one row per rank and step, sorted by both: what the rank waits, and which cause grew
+
+        rank             int32    the rank that waits
+        step             int64
+        wait_ns          int64
+        typical_wait_ns  int64    what it waits in its median step
+        wait_excess_ns   int64    wait_ns - typical_wait_ns
+        cause_rank, cause, name, module, frame  the cause whose cost for this rank exceeds that of its median step most;
+                                                null if none does
+        cost_excess_ns   int64    by how much
+
     findings   the culprits, and what is unknown
     """
 
@@ -97,6 +109,7 @@ class WaitCauses(Result):
     per_rank: pl.DataFrame
     per_pair: pl.DataFrame
     per_step: pl.DataFrame
+    jitter: pl.DataFrame
     findings: tuple[str, ...] = ()
 
 
@@ -173,8 +186,13 @@ def _combine(ranks: dict[int, WaitingRank], *, steps: Sequence[int] | None, anno
         per_rank,
         typed(_per_pair(per_cause), _PER_PAIR),
         typed(_per_step(found), _PER_STEP),
+        jitter(per_cause, {rank: _chosen(known.windows, steps) for rank, known in ranks.items()}),
         (*_findings(per_cause, per_rank, calls, ranks), *job.findings),
     )
+
+
+def _chosen(windows: Sequence[int], steps: Sequence[int] | None) -> list[int]:
+    return [window for window in windows if steps is None or window in steps]
 
 
 def _require_options(ranks: Mapping[int, WaitingRank], steps: Sequence[int] | None, annotation: str | None) -> None:

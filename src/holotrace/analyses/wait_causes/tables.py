@@ -34,10 +34,16 @@ def waits(result: WaitCauses) -> pl.DataFrame:
     return result.per_cause.drop("first_ns").rename({"name": "event"})
 
 
+def steps_that_differ(result: WaitCauses) -> pl.DataFrame:
+    """Return how much longer each rank waits in each step than in its median step, and which cause grew."""
+    return result.jitter.drop("frame").rename({"name": "event"})
+
+
 VIEWS = (
     View("What each cause costs all ranks", causes, "cost_ns"),
     View("Culprits and victims", ranks, "cost_ns"),
     View("Which rank costs which", pairs, "cost_ns", is_detail=True),
     View("What each rank costs in each step", steps, "cost_ns", is_detail=True),
+    View("How much each step differs, and which cause grew", steps_that_differ, "wait_excess_ns", is_detail=True),
     View("The causes of each step and waiting rank", waits, "cost_ns", is_detail=True),
 )

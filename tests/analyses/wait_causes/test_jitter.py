@@ -1,0 +1,68 @@
+"""Tests of `wait_causes(...).jitter`: which cause made a rank wait longer in a step than it typically does."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import holotrace
+from holotrace.analyses.wait_causes.compute import wait_causes
+from holotrace.analyses.wait_causes.jitter import jitter
+from holotrace.testing.planted.job import PlantedJob
+from holotrace.testing.planted.options import FIRST_STEP, Cause, PlantedOptions
+
+MS = 1_000_000
+
+
+def costs(*rows):
+    """Return `per_cause` with rows of step, cause_rank, waiting_rank, name and cost."""
+    schema = {
+        "step": pl.Int64,
+        "cause_rank": pl.Int32,
+        "waiting_rank": pl.Int32,
+        "name": pl.String,
+        "cost_ns": pl.Int64,
+    }
+    table = pl.DataFrame(rows, schema, orient="row")
+    nothing = pl.lit(None, pl.String)
+    return table.with_columns(pl.lit("computation").alias("cause"), nothing.alias("module"), nothing.alias("frame"))
+
+
+def test_the_cause_that_grew_most_is_named():
+    """Rank 0 always waits 100 ns for rank 1's gemm; in step 3 also 50 ns for rank 2's sort, and 30 ns more for gemm."""
+    always = [(step, 1, 0, "gemm", 100 + 30 * (step == 3)) for step in (1, 2, 3)]
+    table = jitter(costs(*always, (3, 2, 0, "sort", 50)), {0: [1, 2, 3]})
+    assert table["wait_ns"].to_list() == [100, 100, 180]
+    assert table["typical_wait_ns"].to_list() == [100, 100, 100]
+    assert table["wait_excess_ns"].to_list() == [0, 0, 80]
+    assert table.select("cause_rank", "name", "cost_excess_ns").rows() == [(None, None, None)] * 2 + [(2, "sort", 50)]
+
+
+def test_steps_without_waits_count():
+    """A rank that waits in one of three steps typically does not wait."""
+    table = jitter(costs((2, 1, 0, "gemm", 70)), {0: [1, 2, 3], 1: [1, 2, 3]})
+    assert table.select("rank", "step", "wait_ns", "typical_wait_ns", "cost_excess_ns").rows()[:3] == [
+        (0, 1, 0, 0, None),
+        (0, 2, 70, 0, 70),
+        (0, 3, 0, 0, None),
+    ]
+    assert table.filter(rank=1)["wait_ns"].to_list() == [0, 0, 0]
+
+
+def test_without_waits_there_are_rows_without_causes():
+    """Every rank and step has a row."""
+    assert jitter(costs(), {0: [1]}).select("rank", "step", "wait_ns", "cause").rows() == [(0, 1, 0, None)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause"), [("garbage_collection", "garbage_collection"), ("slow_kernel", "computation")]
+)
+def test_a_delay_in_one_step_is_the_reason_of_this_step(kind, cause, tmp_path):
+    """All ranks but the culprit wait about 5 ms longer in the step of a planted delay, and because of it."""
+    step = FIRST_STEP + 2
+    options = PlantedOptions(data=4, steps=5, layers=1, causes=(Cause(kind, 2, 5 * MS, step=step),))
+    trace = holotrace.open_trace(PlantedJob(options).write(tmp_path), cache=False)
+    table = wait_causes(trace).jitter.filter(pl.col("step") == step, pl.col("rank") != 2)
+    assert table["wait_excess_ns"].to_list() == pytest.approx([5 * MS] * 3, rel=0.02)
+    assert table["cost_excess_ns"].to_list() == pytest.approx([5 * MS] * 3, rel=0.02)
+    assert set(table.select("cause_rank", "cause").rows()) == {(2, cause)}
