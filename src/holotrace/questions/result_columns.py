@@ -585,7 +585,7 @@ CRITICAL_PATH = (
     _length(
         "incomplete_ns", "time of the critical path in communication of which some rank is not known", "ranks missing"
     ),
-    _length("contradicted_ns", "sum by which dependencies between ranks end before they begin, by the clocks"),
+    _length("clock_contradiction_ns", "sum by which dependencies between ranks end before they begin, by the clocks"),
     *(
         _fraction(f"{name}_path_fraction", f"share of the critical path in segments of the class {name}", heading)
         for name, heading in PATH_CLASSES.items()

@@ -75,7 +75,7 @@ class JobCriticalPath(Result):
         clock_half_width_ns  int64  the largest half-width of a hop; null if one is unknown
         unknown_ns     int64  time of the path of which the cause was not recorded
         incomplete_ns   int64  time of the path in communication of which some rank is not known: it may contain waiting
-        contradicted_ns  int64  the sum by which dependencies between ranks end before they begin, by the clocks
+        clock_contradiction_ns  int64  the sum by which dependencies between ranks end before they begin, by the clocks
     """
 
     per_rank: pl.DataFrame
@@ -247,7 +247,7 @@ def _step(window: JobWindow, path: pl.DataFrame, moved: pl.DataFrame) -> pl.Data
         else (moved["clock_half_width_ns"].max() or 0),
         "unknown_ns": path.filter(pl.col("path_class") == _UNKNOWN)["duration_ns"].sum(),
         "incomplete_ns": in_calls.filter(~pl.col("is_complete").fill_null(value=False))["duration_ns"].sum(),
-        "contradicted_ns": int(late[graph.call >= 0].sum()),
+        "clock_contradiction_ns": int(late[graph.call >= 0].sum()),
     }
     return pl.DataFrame([row], schema_overrides={"clock_half_width_ns": pl.Int64})
 
@@ -271,9 +271,9 @@ def _findings(window: JobWindow, step: pl.DataFrame) -> tuple[str, ...]:
         sentences.append(
             f"the clocks along the path are compared with a half-width of up to {duration_text(row['clock_half_width_ns'])}"
         )
-    if row["contradicted_ns"]:
+    if row["clock_contradiction_ns"]:
         sentences.append(
-            f"by the clocks, dependencies between ranks end {duration_text(row['contradicted_ns'])} before they begin, in total"
+            f"by the clocks, dependencies between ranks end {duration_text(row['clock_contradiction_ns'])} before they begin, in total"
         )
     return tuple(sentences)
 
