@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from holotrace.enrich.across_ranks.axes import Use, axes_of_groups, axis_of_description, axis_of_use
+from holotrace.enrich.across_ranks.axes import Use, axes_of_description, axes_of_groups, axis_of_use
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,36 @@ from holotrace.enrich.across_ranks.axes import Use, axes_of_groups, axis_of_desc
 )
 def test_descriptions_name_axes(description, axis):
     """PyTorch's names of mesh dimensions and Megatron's names of groups give the axis."""
-    assert axis_of_description(description) == axis
+    assert axes_of_description(description) == ((axis,) if axis else ())
+
+
+@pytest.mark.parametrize(
+    ("description", "axes"),
+    [
+        ("mesh_dp_shard_cp", ("fsdp",)),
+        ("mesh_dp_cp", ("dp",)),
+        ("mesh_dp_replicate", ("dp",)),
+        ("mesh_dp_shard_cp_tp", ("fsdp", "tp")),
+        ("mesh_pp.mesh_tp", ("pp", "tp")),
+        ("mesh_dp/mesh_tp", ("dp", "tp")),
+        ("pp-2", ("pp",)),
+        ("TENSOR_AND_DATA_PARALLEL_GROUP", ("dp", "tp")),
+        ("TENSOR_AND_CONTEXT_PARALLEL_GROUP", ("tp", "cp")),
+        ("EXPERT_TENSOR_AND_MODEL_PIPELINE_PARALLEL_GROUP", ("pp", "tp")),
+        ("happy_tps_group", ()),
+        ("a" * 5_000, ()),
+    ],
+)
+def test_names_of_nested_groups_name_all_their_axes(description, axes):
+    """A group that spans several dimensions of a mesh belongs to none of them alone; "dp with cp" is still dp."""
+    assert axes_of_description(description) == axes
+
+
+def test_a_group_over_two_axes_is_ambiguous():
+    """The name lists both, so the collectives do not choose, and no other group takes its axis."""
+    groups = [([0, 1, 2, 3], "mesh_dp.mesh_tp"), ([4, 5, 6, 7], "")]
+
+    assert _names(groups, [_LATE, _LATE]) == ["unknown", "dp"]
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ _PER_MODULE = {
     "unmatched_ns": pl.Int64,
 }
 _TIMES = ("exposed_ns", *PARTS)
+_ADVICE = "describe the groups with init_device_mesh(mesh_dim_names=...) or new_group(group_desc=...)"
 _AXIS: dict[str, pl.DataType | type[pl.DataType]] = {
     "axis": pl.String,
     "named_by": pl.String,
@@ -273,13 +274,11 @@ def _several_axes(per_group: pl.DataFrame) -> Iterator[str]:
 
 def _ambiguous(per_group: pl.DataFrame) -> Iterator[str]:
     undecided = per_group.filter(pl.col("candidates").list.len() > 1).with_columns(
-        pl.col("candidates").list.join(" or ").alias("may_be")
+        pl.col("candidates").list.join(" or ").alias("may_be"), (pl.col("named_by") == "description").alias("is_named")
     )
-    for (may_be,), groups in undecided.group_by("may_be", maintain_order=True):
-        yield (
-            f"the axis of {_listed(groups['process_group'].to_list())} may be {may_be}: the collectives fit both; "
-            "describe the groups with init_device_mesh(mesh_dim_names=...) or new_group(group_desc=...)"
-        )
+    for (may_be, is_named), groups in undecided.group_by("may_be", "is_named", maintain_order=True):
+        reason = "its description names them all" if is_named else f"the collectives fit both; {_ADVICE}"
+        yield f"the axis of {_listed(groups['process_group'].to_list())} may be {may_be}: {reason}"
 
 
 def _listed(groups: list[str]) -> str:

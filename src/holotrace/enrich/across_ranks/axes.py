@@ -26,15 +26,17 @@ NamedBy = Literal["description", "equal groups", "collectives", "nothing"]
 _NAMES = tuple(
     (axis, re.compile(pattern, re.IGNORECASE))
     for axis, pattern in (
-        ("pp", r"(^|_)pp($|_)|pipe|stage"),
+        ("pp", r"(^|[^a-z0-9])pp($|[^a-z0-9])|pipe|stage"),
         ("fsdp", r"fsdp|shard|zero"),
-        ("dp", r"(^|_)[he]?dp($|_)|(^|_)ddp($|_)|data|replica"),
-        ("tp", r"(^|_)e?tp($|_)|tensor"),
-        ("ep", r"(^|_)ep($|_)|expert|moe"),
-        ("cp", r"(^|_)[cs]p($|_)|context|sequence|ulysses|ring"),
+        ("dp", r"(^|[^a-z0-9])(h|e)?d?dp($|[^a-z0-9])|data|replica"),
+        ("tp", r"(^|[^a-z0-9])e?tp($|[^a-z0-9])|tensor"),
+        ("ep", r"(^|[^a-z0-9])ep($|[^a-z0-9])|expert|moe"),
+        ("cp", r"(^|[^a-z0-9])[cs]p($|[^a-z0-9])|context|sequence|ulysses|ring"),
     )
 )
-"""The first pattern that a description contains decides; "expert data parallel" is a data axis."""
+_PART_OF = {"dp": {"fsdp"}, "cp": {"fsdp", "dp"}, "ep": {"fsdp", "dp", "tp"}}
+"""Names beside which another one only says more about the same axis: `mesh_dp_shard`, "data parallel with context parallel",
+"expert data parallel"."""
 
 FSDP_ANNOTATION = r"^FSDP::"
 """Annotations of fully sharded data parallelism, such as `FSDP::all_gather (layers.0)`.
@@ -91,13 +93,14 @@ class Axis(NamedTuple):
         return self.by_collective.get(collective, self)
 
 
-def axis_of_description(description: str | None) -> str | None:
-    """Return the axis that the description of a group names; None if it names none.
+def axes_of_description(description: str | None) -> tuple[str, ...]:
+    """Return the axes that the description of a group names; several if the group spans a mesh of them.
 
-    >>> axis_of_description("mesh_dp_shard_cp"), axis_of_description("PIPELINE_MODEL_PARALLEL_GROUP")
-    ('fsdp', 'pp')
+    >>> axes_of_description("mesh_dp_shard_cp"), axes_of_description("TENSOR_AND_PIPELINE_PARALLEL_GROUP")
+    (('fsdp',), ('pp', 'tp'))
     """
-    return next((axis for axis, pattern in _NAMES if pattern.search(description or "")), None)
+    named = [axis for axis, pattern in _NAMES if pattern.search(description or "")]
+    return tuple(axis for axis in named if not _PART_OF.get(axis, set()) & set(named))
 
 
 def axis_of_use(use: Use) -> Axis:
@@ -162,8 +165,8 @@ def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, A
     """
     used = [group for group in _groups(groups) if group.number in uses]
     defaults = {group.number for group in used if group.description == _DEFAULT_GROUP}
-    named = {group.number: axis_of_description(group.description) for group in used if group.number not in defaults}
-    axes = {number: Axis((axis,), "description") for number, axis in named.items() if axis}
+    named = {group.number: axes_of_description(group.description) for group in used if group.number not in defaults}
+    axes = {number: Axis(candidates, "description") for number, candidates in named.items() if candidates}
     described = _described_shapes(used, axes)
     for shape, alike in _of_equal_shape(group for group in used if group.number not in axes).items():
         shared = _shared_axis(described.get(shape, set()), [uses[number] for number in alike])
@@ -195,7 +198,7 @@ def _described_shapes(groups: Iterable[_Group], axes: Mapping[int, Axis]) -> dic
     """Return the axes that descriptions give to the groups of each shape."""
     shapes: dict[_Shape, set[str]] = {}
     for group in groups:
-        if group.number in axes:
+        if group.number in axes and axes[group.number].name != "unknown":
             shapes.setdefault(group.shape, set()).add(axes[group.number].name)
     return shapes
 

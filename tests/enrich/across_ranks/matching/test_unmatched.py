@@ -105,3 +105,26 @@ def test_sends_can_be_left_out() -> None:
     assert match(of_ranks).calls["instance"].to_list() == [0, 0]
     assert match(of_ranks, sends=False).calls["instance"].to_list() == [None, None]
     assert match(of_ranks, sends=False).findings == ()
+
+
+def test_ranks_that_number_their_operations_apart() -> None:
+    """Rank 0 recorded operations 1 to 4 of the group, and rank 1 operations 101 to 104: they cannot be the same."""
+    of_ranks = {
+        rank: of_rank(*(_call(100 * number, sequence=number + 1 + 100 * rank) for number in range(4)))
+        for rank in (0, 1)
+    }
+
+    assert match(of_ranks).findings[-1] == (
+        "ranks 0 and 1 share a process group but no number of an operation (1-4 and 101-104): they were recorded at "
+        "different times, or in different jobs"
+    )
+
+
+def test_ranks_of_different_jobs_of_equal_size() -> None:
+    """Rank 0 only reduces and rank 1 only gathers, in a group of the same ranks."""
+    of_ranks = {0: of_rank(_call(0), _call(20)), 1: of_rank(_call(5, family="all_gather", content=9))}
+
+    assert match(of_ranks).findings == (
+        "no call of a rank fits any call of another one, so the files may belong to different jobs",
+        "3 of 3 calls (2 all_reduce, 1 all_gather) have no clear counterpart on the other ranks of their group",
+    )

@@ -53,6 +53,7 @@ def _about_the_ranks(of_ranks: Mapping[int, OfRank], rows: pl.DataFrame) -> Iter
         yield f"{ranks_text(silent)}: no communication was recorded"
     for ranks in _same_recordings(rows):
         yield f"{ranks_text(ranks)} have the same calls at the same times: their files may be one recording"
+    yield from _numbered_apart(rows)
     if _has_no_common_step(rows):
         yield "no two ranks recorded the same step, so their calls cannot be matched by order"
 
@@ -74,6 +75,25 @@ def _same_recordings(rows: pl.DataFrame) -> Iterable[list[int]]:
     return sorted(ranks.to_list() for ranks in same["rank"])
 
 
+def _numbered_apart(rows: pl.DataFrame) -> Iterator[str]:
+    """Say if the ranks of a group have no number in common: then they recorded different operations."""
+    spans = (
+        rows.filter(pl.col("group").is_not_null() & ~IS_POINT_TO_POINT)
+        .drop_nulls("sequence")
+        .group_by("group", "rank")
+        .agg(pl.col("sequence").min().alias("first"), pl.col("sequence").max().alias("last"), pl.len().alias("count"))
+        .sort("group", "first", "rank")
+    )
+    beside = spans.with_columns(pl.col("rank", "first", "last").shift().over("group").name.prefix("other_"))
+    apart = beside.filter((pl.col("other_last") < pl.col("first")).fill_null(value=False)).sort("rank")
+    for row in apart.head(1).iter_rows(named=True):
+        yield (
+            f"ranks {row['other_rank']} and {row['rank']} share a process group but no number of an operation "
+            f"({row['other_first']:,}-{row['other_last']:,} and {row['first']:,}-{row['last']:,}): they were recorded at different "
+            "times, or in different jobs"
+        )
+
+
 def _has_no_common_step(rows: pl.DataFrame) -> bool:
     ranks = rows.drop_nulls("window").group_by("window").agg(pl.col("rank").n_unique())["rank"]
     return rows["rank"].n_unique() > 1 and len(ranks) > 0 and (ranks == 1).all()
@@ -86,6 +106,9 @@ def _about_the_calls(rows: pl.DataFrame, unmatched: pl.DataFrame, ambiguous: pl.
         pl.col("peer").is_in(rows["rank"].unique().implode()).alias("has_peer"),
     )
     reasons = explained.select("family", _reason().alias("reason"))
+    is_none_matched = len(unmatched) == len(rows) and not _has_no_common_step(rows)
+    if is_none_matched and (reasons["reason"] == "no_counterpart").all():
+        yield "no call of a rank fits any call of another one, so the files may belong to different jobs"
     for reason, sentence in _REASONS.items():
         concerned = reasons.filter(pl.col("reason") == reason)
         if len(concerned):
