@@ -155,6 +155,31 @@ def test_the_slow_rank_of_a_recorded_ddp_job() -> None:
     assert result.slowdown > 1.3
 
 
+SLOW_RANKS = {
+    "1f1b_slow_microbatch": 0,
+    "1f1b_slow_rank": 1,
+    "interleaved_slow_rank": 1,
+    "zero_bubble_slow_rank": 0,
+    "pipeline_dp_rank1": 1,
+    "pipeline_dp_rank3": 3,
+    "ddp_data_loading": 1,
+    "ddp_slow_backward": 1,
+    "fsdp_slow_rank": 1,
+    "tensor_parallel_slow_rank": 0,
+}
+
+
+@pytest.mark.parametrize("name", SLOW_RANKS)
+def test_the_slow_rank_of_recorded_schedules(name: str) -> None:
+    """Every schedule, recorded on the CPU with a cause planted on one rank: that rank is the slowest worker."""
+    result = straggler_cost(holotrace.open_trace(TRACES / "planted_causes" / name, cache=False))
+
+    assert result.per_worker["rank"][0] == SLOW_RANKS[name]
+    assert result.slowdown > 1.1
+    assert result.worker_share > 0.8
+    assert result.per_step["replay_error_fraction"].max() < 0.02
+
+
 @pytest.mark.parametrize("name", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank", "two_rank_128"])
 def test_recorded_jobs_are_replayed_within_one_percent(name: str) -> None:
     """With the recorded beginnings of the steps, the replay of every recorded job takes as long as the job did."""
