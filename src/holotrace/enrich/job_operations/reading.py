@@ -44,11 +44,11 @@ def read_operations(path: Address) -> pl.DataFrame:
         TraceNotFoundError: there is no such file.
         InvalidOperationsError: the file is not such a table; the message names the column, or the first wrong row.
 
-    >>> import tempfile, polars
+    >>> import holotrace, polars, tempfile
     >>> rows = {"rank": [0, 1], "kind": ["forward-compute"] * 2, "start_ns": [0, 0], "duration_ns": [100, 120]}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     polars.DataFrame(rows).write_parquet(f"{folder}/job.parquet")
-    ...     table = read_operations(f"{folder}/job.parquet")
+    ...     table = holotrace.read_operations(f"{folder}/job.parquet")
     >>> table.select("rank", "dp_rank", "stage", "duration_ns").rows()
     [(0, 0, 0, 100), (1, 1, 0, 120)]
     """
