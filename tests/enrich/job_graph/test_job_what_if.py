@@ -13,6 +13,7 @@ from holotrace.enrich.job_graph.job_what_if import FasterLink, JobChange, what_i
 from holotrace.enrich.job_graph.peers_median import PeersMedian
 from holotrace.errors import InvalidOptionError
 from holotrace.ingest.open_trace import open_trace
+from holotrace.schema import EventKind
 from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder
 
@@ -98,6 +99,7 @@ def test_changes_that_select_nothing_are_errors() -> None:
         PeersMedian([7]),
         FasterLink(process_group="other"),
         FasterLink(bandwidth_factor=0),
+        Scale(GEMM, -1),
     ):
         with pytest.raises(InvalidOptionError):
             what_if_across_ranks(job((20, 50)), [change])
@@ -107,6 +109,35 @@ def test_a_rank_without_peers_is_an_error() -> None:
     """A job of one rank has nobody to compare with."""
     with pytest.raises(InvalidOptionError, match="no peers"):
         what_if_across_ranks(job((20,)), [PeersMedian([0])])
+
+
+def sleeping_ranks() -> Trace:
+    """Return two ranks of the host: rank 1 sleeps from 10 to 40 µs within a function that also runs `aten::mm`."""
+    builder = TraceBuilder()
+    frame = {"ph": "X", "cat": "python_function", "tid": 1, "args": {"Python id": 1, "Python parent id": None}}
+    for rank, sleep_us in ((0, 0), (1, 30)):
+        builder.rank(rank).header(host_name="one", distributedInfo={"rank": rank, "world_size": 2})
+        builder.step(1, 0, 60 + sleep_us).operator("aten::add", start_us=0, duration_us=10)
+        builder.operator("aten::mm", start_us=10 + sleep_us, duration_us=20)
+        if sleep_us:
+            pid = 1000 + rank
+            for name, start_us, end_us in (("model.py(1): load", 10, 60), ("<built-in function sleep>", 10, 40)):
+                builder.event(**frame, name=name, pid=pid, ts=start_us, dur=end_us - start_us)
+    return builder.build()
+
+
+def test_python_functions_can_be_removed_without_what_they_call() -> None:
+    """Without the 30 µs of sleep, rank 1 ends with rank 0; `aten::mm` in the function stays."""
+    trace = sleeping_ranks()
+    if not trace.ranks[1].events_of([EventKind.PYTHON_FUNCTION], ["event_index"]).height:
+        pytest.fail("the functions were not read")
+    for name in ("sleep", "load"):
+        answer = what_if_across_ranks(trace, [Remove(pl.col("name").str.contains(name))])
+        assert (answer.measured_ns, answer.predicted_ns) == (90_000, 60_000)
+    half = what_if_across_ranks(trace, [Scale(pl.col("name") == "<built-in function sleep>", 0.5)])
+    assert half.predicted_ns == 75_000
+    replaced = what_if_across_ranks(trace, [Replace(pl.col("name") == "<built-in function sleep>", 10_000)])
+    assert replaced.predicted_ns == 70_000
 
 
 MULTI_RANK = ("ddp_gloo_4rank", "pipeline_gloo_4rank", "dlrm_8rank", "two_rank_128")

@@ -68,7 +68,8 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
     """Predict how long the step of the job would take with these changes.
 
     Every start and end on every rank is computed anew. A rank that gets faster arrives earlier in its collectives, and the
-    ranks that waited for it go on earlier, until another rank is the last. Delays and gaps stay as measured.
+    ranks that waited for it go on earlier, until another rank is the last. Delays and gaps stay as measured. If Python was
+    recorded, changes also select Python functions: their time outside the operators and calls that they contain.
 
     Args:
         trace: the job.
@@ -137,6 +138,10 @@ def _changed(window: JobWindow, lengths: _Lengths, changes: Sequence[JobChange],
 def _with_changed_ranks(
     window: JobWindow, lengths: _Lengths, changes: Sequence[Change], executor: Executor
 ) -> _Lengths:
+    for wanted in changes:
+        if getattr(wanted, "factor", 0) < 0 or getattr(wanted, "duration_ns", 0) < 0:
+            message = f"what_if_across_ranks: {wanted} is negative; choose 0 or more"
+            raise InvalidOptionError(message)
     change = partial(_change, spans=window.spans, changes=changes, data_loading=window.options.data_loading)
     ranks = window.trace.visit(change, executor).results
     for number, wanted in enumerate(changes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,8 +14,9 @@ import polars as pl
 from holotrace.algorithms.longest_path import Edges, contracted
 from holotrace.enrich.critical_path.event_graph import EventGraph
 from holotrace.enrich.critical_path.path_window import PathWindow
-from holotrace.enrich.critical_path.what_if import Change, Replace, Replay, changed, own_time, unchanged
+from holotrace.enrich.critical_path.what_if import Change, Remove, Replace, Replay, Scale, changed, own_time, unchanged
 from holotrace.enrich.job_graph.call_nodes import CallGraph, call_graph
+from holotrace.enrich.job_graph.python_time import python_functions, with_python_time
 from holotrace.enrich.job_graph.rank_graph import points
 from holotrace.errors import InvalidOptionError
 from holotrace.store.trace import RankTrace
@@ -57,15 +59,17 @@ def changed_rank(
     named, replay = _Named(known.graph, window.name, names), unchanged(known.graph)
     into = _own_edges_to_ends(known)
     factor, replaced = np.ones(len(known.calls)), np.full(len(known.calls), np.nan)
+    functions = python_functions(rank_trace, known.graph)
     has_selected = []
     for change in changes:
         before = _sums(into, replay.length_ns)
-        try:
-            replay = changed(named, replay, change)
-        except InvalidOptionError:
-            has_selected.append(False)
-            continue
-        has_selected.append(True)
+        selected = False
+        with suppress(InvalidOptionError):  # another rank may have what the change selects
+            replay, selected = changed(named, replay, change), True
+        if isinstance(change, Scale | Remove | Replace):
+            in_python = with_python_time(known.graph, replay, functions, change)
+            replay, selected = in_python or replay, selected or in_python is not None
+        has_selected.append(selected)
         _follow(factor, replaced, before, _sums(into, replay.length_ns), is_new=isinstance(change, Replace))
     return _reduced(known, replay, factor, replaced, tuple(has_selected))
 
