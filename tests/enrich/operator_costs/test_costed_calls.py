@@ -85,6 +85,16 @@ def test_sizes_that_no_device_holds_are_unknown() -> None:
     ]
 
 
+def test_an_operator_leaves_its_work_to_a_rule_inside() -> None:
+    """On the CPU, aten::mean computes with aten::sum: only aten::sum counts, and aten::empty for itself."""
+    args = {"Input Dims": [[8, 4], [], [], []], "Input type": ["float", "ScalarList", "Scalar", ""]}
+    builder = TraceBuilder().operator("aten::mean", start_us=0, duration_us=10, args=args)
+    builder.operator("aten::empty", start_us=1, duration_us=1).operator(
+        "aten::sum", start_us=3, duration_us=5, args=args
+    )
+    assert named(builder) == [("aten::empty", 1_000, None), ("aten::sum", 5_000, 32)]
+
+
 def test_operators_inside_a_backward_operator_that_record_for_autograd_are_recomputed() -> None:
     """Checkpointing runs aten::relu again inside MulBackward0; then only aten::mul computes a gradient."""
     builder = TraceBuilder().operator(

@@ -145,6 +145,7 @@ UNKNOWN = (
     ("aten::mm", [[[2, 3], [4, 3]], [3, 8]], [F32, F32], [], "nested"),
     ("aten::mm", [[2, 3], [4, 8]], [F32, F32], [], "not a product"),
     ("aten::mm", [[], [4, 8]], [F32, F32], [], "not a product"),
+    ("aten::mul", [[], []], ["", "double"], ["", ""], "nested"),
     ("aten::bmm", [[-1, 3, 4], [2, 4, 8]], [F32, F32], [], "nested"),
     ("aten::convolution", [[2, 3, 8, 8], [4, 3, 3, 3]], [F32, F32], [], "not recorded"),
     ("aten::cat", [[[2, 2], [2, 2]], []], ["TensorList", "Scalar"], [], "list of tensors"),

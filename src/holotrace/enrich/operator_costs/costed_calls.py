@@ -183,7 +183,9 @@ def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
     )
     owner = owning_call(rank_trace, stacks, operators)
     has_rule, _ = _rules_of(rank_trace, stacks)
-    works = _does_work(parent, has_rule, is_operator, owner, operators)
+    leaves_to_inner = _leaves_to_inner(parent, is_operator, operators[has_rule[operators] & (owner == operators)])
+    owner = np.where(leaves_to_inner[owner], operators, owner)
+    works = ~leaves_to_inner[operators]
     rows, group = np.unique(owner[works], return_inverse=True)
     sums = np.zeros(len(rows), np.int64)
     np.add.at(sums, group, np.maximum(own[operators[works]], 0))
@@ -201,18 +203,16 @@ def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
     )
 
 
-def _does_work(parent: _Rows, has_rule: _Bools, is_operator: _Bools, owner: _Rows, operators: _Rows) -> _Bools:
-    """Whether each operator counts: its own rule covers it and no rule inside does, or a call around it covers it."""
-    covered_inside = np.zeros(len(parent), np.bool_)
-    with_rule = operators[has_rule[operators] & (owner == operators)]
+def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _Bools:
+    """Whether each call contains one of the calls that count by their own rule, which thus does its work."""
+    leaves = np.zeros(len(parent), np.bool_)
     above = nearest_above(parent, is_operator, with_rule)
     while len(above):
         above = np.unique(above[above != NO_PARENT])
-        above = above[~covered_inside[above]]
-        covered_inside[above] = True
+        above = above[~leaves[above]]
+        leaves[above] = True
         above = nearest_above(parent, is_operator, above)
-    works: _Bools = ~covered_inside[operators] | (owner != operators)
-    return works
+    return leaves
 
 
 def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -27,8 +27,8 @@ def elementwise(arguments: Arguments, flops_each: int = 1, inputs: tuple[int, ..
         result: bytes of an element of the result if they do not follow from the inputs.
     """
     read = [index for index in inputs if arguments.has_tensor(index)]
-    if not read:
-        message = "no input is a tensor"
+    if not read or not arguments.type(0):
+        message = "no input is a tensor of a known type (nested tensors have none)"
         raise UnknownCostError(message)
     shape = broadcast([arguments.shape(index) for index in read])
     kind = promoted(arguments, read)

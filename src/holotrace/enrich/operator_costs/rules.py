@@ -90,12 +90,12 @@ _reduce = reductions.reduction
 # fmt: off
 RULES = (
     # products of matrices
-    Rule(r"aten::(mm|bmm|_int_mm|_sparse_semi_structured_mm)", products.product, _GEMM),
-    Rule(r"aten::(addmm_?|_addmm_activation|baddbmm_?|_sparse_semi_structured_addmm)", products.with_bias_first, _GEMM),
-    Rule(r"aten::(_scaled_mm|_scaled_mm_v2)|trtllm::cublas_scaled_mm|vllm::cutlass_scaled_mm", products.scaled, _COUNTER),
+    Rule(r"aten::(mm|bmm|_int_mm|_sparse_semi_structured_mm)", products.product, _GEMM, is_whole=True),
+    Rule(r"aten::(addmm_?|_addmm_activation|baddbmm_?|_sparse_semi_structured_addmm)", products.with_bias_first, _GEMM, is_whole=True),
+    Rule(r"aten::(_scaled_mm|_scaled_mm_v2)|trtllm::cublas_scaled_mm|vllm::cutlass_scaled_mm", products.scaled, _COUNTER, is_whole=True),
     Rule(r"aten::_(scaled_)?grouped_mm(_v2)?", products.grouped, _COUNTER, is_whole=True),
     Rule(r"aten::(mv)", products.matrix_vector, _GEMM, is_whole=True),
-    Rule(r"aten::addmv_?", products.matrix_vector_with_bias, _GEMM),
+    Rule(r"aten::addmv_?", products.matrix_vector_with_bias, _GEMM, is_whole=True),
     Rule(r"aten::(dot|vdot)", products.dot, _GEMM),
     Rule(r"aten::mkldnn_linear_pointwise|mkldnn::_linear_pointwise|mkl::_mkl_linear", products.linear, _GEMM, is_whole=True),
     Rule(r"aten::_weight_int8pack_mm", partial(products.linear, bias=None), _GEMM, is_whole=True),
