@@ -8,10 +8,8 @@ import polars as pl
 
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.across_ranks.matching.calls import of_rank
-from holotrace.enrich.across_ranks.matching.matching import match
+from holotrace.enrich.across_ranks.timed_calls import timed_calls
 from holotrace.store.trace import Trace
-
-_DURATION = pl.col("end_ns") - pl.col("start_ns")
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +21,7 @@ class Waits(EqualByContent):
            rank       int32
            family     string  all_reduce, ...
            start_ns   int64   time at which the rank enters
-           wait_ns    int64   time of the rank in the collective minus the shortest time of any rank
+           wait_ns    int64   time of the rank in the collective until the last rank has arrived
            caused_ns  int64   the longest wait, if this rank came last; else 0
            late_rank  int32   the rank that came last; null if several did
     """
@@ -32,32 +30,19 @@ class Waits(EqualByContent):
 
 
 def longest_waits(trace: Trace, *, shortest_ns: int, most: int) -> Waits:
-    """Compare how long each rank stays in each collective, as `holotrace.stragglers` does.
+    """Compare when the ranks arrive in each collective, as `holotrace.stragglers` does.
 
-    A rank that stays longer than another waits for it. Return the waits of at least `shortest_ns`, at most `most` for
-    each rank.
+    Return the waits of at least `shortest_ns`, at most `most` for each rank.
     """
-    collectives = match(trace.map(of_rank), sends=False).calls.drop_nulls("instance")
-    compared = collectives.join(_per_operation(collectives), on="instance").select(
+    collectives = timed_calls(trace.map(of_rank), sends=False).calls.filter(pl.col("wait_ns").is_not_null())
+    compared = collectives.select(
         "rank",
         pl.col("family").cast(pl.String),
         "start_ns",
-        (_DURATION - pl.col("shortest")).alias("wait_ns"),
-        pl.when(pl.col("rank") == pl.col("late_rank"))
-        .then(pl.col("longest") - pl.col("shortest"))
-        .otherwise(0)
-        .alias("caused_ns"),
-        "late_rank",
+        "wait_ns",
+        pl.when("is_last").then(pl.col("wait_ns").max().over("instance")).otherwise(0).alias("caused_ns"),
+        pl.col("rank").filter("is_last").first().over("instance").alias("late_rank"),
     )
     amount = pl.max_horizontal("wait_ns", "caused_ns")
     number = amount.rank("ordinal", descending=True).over("rank")
     return Waits(compared.filter((amount >= shortest_ns) & (number <= most)).sort("rank", "start_ns"))
-
-
-def _per_operation(collectives: pl.DataFrame) -> pl.DataFrame:
-    late_rank = pl.col("rank").get(_DURATION.arg_min())
-    return collectives.group_by("instance").agg(
-        _DURATION.min().alias("shortest"),
-        _DURATION.max().alias("longest"),
-        pl.when((_DURATION.min() == _DURATION).sum() == 1).then(late_rank).alias("late_rank"),
-    )
