@@ -27,6 +27,7 @@ _Rows = npt.NDArray[np.int64]
 BEFORE_RECORDING = "before the recording"
 CLOCKS = "smaller than the error of the clocks"
 UNMATCHED = "communication without its counterpart"
+NOT_RECORDED = "work or launches that were not recorded"
 _NOWHERE = -1
 
 _NAMELESS = {LAUNCH_DELAY: "launch_delay", SYNCHRONISATION: "synchronisation", UNKNOWN: "unknown"}
@@ -229,7 +230,10 @@ def _all_causes(histories: Mapping[int, Histories], calls: pl.DataFrame) -> tupl
         pl.col("cause").cast(Cause)
     )
     special = pl.DataFrame(
-        {"cause": [*_NAMELESS.values(), *["unknown"] * 3], "name": [None] * 3 + [BEFORE_RECORDING, CLOCKS, UNMATCHED]}
+        {
+            "cause": [*_NAMELESS.values(), *["unknown"] * 3],
+            "name": [None, None, NOT_RECORDED, BEFORE_RECORDING, CLOCKS, UNMATCHED],
+        }
     )
     special = special.with_columns(pl.col("cause").cast(Cause))
     tables = [transfers, special, *(history.causes for history in histories.values())]
