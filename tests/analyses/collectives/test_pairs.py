@@ -135,3 +135,13 @@ def test_planted_slow_pairs_are_named_and_no_others() -> None:
         named = pairs.filter("is_slow").select("source_rank", "destination_rank").rows()
         assert named == ([planted, planted[::-1]] if planted else []), seed
         assert bool(slow_pairs(pairs)) == (planted is not None)
+
+
+def test_more_all_to_alls_than_can_be_counted_are_left_out(monkeypatch) -> None:
+    """Of four all-to-alls with 36 parts each, two fit in 80 transfers; the finding says so."""
+    monkeypatch.setattr("holotrace.analyses.collectives.pairs.MOST_TRANSFERS", 80)
+
+    result = exchanged()
+
+    assert result.per_pair["instance_count"].unique().to_list() == [2]
+    assert any("cover 80 of 144 transfers" in finding for finding in result.findings)

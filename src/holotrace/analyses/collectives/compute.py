@@ -10,7 +10,7 @@ import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_group
 from holotrace.analyses.collectives.latency import PER_FIT, mergeable, per_fit
-from holotrace.analyses.collectives.pairs import per_pair, slow_pairs
+from holotrace.analyses.collectives.pairs import left_out, per_pair, slow_pairs
 from holotrace.analyses.collectives.slow_parts import SLOW, slow_parts
 from holotrace.analyses.collectives.verdicts import verdict
 from holotrace.enrich.across_ranks.job_calls import job_calls, per_second
@@ -239,7 +239,7 @@ def _combine(of_ranks: dict[int, OfRank], *, steps: Sequence[int] | None) -> Col
         typed(slow, SLOW),
         job.clocks.per_host,
         job.coverage,
-        (*_slow_findings(slow), *slow_pairs(pairs), *job.findings),
+        (*_slow_findings(slow), *slow_pairs(pairs), *left_out(calls), *job.findings),
     )
 
 

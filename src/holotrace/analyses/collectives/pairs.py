@@ -23,7 +23,7 @@ FEWEST_INSTANCES = 3
 """A pair is judged by at least 3 transfers."""
 
 MOST_RANKS = 128
-_MOST_TRANSFERS = 4_000_000
+MOST_TRANSFERS = 1_000_000
 """All-to-alls of larger groups are left out, and those beyond this number of transfers between two ranks."""
 
 _PAIR = ("collective", "source_rank", "destination_rank")
@@ -79,6 +79,14 @@ def slow_pairs(pairs: pl.DataFrame) -> tuple[str, ...]:
         if named
         else ()
     )
+
+
+def left_out(calls: pl.DataFrame) -> tuple[str, ...]:
+    """Say if there are more all-to-alls than `per_pair` counts."""
+    counted = (pl.col("collective") == "all_to_all") & (pl.col("group_size") <= MOST_RANKS)
+    total = calls.filter(counted)["group_size"].sum()
+    sentence = f"the pairs of ranks cover {MOST_TRANSFERS:,} of {total:,} transfers of all-to-alls, the first ones; choose steps"
+    return (sentence,) if total > MOST_TRANSFERS else ()
 
 
 def _slow(pairs: pl.DataFrame) -> pl.DataFrame:
@@ -150,7 +158,8 @@ def _divided(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
         .with_columns(pl.when(listed.list.len() == size).then(listed).alias("in_splits"))
         .filter(listed.is_not_null() | pl.col("is_even"))
         .sort("operation")
-        .filter(size.cum_sum() <= _MOST_TRANSFERS)
+        .with_columns(size.cum_sum().alias("transfers"))
+        .filter(pl.col("transfers").max().over("operation") <= MOST_TRANSFERS)
     )
     equal = pl.lit(1, pl.Int64).repeat_by(size)
     divided = known.with_columns(pl.coalesce(listed, equal).alias("split"))
