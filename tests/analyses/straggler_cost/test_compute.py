@@ -95,6 +95,19 @@ def test_an_operations_table_may_come_as_other_tables() -> None:
     assert straggler_cost(shuffled) == straggler_cost(steps)
 
 
+def test_loading_data_precedes_the_first_pass() -> None:
+    """Rank 1 loads data for 6 ns, rank 0 for 2: both delay the passes of their rank, so the step takes 16 of 14 ns."""
+    rows = []
+    for rank, loading in enumerate((2, 6)):
+        rows += [(rank, "data-loading", 0, loading), (rank, "forward-compute", loading, 10)]
+    table = pl.DataFrame(rows, ["rank", "kind", "start_ns", "duration_ns"], orient="row")
+
+    result = straggler_cost(table)
+
+    assert result.per_step.select("step_ns", "replayed_ns", "ideal_ns").rows() == [(16, 16, 14)]
+    assert result.per_kind.select("operation_kind", "slowdown").row(0) == ("data-loading", 16 / 14)
+
+
 def slow_second_rank() -> TraceBuilder:
     """Return two ranks on one host that compute forward for 100 and 180 µs, and reduce for 40 µs once both are there."""
     builder = TraceBuilder()

@@ -16,7 +16,7 @@ from holotrace.enrich.job_operations.dependencies import Dependencies, by_kind
 from holotrace.enrich.job_operations.job_operations import job_operations
 from holotrace.enrich.job_operations.rank_operations import RankOperations, rank_operations
 from holotrace.enrich.job_operations.replay import Int64Array
-from holotrace.enrich.job_operations.table import STEP_START, operations_table
+from holotrace.enrich.job_operations.table import STEP_START, has_known_communication, operations_table
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
@@ -128,8 +128,8 @@ def straggler_cost(job: Trace | pl.DataFrame, *, executor: Executor = IN_PROCESS
     if isinstance(job, Trace):
         return plan().run(job, executor)
     operations = operations_table(job).with_row_index("row")
-    has_instances = operations["instance"].is_not_null().any()
-    return cost_of(operations, by_time(operations) if has_instances else by_kind(operations))
+    follow = by_time if has_known_communication(operations) else by_kind
+    return cost_of(operations, follow(operations))
 
 
 def plan() -> Plan[RankOperations, StragglerCost]:

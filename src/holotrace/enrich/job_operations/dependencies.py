@@ -7,7 +7,7 @@ from typing import NamedTuple
 import polars as pl
 
 from holotrace.enrich.job_operations.messages import LANE, WITHIN_RANK, Messages, messages_of
-from holotrace.enrich.job_operations.table import AFTER_PASSES, MESSAGES, PASSES
+from holotrace.enrich.job_operations.table import AFTER_PASSES, BEFORE_PASSES, MESSAGES, PASSES
 
 
 class Dependencies(NamedTuple):
@@ -31,6 +31,7 @@ def by_kind(operations: pl.DataFrame) -> Dependencies:
     The model is that of J. Lin et al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI'25,
     https://www.usenix.org/conference/osdi25/presentation/lin-jinkun:
 
+        data-loading, preparation   before the first pass
         passes                      one after the other on their rank
         messages                    one after the other, per kind
         receive                     after the pass before the one that needs it; that pass starts after the receive
@@ -53,6 +54,7 @@ def by_kind(operations: pl.DataFrame) -> Dependencies:
     edges = [
         _chained(passes),
         _chained(messages.sort("start_ns", "sequence"), "kind"),
+        *_before_passes(operations, passes),
         *_of_messages(matched),
         _first_backward_message(passes, messages),
         *_of_replicas(operations, passes, overlaps=overlaps),
@@ -91,6 +93,12 @@ def passes_of(operations: pl.DataFrame) -> pl.DataFrame:
 def _chained(ordered: pl.DataFrame, *keys: str) -> pl.DataFrame:
     """Let each row wait for the one before it on its rank."""
     return ordered.with_columns(pl.col("row").shift(1).over(*WITHIN_RANK, *keys).alias("before"))
+
+
+def _before_passes(operations: pl.DataFrame, passes: pl.DataFrame) -> list[pl.DataFrame]:
+    early = operations.filter(pl.col("kind").is_in(BEFORE_PASSES)).sort("start_ns", "sequence")
+    last = early.group_by(WITHIN_RANK).agg(pl.col("row").last().alias("before"))
+    return [_chained(early), passes.group_by(WITHIN_RANK).agg(pl.col("row").first()).join(last, on=WITHIN_RANK)]
 
 
 def _of_messages(matched: Messages) -> list[pl.DataFrame]:

@@ -56,7 +56,10 @@ STEP_START = "step-start"
 PREPARATION = "preparation"
 """Kind of what a rank does in a step before it receives its first message."""
 
-KINDS = (STEP_START, "data-loading", PREPARATION, *PASSES, *MESSAGES, "params-all-gather", *AFTER_PASSES, *_OF_AXES)
+BEFORE_PASSES = (STEP_START, "data-loading", PREPARATION)
+"""What precedes the first pass of a step."""
+
+KINDS = (*BEFORE_PASSES, *PASSES, *MESSAGES, "params-all-gather", *AFTER_PASSES, *_OF_AXES)
 """All kinds of operations; `dp-all-reduce` and the like are collectives of an axis of parallelism."""
 
 _NAMES = {
@@ -242,6 +245,12 @@ def _with_defaults(frame: pl.DataFrame) -> pl.DataFrame:
 def _not_negative(name: str) -> pl.Expr:
     """The published files write -1 where there is no microbatch or chunk."""
     return pl.when(pl.col(name) >= 0).then(name).alias(name)
+
+
+def has_known_communication(operations: pl.DataFrame) -> bool:
+    """Return whether instances or collectives of axes show that times, rather than kinds, say what waits for what."""
+    has_instance = operations["instance"].is_not_null().any()
+    return bool(has_instance or operations["kind"].is_in(_OF_AXES).any())
 
 
 def is_communication() -> pl.Expr:
