@@ -140,6 +140,17 @@ def test_python_functions_can_be_removed_without_what_they_call() -> None:
     assert replaced.predicted_ns == 70_000
 
 
+def test_python_functions_after_the_last_operator_can_be_removed() -> None:
+    """Rank 1 collects garbage for 40 µs before its step ends; without that, it ends with rank 0, 60 µs after the start."""
+    builder = TraceBuilder()
+    for rank, collection_us in ((0, 0), (1, 40)):
+        builder.rank(rank).header(host_name="one", distributedInfo={"rank": rank, "world_size": 2})
+        builder.step(1, 0, 60 + collection_us).operator("aten::add", start_us=0, duration_us=50)
+    builder.event(ph="X", cat="python_function", name="Python GC", pid=1001, tid=1, ts=55, dur=40, args={})
+    answer = what_if_across_ranks(builder.build(), [Remove(pl.col("name") == "Python GC")])
+    assert (answer.measured_ns, answer.predicted_ns) == (100_000, 60_000)
+
+
 MULTI_RANK = ("ddp_gloo_4rank", "pipeline_gloo_4rank", "dlrm_8rank", "two_rank_128")
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, nesting
-from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph
+from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, PathClass
 from holotrace.enrich.critical_path.what_if import Remove, Replace, Replay, Scale
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import EventKind
@@ -73,9 +73,14 @@ def _factor(change: Scale | Remove | Replace, own_ns: int) -> float:
 
 
 def _host_edges(graph: EventGraph) -> tuple[_Int64, _Int64, _Int64, _Int64]:
-    """Return the edges along threads, by thread and time: their rows, threads, starts and ends."""
-    tracks = graph.activities["track_id"].cast(pl.Int64).gather(graph.nodes["activity"].gather(graph.edges["source"]))
-    along = graph.edges["type"].is_in([EdgeType.OPERATOR, EdgeType.HOST_GAP]) & tracks.is_not_null()
+    """Return the edges along threads, also from and to the ends of the window: rows, threads, starts and ends, by time."""
+    owner = graph.nodes["activity"]
+    beside = owner.gather(graph.edges["source"]).fill_null(owner.gather(graph.edges["target"]))
+    tracks = graph.activities["track_id"].cast(pl.Int64).gather(beside)
+    is_of_host = graph.edges["path_class"] == PathClass.HOST_GAP
+    to_window = (graph.edges["type"] == EdgeType.WINDOW) & is_of_host & (graph.edges["weight_ns"] > 0)
+    is_along = graph.edges["type"].is_in([EdgeType.OPERATOR, EdgeType.HOST_GAP]) | to_window
+    along = is_along & tracks.is_not_null()
     rows = along.arg_true().to_numpy().astype(np.int64)
     time_ns = graph.nodes["time_ns"].to_numpy()
     begin_ns, end_ns = (time_ns[graph.edges[side].to_numpy()[rows]] for side in ("source", "target"))
