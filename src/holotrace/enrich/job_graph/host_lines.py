@@ -17,7 +17,8 @@ NO_CALL = -1
 _MOST_OPEN = 16
 """How many of the calls that started last before a stretch ended are looked at."""
 _LATE_END_NS = 100_000
-"""A thread may continue this long before the annotation of the communication that it waited for ends."""
+"""A thread continues at most this long before or after the communication that it waited for, or `_LATE_END` of the wait."""
+_LATE_END = 0.1
 _LEAST_COVERED = 0.5
 """A stretch whose name does not show waiting is a wait if one communication covers at least this part of it and ends in it."""
 
@@ -139,14 +140,15 @@ def _calls_waited_for(
     rows = last[:, None] - 1 - np.arange(_MOST_OPEN)
     exists, rows = rows >= 0, np.maximum(rows, 0)
     overlap = np.where(exists, np.minimum(ends[rows], end) - np.maximum(starts[rows], start), -1)
-    ends_inside = ends[rows] <= end + _LATE_END_NS
+    tolerance = np.minimum(_LATE_END_NS, _LATE_END * (end - start))
+    ends_inside = ends[rows] <= end + tolerance
     # Of calls that overlap equally long, the thread waits for the one that ends last before it continues.
     score = overlap.astype(np.float64) * np.where(ends_inside, 1.0, 0.5) + 1e-9 * ends_inside * (ends[rows] - start)
     best = np.argmax(score, axis=1)
     at = np.arange(len(chosen))
     covered = overlap[at, best]
     is_covered = (covered >= _LEAST_COVERED * (end - start)[:, 0]) & ends_inside[at, best]
-    continues_late = end[:, 0] - ends[rows[at, best]] > _LATE_END_NS
+    continues_late = end[:, 0] - ends[rows[at, best]] > tolerance[:, 0]
     return rows[at, best], (covered > 0) & (signs.waits | (is_covered & ~(signs.is_python & continues_late)))
 
 

@@ -39,11 +39,10 @@ def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
         right_on="earlier_ns",
         coalesce=False,
         by="set",
-        allow_exact_matches=True,
+        allow_exact_matches=False,
         check_sortedness=False,
     )
-    is_other = pl.col("earlier") != pl.col("instance")
-    earlier = before.filter(is_other).select("instance", "earlier", "earlier_ns")
+    earlier = before.drop_nulls("earlier").select("instance", "earlier", "earlier_ns")
     arrived = times.select("rank", earlier="instance", since_ns=pl.col("start_ns") + pl.col("wait_ns"))
     known = times.join(earlier, on="instance", how="left", maintain_order="left").join(
         arrived.unique(["rank", "earlier"]), on=["earlier", "rank"], how="left", maintain_order="left"
