@@ -1,6 +1,6 @@
 """Compare the causes that `wait_causes` names with those planted in simulated jobs.
 
-    python benchmarks/planted_causes.py [--seeds 500] [--first 0] [--most-ranks 512] [--workers 2]
+    python benchmarks/planted_causes.py [--seeds 500] [--first 0] [--most-ranks 512] [--workers 2] [--minutes 120]
 
 Each seed is a job of 8 to 512 ranks: data, tensor and pipeline parallel on GPUs with NCCL, or on CPUs with gloo, on one host
 or on several with clocks that are off and drift, with one to three planted causes; four of ten recordings lack something. The
@@ -32,16 +32,20 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--most-ranks", type=int, default=512)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=120, help="stop after this time, and print what is done")
     options = parser.parse_args()
-    begin = time.perf_counter()
+    begin, jobs, wrong = time.perf_counter(), [], []
     seeds = range(options.first, options.first + options.seeds)
     with ProcessPoolExecutor(options.workers) as pool:
-        jobs = list(pool.map(_compared, seeds, [options.most_ranks] * len(seeds)))
-    for line in _lines(jobs):
-        print(line)
-    wrong = [text for seed, job in zip(seeds, jobs, strict=True) for text in _wrong(seed, job)]
-    print("\n".join(wrong))
-    print(f"{len(jobs)} jobs in {time.perf_counter() - begin:.0f} s; {len(wrong)} causes are wrong")
+        for seed, job in zip(seeds, pool.map(_compared, seeds, [options.most_ranks] * len(seeds)), strict=True):
+            jobs.append(job)
+            wrong += _wrong(seed, job)
+            if time.perf_counter() - begin > 60 * options.minutes:
+                pool.shutdown(cancel_futures=True)
+                break
+    print("\n".join([*_lines(jobs), *wrong]))
+    cause_count = sum(len(job.causes) for job in jobs)
+    print(f"{len(jobs)} jobs in {time.perf_counter() - begin:.0f} s; {len(wrong)} of {cause_count} causes are wrong")
     return int(bool(wrong))
 
 
