@@ -100,10 +100,25 @@ def test_a_receive_leads_to_the_sender() -> None:
     builder.annotation("gloo:recv", start_us=4, duration_us=56, rank=1, args={**groups, "Input Dims": [[8]]})
     builder.operator("aten::add", start_us=61, duration_us=28, rank=1)
     result = across(builder.build())
-    if result.hops.is_empty():
-        pytest.skip(str(result.findings))
     assert result.hops.select("from_rank", "to_rank", "collective").rows() == [(0, 1, "recv")]
     assert segments_us(result)[1] == (0, "cpu_operator", "aten::mm", 1, 49)
+
+
+def test_a_thread_that_waits_late_for_a_message_was_not_delayed_by_it() -> None:
+    """Rank 0 sends at 10 µs; rank 1 works until 60 µs and then finds the message: the path stays on rank 1."""
+    builder = on_one_host(0, 1)
+    groups = {"Process Group Name": "0", "Process Group Ranks": "[0, 1]", "Group size": 2, "Input Dims": [[8]]}
+    send = {"Concrete Inputs": ["", "", "1", "0"], "Input Dims": [[[8]]], "Input type": ["TensorList"]}
+    recv = {**send, "Concrete Inputs": ["", "", "0", "0"]}
+    builder.rank(0).step(1, 0, 20, rank=0).operator("c10d::send", start_us=10, duration_us=4, rank=0, args=send)
+    builder.annotation("gloo:send", start_us=12, duration_us=3, rank=0, args=groups)
+    builder.rank(1).step(1, 0, 90, rank=1).operator("c10d::recv_", start_us=2, duration_us=4, rank=1, args=recv)
+    builder.annotation("gloo:recv", start_us=4, duration_us=58, rank=1, args=groups)
+    builder.operator("aten::mm", start_us=7, duration_us=53, rank=1)
+    builder.operator("aten::add", start_us=63, duration_us=26, rank=1)
+    result = across(builder.build())
+    assert result.hops.is_empty()
+    assert (1, "cpu_operator", "aten::mm", 7, 60) in segments_us(result)
 
 
 def test_one_rank_alone_is_a_job_of_one() -> None:

@@ -20,6 +20,7 @@ _Int64 = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
 
 NO_EDGE = -1
+_FOREVER_NS = 2**62
 
 
 class JoinType(IntEnum):
@@ -182,6 +183,7 @@ def _calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64, time
             pl.lit(rank, pl.Int32).alias("rank"),
             "event_index",
             *((pl.col(name).cast(pl.Int64) + int(begin)).alias(name) for name in ("asked", "start", "end")),
+            pl.Series("awaited_ns", _awaited_ns(graph), pl.Int64),
         )
         for (rank, graph), begin in zip(of_ranks.items(), first, strict=False)
     )
@@ -205,6 +207,18 @@ def _calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64, time
     ).drop_nulls("arrives_ns")
 
 
+def _awaited_ns(graph: RankGraph) -> _Int64:
+    """Return for how long each call lasted after the last event of its own rank that leads to its end.
+
+    A thread that waits late for a receive says nothing about when the message arrived.
+    """
+    ends = graph.calls["end"].to_numpy()
+    reached = graph.reached_from[ends]
+    ready_ns = graph.time_ns[np.maximum(reached, 0)] + graph.chain_ns[ends]
+    lasted: _Int64 = np.where(reached >= 0, graph.time_ns[ends] - ready_ns, _FOREVER_NS)
+    return np.maximum(0, lasted)
+
+
 def _joints(calls: pl.DataFrame) -> pl.DataFrame:
     """Return the instances in which ranks wait: when all had arrived, and how long the transfer took from then on."""
     members = calls.drop_nulls("instance").with_columns(
@@ -216,12 +230,22 @@ def _joints(calls: pl.DataFrame) -> pl.DataFrame:
     )
     waits = pl.col("ends_ns") >= pl.col("joint_ns") - pl.col("doubt_ns").fill_null(0)
     after = (pl.col("ends_ns") - pl.col("joint_ns")).clip(0)
+    is_awaited = waits & (pl.col("awaited_ns") >= after)
+    # A thread that began to wait after the last arrival says only that the transfer took at most this long: others of
+    # this kind and size, which a thread or device awaited from the start, say how long it usually takes.
+    usual = after.filter(is_awaited).median().over(["process_group", "collective", "message_bytes"]).cast(pl.Int64)
+    members = members.with_columns(
+        pl.when(is_awaited)
+        .then(after)
+        .otherwise(pl.min_horizontal(after, pl.coalesce(usual, "awaited_ns")))
+        .alias("transfer_after_ns")
+    )
     return (
         members.group_by("instance", maintain_order=True)
         .agg(
             pl.col("joint_ns").first(),
             pl.col("doubt_ns").first(),
-            after.filter(waits).min().alias("least_transfer_ns"),
+            pl.col("transfer_after_ns").filter(waits).min().alias("least_transfer_ns"),
             (waits & pl.col("end").is_not_null()).any().alias("is_joint"),
             pl.len().alias("member_count"),
         )
