@@ -288,7 +288,7 @@ def _findings(sides: list[_Side], have: list[_Facts], by: Measure | None) -> Ite
     if len(without := [label for label, (_, has) in labels.items() if not has.has_modules]) == 1:
         yield f"{_listed(without)} was recorded without modules (with_stack=True): modules of the other trace are ignored"
     if by is None and (without := [label for label, (side, _) in labels.items() if not side.has_device_work]):
-        yield f"{_listed(without)} has no recorded device work: host times are compared"
+        yield f"no device work was recorded in {_listed(without)}: host times are compared"
     control, test = (", ".join(side.devices) for side in sides)
     if control and test and control != test:
         yield f"control ran on {control}, test on {test}: their kernels may have different names"
