@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from holotrace.enrich.across_ranks.matching.calls import COLUMNS, OfRank
+from holotrace.enrich.job.rank_tables import of_all_ranks
 
 MatchedBy = pl.Enum(["sequence", "communication_id", "signature", "time", "stream_order", "send_receive"])
 """How a call was matched."""
@@ -34,14 +35,11 @@ def rows_of(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
     hosts = {
         host: number for number, host in enumerate(dict.fromkeys(of_rank.facts.host for of_rank in of_ranks.values()))
     }
-    tables = [
-        of_rank.calls.with_columns(
-            pl.lit(rank, pl.Int32).alias("rank"), pl.lit(hosts[of_rank.facts.host], pl.UInt32).alias("host")
-        )
-        for rank, of_rank in sorted(of_ranks.items())
-    ]
-    empty = pl.DataFrame(schema=COLUMNS | {"rank": pl.Int32, "host": pl.UInt32})
-    ordered = pl.concat([empty, *tables]).sort("rank", "asked_ns", "start_ns", nulls_last=False, maintain_order=True)
+    tables = {rank: known.calls for rank, known in sorted(of_ranks.items())}
+    host_of = {rank: hosts[known.facts.host] for rank, known in of_ranks.items()}
+    together = of_all_ranks(tables) if tables else pl.DataFrame(schema=COLUMNS | {"rank": pl.Int32})
+    named = together.with_columns(pl.col("rank").replace_strict(host_of, return_dtype=pl.UInt32).alias("host"))
+    ordered = named.sort("rank", "asked_ns", "start_ns", nulls_last=False, maintain_order=True)
     return ordered.with_row_index("row")
 
 
