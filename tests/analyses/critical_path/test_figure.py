@@ -7,6 +7,7 @@ import pytest
 from holotrace.analyses.critical_path.compute import CriticalPath, critical_path
 from holotrace.analyses.critical_path.figure import _CLASSES, plot_critical_path
 from holotrace.enrich.critical_path.event_graph import PathClass
+from holotrace.testing import small_job
 from holotrace.testing.builder import TraceBuilder
 from jobs import MARKUP
 
@@ -55,3 +56,14 @@ def test_a_path_without_length_says_so() -> None:
     """A path of 0 µs gives a figure with a message instead of empty axes."""
     result = critical_path(TraceBuilder().operator("aten::mm", start_us=0, duration_us=0).build())
     assert plot_critical_path(result).layout.annotations[0].text == "No rank recorded an event that takes time."
+
+
+def test_the_path_through_all_ranks_has_a_bar_and_a_lane_for_each_rank_on_it() -> None:
+    """The bars sum to the whole path, and the lanes cover the step."""
+    result = critical_path(small_job(), across_ranks=True)
+    figure = plot_critical_path(result)
+    bars = [trace for trace in figure.data if trace.base is None]
+    lanes = [trace for trace in figure.data if trace.base is not None]
+    assert sum(sum(value or 0 for value in bar.x) for bar in bars) == pytest.approx(100)
+    assert {name for lane in lanes for name in lane.y} == {"rank 0", "rank 1"}
+    assert sum(sum(lane.x) for lane in lanes) == pytest.approx(1)
