@@ -15,7 +15,7 @@ from holotrace.units import percent_text
 
 _HEADING = Heading(
     QUESTION.question,
-    "Mean time by which each rank arrives at a collective after the first rank, judged by its time inside",
+    "Mean time by which each rank arrives at a collective after the first rank",
 )
 
 
