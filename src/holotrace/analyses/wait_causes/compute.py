@@ -226,7 +226,7 @@ def _findings(
     yield from (culprit_clause(row) for row in culprits.head(_MOST_NAMED).iter_rows(named=True))
     unknown = per_cause.filter(pl.col("cause") == "unknown").group_by("name").agg(pl.col("cost_ns").sum())
     for name, cost_ns in unknown.sort("cost_ns", descending=True).iter_rows():
-        yield f"the cause of {duration_text(cost_ns)} of waiting is unknown: {name or 'streams were free, and why their next work started late was not recorded'}"
+        yield f"the cause of {duration_text(cost_ns)} of waiting is unknown: {name}"
     unmatched = int(calls.filter(pl.col("wait_ns").is_null())["duration_ns"].sum())
     if unmatched:
         yield (
