@@ -36,8 +36,10 @@ fraction `MOST_CAUSED` of all waiting in its collectives."""
 MOST_EXPLAINED = 0.5
 """A straggler is the cause of the waiting if its own waiting explains less than this fraction of its skew."""
 
-LEAST_ELSEWHERE = 0.05
-"""Waits are followed to their causes if a rank spends at least this fraction of its communication outside its main group."""
+LEAST_ELSEWHERE = 0.01
+"""Waits are followed to their causes if a rank spends at least this fraction of its communication outside its main group.
+
+With sends and receives, they are always followed: a late rank of a pipeline may hardly communicate with its neighbour."""
 
 LEAST_SHARE = 0.01
 """A straggler matters if the other ranks wait for it for at least this fraction of their time."""
@@ -220,7 +222,8 @@ def _may_be_victim(calls: pl.DataFrame) -> bool:
     )
     spent = calls.group_by(group.alias("with")).agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns"))["ns"]
     total, most = int(spent.sum()), max(spent.to_list(), default=0)
-    return len(spent) > 1 and total - most >= LEAST_ELSEWHERE * total
+    has_messages = not calls.filter(IS_POINT_TO_POINT).is_empty()
+    return has_messages or (len(spent) > 1 and total - most >= LEAST_ELSEWHERE * total)
 
 
 def _roles(partials: dict[int, _Partial], steps: Sequence[int] | None) -> pl.DataFrame | None:
