@@ -1,4 +1,4 @@
-"""Sums over the intervals that run at the same time, and their integrals."""
+"""Sum a value over the intervals that run at each point in time, and integrate that sum."""
 
 from __future__ import annotations
 

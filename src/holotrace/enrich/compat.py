@@ -15,7 +15,7 @@ def attribution_of(compat: Compat | None) -> Attribution:
     """Return the attribution of the option `compat`; ours for None.
 
     Raises:
-        InvalidOptionError: `compat` has another value.
+        InvalidOptionError: `compat` is neither None nor a known value.
     """
     if checked_compat(compat) is None:
         return Attribution()
@@ -28,7 +28,7 @@ def checked_compat(compat: Compat | None) -> Compat | None:
     """Return `compat` if its value is valid.
 
     Raises:
-        InvalidOptionError: `compat` has another value.
+        InvalidOptionError: `compat` is neither None nor a known value.
     """
     if compat not in {None, "torch_tb_profiler"}:
         message = f"compat={compat!r} does not exist; use 'torch_tb_profiler', or leave it out for our numbers"

@@ -15,7 +15,7 @@ def worker_of(path: str) -> str:
 
 
 def worker_and_stamp(path: str) -> tuple[str, int | None]:
-    """Return the worker and the number after it; a name of another form is the worker, without a number."""
+    """Split a name into worker and number. A name of any other form counts as the worker and has no number."""
     name = name_of(path)
     match = _NAME.fullmatch(name)
     if match is None:

@@ -102,7 +102,7 @@ def heading(column: str) -> str:
 def shown_names(frame: pl.DataFrame) -> dict[str, str]:
     """Return the short texts of the kernels and sequences of kernels in a table.
 
-    Short texts differ between kernels, for tables of up to `_MOST_NAMES` kernels.
+    In a table of up to `_MOST_NAMES` kernels, no two kernels get the same short text.
     """
     columns = [frame.get_column(name) for name in ("name", "event") if frame.schema.get(name) == pl.String]
     names = {

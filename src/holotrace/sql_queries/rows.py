@@ -1,4 +1,4 @@
-"""The rows of the SQL views, most for one rank, computed from the same tables as the analyses."""
+"""The rows of the SQL views, computed from the same tables as the analyses; most views have the rows of one rank."""
 
 from __future__ import annotations
 

@@ -289,7 +289,7 @@ def _counter_events() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def _layouts() -> st.SearchStrategy[_Layout]:
-    """Return layouts: compact, with spaces, or on several lines; with nothing, non-ASCII or all characters escaped."""
+    """Return layouts of JSON: compact, spaced or on several lines, and with no, non-ASCII or all characters escaped."""
     return st.builds(
         _Layout,
         comma=st.sampled_from((",", ", ", ",\n    ", "\r\n,")),

@@ -52,7 +52,7 @@ class Participants(NamedTuple):
     is_together: BoolArray
 
     def rows(self, rows: BoolArray | Int64Array) -> Participants:
-        """Return some rows; their operations keep their numbers."""
+        """Return the selected rows. The numbers of their operations do not change."""
         return Participants(
             self.operation[rows],
             self.clock[rows],
@@ -121,7 +121,7 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
 
 
 def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[_Part, BoolArray]]:
-    """Return, for each segment of a clock, which of these times on the clock are in this segment and no other."""
+    """Yield each segment of a clock with the times that lie in that segment alone."""
     fits = [part.holds(part.rate * reading + part.offset) for part in parts]
     is_clear = np.sum(fits, axis=0) == 1
     for part, fit in zip(parts, fits, strict=True):

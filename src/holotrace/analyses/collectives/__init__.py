@@ -1,1 +1,1 @@
-"""Collectives: the question, its computation, tables and figure."""
+"""Collectives: the question, how it is answered, and the tables and figure that show the answer."""

@@ -10,7 +10,7 @@ from holotrace.units import bandwidth_text, duration_text, percent_text
 
 
 def answer(result: Collectives) -> str:
-    """Say how much of the time in collectives is waiting, for whom, and how fast the dearest collective is."""
+    """Say which share of the time in collectives is waiting, which rank it is for, and how fast the costliest collective is."""
     collective_ns = total(result.per_collective, "collective_ns")
     if not collective_ns:
         return "No rank has collectives."

@@ -196,8 +196,9 @@ def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: E
     reduce_scatter, all_to_all, gather and scatter; 1 for broadcast, reduce, send and recv. An uneven all-to-all counts
     the bytes that its splits send.
 
-    The verdict of a collective compares its waiting to its time over all ranks: up to a quarter is transfer-bound,
-    three quarters and more is skew-bound, and between them it is mixed; fewer than 3 instances are inconclusive.
+    The verdict follows from the share of waiting in a collective's time over all ranks. Up to a quarter, the collective
+    is transfer-bound; from three quarters on, it is skew-bound; in between, it is mixed. With fewer than 3 instances,
+    it is inconclusive.
 
     Args:
         trace: the job.
@@ -207,7 +208,7 @@ def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: E
     Raises:
         InvalidOptionError: a step does not exist; the message lists the steps that do.
 
-    Source: docs/reference/analyses/collectives.md derives it and compares other tools.
+    Source: docs/reference/analyses/collectives.md, which derives it and compares it with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -10,7 +10,7 @@ LEAST_WAITING = 0.75
 
 
 def verdict() -> pl.Expr:
-    """Return what bounds equal collectives, from wait_fraction, instance_count and matched_fraction.
+    """Return the verdict on a group of equal collectives: whether transfer or skew bounds them.
 
     transfer-bound  at most a quarter of the ranks' time in them is waiting: a faster link or fewer bytes help
     skew-bound      at least three quarters are: ranks arrive at different times, and the link hardly matters

@@ -1,1 +1,1 @@
-"""Communication overlap: the question, its computation, tables and figure."""
+"""Communication overlap: the question, how it is answered, and the tables and figure that show the answer."""

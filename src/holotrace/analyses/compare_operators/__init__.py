@@ -1,1 +1,1 @@
-"""Compare operators: the question, its computation, tables and figure."""
+"""Compare operators: the question, how it is answered, and the tables and figure that show the answer."""

@@ -1,1 +1,1 @@
-"""Compare traces: the question, its computation, tables and figure."""
+"""Compare traces: the question, how it is answered, and the tables and figure that show the answer."""

@@ -1,1 +1,1 @@
-"""Critical path: the question, its computation, tables and figure."""
+"""Critical path: the question, how it is answered, and the tables and figure that show the answer."""

@@ -1,1 +1,1 @@
-"""CUPTI counters: the question, its computation, tables and figure."""
+"""CUPTI counters: the question, how it is answered, and the tables and figure that show the answer."""

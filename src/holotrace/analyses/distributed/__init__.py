@@ -1,1 +1,1 @@
-"""Distributed: the question, its computation, tables and figure."""
+"""Distributed: the question, how it is answered, and the tables and figure that show the answer."""

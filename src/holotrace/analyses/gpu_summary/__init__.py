@@ -1,1 +1,1 @@
-"""GPU summary: the question, its computation, tables and figure."""
+"""GPU summary: the question, how it is answered, and the tables and figure that show the answer."""

@@ -1,1 +1,1 @@
-"""Idle time: the question, its computation, tables and figure."""
+"""Idle time: the question, how it is answered, and the tables and figure that show the answer."""

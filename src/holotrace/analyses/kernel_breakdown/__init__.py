@@ -1,1 +1,1 @@
-"""Kernel breakdown: the question, its computation, tables and figure."""
+"""Kernel breakdown: the question, how it is answered, and the tables and figure that show the answer."""

@@ -1,1 +1,1 @@
-"""Kernel sequences: the question, its computation, tables and figure."""
+"""Kernel sequences: the question, how it is answered, and the tables and figure that show the answer."""

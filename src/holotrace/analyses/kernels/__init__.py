@@ -1,1 +1,1 @@
-"""Kernels: the question, its computation, tables and figure."""
+"""Kernels: the question, how it is answered, and the tables and figure that show the answer."""

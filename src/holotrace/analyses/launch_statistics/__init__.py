@@ -1,1 +1,1 @@
-"""Launch statistics: the question, its computation, tables and figure."""
+"""Launch statistics: the question, how it is answered, and the tables and figure that show the answer."""

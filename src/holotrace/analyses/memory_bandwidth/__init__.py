@@ -1,1 +1,1 @@
-"""Memory bandwidth: the question, its computation, tables and figure."""
+"""Memory bandwidth: the question, how it is answered, and the tables and figure that show the answer."""

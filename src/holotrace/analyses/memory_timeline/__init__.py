@@ -1,1 +1,1 @@
-"""Memory timeline: the question, its computation, tables and figure."""
+"""Memory timeline: the question, how it is answered, and the tables and figure that show the answer."""

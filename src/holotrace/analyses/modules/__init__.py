@@ -1,1 +1,1 @@
-"""Modules: the question, its computation, tables and figure."""
+"""Modules: the question, how it is answered, and the tables and figure that show the answer."""

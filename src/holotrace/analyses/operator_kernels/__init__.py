@@ -1,1 +1,1 @@
-"""Operator kernels: the question, its computation, tables and figure."""
+"""Operator kernels: the question, how it is answered, and the tables and figure that show the answer."""

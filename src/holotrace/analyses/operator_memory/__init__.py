@@ -1,1 +1,1 @@
-"""Operator memory: the question, its computation, tables and figure."""
+"""Operator memory: the question, how it is answered, and the tables and figure that show the answer."""

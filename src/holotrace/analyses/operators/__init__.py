@@ -1,1 +1,1 @@
-"""Operators: the question, its computation, tables and figure."""
+"""Operators: the question, how it is answered, and the tables and figure that show the answer."""

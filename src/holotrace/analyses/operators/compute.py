@@ -181,7 +181,7 @@ def _owned_work(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame
 
 
 def _operators_around(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Rows, _Rows]:
-    """Pair each row of `work` with its counted operator and each operator around this operator, in the order of `work`."""
+    """Pair each row of `work` with every counted operator that encloses it, in the order of `work`."""
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(work.height), itself_or_above(parent, is_counted, work["node"].to_numpy())
     all_rows, all_nodes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]

@@ -1,1 +1,1 @@
-"""Parallelism: the question, its computation, tables and figure."""
+"""Parallelism: the question, how it is answered, and the tables and figure that show the answer."""

@@ -134,14 +134,15 @@ def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism
     size and stride; else from its collectives. Where two axes fit, both are candidates and the axis is `unknown`. A group that
     serves several purposes, such as all-to-alls of experts and all-reduces of gradients, has an axis for each.
 
-    Exposed is the time in which a rank communicates and does not compute. Every exposed nanosecond belongs to one call: of
-    calls that run at once, to the axis first in pp, tp, cp, ep, fsdp, dp, world, unknown. So the axes add up.
+    Exposed is the time in which a rank communicates and does not compute. Every exposed nanosecond belongs to one call, so
+    the axes add up. If several calls run at once, it belongs to the axis that comes first in pp, tp, cp, ep, fsdp, dp,
+    world, unknown.
 
     Args:
         trace: the job.
         executor: where the ranks run.
 
-    Source: docs/reference/analyses/parallelism.md derives it and compares other tools.
+    Source: docs/reference/analyses/parallelism.md, which derives it and compares it with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

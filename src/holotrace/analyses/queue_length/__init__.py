@@ -1,1 +1,1 @@
-"""Queue length: the question, its computation, tables and figure."""
+"""Queue length: the question, how it is answered, and the tables and figure that show the answer."""

@@ -1,1 +1,1 @@
-"""Roofline: the question, its computation, tables and figure."""
+"""Roofline: the question, how it is answered, and the tables and figure that show the answer."""

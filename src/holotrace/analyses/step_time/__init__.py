@@ -1,1 +1,1 @@
-"""Step time: the question, its computation, tables and figure."""
+"""Step time: the question, how it is answered, and the tables and figure that show the answer."""

@@ -1,1 +1,1 @@
-"""Straggler cost: the question, its computation, tables and figure."""
+"""Straggler cost: the question, how it is answered, and the tables and figure that show the answer."""

@@ -1,1 +1,1 @@
-"""Stragglers: the question, its computation, tables and figure."""
+"""Stragglers: the question, how it is answered, and the tables and figure that show the answer."""

@@ -1,1 +1,1 @@
-"""Temporal breakdown: the question, its computation, tables and figure."""
+"""Temporal breakdown: the question, how it is answered, and the tables and figure that show the answer."""

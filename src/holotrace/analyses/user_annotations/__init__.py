@@ -1,1 +1,1 @@
-"""User annotations: the question, its computation, tables and figure."""
+"""User annotations: the question, how it is answered, and the tables and figure that show the answer."""

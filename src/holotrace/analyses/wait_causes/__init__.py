@@ -1,1 +1,1 @@
-"""Causes of waiting: the question, its computation, tables and figure."""
+"""Causes of waiting: the question, how it is answered, and the tables and figure that show the answer."""

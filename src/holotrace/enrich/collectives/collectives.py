@@ -188,7 +188,7 @@ def _described(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _call_name(rank_trace: RankTrace, known: pl.DataFrame) -> pl.Series:
-    """Return the collective in the name of the describing call: `all_reduce` of `nccl:all_reduce`."""
+    """Return the collective that a call's name contains: `all_reduce` for `nccl:all_reduce`."""
     events = rank_trace.events_of([EventKind.CPU_OP, EventKind.USER_ANNOTATION], ["event_index", "name"])
     return rank_trace.texts(of_events(events, known["described_index"])["name"]).str.extract(COLLECTIVE_CALL, 2)
 

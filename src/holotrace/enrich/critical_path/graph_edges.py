@@ -54,7 +54,7 @@ def graph_edges(  # noqa: PLR0913 -- the columns of an edge
 
 
 def joined(parts: Sequence[GraphEdges]) -> GraphEdges:
-    """Return all edges of all parts, in that order."""
+    """Return the edges of all parts, one part after another."""
     return GraphEdges._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
 

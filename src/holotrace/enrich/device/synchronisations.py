@@ -119,7 +119,7 @@ def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def device_drained_ns(rank_trace: RankTrace) -> int:
-    """Return when the first call that waits for a whole device returned.
+    """Return the end of the first call that waits for a whole device.
 
     Work from before the recording has ended by then. If no such call exists, return a time after all events.
     """

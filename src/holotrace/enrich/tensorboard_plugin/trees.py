@@ -60,7 +60,7 @@ def plugin_trees(rank_trace: RankTrace) -> pl.DataFrame:
 def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the trees that the plugin sums over.
 
-    Of an operator and its only child with the same name, only the outer node remains.
+    If the only child of an operator has the same name, only the operator remains.
 
     Returns:
         The columns of `host_nodes`, and thread, int64: the tid.

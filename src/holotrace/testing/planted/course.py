@@ -1,4 +1,4 @@
-"""The course of a job as points in time, each at least some time after earlier points.
+"""The course of a job as points in time. Each follows earlier points after a minimum time.
 
 A planted delay is the time between two points. So the job without it is the same graph with that time set to 0.
 """

@@ -64,7 +64,7 @@ class BoundFile:
 
         Raises:
             UnreadableTraceError: the path now leads elsewhere, is not a regular file, or cannot be opened.
-            HolotraceError: an error of `work`, with the given path in its message.
+            HolotraceError: `work` raised it; the message has the given path.
         """
         descriptor = self._open()
         name = _OPENED_FILES / str(descriptor)

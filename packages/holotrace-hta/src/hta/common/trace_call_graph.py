@@ -126,7 +126,7 @@ class CallGraph:
     def get_call_stacks(
         self, rank: int | None = None, pid: int | None = None, tid: int | None = None, stack_index: int | None = None
     ) -> Iterator[CallStackGraph]:
-        """Yield the graphs of a rank, process or thread, or the one at an index of `call_stacks`; by default all."""
+        """Yield all graphs, or those of a rank, process, thread or index of `call_stacks`."""
         for index, stack in enumerate(self.call_stacks):
             wanted = zip((rank, pid, tid, stack_index), (*stack.identity, index), strict=True)
             if all(asked is None or asked == value for asked, value in wanted):

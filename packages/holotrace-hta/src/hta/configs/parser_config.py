@@ -240,12 +240,12 @@ class ParserConfig:
 
     @classmethod
     def get_all_available_args(cls) -> dict[str, AttributeSpec]:
-        """Return HTA's columns of args by HTA's key."""
+        """Return the args that HTA reads as columns, by HTA's name for each."""
         return dict(AVAILABLE_ARGS)
 
     @classmethod
     def show_available_args(cls) -> None:
-        """Print HTA's columns of args by HTA's key."""
+        """Print the args that HTA reads as columns, by HTA's name for each."""
         for key, spec in sorted(AVAILABLE_ARGS.items()):
             print(f"{key}: {spec}")  # noqa: T201 -- its purpose is to print
 

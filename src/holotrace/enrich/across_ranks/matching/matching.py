@@ -71,7 +71,7 @@ def match(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> Matching:
 
     Args:
         of_ranks: the data that each rank sent, by rank.
-        sends: also match sends with receives; without, no finding mentions them.
+        sends: also match sends with receives. If False, no finding mentions them either.
     """
     recorded = rows_of(of_ranks)
     large = _large_groups(of_ranks)
@@ -150,7 +150,7 @@ def _groups(of_ranks: Mapping[int, OfRank], rows: pl.DataFrame, inferred: pl.Ser
 
 
 def _coverage(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the share of each way of matching in the calls, their bytes and their time."""
+    """Return which share of the calls, bytes and time each way of matching covers."""
     amounts = {
         "call": pl.col("kernel_count").cast(pl.Int64),
         "byte": pl.col("in_bytes"),

@@ -18,7 +18,7 @@ ALIKE = ("group", "window", "family", "content")
 """Calls that agree in these may be the same operation."""
 
 IS_BARE = pl.col("dtype").is_null() & pl.col("stream").is_not_null()
-"""Kernels of which only the kind is known, such as custom all-reduces."""
+"""Kernels whose arguments say nothing beyond their kind, such as custom all-reduces."""
 
 _FEWEST_AFTER_JUMP = 3
 
@@ -32,7 +32,7 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     4. Calls that then remain, or whose match is impossible because a rank leaves before another enters, match by the
     nearest end.
 
-    Kernels of which only the kind is known are matched in the first way only.
+    Kernels whose kind alone is known are matched in the first way only.
 
     Args:
         rows: `rows_of` all ranks, with inferred groups.
