@@ -26,8 +26,10 @@ of the input.
 _DEVICES = """
 ## Devices
 
-Dense peaks of one device in TFLOP/s (int8: TOP/s), without sparsity; a dash means that the data sheet gives none. MI250 and MI250X have two
-dies that the profiler shows as two devices; the figures are those of one.
+Dense peaks of one device in TFLOP/s (int8: TOP/s), without sparsity; a dash means unknown or not supported. MI250 and MI250X have two
+dies that the profiler shows as two devices; the figures are those of one. Sizes of caches are in 10^6 bytes: 50 MiB are 52.4 MB. We have not
+found the figures named under "not confirmed" in a public source; all others agree with one, but check those that matter to you against the
+data sheet. float16 and float8 of GeForce cards are the rates with float16 accumulation.
 
 """
 
@@ -35,7 +37,15 @@ dies that the profiler shows as two devices; the figures are those of one.
 def operator_costs_page() -> str:
     """Return the text of the page."""
     rules = table(("operators", "formula", "source"), map(_rule, RULES))
-    headings = ("device", "memory (GB/s)", "cache (MB)", "float32, ordinary cores", *PRECISIONS, "source")
+    headings = (
+        "device",
+        "memory (GB/s)",
+        "cache (MB)",
+        "float32, ordinary cores",
+        *PRECISIONS,
+        "not confirmed",
+        "source",
+    )
     return _BEGINNING + rules + _DEVICES + table(headings, map(_device, DEVICES))
 
 
@@ -61,4 +71,6 @@ def _device(device: Device) -> tuple[str, ...]:
     rates = dict(device.matrix_tflops)
     figures = (device.bandwidth_gb_per_s, device.cache_megabytes, device.vector_tflops[0])
     matrix = (f"{rates[precision]:,g}" if precision in rates else "-" for precision in PRECISIONS)
-    return f"`{device.pattern}`", *(f"{figure:,g}" for figure in figures), *matrix, f"[{device.date}]({device.url})"
+    unconfirmed = ", ".join(device.unconfirmed) or "-"
+    source = f"[{device.date}]({device.url})"
+    return f"`{device.pattern}`", *(f"{figure:,g}" for figure in figures), *matrix, unconfirmed, source

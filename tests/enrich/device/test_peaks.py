@@ -24,9 +24,19 @@ KNOWN = (
     ("NVIDIA A100-SXM4-40GB", 312, 1555),
     ("NVIDIA A100-SXM4-80GB", 312, 2039),
     ("NVIDIA H20", 148, 4000),
+    ("NVIDIA H200", 989.4, 4800),
+    ("NVIDIA GH200 480GB", 989.4, 4000),
+    ("NVIDIA GH200 144G HBM3e", 989.4, 4900),
+    ("NVIDIA B200", 2250, 7700),
+    ("NVIDIA GB200", 2500, 8000),
+    ("NVIDIA B300 SXM6 AC", 2250, 8000),
+    ("NVIDIA GB300", 2500, 8000),
+    ("NVIDIA A30", 165, 933),
+    ("NVIDIA RTX 6000 Ada Generation", 364.2, 960),
     ("NVIDIA L4", 121, 300),
     ("NVIDIA L40S", 362.05, 864),
     ("NVIDIA GeForce RTX 4090", 165.2, 1008),
+    ("AMD Instinct MI250X", 191.5, 1638.4),
     ("AMD Instinct MI300X VF", 1307.4, 5325),
     ("AMD Instinct MI355X", 2516.6, 8000),
 )
@@ -48,7 +58,9 @@ def test_the_full_name_decides(name, tflops, bandwidth) -> None:
     assert device.bandwidth_gb_per_s == bandwidth
 
 
-@pytest.mark.parametrize("name", ["", None, "H100", "NVIDIA H100", "AMD Instinct MI300", "GeForce GTX 1080 Ti", "CPU"])
+@pytest.mark.parametrize(
+    "name", ["", None, "H100", "NVIDIA H100", "AMD Instinct MI300", "GeForce GTX 1080 Ti", "NVIDIA H800 PCIe", "CPU"]
+)
 def test_other_names_are_unknown(name) -> None:
     """A part of a name names no device: H100 exists as SXM, PCIe and NVL."""
     assert device_named(name) is None
@@ -71,6 +83,39 @@ def test_rates_without_support_are_unknown() -> None:
     assert hopper.flops_per_s("float4", matrix=True) is None
     assert hopper.flops_per_s(None, matrix=True) is None
     assert hopper.flops_per_s("bfloat16", matrix=False) == pytest.approx(66.9e12)
+
+
+def test_dense_rates_halve_with_twice_the_bits() -> None:
+    """A figure with 2:4 sparsity among dense ones, or of another card, breaks these ratios (sheets round to 2 %)."""
+    for device in DEVICES:
+        rates = dict(device.matrix_tflops)
+        if "GeForce" in device.pattern:  # float16 with float16 accumulation; bfloat16 has float32 accumulation
+            assert rates["float16"] == pytest.approx(2 * rates["bfloat16"], rel=0.02)
+            continue
+        for narrow, wide in (("float8", "float16"), ("bfloat16", "tf32")):
+            if {narrow, wide} <= set(rates):
+                assert rates[narrow] == pytest.approx(2 * rates[wide], rel=0.02), (device.pattern, narrow)
+
+
+def test_sizes_of_caches_are_in_decimal_megabytes() -> None:
+    """The driver reports 52,428,800 bytes (50 MiB) for H100 and 41,943,040 (40 MiB) for A100."""
+    assert device_named("NVIDIA H100 80GB HBM3").cache_megabytes == pytest.approx(52.43, abs=0.05)
+    assert device_named("NVIDIA A100-SXM4-40GB").cache_megabytes == pytest.approx(41.94, abs=0.05)
+
+
+def test_unconfirmed_figures_say_so() -> None:
+    """Only figures that a line has can be unconfirmed; `source` names them."""
+    for device in DEVICES:
+        assert set(device.unconfirmed) <= {"memory", "cache", "float32", "float64", *dict(device.matrix_tflops)}
+    device = device_named("NVIDIA H100 NVL")
+    assert device.source("memory").endswith("h100/ (2026-11), not confirmed")
+    assert device.source("bfloat16").endswith("h100/ (2026-11)")
+
+
+@pytest.mark.parametrize("name", ["NVIDIA B300 SXM6 AC", "NVIDIA GB300"])
+def test_figures_on_which_sources_disagree_are_unknown(name) -> None:
+    """Published int8 figures of Blackwell Ultra differ by a factor of 30."""
+    assert device_named(name).flops_per_s("int8", matrix=True) is None
 
 
 def test_users_override_figures(tmp_path, monkeypatch) -> None:

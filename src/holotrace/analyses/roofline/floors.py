@@ -34,14 +34,14 @@ def peaks_of(device: Device | None, operators: pl.DataFrame) -> Peaks:
     """Return the peaks of a device or, if it is unknown, the best rates that the operators attain."""
     if device is None:
         return Peaks(_attained(operators), 0, is_attained=True)
-    source = f"{device.url} ({device.date})" if device.date else device.url
-    matrix = [(precision, True, float(round(1e12 * rate)), source) for precision, rate in device.matrix_tflops]
+    source = device.source
+    matrix = [(name, True, float(round(1e12 * rate)), source(name)) for name, rate in device.matrix_tflops]
     vector = [
-        (precision, False, float(round(1e12 * rate)), source)
-        for precision, rate in zip(("float32", "float64"), device.vector_tflops, strict=True)
+        (name, False, float(round(1e12 * rate)), source(name))
+        for name, rate in zip(("float32", "float64"), device.vector_tflops, strict=True)
         if rate
     ]
-    memory = [(MEMORY, False, 1e9 * device.bandwidth_gb_per_s, source)] if device.bandwidth_gb_per_s else []
+    memory = [(MEMORY, False, 1e9 * device.bandwidth_gb_per_s, source(MEMORY))] if device.bandwidth_gb_per_s else []
     table = pl.DataFrame([*matrix, *vector, *memory], schema=PEAKS_SCHEMA, orient="row")
     return Peaks(table, 1e6 * device.cache_megabytes, is_attained=False)
 
