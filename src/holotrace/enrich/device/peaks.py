@@ -105,7 +105,7 @@ DEVICES = (
     Device(_NAME + r"H100 80GB HBM3|" + _NAME + r"H100 SXM5?", 3352, 52.4, (66.9, 33.5), _H100_RATES, _NV + "h100/", _DATE),
     Device(_NAME + r"H100 PCIe", 2039, 52.4, (51.2, 25.6), _matrix(51.2, 51.2, 378, 756, 756, 1513, 0, 0, 1513), _NV + "h100/", _DATE, ("memory",)),
     Device(_NAME + r"H100 NVL", 3938, 52.4, (60, 30), _matrix(60, 60, 417.5, 835.5, 835.5, 1671, 0, 0, 1671), _NV + "h100/", _DATE, ("memory", "cache")),
-    Device(_NAME + r"H800( SXM5)?", 3352, 52.4, (66.9, 1), _matrix(1, 66.9, 494.7, 989.4, 989.4, 1978.9, 0, 0, 1978.9), "https://github.com/astroC86/gpu-datasheet", _DATE, ("float64",)),
+    Device(_NAME + r"H800( SXM5)?", 3352, 52.4, (66.9, 1), _matrix(1, 66.9, 494.7, 989.4, 989.4, 1978.9, 0, 0, 1978.9), "https://github.com/astroC86/gpu-datasheet", _DATE, ("float64", "float32", "tf32")),
     Device(_NAME + r"H20", 4000, 62.9, (44, 1), _matrix(1, 44, 74, 148, 148, 296, 0, 0, 296), _CHINA, _DATE),
     Device(_NAME + r"H200", 4800, 52.4, (66.9, 33.5), _H100_RATES, _NV + "h200/", _DATE, ("cache",)),
     Device(_NAME + r"H200 NVL", 4800, 52.4, (60, 30), _matrix(60, 60, 417.5, 835.5, 835.5, 1671, 0, 0, 1671), _NV + "h200/", _DATE, ("cache",)),
@@ -127,8 +127,8 @@ DEVICES = (
     Device(r"(AMD )?Instinct MI300A", 5300, 268.4, (122.6, 61.3), _matrix(122.6, 122.6, 490.3, 980.6, 980.6, 1961.2, 0, 0, 1961.2), _AMD + "mi300/mi300a.html", _DATE),
     Device(r"(AMD )?Instinct MI300X( VF| HF)?( OAM)?", 5325, 268.4, (163.4, 81.7), _MI300_RATES, _AMD + "mi300/mi300x.html", _DATE),
     Device(r"(AMD )?Instinct MI325X( VF)?( OAM)?", 6000, 268.4, (163.4, 81.7), _MI300_RATES, _AMD + "mi300/mi325x.html", _DATE),
-    Device(r"(AMD )?Instinct MI350X( VF)?( OAM)?", 8000, 268.4, (144.2, 72.1), _matrix(72.1, 144.2, 0, 2306.9, 2306.9, 4613.7, 9227.5, 9227.5, 4613.7), _AMD + "mi350/mi350x.html", _DATE),
-    Device(r"(AMD )?Instinct MI355X( VF)?( OAM)?", 8000, 268.4, (157.3, 78.6), _matrix(78.6, 157.3, 0, 2516.6, 2516.6, 5033.2, 10066.3, 10066.3, 5033.2), _AMD + "mi350/mi355x.html", _DATE),
+    Device(r"(AMD )?Instinct MI350X( VF)?( OAM)?", 8000, 268.4, (144.2, 72.1), _matrix(72.1, 144.2, 0, 2306.9, 2306.9, 4613.7, 9227.5, 9227.5, 4613.7), _AMD + "mi350/mi350x.html", _DATE, ("float6", "float4")),
+    Device(r"(AMD )?Instinct MI355X( VF)?( OAM)?", 8000, 268.4, (157.3, 78.6), _matrix(78.6, 157.3, 0, 2516.6, 2516.6, 5033.2, 10066.3, 10066.3, 5033.2), _AMD + "mi350/mi355x.html", _DATE, ("float64",)),
 )
 # fmt: on
 """The devices that holotrace knows. Rates of GeForce cards at float16 and float8 are those with float16 accumulation, the
