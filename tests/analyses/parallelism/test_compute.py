@@ -212,7 +212,7 @@ def test_the_axes_of_recorded_jobs_add_up_to_their_exposed_time(name: str) -> No
 
 
 def test_the_axes_of_a_recorded_pipeline_without_descriptions(tmp_path: Path) -> None:
-    """Blank descriptions leave the axes to the collectives: groups that send are pp, groups with late all-reduces dp."""
+    """Blank descriptions leave the axes to the collectives: groups that send in turn are pp, those that reduce gradients dp."""
     for path in (TRACES / "pipeline_gloo_4rank").iterdir():
         trace = json.loads(gzip.decompress(path.read_bytes()))
         for group in trace["distributedInfo"]["pg_config"]:
@@ -250,11 +250,12 @@ def test_a_recommender_uses_one_group_for_two_axes() -> None:
 
 
 def test_an_undecided_purpose_of_a_group_is_ambiguous() -> None:
-    """Even all-to-alls may serve experts or context; the all-reduces of the same group are late and serve dp."""
+    """Even all-to-alls may serve experts or context; the all-reduces of the same group reduce gradients and serve dp."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 1_000)
         builder.collective("all_to_all", start_us=100, duration_us=50, launch_us=90, args={"In split size": "[]"})
+        builder.operator("AddmmBackward0", start_us=700, duration_us=100)
         builder.collective("allreduce", start_us=800, duration_us=50, launch_us=790)
 
     result = parallelism(builder.build())

@@ -63,22 +63,26 @@ def test_a_group_over_two_axes_is_ambiguous():
     """The name lists both, so the collectives do not choose, and no other group takes its axis."""
     groups = [([0, 1, 2, 3], "mesh_dp.mesh_tp"), ([4, 5, 6, 7], "")]
 
-    assert _names(groups, [_LATE, _LATE]) == ["unknown", "dp"]
+    assert _names(groups, [_GRADIENTS, _GRADIENTS]) == ["unknown", "dp"]
 
 
 @pytest.mark.parametrize(
     ("use", "candidates"),
     [
-        (Use(frozenset({"send", "recv"})), ("pp",)),
-        (Use(frozenset({"send", "recv", "barrier"})), ("pp",)),
+        (Use(frozenset({"send", "recv"}), exchange="in turn"), ("pp",)),
+        (Use(frozenset({"send", "recv", "barrier"}), exchange="in turn"), ("pp",)),
+        (Use(frozenset({"send", "recv", "send_recv"}), exchange="in turn"), ("pp",)),
+        (Use(frozenset({"send", "recv"}), exchange="ring"), ("cp",)),
+        (Use(frozenset({"send", "recv"}), exchange="undecided"), ("pp", "cp")),
+        (Use(frozenset({"send_recv"})), ("pp", "cp", "ep")),
         (Use(frozenset({"all_to_all"}), has_uneven=True), ("ep",)),
         (Use(frozenset({"all_to_all"})), ("ep", "cp")),
         (Use(frozenset({"all_gather", "reduce_scatter"}), is_fsdp=True), ("fsdp",)),
         (Use(frozenset({"all_gather", "reduce_scatter"})), ("fsdp", "tp")),
-        (Use(frozenset({"all_reduce"}), first_part=0.6), ("dp",)),
-        (Use(frozenset({"all_reduce", "broadcast"}), first_part=0.6), ("dp",)),
-        (Use(frozenset({"all_reduce"}), first_part=0.05), ("tp",)),
-        (Use(frozenset({"all_reduce"}), first_part=0.2), ("dp", "tp")),
+        (Use(frozenset({"all_reduce"}), forward_fraction=0.0), ("dp",)),
+        (Use(frozenset({"all_reduce", "broadcast"}), forward_fraction=0.0), ("dp",)),
+        (Use(frozenset({"all_reduce"}), forward_fraction=0.5), ("tp",)),
+        (Use(frozenset({"all_reduce"}), forward_fraction=0.1), ("dp", "tp")),
         (Use(frozenset({"all_reduce"})), ("dp", "tp")),
         (Use(frozenset({"barrier"})), ()),
     ],
@@ -104,28 +108,35 @@ def _names(groups: list[tuple[list[int], str]], uses: list[Use]) -> list[str]:
     return [axes[number].name for number in range(len(groups))]
 
 
-_SENDS = Use(frozenset({"send", "recv"}))
-_LATE = Use(frozenset({"all_reduce"}), first_part=0.7)
+_SENDS = Use(frozenset({"send", "recv"}), exchange="in turn")
+_GRADIENTS = Use(frozenset({"all_reduce"}), forward_fraction=0.01)
 
 
 def test_blank_descriptions_leave_the_collectives_to_name_the_axes():
-    """In a job of two stages and two replicas, the groups that send are pp, and those with late all-reduces dp."""
+    """In a job of two stages and two replicas, the groups that send are pp, and those that reduce gradients dp."""
     groups = [([0, 2], ""), ([1, 3], ""), ([0, 1], ""), ([2, 3], "")]
 
-    assert _names(groups, [_SENDS, _SENDS, _LATE, _LATE]) == ["pp", "pp", "dp", "dp"]
+    assert _names(groups, [_SENDS, _SENDS, _GRADIENTS, _GRADIENTS]) == ["pp", "pp", "dp", "dp"]
 
 
 def test_a_described_group_names_those_of_equal_size_and_stride():
     """Only one group is described as mesh_tp; the other has the same size and stride, so its axis is tp too."""
-    assert _names([([0, 1], "mesh_tp"), ([2, 3], "")], [_LATE, _LATE]) == ["tp", "tp"]
+    assert _names([([0, 1], "mesh_tp"), ([2, 3], "")], [_GRADIENTS, _GRADIENTS]) == ["tp", "tp"]
 
 
 def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
     """DDP uses the default group for its gradients; if the job also has a mesh, the default group is `world`."""
     everyone = [0, 1, 2, 3]
 
-    assert _names([(everyone, "default_pg")], [_LATE]) == ["dp"]
-    assert _names([(everyone, "default_pg"), ([0, 1], "mesh_tp")], [_LATE, _LATE]) == ["world", "tp"]
+    assert _names([(everyone, "default_pg")], [_GRADIENTS]) == ["dp"]
+    assert _names([(everyone, "default_pg"), ([0, 1], "mesh_tp")], [_GRADIENTS, _GRADIENTS]) == ["world", "tp"]
+
+
+def test_one_group_that_sends_in_turn_names_its_equals():
+    """Two of four ranks exchange at once in the recorded part; a group of equal shape sends in turn, so both are pipelines."""
+    undecided = Use(frozenset({"send", "recv"}), exchange="undecided")
+
+    assert _names([([0, 2], ""), ([1, 3], "")], [undecided, _SENDS]) == ["pp", "pp"]
 
 
 def test_groups_without_ranks_have_a_shape_too():
@@ -140,12 +151,15 @@ def test_groups_without_ranks_have_a_shape_too():
     ("use", "axes"),
     [
         (
-            Use(frozenset({"all_to_all", "all_reduce", "barrier"}), first_part=0.6, has_uneven=True),
+            Use(frozenset({"all_to_all", "all_reduce", "barrier"}), forward_fraction=0.0, has_uneven=True),
             {"all_to_all": "ep", "all_reduce": "dp", "barrier": "dp"},
         ),
-        (Use(frozenset({"all_to_all", "all_reduce"}), first_part=0.6), {"all_to_all": "unknown", "all_reduce": "dp"}),
         (
-            Use(frozenset({"send", "recv", "all_reduce"}), first_part=0.6),
+            Use(frozenset({"all_to_all", "all_reduce"}), forward_fraction=0.0),
+            {"all_to_all": "unknown", "all_reduce": "dp"},
+        ),
+        (
+            Use(frozenset({"send", "recv", "all_reduce"}), forward_fraction=0.0, exchange="in turn"),
             {"send": "pp", "recv": "pp", "all_reduce": "dp"},
         ),
         (

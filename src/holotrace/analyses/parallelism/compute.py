@@ -164,7 +164,7 @@ def _combine(ranks: dict[int, ParallelRank]) -> Parallelism:
     tokens = of_all_ranks({rank: known.tokens for rank, known in ranks.items()})
     products = of_all_ranks({rank: known.products for rank, known in ranks.items()})
     asked = job.calls.join(asked_by, on=["rank", "event_index"], how="left", maintain_order="left")
-    axes = axes_of_groups(job.groups, uses_of_groups(asked, steps))
+    axes = axes_of_groups(job.groups, uses_of_groups(asked))
     calls = _with_axis(asked, axes).with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
     parts = _parts(calls, ranks)
     by_axis = _by_axis(parts)

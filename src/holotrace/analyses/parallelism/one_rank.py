@@ -12,6 +12,7 @@ from holotrace.algorithms.nesting import nearest_above
 from holotrace.analyses.parallelism.grouped_products import grouped_products
 from holotrace.enrich.across_ranks.axes import FSDP_ANNOTATION
 from holotrace.enrich.across_ranks.exposed import uncovered
+from holotrace.enrich.across_ranks.forward_calls import in_forward
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.enrich.collectives.collectives import answers, communication
 from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
@@ -32,7 +33,8 @@ class ParallelRank(NamedTuple):
     communicating  its calls and facts
     steps          step, start_ns, end_ns, computation_ns
     exposed        step (null outside), start_ns, end_ns: communication that no computation hides
-    asked_by       event_index, module: the FSDP unit or module that asked for the call
+    asked_by       event_index, module: the FSDP unit or module that asked for the call (null if unknown), in_forward: whether
+                   the host requested it in the forward pass (null if unknown)
     tokens         event_index, sent_rows, received_rows of all-to-alls whose splits were recorded
     products       see `holotrace.analyses.parallelism.grouped_products`
     """
@@ -61,7 +63,7 @@ def parallel_rank(rank_trace: RankTrace) -> ParallelRank:
         communicating,
         within.rename({"window": "step"}).with_columns(pl.Series("computation_ns", computed)),
         _by_step(uncovered(times, computation), within),
-        _asked_by(rank_trace, communicating.calls["event_index"]),
+        _asked_by(rank_trace, communicating.calls),
         _tokens(rank_trace),
         grouped_products(rank_trace),
     )
@@ -84,16 +86,16 @@ def _by_step(exposed: Intervals, within: pl.DataFrame) -> pl.DataFrame:
     return pieces.select(gathered(within["window"], rows).alias("step"), "start_ns", "end_ns")
 
 
-def _asked_by(rank_trace: RankTrace, event_index: pl.Series) -> pl.DataFrame:
-    """Return the innermost FSDP annotation or module around the operator that launched each call."""
-    operators = of_events(launching_operator(rank_trace), event_index)["operator_index"]
+def _asked_by(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
+    """Return the innermost FSDP annotation or module around the operator that launched each call, and in which pass."""
+    operators = of_events(launching_operator(rank_trace), calls["event_index"])["operator_index"]
     nodes = host_nodes(rank_trace)
     is_unit = (nodes["node_class"] == NodeClass.MODULE) | nodes["name"].is_in(
         _ids(rank_trace, FSDP_ANNOTATION).implode()
     )
     rows = nearest_above(nodes["parent"].to_numpy(), is_unit.to_numpy(), rows_of_events(nodes, operators))
     names = rank_trace.texts(gathered(nodes["name"], rows)).str.replace(_MODULE, "").alias("module")
-    return pl.DataFrame([event_index, names]).drop_nulls()
+    return pl.DataFrame([calls["event_index"], names, in_forward(rank_trace, calls["asked_ns"])])
 
 
 def _ids(rank_trace: RankTrace, pattern: str) -> pl.Series:

@@ -23,6 +23,15 @@ those that only block the optimizer.
 
 NamedBy = Literal["description", "equal groups", "collectives", "nothing"]
 
+Exchange = Literal["in turn", "ring", "undecided", "unknown"]
+"""How the ranks of a group send.
+
+    in turn    a rank mostly sends in a step only after it received, as all stages of a pipeline but the first do
+    ring       every rank of three or more receives, sends to one other rank, and mostly does so before it received
+    undecided  one of both: two ranks that send to each other at once, or a circle that sends in turn
+    unknown    no send or receive is known
+"""
+
 _NAMES = tuple(
     (axis, re.compile(pattern, re.IGNORECASE))
     for axis, pattern in (
@@ -44,6 +53,9 @@ FSDP_ANNOTATION = r"^FSDP::"
 Source: https://github.com/pytorch/pytorch/blob/main/torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py
 """
 
+_EXCHANGES: tuple[Exchange, ...] = ("in turn", "undecided", "ring")
+"""Of groups with one axis, the first of these that fits any of them fits all."""
+
 _DEFAULT_GROUP = "default_pg"
 _PURPOSES = {
     **dict.fromkeys(("send", "recv", "send_recv"), "pairs"),
@@ -53,24 +65,27 @@ _PURPOSES = {
 }
 _SETUP = frozenset({"barrier", "broadcast", "gather", "scatter", "unknown"})
 
-EARLY = 0.1
-LATE = 0.25
-"""A gradient cannot be reduced in the first quarter of a step; a tensor-parallel layer reduces in its first tenth."""
+MOST_BESIDE_GRADIENTS = 0.05
+LEAST_OF_LAYERS = 0.25
+"""Ranks that share layers request about half of the reduced bytes in the forward pass, a third with activation checkpointing.
+Replicas reduce gradients in or after the backward pass, and in the forward pass at most a few small tensors."""
 
 
 class Use(NamedTuple):
     """How a group is used.
 
-    families       kinds of communication
-    first_part     where in a step its first all-reduce begins, 0..1, the median over steps and ranks; None outside steps
-    has_uneven     whether it has all-to-alls with uneven splits
-    is_fsdp        whether operators of FSDP ask for its collectives
+    families          kinds of communication
+    forward_fraction  part of the bytes of its all-reduces that ranks request in the forward pass, 0..1; None if unknown
+    has_uneven        whether it has all-to-alls with uneven splits
+    is_fsdp           whether operators of FSDP ask for its collectives
+    exchange          how its ranks send
     """
 
     families: frozenset[str]
-    first_part: float | None = None
+    forward_fraction: float | None = None
     has_uneven: bool = False
     is_fsdp: bool = False
+    exchange: Exchange = "unknown"
 
 
 class Axis(NamedTuple):
@@ -106,10 +121,12 @@ def axes_of_description(description: str | None) -> tuple[str, ...]:
 def axis_of_use(use: Use) -> Axis:
     """Return the axis that uses its group in this way, or the candidates.
 
-    send, recv                      pp
+    send, recv                      pp if in turn, cp in a ring, else pp or cp
+    send_recv alone                 pp, cp or ep: batches do not say in which direction their messages go
     all_to_all                      ep if a split is uneven, else ep or cp
     all_gather and reduce_scatter   fsdp if its operators ask for them, else fsdp or tp
-    all_reduce                      dp if the first of a step comes after a quarter of it, tp if within a tenth
+    all_reduce                      dp if nearly all bytes are requested in or after the backward pass, tp if many are
+                                    requested in the forward pass
 
     A group that does several of these serves several purposes, each with an axis: a recommender exchanges the rows of its
     embedding tables and reduces gradients among the same ranks. All-reduces beside all_gather or reduce_scatter have no
@@ -139,18 +156,24 @@ def _purpose(family: str, purposes: Collection[str]) -> str:
 
 def _candidates(purpose: str, use: Use) -> tuple[str, ...]:
     if purpose == "pairs":
-        return ("pp",)
+        return _of_messages(use)
     if purpose == "all_to_all":
         return ("ep",) if use.has_uneven else ("ep", "cp")
     if purpose == "gather":
         return ("fsdp",) if use.is_fsdp else ("fsdp", "tp")
-    return _of_all_reduces(use.first_part)
+    return _of_all_reduces(use.forward_fraction)
 
 
-def _of_all_reduces(first_part: float | None) -> tuple[str, ...]:
-    if first_part is None or EARLY <= first_part < LATE:
+def _of_messages(use: Use) -> tuple[str, ...]:
+    if not use.families & {"send", "recv"}:
+        return ("pp", "cp", "ep")
+    return {"in turn": ("pp",), "ring": ("cp",)}.get(use.exchange, ("pp", "cp"))
+
+
+def _of_all_reduces(forward_fraction: float | None) -> tuple[str, ...]:
+    if forward_fraction is None or MOST_BESIDE_GRADIENTS < forward_fraction < LEAST_OF_LAYERS:
         return ("dp", "tp")
-    return ("dp",) if first_part >= LATE else ("tp",)
+    return ("dp",) if forward_fraction <= MOST_BESIDE_GRADIENTS else ("tp",)
 
 
 def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, Axis]:
@@ -218,12 +241,14 @@ def _shared_axis(described: Collection[str], uses: Iterable[Use]) -> Axis:
 def _joined(uses: Iterable[Use]) -> Use:
     """Return how groups of one axis are used together."""
     listed = list(uses)
-    parts = [use.first_part for use in listed if use.first_part is not None]
+    fractions = [use.forward_fraction for use in listed if use.forward_fraction is not None]
+    exchanges = {use.exchange for use in listed} - {"unknown"}
     return Use(
         frozenset().union(*(use.families for use in listed)),
-        sorted(parts)[len(parts) // 2] if parts else None,
+        sorted(fractions)[len(fractions) // 2] if fractions else None,
         any(use.has_uneven for use in listed),
         any(use.is_fsdp for use in listed),
+        next((exchange for exchange in _EXCHANGES if exchange in exchanges), "unknown"),
     )
 
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.axes import FSDP_ANNOTATION, Use
+from holotrace.enrich.across_ranks.axes import FSDP_ANNOTATION, Exchange, Use
+
+_IS_SEND, _IS_RECEIVE = pl.col("collective") == "send", pl.col("collective") == "recv"
+
+LEAST_RING = 3
+"""In a group of two ranks, a ring and two stages of a pipeline have the same pairs."""
+
+MOSTLY = 0.5
+"""A rank that is late may have received before it sends, in a ring too."""
 
 
-def uses_of_groups(calls: pl.DataFrame, steps: pl.DataFrame) -> dict[int, Use]:
+def uses_of_groups(calls: pl.DataFrame) -> dict[int, Use]:
     """Return {group: how it is used}.
 
     Args:
-        calls: `JobCalls.calls`, with the `module` that asked for each.
-        steps: rank, step, start_ns and end_ns.
+        calls: `JobCalls.calls`, with the `module` that asked for each and `in_forward`, see
+            `holotrace.enrich.across_ranks.forward_calls`.
     """
-    known, of_step = calls.drop_nulls("group"), steps.select("rank", "step", first_ns="start_ns", last_ns="end_ns")
-    reduced = known.filter(pl.col("collective") == "all_reduce").join(of_step, on=["rank", "step"])
-    part = (pl.col("asked_ns") - pl.col("first_ns")) / (pl.col("last_ns") - pl.col("first_ns"))
-    firsts = reduced.group_by("group", "rank", "step").agg(part.min().alias("part"))
-    parts = dict(firsts.group_by("group").agg(pl.col("part").median()).iter_rows())
+    known = calls.drop_nulls("group")
+    fractions, exchanges = _forward_fractions(known), _exchanges(known)
     sums = known.group_by("group").agg(
         pl.col("collective").unique().alias("families"),
         ((~pl.col("is_even")) | (pl.col("is_even").is_null() & (pl.col("in_bytes") != pl.col("out_bytes"))))
@@ -27,6 +32,50 @@ def uses_of_groups(calls: pl.DataFrame, steps: pl.DataFrame) -> dict[int, Use]:
         pl.col("module").str.contains(FSDP_ANNOTATION).any().alias("is_fsdp"),
     )
     return {
-        row["group"]: Use(frozenset(row["families"]), parts.get(row["group"]), row["has_uneven"], bool(row["is_fsdp"]))
-        for row in sums.iter_rows(named=True)
+        group: Use(
+            frozenset(families), fractions.get(group), has_uneven, bool(is_fsdp), exchanges.get(group, "unknown")
+        )
+        for group, families, has_uneven, is_fsdp in sums.iter_rows()
     }
+
+
+def _forward_fractions(calls: pl.DataFrame) -> dict[int, float]:
+    """Return {group: part of the reduced bytes that ranks request in the forward pass}."""
+    reduced = calls.filter(pl.col("collective") == "all_reduce").drop_nulls("in_forward")
+    size = pl.col("in_bytes").fill_null(0).cast(pl.Float64)
+    sums = reduced.group_by("group").agg(size.sum().alias("all"), size.filter("in_forward").sum().alias("forward"))
+    return dict(sums.filter(pl.col("all") > 0).select("group", pl.col("forward") / pl.col("all")).iter_rows())
+
+
+def _exchanges(calls: pl.DataFrame) -> dict[int, Exchange]:
+    """Return {group: how its ranks send}, see `Exchange`."""
+    ranks = _sends_of_ranks(calls.filter(_IS_SEND | _IS_RECEIVE))
+    is_cycle = (pl.col("receiver_count") == 1) & pl.col("receives")
+    sums = ranks.group_by("group").agg(
+        pl.col("at_once").all(), is_cycle.all().alias("is_cycle"), pl.col("rank").n_unique().alias("rank_count")
+    )
+    is_ring = pl.col("is_cycle") & (pl.col("rank_count") >= LEAST_RING)
+    exchange = (
+        pl.when(is_ring & pl.col("at_once"))
+        .then(pl.lit("ring"))
+        .when(is_ring | pl.col("at_once"))
+        .then(pl.lit("undecided"))
+        .otherwise(pl.lit("in turn"))
+    )
+    return dict(sums.select("group", exchange).iter_rows())
+
+
+def _sends_of_ranks(messages: pl.DataFrame) -> pl.DataFrame:
+    """Return, of each rank of a group, to how many it sends, and whether it mostly sends before it received anything in a step."""
+    of_rank = ["group", "rank"]
+    per_step = messages.group_by(*of_rank, "step").agg(
+        pl.col("start_ns").filter(_IS_SEND).min().alias("first_send_ns"),
+        pl.col("end_ns").filter(_IS_RECEIVE).min().alias("first_received_ns"),
+    )
+    first = (pl.col("first_send_ns") < pl.col("first_received_ns")).mean()
+    at_once = per_step.group_by(of_rank).agg((first >= MOSTLY).fill_null(value=False).alias("at_once"))
+    receivers = messages.group_by(of_rank).agg(
+        pl.col("peer").filter(_IS_SEND).drop_nulls().n_unique().alias("receiver_count"),
+        _IS_RECEIVE.any().alias("receives"),
+    )
+    return at_once.join(receivers, on=of_rank)

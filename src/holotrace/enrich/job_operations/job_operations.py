@@ -36,8 +36,11 @@ def job_operations(of_ranks: Mapping[int, RankOperations]) -> JobOperations:
     steps = of_all_ranks({rank: known.steps for rank, known in of_ranks.items()})
     began = of_all_ranks({rank: known.began_ns for rank, known in of_ranks.items()})
     computed = of_all_ranks({rank: known.computation for rank, known in of_ranks.items()})
-    asked = job.calls.with_columns(pl.lit(None, pl.String).alias("module"))
-    axes = axes_of_groups(job.groups, uses_of_groups(asked, steps))
+    passes = of_all_ranks({rank: known.in_forward for rank, known in of_ranks.items()})
+    asked = job.calls.with_columns(pl.lit(None, pl.String).alias("module")).join(
+        passes, on=["rank", "event_index"], how="left", maintain_order="left"
+    )
+    axes = axes_of_groups(job.groups, uses_of_groups(asked))
     places = _places(list(of_ranks), job.calls, axes)
     calls = _ended_together(_named(_begun(job.calls, began), computed, places, axes))
     computation = _from_last_call(_aligned(job, computed), calls)

@@ -12,6 +12,7 @@ import polars as pl
 from holotrace.algorithms.intervals import Intervals, concatenated, holding, union
 from holotrace.algorithms.nesting import NO_PARENT, nearest_above
 from holotrace.enrich.across_ranks.exposed import uncovered
+from holotrace.enrich.across_ranks.forward_calls import BACKWARD
 from holotrace.enrich.device.launches import launched_work
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.host_names import NodeClass
@@ -34,7 +35,7 @@ _KIND_OF_ACTION = {
 _KIND_OF_NAME = (
     (r"^enumerate\(Data(Loader|Pipe)\)#", "data-loading"),
     (r"^Optimizer\.", "optimizer"),
-    (r"^(autograd::engine::evaluate_function|torch::autograd::)|Backward\d*$", "backward-compute"),
+    (BACKWARD, "backward-compute"),
 )
 _COMMUNICATES = r"^(_?c10d|_?c10d_functional(_autograd)?|gloo|nccl|mpi|ucc)(::|:)|^record_param_comms"
 _MESSAGE = r"^\w+:(send|recv)"

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, covered_before, holding, union
+from holotrace.enrich.across_ranks.forward_calls import in_forward
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.enrich.job_operations.phases import Phases, phases
 from holotrace.enrich.job_operations.table import PREPARATION
@@ -33,12 +34,14 @@ class RankOperations(NamedTuple):
     computation    step, kind, sequence, start_ns, end_ns, global_chunk, microbatch, between calls; rows with equal step,
                    kind and sequence are one operation
     steps          step, start_ns, end_ns
+    in_forward     event_index and in_forward of each call: whether the host requested it in the forward pass; null if unknown
     """
 
     communicating: OfRank
     began_ns: pl.DataFrame
     computation: pl.DataFrame
     steps: pl.DataFrame
+    in_forward: pl.DataFrame
 
 
 def rank_operations(rank_trace: RankTrace) -> RankOperations:
@@ -60,6 +63,7 @@ def rank_operations(rank_trace: RankTrace) -> RankOperations:
         pl.DataFrame([calls["event_index"], pl.Series("began_ns", began)]),
         _numbered(_passes(_prepared(pieces, calls, began), np.sort(began[is_message]))),
         steps,
+        pl.DataFrame([calls["event_index"], in_forward(rank_trace, calls["asked_ns"])]),
     )
 
 

@@ -1,0 +1,52 @@
+"""Which calls a rank requests in the forward pass: layers communicate there, the gradients of replicas do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.intervals import Intervals, holding, union
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.steps.steps import steps, windows
+from holotrace.schema import EventKind
+from holotrace.store.trace import RankTrace
+
+BACKWARD = r"^(autograd::engine::evaluate_function|torch::autograd::)|Backward\d*$"
+"""Operators of the backward pass. The autograd engine names them, and calls the hooks of DDP, which reduce gradients, inside.
+
+Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/autograd/engine.cpp
+"""
+
+_BEFORE_ALL = np.iinfo(np.int64).min
+"""A time before all other times."""
+
+
+def in_forward(rank_trace: RankTrace, asked_ns: pl.Series) -> pl.Series:
+    """Return whether the host requests each call in a forward pass: outside the backward pass, but before the step's last one ends.
+
+    Args:
+        rank_trace: the rank.
+        asked_ns: when the host requested each call, in any order; null if unknown.
+
+    Returns:
+        `in_forward`, bool; null outside steps, except in a backward pass, and in steps without a backward pass.
+    """
+    passes, within = _backward(rank_trace), windows(rank_trace)
+    if not len(passes[0]):
+        return pl.repeat(None, len(asked_ns), dtype=pl.Boolean, eager=True).alias("in_forward")
+    asked = asked_ns.fill_null(_BEFORE_ALL).to_numpy()
+    in_backward = holding(passes, asked) >= 0
+    begins, ends = within["start_ns"].to_numpy(), within["end_ns"].to_numpy()
+    row = holding((begins, ends), asked)
+    first, behind_last = np.searchsorted(passes[0], begins[row]), np.searchsorted(passes[0], ends[row])
+    is_followed = np.searchsorted(passes[0], asked, side="right") < behind_last
+    is_in_step = (row >= 0) & (first < behind_last) & (len(steps(rank_trace)) > 0)
+    times = pl.DataFrame({"known": in_backward | is_in_step, "in_forward": is_followed & ~in_backward})
+    return times.select(pl.when("known").then("in_forward").alias("in_forward")).to_series()
+
+
+def _backward(rank_trace: RankTrace) -> Intervals:
+    names = rank_trace.strings.str.contains(BACKWARD).arg_true().cast(pl.UInt32)
+    kinds = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
+    ranges = event_ranges(rank_trace, kinds, ["start_ns", "end_ns"], names=names)
+    return union(ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy())
