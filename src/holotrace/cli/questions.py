@@ -68,22 +68,25 @@ def show(  # noqa: PLR0913 -- what to show, and how
     further: Mapping[str, object] | None = None,
     *,
     views: Sequence[View] | None = None,
+    answer: str = "",
 ) -> None:
     """Write the figure if wanted, then print tables, or one JSON object: `about`, the tables, findings and `further`.
 
-    The tables are `views`, by default those of the question.
+    The tables are `views`, by default those of the question, after the sentence `answer` if there is one.
     """
     if shown.figure is not None:
         write_figure(figure_of(question.name, result), shown.figure)
     if shown.as_json:
         print_json({**about, **tables_of(result), "findings": result.findings, **(further or {})})
     else:
-        _print(question, result, question.views if views is None else views)
+        _print(question, result, question.views if views is None else views, answer)
 
 
-def _print(question: Analysis, result: Result, views: Sequence[View]) -> None:
+def _print(question: Analysis, result: Result, views: Sequence[View], answer: str) -> None:
     to = console()
     print_line(to, question.question, "bold cyan")
+    if answer:
+        print_line(to, answer, "bold")
     print_findings(to, result.findings)
     for view in views:
         print_table(to, print_view(view, result, question.most_rows))

@@ -14,7 +14,7 @@ from holotrace.content_equality import EqualByContent
 from holotrace.visible_text import html_table, html_text
 
 if TYPE_CHECKING:
-    from holotrace.questions.tables import PrintedTable
+    from holotrace.questions.tables import PrintedTable, View
 
 MOST_ROWS = 10
 _MOST_FINDINGS = 5
@@ -60,7 +60,11 @@ class Result(EqualByContent):
         """Show the answer, the main table and the caveats in a notebook."""
         from holotrace.questions.tables import print_view  # noqa: PLC0415 -- a notebook shows few results; scripts show none
 
-        return html_of(self.answer, print_view(self._beside("tables").VIEWS[0], self, MOST_ROWS), self.findings)
+        return html_of(self.answer, print_view(self._main_view(), self, MOST_ROWS), self.findings)
+
+    def _main_view(self) -> View:
+        view: View = self._beside("tables").VIEWS[0]
+        return view
 
     def _main_table(self) -> pl.DataFrame:
         return next(value for value in vars(self).values() if isinstance(value, pl.DataFrame))

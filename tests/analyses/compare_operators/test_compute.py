@@ -300,3 +300,14 @@ def _theirs(side: dict[str, Any]) -> tuple[Any, ...]:
     times = ("host_duration", "device_duration", "self_host_duration", "self_device_duration")
     inside = [(row["name"], row["calls"], *(row[name] for name in times)) for row in side["aggs"]]
     return side["name"], side["duration"], side["device_duration"], side["total_duration"], sorted(inside)
+
+
+def test_an_operator_is_the_same_in_every_process() -> None:
+    """A range named after a bound function has an address in its name, which is not part of the comparison."""
+    control, test = (
+        TraceBuilder().operator(f"<bound method step of Plan object at {address}>", start_us=0, duration_us=5).build()
+        for address in ("0x7f01", "0x7f02")
+    )
+    result = compare_operators(control, test)
+    assert result.per_operator.select("operator", "change").rows() == [("<bound method step>", "unchanged")]
+    assert result.tree.filter(kind="operator")["change"].to_list() == ["unchanged"]

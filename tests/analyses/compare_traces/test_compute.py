@@ -73,6 +73,19 @@ def test_steps_can_be_chosen() -> None:
     assert result.findings == ()
 
 
+def test_a_function_is_the_same_in_every_process() -> None:
+    """Built-in methods have the address of their object in their names; `exact_names` keeps it."""
+    call = {"ph": "X", "cat": "python_function", "pid": 1000, "tid": 1, "ts": 0}
+    control, test = (
+        TraceBuilder().event(name=f"<built-in method get of Queue object at {address}>", dur=duration, **call).build()
+        for address, duration in (("0x7f01", 5), ("0x7F02", 8))
+    )
+    rows = compare_traces(control, test).per_name.select("name", "change", "difference_ns").rows()
+    assert rows == [("<built-in method get>", "unchanged", 3_000)]
+    exact = compare_traces(control, test, exact_names=True).per_name
+    assert exact["change"].to_list() == ["added", "deleted"]
+
+
 def test_the_device_chooses_kinds() -> None:
     """`device="cpu"` and `device="gpu"` select different kinds of events, and `all` selects both."""
     traces = control_and_test()

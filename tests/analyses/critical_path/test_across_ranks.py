@@ -48,6 +48,12 @@ def on_one_host(*ranks: int) -> TraceBuilder:
     return builder
 
 
+def python_function(builder: TraceBuilder, name: str, *, start_us: float, duration_us: float) -> None:
+    """Add a Python function to the main thread of rank 1."""
+    thread = {"pid": 1001, "tid": 1}
+    builder.event(ph="X", cat="python_function", name=name, ts=start_us, dur=duration_us, rank=1, **thread)
+
+
 def late_rank_1() -> TraceBuilder:
     """Return two ranks: rank 1 computes until 60 µs, then both reduce until 70 µs, and rank 0 works until 90 µs."""
     builder = on_one_host(0, 1)
@@ -75,6 +81,48 @@ def test_the_path_leads_from_the_last_rank_to_the_others() -> None:
         (1, 0, "all_reduce", 10_000, 0)
     ]
     assert result.per_rank.select("rank", "total_ns", "slack_ns").rows() == [(0, 30_000, 0), (1, 60_000, 0)]
+
+
+def test_the_answer_names_the_rank_and_what_binds_it() -> None:
+    """Rank 1 holds 60 of 90 µs, and `gemm` 55 µs of these."""
+    assert across(late_rank_1().build()).answer == (
+        "Rank 1 holds 66.7 % of the job's critical path (ProfilerStep#1, 90 µs); its largest part is gemm, "
+        "55 µs in 1 segment."
+    )
+
+
+def test_the_answer_adds_up_the_modules_of_a_function() -> None:
+    """`sleep` takes 20 µs in each of three modules, on objects of its own, and `aten::mm` 30 µs."""
+    builder = on_one_host(0, 1)
+    for rank in (0, 1):
+        builder.rank(rank).step(1, 0, 60 + 40 * rank, rank=rank)
+        builder.operator("aten::mm", start_us=0, duration_us=30, rank=rank)
+    for number, start_us in enumerate((30, 54, 78)):
+        for name in (f"nn.Module: Block_{number}", f"<built-in method sleep of Clock object at 0x7f{number}>"):
+            python_function(builder, name, start_us=start_us, duration_us=20)
+        builder.operator("aten::add", start_us=start_us + 20, duration_us=4, rank=1)
+    result = across(builder.build())
+    assert result.per_name.filter(name="<built-in method sleep>")["total_ns"].to_list() == [20_000] * 3
+    assert result.answer.endswith("its largest part is <built-in method sleep> in 3 modules, 60 µs in 3 segments.")
+
+
+def test_a_function_before_the_first_operator_is_named() -> None:
+    """Rank 1 sleeps from the start of the step to its first operator, at 60 µs."""
+    builder = on_one_host(0, 1)
+    builder.rank(0).step(1, 0, 70, rank=0).operator("aten::mm", start_us=0, duration_us=10, rank=0)
+    python_function(builder.rank(1), "<built-in function sleep>", start_us=0, duration_us=60)
+    builder.step(1, 0, 80, rank=1).operator("aten::mm", start_us=60, duration_us=20, rank=1)
+    assert segments_us(across(builder.build())) == [
+        (1, "host_gap", "<built-in function sleep>", 0, 60),
+        (1, "cpu_operator", "aten::mm", 60, 80),
+    ]
+
+
+def test_a_notebook_shows_the_answer_and_the_ranks() -> None:
+    """The main table of the path through all ranks has a row per rank."""
+    shown = across(late_rank_1().build())._repr_html_()
+    assert "holds 66.7 %" in shown
+    assert "how much later it could be" in shown
 
 
 def test_slack_is_what_a_rank_could_be_later() -> None:

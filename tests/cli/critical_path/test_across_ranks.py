@@ -38,6 +38,9 @@ def run(*arguments: object) -> str:
 def test_tables_show_the_path_through_all_ranks(job) -> None:
     """The tables are those of the job; a prediction is a sentence with the error of the replay."""
     text = run(job, "--like-peers", 1)
+    question, answer = text.splitlines()[:2]
+    assert question == "What bounds the step?"
+    assert answer.startswith("Rank 0 holds 100.0 % of the job's critical path (ProfilerStep#1, 80 µs)")
     assert "Each rank: its part of the path through all ranks" in text
     assert "Where the path goes on at another rank" in text or "rank" in text
     assert "What if:" in text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
@@ -11,6 +11,7 @@ import polars as pl
 
 from holotrace.algorithms.changes import change_of_count
 from holotrace.algorithms.sums_by_name import sums_by_name
+from holotrace.enrich.host.host_names import without_addresses
 from holotrace.enrich.steps.step_of_event import step_rows
 from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError
@@ -94,6 +95,7 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
     control_steps: Iterable[int] | None = None,
     test_steps: Iterable[int] | None = None,
     device: Device = "all",
+    exact_names: bool = False,
     executor: Executor = IN_PROCESS,
 ) -> TraceComparison:
     """Compare the counts and times of two traces by event name, per call and per step.
@@ -108,6 +110,8 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
         test_steps: the same for `test`.
         device: `cpu` for operators, annotations, runtime calls and Python functions; `gpu` for kernels, copies and
             memsets; `all` for both.
+        exact_names: keep the objects in names such as `<built-in method wait of Event object at 0x7f3a>`. By default,
+            this is `<built-in method wait>`, because addresses differ between processes.
         executor: runs the work on the ranks.
 
     Raises:
@@ -125,20 +129,21 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
     if device not in KINDS_OF_DEVICE:
         message = f"device={device!r} is not one of: {', '.join(KINDS_OF_DEVICE)}"
         raise InvalidOptionError(message)
+    look = partial(_one_rank, kinds=KINDS_OF_DEVICE[device], exact_names=exact_names)
     sides = [
-        _side(trace, None if numbers is None else tuple(numbers), device, executor)
+        _side(trace, None if numbers is None else tuple(numbers), look, executor)
         for trace, numbers in ((control, control_steps), (test, test_steps))
     ]
     return TraceComparison(_joined(*sides), _overall(sides), tuple(_findings(sides)))
 
 
-def _side(trace: Trace, numbers: tuple[int, ...] | None, device: Device, executor: Executor) -> _Side:
+def _side(trace: Trace, numbers: tuple[int, ...] | None, look: Callable[..., _Partial], executor: Executor) -> _Side:
     skipped: tuple[str, ...] = ()
     if numbers is not None:
         known = trace.visit(_step_numbers, executor)
         _check_steps(numbers, known.results.values())
         trace, skipped = known.trace, known.findings
-    visit = trace.visit(partial(_one_rank, numbers=numbers, kinds=KINDS_OF_DEVICE[device]), executor)
+    visit = trace.visit(partial(look, numbers=numbers), executor)
     ranks = visit.results.values()
     totals = pl.concat([rank.totals for rank in ranks]).group_by(_KEYS).agg(pl.col(_VALUES).sum())
     return _Side(totals, sum(rank.step_count for rank in ranks), len(ranks), (*skipped, *visit.findings))
@@ -156,16 +161,19 @@ def _step_numbers(rank_trace: RankTrace) -> list[int]:
     return steps(rank_trace)["step"].unique().to_list()
 
 
-def _one_rank(rank_trace: RankTrace, *, numbers: tuple[int, ...] | None, kinds: tuple[EventKind, ...]) -> _Partial:
+def _one_rank(
+    rank_trace: RankTrace, *, numbers: tuple[int, ...] | None, kinds: tuple[EventKind, ...], exact_names: bool
+) -> _Partial:
     known = set(_step_numbers(rank_trace))
     chosen = known if numbers is None else known & set(numbers)
     events = rank_trace.table("events", ["kind", "name", "duration_ns"])
     sums = sums_by_name(events, *step_rows(rank_trace, numbers))
     totals = sums.filter(pl.col("kind").is_in([kind.value for kind in kinds]))
     all_or_marked = ("count", "total_ns") if numbers is None else ("marked_count", "marked_ns")
+    names = rank_trace.texts(totals["name"])
     counted = totals.select(
         "kind",
-        rank_trace.texts(totals["name"]),
+        names if exact_names else without_addresses(names),
         *(
             pl.col(name).alias(value)
             for name, value in zip((*all_or_marked, "marked_count", "marked_ns"), _VALUES, strict=True)

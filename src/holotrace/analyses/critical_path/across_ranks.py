@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -20,6 +21,9 @@ from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import duration_text
+
+if TYPE_CHECKING:
+    from holotrace.questions.tables import View
 
 HOST_GAP_NAME = "host gap"
 _CLASS_NAMES = {int(path_class): path_class.name.lower() for path_class in PathClass}
@@ -85,6 +89,10 @@ class JobCriticalPath(Result):
     hops: pl.DataFrame
     steps: pl.DataFrame
     findings: tuple[str, ...] = ()
+
+    def _main_view(self) -> View:
+        view: View = self._beside("tables").JOB_VIEWS[0]
+        return view
 
 
 def critical_path_across_ranks(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
-from holotrace.analyses.critical_path.across_ranks import JobCriticalPath
+from holotrace.analyses.critical_path.across_ranks import HOST_GAP_NAME, JobCriticalPath
 from holotrace.analyses.critical_path.compute import CriticalPath
 from holotrace.drawing.names import short_name
 from holotrace.units import duration_text, percent_text
@@ -12,6 +15,11 @@ from holotrace.units import duration_text, percent_text
 _PARTS = {
     "cpu_operator": "operators on the host",
     "host_gap": "gaps between operators on the host",
+}
+_DELAYS = {
+    "launch_delay": "launch delay of ",
+    "kernel_kernel_delay": "delay before ",
+    "synchronisation_wait": "synchronisation wait in ",
 }
 
 
@@ -31,12 +39,41 @@ def answer(result: CriticalPath | JobCriticalPath) -> str:
 
 def _of_job(result: JobCriticalPath) -> str:
     step = result.steps.row(0, named=True)
-    rank = result.per_rank.sort("total_ns", descending=True).row(0, named=True)
-    share = percent_text(rank["fraction"])
-    length = duration_text(step["duration_ns"])
-    start = f"{step['window']} of the job takes {length}; {share} of its critical path is on rank {rank['rank']}"
-    names = result.per_name.filter(rank=rank["rank"]).group_by("name").agg(pl.col("total_ns").sum())
+    rank = result.per_rank.sort("total_ns", "rank", descending=[True, False]).row(0, named=True)
+    names = _over_modules(result.per_name.filter(rank=rank["rank"]))
     if names.is_empty():
-        return f"{start}."
-    most = names.sort("total_ns", "name", descending=[True, False]).row(0, named=True)
-    return f"{start}, most of it in {short_name(most['name'])} ({duration_text(most['total_ns'])})."
+        return f"No rank recorded an event that takes time in {step['window']}."
+    most = names.row(0, named=True)
+    return (
+        f"Rank {rank['rank']} holds {percent_text(rank['fraction'])} of the job's critical path "
+        f"({step['window']}, {duration_text(step['duration_ns'])}); its largest part is {_binding(most)}, "
+        f"{duration_text(most['total_ns'])} in {_segments(most['segment_count'])}."
+    )
+
+
+def _over_modules(per_name: pl.DataFrame) -> pl.DataFrame:
+    """Return the time of each class and name in all modules together, the longest first."""
+    sums = per_name.group_by("path_class", "name").agg(
+        pl.col("total_ns", "segment_count").sum(), pl.col("module").unique().sort().alias("modules")
+    )
+    return sums.sort("total_ns", "path_class", "name", descending=[True, False, False])
+
+
+def _binding(row: Mapping[str, Any]) -> str:
+    """Name an entry of the path: for a delay, the work that was delayed."""
+    if row["path_class"] == "unknown":
+        return "time whose cause was not recorded"
+    if row["name"] == HOST_GAP_NAME:
+        return _PARTS["host_gap"]
+    return f"{_DELAYS.get(row['path_class'], '')}{short_name(row['name'])}{_inside(row['modules'])}"
+
+
+def _inside(modules: list[str | None]) -> str:
+    """Say in which modules a name is; nothing if some of its time is in no known module."""
+    if None in modules:
+        return ""
+    return f" in {modules[0]}" if len(modules) == 1 else f" in {len(modules)} modules"
+
+
+def _segments(count: int) -> str:
+    return f"{count:,} segment{'s'[: count != 1]}"

@@ -18,6 +18,7 @@ from holotrace.enrich.critical_path.event_graph import PathClass
 from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING
 from holotrace.enrich.device.synchronisations import has_recorded_waits
+from holotrace.enrich.host.host_names import without_addresses
 from holotrace.enrich.job.findings import ranks_text
 from holotrace.enrich.job_graph.job_window import WindowOptions
 from holotrace.errors import InvalidOptionError
@@ -214,7 +215,8 @@ def _named_segments(path_graph: PathGraph) -> pl.DataFrame:
     """Return the segments that take time, with the names of their events and classes."""
     lasting = path_graph.segments.filter(pl.col("end_ns") > pl.col("start_ns"))
     events = path_graph.graph.activities.select("event_index", "name")[lasting["activity"]]
-    known = lasting.hstack(events).join(path_graph.names, on="name", how="left", maintain_order="left")
+    names = path_graph.names.with_columns(without_addresses(path_graph.names["text"]))
+    known = lasting.hstack(events).join(names, on="name", how="left", maintain_order="left")
     inside = pl.col("activity").is_not_null()
     return known.select(
         pl.when(inside).then("event_index").alias("event_index"),

@@ -64,7 +64,8 @@ def show_path_across_ranks(
         )
     about = {"analysis": _QUESTION.name, "ranks": list(known.trace.ranks)}
     further = {} if prediction is None else {"what_if": _row(prediction)}
-    show(_QUESTION, replace(result, findings=(*result.findings, *findings)), shown, about, further, views=JOB_VIEWS)
+    result = replace(result, findings=(*result.findings, *findings))
+    show(_QUESTION, result, shown, about, further, views=JOB_VIEWS, answer=result.answer)
     if prediction is not None and not shown.as_json:
         print_line(console(), _sentence(prediction))
 

@@ -18,7 +18,7 @@ from holotrace.algorithms.nesting import (
     path_numbers,
 )
 from holotrace.enrich.device.device_work import device_rows
-from holotrace.enrich.host.host_names import MODULE_PREFIX, NodeClass
+from holotrace.enrich.host.host_names import MODULE_PREFIX, NodeClass, without_addresses
 from holotrace.enrich.host.host_nodes import device_owner, host_nodes
 from holotrace.enrich.host.modules import backward_passes
 from holotrace.enrich.host.node_times import node_times
@@ -265,7 +265,7 @@ def _names(rank_trace: RankTrace, paths: pl.DataFrame) -> list[str]:
     strings = pl.concat([rank_trace.strings, pl.Series([_DATA_LOADER])])
     is_phase = paths["kind"] == _PHASE
     numbers = paths.select(pl.when(~is_phase).then("name").otherwise(0).cast(pl.UInt32)).to_series()
-    texts = strings.gather(numbers).str.strip_prefix(MODULE_PREFIX)
+    texts = without_addresses(strings.gather(numbers).str.strip_prefix(MODULE_PREFIX))
     return [
         PHASES[number] if is_one else text for is_one, number, text in zip(is_phase, paths["name"], texts, strict=True)
     ]

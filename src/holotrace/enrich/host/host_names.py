@@ -41,6 +41,7 @@ HOST_NODE_COLUMNS = {
 """Columns of `holotrace.enrich.host.host_nodes.host_nodes`, which describes them."""
 
 MODULE_PREFIX = "nn.Module: "
+_OBJECT = r"( of .*)?( object)? at 0x[0-9a-fA-F]+(>?)$"
 LIGHTNING_MODULE_PREFIX = "[pl][module]"
 LIGHTNING_PROFILE_PREFIX = "[pl][profile]"
 
@@ -60,6 +61,15 @@ _CLASS_OF_NAME = (
 _NOT_COUNTED = _NAME.str.starts_with("Optimizer.") | _NAME.is_in(
     ["DataParallel.forward", "DistributedDataParallel.forward"]
 )
+
+
+def without_addresses(names: pl.Series) -> pl.Series:
+    """Return the names without the objects that Python functions are bound to, whose addresses differ between processes.
+
+    >>> without_addresses(pl.Series(["<built-in method run_backward of torch._C._EngineBase object at 0x7f3a>"])).item()
+    '<built-in method run_backward>'
+    """
+    return names.str.replace(_OBJECT, "$3")
 
 
 def classes_by_name(names: pl.Series, otherwise: npt.NDArray[np.uint8], strings: pl.Series) -> npt.NDArray[np.uint8]:

@@ -14,7 +14,7 @@ from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import rows_of_events
 from holotrace.enrich.host.forward_backward import forward_of
-from holotrace.enrich.host.host_names import MODULE_PREFIX
+from holotrace.enrich.host.host_names import MODULE_PREFIX, without_addresses
 from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
@@ -57,7 +57,6 @@ _LIBRARIES = (
 _STANDARD = frozenset(sys.stdlib_module_names)
 _STANDARD_FILE = r"^(\w+)(?:/|\.py\()"
 _BUILT_IN = r"^<built-in "
-_ADDRESS = r"( of .*)?( object)? at 0x[0-9a-fA-F]+(>?)$"
 _LOADING = r"DataLoader.*__next__|^torch/utils/data/|DataPipe"
 _COLLECTION = r"(?i)^<built-in function collect>|^gc\.py|garbage.collect|^(python )?gc(\b|$)"
 _ALLOCATION = (
@@ -143,7 +142,7 @@ class _Texts(NamedTuple):
 
         user = (is_frame & ~is_standard & ~text.str.contains(_LIBRARIES)).fill_null(value=False)
         return cls(
-            text.str.replace(_ADDRESS, "$3").str.replace("^" + MODULE_PREFIX, ""),
+            without_addresses(text).str.replace("^" + MODULE_PREFIX, ""),
             text.str.starts_with(MODULE_PREFIX).fill_null(value=False).to_numpy(),
             user.to_numpy(),
             *(

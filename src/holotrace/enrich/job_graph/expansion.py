@@ -16,6 +16,7 @@ from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.host.annotations import innermost_of
+from holotrace.enrich.host.host_names import MODULE_PREFIX, without_addresses
 from holotrace.enrich.job_graph.call_nodes import call_graph
 from holotrace.enrich.job_graph.job_path import EXPANDED
 from holotrace.enrich.job_graph.rank_graph import OpenGraph, before_each, opened
@@ -23,10 +24,6 @@ from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
-
-_MODULE = "nn.Module: "
-_ADDRESS = r" at 0x[0-9a-f]+"
-"""In names of built-in methods, such as `<built-in method wait of Work object at 0x7f>`."""
 
 
 def expansion(
@@ -67,7 +64,7 @@ def _segments(graph: EventGraph, open_graph: OpenGraph, wanted: Sequence[tuple[i
     source, target = open_graph.edges.source[rows], open_graph.edges.target[rows]
     edges = graph.edges[open_graph.rows[rows]]
     return pl.DataFrame(
-        {"leg": legs, "source": source, "start_ns": time_ns[source], "end_ns": time_ns[target]}
+        {"leg": legs, "source": source, "target": target, "start_ns": time_ns[source], "end_ns": time_ns[target]}
     ).with_columns(edges["path_class"], edges["activity"], pl.col("start_ns").clip(upper_bound="end_ns"))
 
 
@@ -86,9 +83,14 @@ def _chains(open_graph: OpenGraph, wanted: Sequence[tuple[int, int, int]]) -> li
 
 
 def _named(rank_trace: RankTrace, graph: EventGraph, table: pl.DataFrame) -> pl.DataFrame:
-    activities = graph.activities.with_columns(rank_trace.texts(graph.activities["name"]).alias("text"))
+    activities = graph.activities.with_columns(
+        without_addresses(rank_trace.texts(graph.activities["name"])).alias("text")
+    )
     inside = activities[["event_index", "text", "track_id", "start_ns", "device"]][table["activity"]]
-    nearby = graph.activities["track_id"].gather(graph.nodes["activity"].gather(table["source"]))
+    from_source, from_target = (graph.nodes["activity"].gather(table[end]) for end in ("source", "target"))
+    # The start of the window belongs to no thread.
+    near = from_source.zip_with(from_source.is_not_null(), from_target)
+    nearby = graph.activities["track_id"].gather(near)
     launched = of_events(launches(rank_trace), inside["event_index"])["launch_index"]
     calls = of_events(rank_trace.events_of(LAUNCH_KINDS, ["event_index", "track_id", "start_ns"]), launched)
     is_gap = table["activity"].is_null()
@@ -117,9 +119,9 @@ def _python_function(rank_trace: RankTrace, graph: EventGraph, moments: pl.DataF
 
 def _module(rank_trace: RankTrace, graph: EventGraph, moments: pl.DataFrame) -> pl.Series:
     functions = _functions(rank_trace, graph)
-    ids = rank_trace.strings.str.starts_with(_MODULE).arg_true().cast(pl.UInt32)
+    ids = rank_trace.strings.str.starts_with(MODULE_PREFIX).arg_true().cast(pl.UInt32)
     modules = functions.filter(pl.col("name").is_in(ids.implode()))
-    return _innermost_text(rank_trace, modules, moments).str.strip_prefix(_MODULE).alias("module")
+    return _innermost_text(rank_trace, modules, moments).str.strip_prefix(MODULE_PREFIX).alias("module")
 
 
 def _functions(rank_trace: RankTrace, graph: EventGraph) -> pl.DataFrame:
@@ -130,4 +132,4 @@ def _functions(rank_trace: RankTrace, graph: EventGraph) -> pl.DataFrame:
 def _innermost_text(rank_trace: RankTrace, ranges: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:
     rows = innermost_of(ranges, moments, ["track_id"])
     names = ranges["name"].gather(pl.Series(rows).replace(NO_OWNER, None).cast(pl.UInt32))
-    return rank_trace.texts(names).str.replace(_ADDRESS, "")
+    return without_addresses(rank_trace.texts(names))

@@ -31,7 +31,7 @@ def comparison_frame(
 
     Names of the control trace come first, in alphabetical order, then names that only the test trace has.
     """
-    result = compare_traces(*traces, control_steps=steps[0], test_steps=steps[1], device=device)
+    result = compare_traces(*traces, control_steps=steps[0], test_steps=steps[1], device=device, exact_names=True)
     name = "short_name" if use_short_name else "name"
     table = _summed(result.per_name, use_short_name=use_short_name)
     control_counts, test_counts = table["control_event_count"].to_numpy(), table["test_event_count"].to_numpy()
