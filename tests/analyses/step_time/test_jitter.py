@@ -10,7 +10,7 @@ from holotrace.analyses.step_time.compute import step_time
 from holotrace.testing.builder import TraceBuilder
 
 
-def job(gemm_us=(50, 50, 50, 50, 50), sleep_us=(0, 0, 0, 0, 0)):
+def job(gemm_us=(50, 50, 50, 50, 50), sleep_us=(0, 0, 0, 0, 0), name="<built-in function sleep>"):
     """Return one rank whose steps of 100 µs contain a kernel; each sleeps before the next step."""
     builder, now = TraceBuilder(), 0
     for number, (gemm, sleep) in enumerate(zip(gemm_us, sleep_us, strict=True)):
@@ -21,7 +21,7 @@ def job(gemm_us=(50, 50, 50, 50, 50), sleep_us=(0, 0, 0, 0, 0)):
         if sleep:
             place = {"pid": 1000, "tid": 1, "ts": now + 20 + gemm, "dur": sleep}
             builder.event(ph="X", cat="python_function", name="train.py(3): epoch", **{**place, "dur": sleep + 5})
-            builder.event(ph="X", cat="python_function", name="<built-in function sleep>", **place)
+            builder.event(ph="X", cat="python_function", name=name.format(number), **place)
         now += length
     return step_time(builder.build())
 
@@ -51,6 +51,13 @@ def test_time_outside_all_categories_is_named_after_the_innermost_python_functio
         "step", "category", "category_excess_ns", "event", "event_excess_ns"
     )
     assert apart.rows() == [(2, "other", 300_000, "<built-in function sleep>", 300_000)]
+
+
+def test_a_function_is_compared_over_steps_whatever_its_object():
+    """Each step waits for a queue of its own: 20 µs, and once 320 µs, which is 300 µs longer."""
+    jitter = job(sleep_us=(20, 20, 320, 20, 20), name="<built-in method get of Queue object at 0x7f0{}>").jitter
+    apart = jitter.filter(step_kind="outlier").select("step", "event", "event_excess_ns")
+    assert apart.rows() == [(2, "<built-in method get>", 300_000)]
 
 
 def test_without_python_functions_the_event_is_unknown():

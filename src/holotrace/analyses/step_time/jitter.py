@@ -10,6 +10,7 @@ import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, nesting
 from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.host.host_names import without_addresses
 from holotrace.enrich.job.outliers import stands_out
 from holotrace.enrich.steps.step_roles import role_events
 from holotrace.enrich.steps.steps import rows_of_windows
@@ -77,10 +78,22 @@ def _grown_events(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
     is_steady = (steps["step_kind"] == "steady").to_numpy()
     found: list[tuple[int, str, int]] = []
     for (category,), apart in steps.filter(pl.col("step_kind") != "steady").group_by("category"):
-        times = _times_by_name(rank_trace, steps, category)
+        times = _with_equal_names(rank_trace, _times_by_name(rank_trace, steps, category))
         grown = (_grown_event(times, is_steady, row) for row in apart["row"])
-        found += [(row, rank_trace.strings[name], excess_ns) for row, name, excess_ns in grown if excess_ns > 0]
+        found += [
+            (row, without_addresses(rank_trace.strings[[name]]).item(), excess_ns)
+            for row, name, excess_ns in grown
+            if excess_ns > 0
+        ]
     return pl.DataFrame(found, {"row": pl.UInt32, "event": pl.String, "event_excess_ns": pl.Int64}, orient="row")
+
+
+def _with_equal_names(rank_trace: RankTrace, times: pl.DataFrame) -> pl.DataFrame:
+    """Give functions of different objects one string id: a step makes objects of its own, at other addresses."""
+    ids = times["name"].unique().to_frame()
+    texts = ids.with_columns(without_addresses(rank_trace.texts(ids["name"])).alias("text"))
+    first = texts.with_columns(pl.col("name").min().over("text").alias("first"))
+    return times.with_columns(times["name"].replace_strict(first["name"], first["first"], return_dtype=pl.UInt32))
 
 
 def _grown_event(times: pl.DataFrame, is_steady: npt.NDArray[np.bool_], row: int) -> tuple[int, int, int]:
