@@ -29,7 +29,8 @@ class Edges(NamedTuple):
 
 def has_cycle(edges: Edges) -> bool:
     """Whether the graph has a cycle."""
-    return _native.has_cycle(*edges)
+    leads_back = bool((edges.source >= edges.target).any())  # no cycle is possible if the numbers grow along all edges
+    return leads_back and _native.has_cycle(*edges)
 
 
 def binding_edges(edges: Edges, arrival: Int64Array) -> Int64Array:

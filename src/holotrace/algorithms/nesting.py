@@ -56,12 +56,12 @@ def nearest_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> 
 
     `rows` may contain `NO_PARENT`, here and in the functions below.
     """
-    return _native.nearest_above(parent, wanted, rows)
+    return _native.nearest_above(parent, wanted, rows) if wanted.any() else _none(rows)
 
 
 def furthest_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> _Rows:
     """Return the furthest wanted ancestor of each of these rows, `NO_PARENT` if there is none."""
-    return _native.furthest_above(parent, wanted, rows)
+    return _native.furthest_above(parent, wanted, rows) if wanted.any() else _none(rows)
 
 
 def itself_or_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> _Rows:
@@ -97,6 +97,10 @@ def path_numbers(parent: _Rows, keys: _Rows) -> _Rows:
         numbers[rows] = np.unique(numbers[parent[rows]] * count + key[rows], return_inverse=True)[1]
         numbers[rows] += int(numbers[parent[rows]].max(initial=0)) + count
     return np.asarray(np.unique(numbers, return_inverse=True)[1], np.int64)
+
+
+def _none(rows: _Rows) -> _Rows:
+    return np.full(len(rows), NO_PARENT, np.int64)
 
 
 def _columns(

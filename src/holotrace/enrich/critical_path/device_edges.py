@@ -71,7 +71,7 @@ def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges
     is unknown if the work may have waited for work from before the recording. If work starts within the call, the edge
     begins at the start of the call, and its time belongs to the call.
     """
-    calls = activities.rows_of(activities.table["launch_index"])
+    calls = activities.launching_row
     rows = np.flatnonzero(calls >= 0)
     calls = calls[rows]
     is_after = activities.column("start_ns")[rows] > activities.column("end_ns")[calls]
@@ -122,9 +122,9 @@ def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
     ended before.
     """
     rows = np.flatnonzero(~activities.is_host)
-    stream = activities.table.select(pl.struct("device", "stream").rank("dense")).to_series().to_numpy()[rows]
+    stream = activities.stream_number[rows]
     order = np.argsort(stream, kind="stable")
-    rows, stream = rows[order], stream[order].astype(np.int64)
+    rows, stream = rows[order], stream[order]
     start_ns, end_ns = activities.column("start_ns")[rows], activities.column("end_ns")[rows]
     same = same_as_before(stream)
     begins_after = np.roll(end_ns, 1) <= start_ns + CLOCK_NOISE_NS
@@ -162,10 +162,10 @@ def _within_launches(activities: WindowActivities) -> GraphEdges:
 
     The first work of the launch on a stream depends on the work of this launch that ended last before it.
     """
-    launch = activities.rows_of(activities.table["launch_index"])
+    launch = activities.launching_row
     rows = np.flatnonzero(launch >= 0)
     rows = rows[np.bincount(launch[rows])[launch[rows]] > 1] if len(rows) else rows
-    stream = activities.table.select(pl.struct("device", "stream").rank("dense")).to_series().to_numpy()[rows]
+    stream = activities.stream_number[rows]
     order = np.lexsort((launch[rows], stream))
     rows, stream = rows[order], stream[order]
     alone = np.flatnonzero(~same_as_before(launch[rows], stream))
@@ -193,7 +193,7 @@ def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> Graph
     if has_recorded_waits(rank_trace) or not len(rows):
         return _after(activities, rows[:0], rows[:0], EdgeType.EVENT_WAIT)
     start_ns, end_ns = activities.column("start_ns")[rows], activities.column("end_ns")[rows]
-    calls = activities.rows_of(activities.table["launch_index"])[rows]
+    calls = activities.launching_row[rows]
     waits_from_ns = np.maximum(_previous_end_ns(activities, rows), activities.column("end_ns")[calls])
     late = np.flatnonzero((calls >= 0) & (start_ns - waits_from_ns > _LONG_DELAY_NS))
     earlier = _last_ended(activities.column("device")[rows].astype(np.int64), start_ns, end_ns, late)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.longest_path import Edges, binding_edges, has_cycle
@@ -17,6 +18,7 @@ from holotrace.enrich.critical_path.window_activities import DATA_LOADING, Nodes
 from holotrace.store.trace import RankTrace
 
 _FIRST_NODE = 0
+_NODES_OF_THE_WINDOW = 2
 _ALONG_A_TRACK = (EdgeType.OPERATOR, EdgeType.HOST_GAP, EdgeType.WINDOW)
 _GRAPH_COLUMNS = (
     "event_index",
@@ -51,25 +53,27 @@ def graph_of(rank_trace: RankTrace, activities: WindowActivities, track_id: int 
 
 def _without_cycle(nodes: Nodes, edges: GraphEdges) -> GraphEdges:
     """Break cycles: remove edges between tracks that lead back in time and, if cycles remain, also those that take no time."""
+    if not _has_cycle(nodes, edges):
+        return edges
     along_a_track = np.isin(edges.type, _ALONG_A_TRACK)
     lasts_ns = nodes.time_ns[edges.target] - nodes.time_ns[edges.source]
-    for kept in (edges, edges.where(along_a_track | (lasts_ns >= 0))):
-        if not has_cycle(Edges(len(nodes.time_ns), kept.source, kept.target)):
-            return kept
-    return edges.where(along_a_track | (lasts_ns > 0))
+    kept = edges.where(along_a_track | (lasts_ns >= 0))
+    return edges.where(along_a_track | (lasts_ns > 0)) if _has_cycle(nodes, kept) else kept
+
+
+def _has_cycle(nodes: Nodes, edges: GraphEdges) -> bool:
+    return has_cycle(Edges(len(nodes.time_ns), edges.source, edges.target))
 
 
 def _with_ends(activities: WindowActivities, edges: GraphEdges) -> GraphEdges:
     """Connect nodes without a predecessor to the start of the window, and those without a successor to its end."""
     count = len(activities.nodes.time_ns)
-    inner = np.arange(1, count - 1)
-    first = inner[np.bincount(edges.target, minlength=count)[1:-1] == 0]
-    last = inner[np.bincount(edges.source, minlength=count)[1:-1] == 0]
+    first, last = (_inner_nodes_without(side, count) for side in (edges.target, edges.source))
     begun = activities.nodes.activity[first]
     is_launched = activities.is_host[begun] | activities.table["launch_index"].is_not_null().to_numpy()[begun]
     before = np.where(is_launched, PathClass.LAUNCH_DELAY, PathClass.UNKNOWN).astype(np.uint8)
     beginning = np.full(len(first), _FIRST_NODE)
-    if not len(inner):
+    if count == _NODES_OF_THE_WINDOW:
         last = np.array([_FIRST_NODE])
     end = np.full(len(last), count - 1)
     return joined(
@@ -79,6 +83,12 @@ def _with_ends(activities: WindowActivities, edges: GraphEdges) -> GraphEdges:
             graph_edges(beginning, first, EdgeType.WINDOW, before, activity=begun),
         ]
     )
+
+
+def _inner_nodes_without(edge_ends: npt.NDArray[np.uint32], node_count: int) -> npt.NDArray[np.int64]:
+    has_edge = np.zeros(node_count, np.bool_)
+    has_edge[edge_ends] = True
+    return 1 + np.flatnonzero(~has_edge[1:-1])
 
 
 def _graph(activities: WindowActivities, edges: GraphEdges, inferred_wait_count: int) -> EventGraph:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, nearest_above, nesting
+from holotrace.algorithms.nesting import NO_PARENT, nearest_above, nesting, nesting_order
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
 from holotrace.enrich.critical_path.path_window import PathWindow
@@ -95,8 +95,30 @@ class WindowActivities(EqualByContent):
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return a column of the table as an array, with 0 for null."""
-        column = self.table[name]
-        return (column.fill_null(0) if column.null_count() else column).to_numpy()
+        known = self._columns.get(name)
+        if known is None:
+            column = self.table[name]
+            known = self._columns[name] = (column.fill_null(0) if column.null_count() else column).to_numpy()
+        return known
+
+    @cached_property
+    def _columns(self) -> dict[str, npt.NDArray[Any]]:
+        return {}
+
+    @cached_property
+    def launching_row(self) -> npt.NDArray[np.int64]:
+        """The row of the call that launched each activity; -1 on host rows, if unknown, and for calls outside the window."""
+        return self.rows_of(self.table["launch_index"])
+
+    @cached_property
+    def stream_number(self) -> npt.NDArray[np.int64]:
+        """A number for the stream of each row of device work, in order of device and stream; -1 on host rows."""
+        streams = self.table.select("device", "stream")[np.flatnonzero(~self.is_host)]
+        distinct = streams.unique().sort("device", "stream").with_row_index("number")
+        numbers = streams.join(distinct, on=["device", "stream"], how="left", maintain_order="left")["number"]
+        of_rows = np.full(len(self.table), _NO_ROW, np.int64)
+        of_rows[~self.is_host] = numbers.to_numpy()
+        return of_rows
 
     def rows_of(self, event_index: pl.Series) -> npt.NDArray[np.int64]:
         """Return the row of each event; -1 for null and for events that are not in the window."""
@@ -236,8 +258,9 @@ def _in_one_table(host: pl.DataFrame, device: pl.DataFrame, start_ns: int, end_n
         pl.col("is_waiting", *_FLAGS).fill_null(value=False),
     ]
     both = pl.concat([host, work], how="diagonal").with_columns(clipped)
-    ordered = both.sort("start_ns", pl.col("end_ns").neg(), maintain_order=True)
-    return ordered.select(*columns, "is_waiting", "launch_index", *_FLAGS)
+    times = (both[name].to_numpy() for name in ("start_ns", "end_ns"))
+    order = nesting_order(np.zeros(len(both), np.uint32), *times)
+    return both.select(*columns, "is_waiting", "launch_index", *_FLAGS)[order]
 
 
 def _parents(both: pl.DataFrame) -> npt.NDArray[np.int64]:
@@ -266,9 +289,9 @@ def _nodes(start_ns: npt.NDArray[np.int64], end_ns: npt.NDArray[np.int64], first
     """
     count = len(start_ns)
     is_instant = start_ns == end_ns
-    places = np.concatenate([np.where(is_instant, 3, 0), np.where(is_instant, 2, 1)]).astype(np.uint8)
     moments = np.concatenate([end_ns, start_ns])
-    by_place = np.argsort(places, kind="stable")
+    lasting, instant = np.flatnonzero(~is_instant), np.flatnonzero(is_instant)
+    by_place = np.concatenate([lasting, count + lasting, count + instant, instant])
     order = by_place[np.argsort(moments[by_place], kind="stable")]
     node_of = np.empty(2 * count, np.int64)
     node_of[order] = np.arange(1, 2 * count + 1)

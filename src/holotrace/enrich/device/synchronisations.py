@@ -27,6 +27,7 @@ _STREAM = ("device", "stream")
 _NO_STREAM = 0xFFFF_FFFF
 """Kineto's -1 for rows without a stream, written as an unsigned number."""
 
+_EVENT_RECORD = {"event_index": pl.UInt32, "start_ns": pl.Int64, "correlation": pl.Int64}
 _HOST_WAIT = ("call_index", "sync_index", "scope", *_STREAM, "record_index", "source_index")
 
 
@@ -189,11 +190,11 @@ def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
     """Join the rows of waits with their calls, and with the records of the events they wait for."""
     calls = _calls(rank_trace).filter(pl.col("correlation") > 0)
     asked = calls.select("correlation", call_index="event_index", call_start_ns="start_ns", call_end_ns="end_ns")
-    recorded = event_records(rank_trace).filter(pl.col("correlation") > 0)
-    records = recorded.select(
+    rows = _wait_rows(rank_trace).rename({"event_index": "sync_index"})
+    recorded = event_records(rank_trace) if len(rows) else pl.DataFrame(schema=_EVENT_RECORD)
+    records = recorded.filter(pl.col("correlation") > 0).select(
         wait_on_record_correlation="correlation", record_index="event_index", record_start_ns="start_ns"
     )
-    rows = _wait_rows(rank_trace).rename({"event_index": "sync_index"})
     linked = rows.join(asked, on="correlation", how="left", maintain_order="left")
     return linked.join(records, on="wait_on_record_correlation", how="left", maintain_order="left").with_columns(
         pl.coalesce("call_start_ns", "start_ns").alias("moment_ns")
@@ -225,12 +226,11 @@ def _waits_by_name(rank_trace: RankTrace) -> pl.DataFrame:
 @derived
 def _launched_work(rank_trace: RankTrace) -> pl.DataFrame:
     """Return all device work in the order of its launches."""
-    rows = device_rows(rank_trace).join(
-        rank_trace.table("synchronisations", ["event_index"]), on="event_index", how="anti", maintain_order="left"
-    )
-    launched = rows.join(launches(rank_trace), on="event_index", maintain_order="left")
+    launched = device_rows(rank_trace).hstack(launches(rank_trace).drop("event_index"))
+    waits = rank_trace.table("synchronisations", ["event_index"])
+    work = launched.join(waits, on="event_index", how="anti", maintain_order="left") if len(waits) else launched
     moment = pl.coalesce("launch_start_ns", "start_ns").alias("moment_ns")
-    return launched.select(pl.exclude("name", "correlation"), moment).sort("moment_ns", "end_ns")
+    return work.select(pl.exclude("name", "correlation"), moment).sort("moment_ns", "end_ns")
 
 
 def _last_launched(rank_trace: RankTrace, moments: pl.DataFrame) -> pl.DataFrame:
@@ -240,6 +240,8 @@ def _last_launched(rank_trace: RankTrace, moments: pl.DataFrame) -> pl.DataFrame
 
 def _nearest(rank_trace: RankTrace, moments: pl.DataFrame, strategy: Literal["backward", "forward"]) -> pl.DataFrame:
     work = _launched_work(rank_trace).select(*_STREAM, "moment_ns", work_index="event_index", work_end_ns="end_ns")
+    if moments.is_empty():
+        return moments.hstack(work.select("work_index", "work_end_ns").clear())
     rows = moments.select(*_STREAM, "moment_ns").with_row_index("row").sort("moment_ns")
     joined = rows.join_asof(
         work, on="moment_ns", by=_STREAM, strategy=strategy, allow_exact_matches=False, check_sortedness=False

@@ -104,7 +104,6 @@ class OfRank(NamedTuple):
         return reduced(self)
 
 
-@derived_under_rules
 def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
     """Return the communication of a rank, and the facts needed to match it with that of other ranks.
 
@@ -140,6 +139,16 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
         stream             int64   null on the host
         is_asynchronous    bool    null if unknown
     """
+    return _of_rank(rank_trace, annotation)
+
+
+def calls(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
+    """Return the calls of `of_rank`."""
+    return of_rank(rank_trace, annotation).calls
+
+
+@derived_under_rules
+def _of_rank(rank_trace: RankTrace, annotation: str | None) -> OfRank:
     known = _with_operators(rank_trace, _with_args(rank_trace, _with_batches(rank_trace)))
     group, of_calls = groups_of_calls(known, rank_trace.header)
     groups = tuple(dict.fromkeys((*configured_groups(rank_trace.header), *of_calls)))
@@ -152,11 +161,6 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
     within = window_of(windows(rank_trace, annotation), known["asked_ns"]).alias("window")
     placed = known.with_columns(group, within, _position_in_group(group, of_calls, rank_trace.rank))
     return OfRank(placed.select(_VALUES), facts)
-
-
-def calls(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
-    """Return the calls of `of_rank`."""
-    return of_rank(rank_trace, annotation).calls
 
 
 def _with_batches(rank_trace: RankTrace) -> pl.DataFrame:
