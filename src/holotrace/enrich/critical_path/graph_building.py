@@ -62,7 +62,8 @@ def _without_cycle(nodes: Nodes, edges: GraphEdges) -> GraphEdges:
 
 
 def _has_cycle(nodes: Nodes, edges: GraphEdges) -> bool:
-    return has_cycle(Edges(len(nodes.time_ns), edges.source, edges.target))
+    leads_back = bool((edges.source >= edges.target).any())  # edges that all lead to later nodes form none
+    return leads_back and has_cycle(Edges(len(nodes.time_ns), edges.source, edges.target))
 
 
 def _with_ends(activities: WindowActivities, edges: GraphEdges) -> GraphEdges:
