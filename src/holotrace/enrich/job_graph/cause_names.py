@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above, nesting
+from holotrace.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above, nesting, nesting_order
 from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import rows_of_events
@@ -165,7 +165,8 @@ def _ranges(rank_trace: RankTrace, texts: _Texts) -> pl.DataFrame:
     columns = ["event_index", "kind", "track_id", "name", "start_ns", "end_ns"]
     ranges = event_ranges(rank_trace, _KINDS, columns).filter(pl.col("end_ns") > pl.col("start_ns"))
     beside = texts.communication[ranges["name"].to_numpy()] & ~np.isin(ranges["kind"].to_numpy(), LAUNCH_KINDS)
-    return ranges.filter(pl.Series(~beside)).sort("track_id", "start_ns", pl.col("end_ns").neg(), maintain_order=True)
+    own = ranges.filter(pl.Series(~beside))
+    return own[nesting_order(*(own[column].to_numpy() for column in ("track_id", "start_ns", "end_ns")))]
 
 
 def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _Texts) -> tuple[pl.DataFrame, _Rows]:
@@ -207,8 +208,9 @@ def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _
     }
     nothing = {"cause": [CAUSES.index("host_idle")], "name": [-1], "module": [-1], "frame": [-1]}
     table = pl.concat([pl.DataFrame(ids).cast(pl.Int64), pl.DataFrame(nothing)])
-    distinct = table.unique(maintain_order=True).with_row_index("cause_row")
-    cause_row = table.join(distinct, on=list(ids), how="left", maintain_order="left")["cause_row"]
+    keys = [key for key in ids if table[key].min() != table[key].max()] or ["cause"]
+    distinct = table.unique(keys, keep="first", maintain_order=True).with_row_index("cause_row")
+    cause_row = table.select(keys).join(distinct, on=keys, how="left", maintain_order="left")["cause_row"]
     return _with_texts(distinct, texts.cleaned), cause_row.to_numpy().astype(np.int64)
 
 
