@@ -10,6 +10,7 @@ import pytest
 
 import holotrace
 from holotrace import open_trace
+from holotrace.analyses.stragglers.answer import answer
 from holotrace.analyses.stragglers.compute import plan, stragglers
 from holotrace.errors import InvalidOptionError
 from holotrace.testing.builder import TraceBuilder
@@ -173,6 +174,33 @@ def test_sends_and_receives_are_left_out() -> None:
     builder = TraceBuilder().collective("send", start_us=0, duration_us=5)
     builder.rank(1).collective("send", start_us=0, duration_us=50)
     assert stragglers(builder.build()).per_rank.is_empty()
+
+
+PLANTED = ROOT / "tests" / "reference" / "traces" / "planted_causes"
+
+
+@pytest.mark.parametrize(
+    ("job", "culprits"), [("1f1b_slow_rank", [1]), ("interleaved_slow_rank", [1]), ("zero_bubble_slow_rank", [0])]
+)
+def test_the_culprit_of_a_pipeline_without_collectives_is_named(job, culprits) -> None:
+    """The ranks only send and receive, so the table of collectives is empty; the waits are followed to the slow rank."""
+    result = stragglers(open_trace(PLANTED / job, cache=False))
+
+    assert result.per_rank.is_empty()
+    *late, last = result.findings
+    assert [int(finding.split()[1]) for finding in late] == culprits
+    assert "is late: all ranks waited" in late[0]
+    assert last == "no rank has collectives: ranks wait only for sends and receives; wait_causes lists the causes"
+    assert answer(result).startswith(f"Rank {culprits[0]} is late: all ranks waited")
+
+
+def test_a_healthy_pipeline_has_no_culprit() -> None:
+    """Its stages wait for each other, but no rank stands out."""
+    result = stragglers(open_trace(PLANTED / "1f1b_healthy", cache=False))
+
+    assert result.findings == (
+        "no rank has collectives: ranks wait only for sends and receives; wait_causes lists the causes",
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from holotrace.units import duration_text
 
 def answer(result: Stragglers) -> str:
     """Name the rank that the others wait for the longest."""
+    if result.per_rank.is_empty() and result.findings:
+        return f"{result.findings[0][:1].upper()}{result.findings[0][1:]}."
     late = late_first(result.per_rank)
     if late.is_empty():
         return "No rank stands out as late."

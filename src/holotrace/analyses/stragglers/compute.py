@@ -317,7 +317,7 @@ def _findings(
 ) -> tuple[str, ...]:
     if per_rank.is_empty():
         reasons = of_matching if len(partials) > 1 and len(collectives) else ()
-        return (_nothing_compared(partials, collectives), *reasons)
+        return (*_nothing_compared(partials, collectives, known_roles), *reasons)
     causes = {} if known_roles is None else {row["rank"]: row for row in known_roles.iter_rows(named=True)}
     late = late_first(per_rank).head(_MOST_NAMED)
     late_sentences = [_late_sentence(row, causes.get(row["rank"])) for row in late.iter_rows(named=True)]
@@ -333,14 +333,18 @@ def late_first(per_rank: pl.DataFrame) -> pl.DataFrame:
 
 def _late_sentence(row: dict[str, Any], cause: dict[str, Any] | None) -> str:
     if cause is not None and row["is_cause"]:
-        return (
-            f"{late_clause(row)}: all ranks waited {duration_text(row['cost_ns'])} because of it "
-            f"({percent_text(cause['cost_fraction'])} of all waiting), most of it for {cause_text(cause)}"
-        )
+        return _culprit_sentence(cause)
     return (
         f"{late_clause(row)}: the others waited {duration_text(row['caused_wait_ns'])} for it "
         f"({percent_text(row['caused_fraction'])} of all waiting in its collectives); it came last in "
         f"{row['last_count']:,} of {row['collective_count']:,} collectives{_doubt(row)}"
+    )
+
+
+def _culprit_sentence(cause: dict[str, Any]) -> str:
+    return (
+        f"rank {cause['rank']} is late: all ranks waited {duration_text(cause['cost_ns'])} because of it "
+        f"({percent_text(cause['cost_fraction'])} of all waiting), most of it for {cause_text(cause)}"
     )
 
 
@@ -379,13 +383,26 @@ def _doubt(row: dict[str, Any]) -> str:
     )
 
 
-def _nothing_compared(partials: dict[int, _Partial], collectives: pl.DataFrame) -> str:
+def _nothing_compared(
+    partials: dict[int, _Partial], collectives: pl.DataFrame, known_roles: pl.DataFrame | None
+) -> Iterator[str]:
     if len(partials) == 1:
-        return f"only rank {next(iter(partials))} was recorded: open all ranks of the job to compare their waiting"
+        yield f"only rank {next(iter(partials))} was recorded: open all ranks of the job to compare their waiting"
+        return
+    waited = known_roles is not None and bool(known_roles["wait_ns"].sum())
+    if known_roles is not None:
+        culprits = known_roles.filter(role=CULPRIT).sort("cost_ns", "rank", descending=[True, False])
+        yield from map(_culprit_sentence, culprits.head(_MOST_NAMED).iter_rows(named=True))
     communicating = collectives["rank"].n_unique()
-    if not communicating:
-        return "no rank has collectives, so no rank waits for another"
-    return f"no collective was recorded on more than one rank ({communicating} of {len(partials)} ranks have some)"
+    if communicating:
+        others = "; wait_causes lists the causes of waiting in sends and receives" if waited else ""
+        yield f"no collective was recorded on more than one rank ({communicating} of {len(partials)} ranks have some){others}"
+    elif waited:
+        yield "no rank has collectives: ranks wait only for sends and receives; wait_causes lists the causes"
+    elif any(len(of_one.communication.calls) for of_one in partials.values()):
+        yield "no rank has collectives, and none is known to wait in its sends and receives"
+    else:
+        yield "no rank has collectives, so no rank waits for another"
 
 
 def _doubts(partials: dict[int, _Partial], collectives: pl.DataFrame, per_rank: pl.DataFrame) -> Iterator[str]:
