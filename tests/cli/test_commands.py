@@ -73,12 +73,14 @@ def test_every_analysis_prints_a_table(job, command) -> None:
 
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_every_analysis_prints_json(job, analysis) -> None:
-    """The JSON of an analysis holds its name, its ranks, its tables and its findings."""
+    """The JSON of an analysis holds its name, its ranks, its tables, its findings and, in some, single numbers."""
     answer = json.loads(run(analysis.command, job, "--json"))
-    tables = {name: table for name, table in answer.items() if name not in {"analysis", "ranks", "findings"}}
+    others = {name: value for name, value in answer.items() if name not in {"analysis", "ranks", "findings"}}
+    tables = {name: value for name, value in others.items() if isinstance(value, list)}
     assert (answer["analysis"], answer["ranks"]) == (analysis.name, [0, 1])
     assert tables
     assert all(isinstance(row, dict) for table in tables.values() for row in table)
+    assert all(value is None or isinstance(value, float) for name, value in others.items() if name not in tables)
 
 
 def test_unknown_numbers_are_null_in_json(job) -> None:

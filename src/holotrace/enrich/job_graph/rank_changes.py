@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.longest_path import Edges, contracted
+from holotrace.content_equality import EqualByContent
 from holotrace.enrich.critical_path.event_graph import EventGraph
 from holotrace.enrich.critical_path.path_window import PathWindow
 from holotrace.enrich.critical_path.what_if import Change, Remove, Replace, Replay, Scale, changed, own_time, unchanged
@@ -40,8 +41,8 @@ class ChangedRank(NamedTuple):
     has_selected: tuple[bool, ...]
 
 
-@dataclass(frozen=True)
-class _Named:
+@dataclass(frozen=True, eq=False)
+class _Named(EqualByContent):
     """The graph in the form in which changes select from it."""
 
     graph: EventGraph

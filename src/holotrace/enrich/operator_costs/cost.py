@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from holotrace.errors import HolotraceError
+
 Work = Literal["matrix", "vector", "copy"]
 """Who does the arithmetic: tensor cores could (matrix), only ordinary cores can (vector), or there is none (copy)."""
 
@@ -33,7 +35,7 @@ class Cost:
     repeated_flops: int = 0
 
 
-class UnknownCostError(ValueError):
+class UnknownCostError(HolotraceError, ValueError):
     """The recorded inputs do not say what a call costs; the message says what is missing."""
 
 
