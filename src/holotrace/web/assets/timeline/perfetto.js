@@ -57,8 +57,8 @@ const send = async (file, title, opened) => {
  * @param {{ run: string, ranks: number[], isHere: boolean, say: (text: string) => void }} options
  */
 export const openPerfetto = async ({ run, ranks, isHere, say }) => {
-  const which = ranks.length === 1 ? { rank: String(ranks[0]) } : { ranks: ranks.join(",") };
-  const file = new URL(`timeline/file?${new URLSearchParams({ run, ...which })}`, window.location.href);
+  const which = ranks.length === 1 ? ["rank", String(ranks[0])] : ["ranks", ranks.join(",")];
+  const file = new URL(`timeline/file?${new URLSearchParams([["run", run], which])}`, window.location.href);
   const opened = window.open(isHere ? "about:blank" : PERFETTO);
   if (!opened) {
     say("the browser blocked the window of Perfetto; allow pop-ups for this page");
