@@ -185,6 +185,13 @@ def _incomplete_jobs(draw):
     }
 
 
+def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted() -> None:
+    """Two ranks have three of four equal calls, but not the same three; if every match is impossible, no clock jumped."""
+    of_ranks = {0: _rank("AAAA"), 1: _rank(".AAA"), 2: _rank("AAA.")}
+
+    assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())
+
+
 @given(_incomplete_jobs())
 def test_missing_calls_never_make_a_wrong_match(of_ranks) -> None:
     """Whichever calls are missing, all calls of an operation have the same position in the job."""

@@ -107,8 +107,11 @@ def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFra
 
 
 def _has_jump() -> pl.Expr:
-    """Return whether a clock of the group seems to jump: exactly the operations before or after some time are impossible."""
+    """Return whether a clock of the group seems to jump: exactly the operations before or after some time are impossible.
+
+    If all are impossible, no clock jumps: the match is wrong.
+    """
     ends = pl.col("middle_end_ns")
     possible, impossible = ends.filter("is_possible"), ends.filter(~pl.col("is_possible"))
     is_apart = (possible.max() < impossible.min()) | (impossible.max() < possible.min())
-    return is_apart & (impossible.len() >= _FEWEST_AFTER_JUMP)
+    return is_apart.fill_null(value=False) & (impossible.len() >= _FEWEST_AFTER_JUMP)
