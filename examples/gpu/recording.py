@@ -18,7 +18,7 @@ TIMED_STEPS = 10
 
 @dataclass
 class Scenario:
-    """One step of a job, and what the profiler records of it.
+    """A step to record, with the options of the profiler.
 
     step      runs one step
     options   arguments of `torch.profiler.profile`

@@ -88,7 +88,7 @@ def test_a_lower_bound_above_the_time_is_a_contradiction() -> None:
     assert row.select("roofline_fraction").item() > 1
     assert "faster than the peak" in row["contradiction"].item()
     assert result.per_rank["contradicted_ns"].item() == 1_000_000
-    assert any("took less time than their lower bound" in finding for finding in result.findings)
+    assert any("1 operator (1 ms) took less time than the lower bound" in finding for finding in result.findings)
 
 
 def test_small_data_may_come_from_the_cache() -> None:

@@ -33,7 +33,7 @@ class _Shape(NamedTuple):
 def grouped_products(rank_trace: RankTrace) -> pl.DataFrame:
     """Return `PRODUCTS` in one row: the grouped products of a rank, their rows, and the most experts of one of them.
 
-    Without such products whose shapes were recorded, there is no row.
+    The table is empty if no grouped product has recorded shapes.
     """
     names = rank_trace.strings.str.contains(_OPERATOR).arg_true().cast(pl.UInt32)
     operators = event_ranges(rank_trace, [EventKind.CPU_OP], ["event_index", "start_ns", "end_ns"], names=names)

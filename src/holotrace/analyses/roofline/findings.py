@@ -68,8 +68,8 @@ def _contradictions(per_operator: pl.DataFrame) -> list[str]:
         .sort("busy_ns", "contradiction", descending=[True, False])
     )
     return [
-        f"{count:,} operators ({duration_text(busy)}) took less time than their lower bound"
-        f"{'' if most is None else f', at most {percent_text(most)} of it above'}: {text}"
+        f"{count:,} {'operator' if count == 1 else 'operators'} ({duration_text(busy)}) took less time than the lower bound"
+        f"{'' if most is None else f' and reached up to {percent_text(most)} of the roofline'}: {text}"
         for text, count, busy, most in table.iter_rows()
     ]
 

@@ -94,7 +94,7 @@ class Stragglers(Result):
         is_cause          bool     whether it is a culprit; where waits are not followed to their causes, whether it is a
                                    straggler and `wait_ns + uncompared_ns` explains less than half of its skew
         role              str      culprit or victim, as in `wait_causes`; where waits are not followed, a cause is a culprit
-        cost_ns           int64    what all ranks wait because of this rank, as in `wait_causes`; null if not followed
+        cost_ns           int64    waiting of all ranks that this rank causes, as in `wait_causes`; null if not traced
 
     Waits are followed to their causes if ranks communicate in several groups, or send and receive. Elsewhere, the last rank
     to arrive cannot be late because of another one.

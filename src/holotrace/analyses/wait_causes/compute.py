@@ -79,7 +79,7 @@ class WaitCauses(Result):
 
         rank            int32
         role            str      culprit, victim or null
-        cost_ns         int64    what all ranks wait because of this rank
+        cost_ns         int64    waiting of all ranks that this rank causes
         cost_fraction   float64  0..1 of all waiting; null if no rank waits
         wait_ns         int64    what the rank waits
         passed_on_ns    int64    what other ranks wait because this rank waited

@@ -36,7 +36,7 @@ _SOMETIMES = 0.2
 class CauseTruth:
     """What a planted cause costs.
 
-    waited_ns   what all ranks wait because of it, in sum
+    waited_ns   waiting that it causes, summed over all ranks
     others_ns   the same without the rank of the cause, which may wait less when it is late
     """
 

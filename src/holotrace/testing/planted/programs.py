@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 from holotrace.testing.planted.options import CauseKind, PlantedOptions
@@ -40,7 +41,7 @@ AUGMENT = "data.py(33): augment"
 SLEEP = "<built-in function sleep>"
 
 
-class Program:
+class Program(ABC):
     """The steps of one rank."""
 
     def __init__(self, course: RankCourse, options: PlantedOptions) -> None:
@@ -89,20 +90,25 @@ class Program:
             with self.course.function(f"nn.Module: Block_{layer}"):
                 self._layer(microbatch, layer, forward=True)
 
+    @abstractmethod
     def _backward(self, microbatch: int) -> None:
-        raise NotImplementedError
+        """Run the backward pass of a microbatch."""
 
+    @abstractmethod
     def _layer(self, microbatch: int, layer: int, *, forward: bool) -> None:
-        raise NotImplementedError
+        """Run one layer of a microbatch."""
 
+    @abstractmethod
     def _receive(self, *, forward: bool) -> None:
-        raise NotImplementedError
+        """Receive from the neighbouring stage."""
 
+    @abstractmethod
     def _send(self, *, forward: bool) -> None:
-        raise NotImplementedError
+        """Send to the neighbouring stage."""
 
+    @abstractmethod
     def _update(self) -> None:
-        raise NotImplementedError
+        """Sum the gradients and run the optimizer."""
 
     def _delays(
         self, kind: CauseKind, *, microbatch: int | None = None, layer: int | None = None
