@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.enrich.across_ranks.arrivals import SHORTEST_DURATION
+from holotrace.enrich.collectives.collectives import POINT_TO_POINT
 from holotrace.enrich.job.outliers import stands_out
 from holotrace.enrich.job.rank_tables import typed
 
@@ -101,7 +102,7 @@ def _bandwidth() -> pl.Expr:
 
 def _sends(calls: pl.DataFrame) -> pl.DataFrame:
     is_send = pl.col("collective") == "send"
-    one_end = pl.col("collective").is_in(["send", "recv"]) & pl.col("peer").is_not_null()
+    one_end = pl.col("collective").is_in(POINT_TO_POINT) & pl.col("peer").is_not_null()
     ends = calls.filter(one_end).with_columns(
         pl.when(is_send).then("rank").otherwise("peer").alias("source_rank"),
         pl.when(is_send).then("peer").otherwise("rank").alias("destination_rank"),

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from holotrace.enrich.collectives.collectives import POINT_TO_POINT
+
 PER_STAGE = {
     "rank": pl.Int32,
     "step": pl.Int64,
@@ -65,7 +67,7 @@ def _stages(groups: Mapping[int, list[int]]) -> pl.DataFrame:
 def _microbatches(calls: pl.DataFrame, stages: pl.DataFrame) -> pl.DataFrame:
     """Return how many messages go from a stage to the next in each step, seen from either end: the most of any stage."""
     place = stages.select("group", "rank", "stage")
-    messages = calls.filter((pl.col("axis") == "pp") & pl.col("collective").is_in(["send", "recv"]))
+    messages = calls.filter((pl.col("axis") == "pp") & pl.col("collective").is_in(POINT_TO_POINT))
     ends = messages.join(place, on=["group", "rank"]).join(
         place.rename({"rank": "peer", "stage": "peer_stage"}), on=["group", "peer"]
     )

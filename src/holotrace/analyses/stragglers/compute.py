@@ -14,8 +14,8 @@ from holotrace.enrich.across_ranks.arrivals import waits_by_duration
 from holotrace.enrich.across_ranks.job_calls import job_calls
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.enrich.across_ranks.matching.matching import match, matched_without_numbers
-from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT
 from holotrace.enrich.across_ranks.timed_calls import timed_calls
+from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 from holotrace.enrich.job.rank_tables import typed
 from holotrace.enrich.job_graph.delay_costs import delay_costs, with_call_rows
 from holotrace.enrich.job_graph.histories import Histories, histories

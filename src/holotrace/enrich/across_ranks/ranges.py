@@ -9,8 +9,8 @@ import polars as pl
 
 from holotrace.enrich.across_ranks.matching.calls import OfRank
 from holotrace.enrich.across_ranks.matching.matching import matched_without_numbers
-from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT
 from holotrace.enrich.across_ranks.timed_calls import timed_calls
+from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 
 class JobRanges(NamedTuple):

@@ -11,7 +11,7 @@ from holotrace.enrich.across_ranks.arrivals import arrivals
 from holotrace.enrich.across_ranks.clocks.clocks import Clocks, clocks
 from holotrace.enrich.across_ranks.matching.calls import OfRank
 from holotrace.enrich.across_ranks.matching.matching import Matching, match
-from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT
+from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 
 class TimedCalls(NamedTuple):

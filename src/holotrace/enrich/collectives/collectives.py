@@ -61,7 +61,10 @@ FAMILIES = (*dict.fromkeys(family for family, _ in _FAMILIES), UNKNOWN_COLLECTIV
 SAME_SIZE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
 """Families in which every member contributes the same number of elements."""
 
-IS_POINT_TO_POINT = pl.col("family").is_in({"send", "recv"})
+POINT_TO_POINT = ("send", "recv")
+"""Calls between two ranks."""
+
+IS_POINT_TO_POINT = pl.col("family").is_in(POINT_TO_POINT)
 """Whether an operation is between two ranks; its sender need not wait for the rest of the group."""
 
 COLLECTIVE_CALL = r"^(nccl|rccl|xccl|hccl|mccl|cncl|ucc|mpi|gloo):(\w+)"

@@ -14,6 +14,7 @@ import polars as pl
 from holotrace.algorithms.longest_path import Edges, binding_edges, has_cycle, slacks
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.across_ranks.job_calls import JobCalls
+from holotrace.enrich.collectives.collectives import POINT_TO_POINT
 from holotrace.enrich.job_graph.rank_graph import RankGraph
 
 _Int64 = npt.NDArray[np.int64]
@@ -193,7 +194,7 @@ def _calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64, time
         pl.col("start").is_not_null() | pl.col("instance").is_in(inside["instance"].drop_nulls().unique().implode())
     )
     # A host sends and receives from its request on: PyTorch's annotation begins later.
-    from_request = pl.col("collective").is_in(["send", "recv"]) & pl.col("stream").is_null()
+    from_request = pl.col("collective").is_in(POINT_TO_POINT) & pl.col("stream").is_null()
     arrival = pl.when(from_request).then("asked").otherwise("start")
     early = pl.when(from_request & pl.col("asked_ns").is_not_null()).then(pl.col("start_ns") - pl.col("asked_ns"))
     placed = concerned.with_columns(arrival.alias("arrival"))

@@ -10,6 +10,7 @@ import polars as pl
 from holotrace.enrich.across_ranks.axes import Axis, axes_of_groups
 from holotrace.enrich.across_ranks.job_calls import JobCalls, job_calls
 from holotrace.enrich.across_ranks.uses import uses_of_groups
+from holotrace.enrich.collectives.collectives import POINT_TO_POINT
 from holotrace.enrich.job.rank_tables import of_all_ranks
 from holotrace.enrich.job_operations.rank_operations import RankOperations
 from holotrace.enrich.job_operations.table import STEP_START, operations_table
@@ -80,7 +81,7 @@ def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
         pl.when(pl.col("end_ns") >= pl.col("last_start")).then("end_ns").alias("joint_end")
     )
     first_end = pl.col("joint_end").min().over("instance")
-    is_shared = pl.col("collective").is_in(["send", "recv"]) & pl.col("instance").is_not_null()
+    is_shared = pl.col("collective").is_in(POINT_TO_POINT) & pl.col("instance").is_not_null()
     ended = pl.when(is_shared & pl.col("joint_end").is_not_null()).then(first_end).otherwise("end_ns")
     return marked.with_columns((ended - pl.col("start_ns")).alias("duration_ns")).drop(
         "end_ns", "last_start", "joint_end"
@@ -118,7 +119,7 @@ def _places(ranks: list[int], calls: pl.DataFrame, axes: Mapping[int, Axis]) -> 
     """Return rank, dp_rank and stage."""
     other_axes = [group for group, axis in axes.items() if axis.name not in {"pp", "world", "unknown"}]
     messages = calls.filter(
-        pl.col("collective").is_in(["send", "recv"]) & ~pl.col("group").is_in(other_axes).fill_null(value=False)
+        pl.col("collective").is_in(POINT_TO_POINT) & ~pl.col("group").is_in(other_axes).fill_null(value=False)
     )
     pairs = messages.select("rank", "peer").drop_nulls().unique().rows()
     pipelines = _connected({*ranks, *(rank for pair in pairs for rank in pair)}, pairs)
@@ -165,7 +166,7 @@ def _named(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame, ax
 
 def _directions(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
     """Return whether each message goes forward or backward: as the pass before its send or, if unknown, by the stages."""
-    messages = calls.filter(pl.col("collective").is_in(["send", "recv"]))
+    messages = calls.filter(pl.col("collective").is_in(POINT_TO_POINT))
     ended = computed.filter(pl.col("kind").is_in(["forward-compute", "backward-compute", "weight-compute"])).select(
         "rank", pl.col("end_ns").alias("time"), pl.col("kind").alias("pass")
     )

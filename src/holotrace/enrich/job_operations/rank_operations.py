@@ -11,6 +11,7 @@ import polars as pl
 from holotrace.algorithms.intervals import Intervals, covered_before, holding, union
 from holotrace.enrich.across_ranks.forward_calls import in_forward
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
+from holotrace.enrich.collectives.collectives import POINT_TO_POINT
 from holotrace.enrich.job_operations.phases import Phases, phases
 from holotrace.enrich.job_operations.table import PREPARATION
 from holotrace.enrich.steps.steps import device_extended_windows, rows_of_windows
@@ -69,7 +70,7 @@ def rank_operations(rank_trace: RankTrace) -> RankOperations:
 
 def began_ns(calls: pl.DataFrame) -> Int64Array:
     """Return when each call began: sends and receives of the host begin inside the operator that requests them."""
-    is_host_message = pl.col("stream").is_null() & pl.col("family").cast(pl.String).is_in(["send", "recv"])
+    is_host_message = pl.col("stream").is_null() & pl.col("family").cast(pl.String).is_in(POINT_TO_POINT)
     requested = pl.min_horizontal("asked_ns", "start_ns")
     return calls.select(pl.when(is_host_message).then(requested).otherwise("start_ns")).to_series().to_numpy()
 
@@ -160,7 +161,7 @@ def _prepared(pieces: pl.DataFrame, calls: pl.DataFrame, began: Int64Array) -> p
     family = calls["family"].cast(pl.String)
     messages = pl.DataFrame({"step": calls["window"], "began": began, "family": family})
     first = (
-        messages.filter(pl.col("family").is_in(["send", "recv"]))
+        messages.filter(pl.col("family").is_in(POINT_TO_POINT))
         .sort("began")
         .group_by("step")
         .agg(pl.col("began", "family").first())

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.innermost import NO_OWNER
-from holotrace.enrich.collectives.collectives import answers, collective_family
+from holotrace.enrich.collectives.collectives import POINT_TO_POINT, answers, collective_family
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.host.annotations import innermost_of
@@ -54,7 +54,7 @@ def asked_by_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFra
     owners = _around(rank_trace, operators, asked)
     rows = pl.Series(np.where(owners == NO_OWNER, _in_order(operators, asked), owners)).replace(NO_OWNER, None)
     known = operators[["start_ns", "concrete_inputs"]][rows.cast(pl.UInt32)]
-    is_point_to_point = calls["family"].is_in(["send", "recv"])
+    is_point_to_point = calls["family"].is_in(POINT_TO_POINT)
     inputs = known["concrete_inputs"].set(~is_point_to_point, None)
     return pl.DataFrame(
         [

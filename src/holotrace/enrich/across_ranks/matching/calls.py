@@ -18,6 +18,7 @@ from holotrace.enrich.across_ranks.matching.groups import GROUP_ARGS, ProcessGro
 from holotrace.enrich.collectives.batches import batches
 from holotrace.enrich.collectives.collectives import (
     FAMILIES,
+    POINT_TO_POINT,
     SAME_SIZE,
     answers,
     communication,
@@ -188,7 +189,7 @@ def _with_operators(rank_trace: RankTrace, known: pl.DataFrame) -> pl.DataFrame:
     if known["stream"].null_count() == len(known):
         return known.with_columns(asked_by_operators(rank_trace, known))
     complete = with_exchange_operators(rank_trace, known)
-    has_pairs = known["family"].is_in(["send", "recv"]).any()
+    has_pairs = known["family"].is_in(POINT_TO_POINT).any()
     peer = peer_in_name(rank_trace, known["described_index"]) if has_pairs else pl.lit(None, pl.Int32)
     return complete.with_columns(peer.alias("group_peer"), pl.lit(None, pl.Int64).alias("tag"))
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import polars as pl
 
 from holotrace.enrich.across_ranks.matching.rough_clocks import corrected, operations, rough_offsets
-from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT, of_most
+from holotrace.enrich.across_ranks.matching.rows import of_most
+from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _LIKE = ("family", "content")
 _EVEN_SHARE = 0.5

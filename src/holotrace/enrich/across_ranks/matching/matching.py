@@ -13,10 +13,11 @@ from holotrace.enrich.across_ranks.matching.calls import COLUMNS, OfRank
 from holotrace.enrich.across_ranks.matching.inferred_groups import inferred_groups
 from holotrace.enrich.across_ranks.matching.job_groups import candidate_groups, known_groups, positions
 from holotrace.enrich.across_ranks.matching.numbered import by_number
-from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT, matched, rows_of, without
+from holotrace.enrich.across_ranks.matching.rows import matched, rows_of, without
 from holotrace.enrich.across_ranks.matching.send_receive import by_order, with_peers
 from holotrace.enrich.across_ranks.matching.signatures import by_signature
 from holotrace.enrich.across_ranks.matching.unmatched import findings
+from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _ADDED = ("in_bytes", "out_bytes", "sent_bytes", "kernel_count")
 _LISTS = ("in_splits", "partners")

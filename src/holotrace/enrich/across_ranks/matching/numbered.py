@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT, MATCHES, instances, matched, shared, without
+from holotrace.enrich.across_ranks.matching.rows import MATCHES, instances, matched, shared, without
+from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _MOST_WITH_ONE_NUMBER = 8
 """If more calls of a rank and group than this share one number, on average, the numbers do not count calls."""

@@ -19,8 +19,6 @@ MATCHES: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 """A match: the row of a call, and the first row of its operation."""
 
-IS_POINT_TO_POINT = pl.col("family").is_in(["send", "recv"])
-
 
 def rows_of(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
     """Return the calls of all ranks, sorted by rank, and within a rank in the order in which the host asked for them.

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT, instances, without
+from holotrace.enrich.across_ranks.matching.rows import instances, without
+from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _PAIR = ("source", "destination", "tag", "content")
 _LEAST_SHARE = 0.5

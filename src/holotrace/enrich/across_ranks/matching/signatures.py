@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import polars as pl
 
 from holotrace.enrich.across_ranks.matching.rough_clocks import SYNCHRONISING, corrected, operations, rough_offsets
-from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT, MATCHES, instances, matched, of_most, without
+from holotrace.enrich.across_ranks.matching.rows import MATCHES, instances, matched, of_most, without
 from holotrace.enrich.across_ranks.matching.times import by_time
+from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 ALIKE = ("group", "window", "family", "content")
 """Calls that agree in these may be the same operation."""

@@ -8,7 +8,7 @@ import polars as pl
 
 from holotrace.enrich.across_ranks.matching.batches import IS_BATCH
 from holotrace.enrich.across_ranks.matching.calls import OfRank
-from holotrace.enrich.across_ranks.matching.rows import IS_POINT_TO_POINT
+from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 from holotrace.enrich.job.findings import ranks_text
 
 _MOST_FAMILIES = 3
