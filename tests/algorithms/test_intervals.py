@@ -14,10 +14,13 @@ from holotrace.algorithms.intervals import (
     concatenated,
     covered_before,
     covered_length,
+    difference,
     gap_begins,
     gaps,
     holding,
+    intersection,
     intersection_length,
+    overlaps,
     states,
     union,
 )
@@ -63,6 +66,27 @@ def test_union_of_a_union_is_itself(pairs: Pairs) -> None:
     once = union(*arrays(pairs))
 
     assert pairs_in(union(*once)) == pairs_in(once)
+
+
+@given(pairs_of_moments, pairs_of_moments)
+def test_difference_and_intersection_divide_the_first_set(first: Pairs, second: Pairs) -> None:
+    """Each nanosecond of the first set is in exactly one of the two, by whether the second set covers it."""
+    with_second, without = intersection(arrays(first), arrays(second)), difference(arrays(first), arrays(second))
+
+    assert covered(pairs_in(with_second)) == covered(first) & covered(second)
+    assert covered(pairs_in(without)) == covered(first) - covered(second)
+
+
+@given(pairs_of_moments, pairs_of_moments)
+def test_each_overlap_lies_in_its_two_intervals(first: Pairs, second: Pairs) -> None:
+    """The pieces cover what both sets cover, and each lies within the intervals whose rows it has."""
+    left, right = union(*arrays(first)), union(*arrays(second))
+    shared = overlaps(left, right)
+
+    assert covered(pairs_in((shared.start_ns, shared.end_ns))) == covered(first) & covered(second)
+    for (starts, ends), rows in ((left, shared.first), (right, shared.second)):
+        assert (starts[rows] <= shared.start_ns).all()
+        assert (shared.end_ns <= ends[rows]).all()
 
 
 @given(pairs_of_moments, st.lists(st.integers(-50, 50)))

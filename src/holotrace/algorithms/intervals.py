@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,41 @@ def covered_length(start_ns: Int64Array, end_ns: Int64Array) -> int:
 def intersection_length(first: Intervals, second: Intervals) -> int:
     """Return how many nanoseconds both sets of intervals cover: |A ∩ B| = |A| + |B| - |A or B|."""
     return covered_length(*first) + covered_length(*second) - covered_length(*concatenated((first, second)))
+
+
+class Overlaps(NamedTuple):
+    """The stretches that an interval of each of two sets covers: start_ns, end_ns, and the row in each set."""
+
+    start_ns: Int64Array
+    end_ns: Int64Array
+    first: Int64Array
+    second: Int64Array
+
+
+def overlaps(first: Intervals, second: Intervals) -> Overlaps:
+    """Return where two sets overlap, in order, cut at each start and end; both sets are disjoint and in order.
+
+    >>> a = np.array([0, 10]), np.array([5, 20])
+    >>> b = np.array([3]), np.array([12])
+    >>> [column.tolist() for column in overlaps(a, b)]
+    [[3, 10], [5, 12], [0, 1], [0, 0]]
+    """
+    starts, ends, rows, others = _pieces(first, second)
+    both = (rows >= 0) & (others >= 0)
+    return Overlaps(starts[both], ends[both], rows[both], others[both])
+
+
+def difference(first: Intervals, second: Intervals) -> Intervals:
+    """Return the time that the first set covers and the second does not, as disjoint intervals in order."""
+    starts, ends, rows, others = _pieces(union(*first), union(*second))
+    alone = (rows >= 0) & (others < 0)
+    return union(starts[alone], ends[alone])
+
+
+def intersection(first: Intervals, second: Intervals) -> Intervals:
+    """Return the time that both sets cover, as disjoint intervals in order."""
+    shared = overlaps(union(*first), union(*second))
+    return union(shared.start_ns, shared.end_ns)
 
 
 def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
@@ -112,6 +147,13 @@ def concatenated(sets: Iterable[Intervals]) -> Intervals:
     """Return the intervals of all sets as one set."""
     starts, ends = zip(*sets, strict=True)
     return np.concatenate(starts), np.concatenate(ends)
+
+
+def _pieces(first: Intervals, second: Intervals) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
+    """Cut time at each start and end; return starts, ends, and the row of each set that covers a piece, or -1."""
+    moments = np.unique(np.concatenate([*first, *second]))
+    starts, ends = moments[:-1], moments[1:]
+    return starts, ends, holding(first, starts), holding(second, starts)
 
 
 def _at(values: Int64Array, begins_anew: npt.NDArray[np.bool_], *, first: bool) -> Int64Array:

@@ -139,7 +139,7 @@ def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
     graph = found.graph
     measured_ns = graph.window_end_ns - graph.window_start_ns
     replay = unchanged(graph)
-    replayed_ns = _window_ns(replay)
+    replayed_ns = window_ns(replay)
     if abs(replayed_ns - measured_ns) > REPLAY_TOLERANCE * measured_ns:
         message = (
             f"what_if: without any change the replay takes {replayed_ns:,} ns and {found.window} took "
@@ -149,7 +149,7 @@ def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
         raise InconsistentTimesError(message)
     for change in changes:
         replay = changed(found, replay, change)
-    return WhatIf(measured_ns, replayed_ns, measured_ns - (replayed_ns - _window_ns(replay)))
+    return WhatIf(measured_ns, replayed_ns, measured_ns - (replayed_ns - window_ns(replay)))
 
 
 def unchanged(graph: EventGraph) -> Replay:
@@ -158,7 +158,8 @@ def unchanged(graph: EventGraph) -> Replay:
     return Replay(graph.order(), length.cast(pl.Float64).to_numpy())
 
 
-def _window_ns(replay: Replay) -> int:
+def window_ns(replay: Replay) -> int:
+    """Return how long the window takes with these edges."""
     return int(earliest_times(replay.edges, np.rint(replay.length_ns).astype(np.int64))[-1])
 
 

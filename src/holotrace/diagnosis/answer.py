@@ -1,0 +1,39 @@
+"""The diagnosis in one sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holotrace.diagnosis.compute import Diagnosis, shown_findings
+from holotrace.units import duration_text, percent_text
+
+
+def answer(result: Diagnosis) -> str:
+    """Say how long a step takes, how busy the devices are, and what costs most."""
+    return f"{headline_text(result)}; {_first(result)}."
+
+
+def headline_text(result: Diagnosis) -> str:
+    """Say how long a step takes and what share of it the devices work."""
+    row = result.headline.row(0, named=True)
+    what = "A step takes" if row["step_count"] else "The recording takes"
+    busy = "" if row["busy_fraction"] is None else f", {_devices(row)} {percent_text(row['busy_fraction'])} of it"
+    return f"{what} {duration_text(row['step_ns'])}{busy}"
+
+
+def finding_text(row: dict[str, Any]) -> str:
+    """Say what a finding costs, and what happens; `row` is one of `per_finding`."""
+    text: str = row["finding"]
+    if row["cost_ns"] is None:
+        return text
+    most = "" if row["basis"] == "what-if" else "up to "
+    return f"{most}{duration_text(row['cost_ns'])} of it ({percent_text(row['cost_fraction'])}): {text}"
+
+
+def _devices(row: dict[str, Any]) -> str:
+    return "the GPU is busy" if row["rank_count"] == 1 else "the GPUs are busy"
+
+
+def _first(result: Diagnosis) -> str:
+    found = shown_findings(result)
+    return finding_text(found[0]) if found else "none of the rules that could be checked applies"

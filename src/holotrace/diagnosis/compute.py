@@ -1,0 +1,154 @@
+"""Why is the job slow, and what should you do about it?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from holotrace.analyses.wait_causes.compute import plan as wait_causes
+from holotrace.diagnosis.headline import HEADLINE, headline
+from holotrace.diagnosis.job_evidence import JobEvidence
+from holotrace.diagnosis.rank_examination import RankExamination, examined
+from holotrace.diagnosis.ranking import EVIDENCE, PER_FINDING, Ranking, ranking
+from holotrace.diagnosis.rules.all_rules import JOB_RULES, RULES
+from holotrace.errors import MissingDataError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.questions.result import Result
+from holotrace.store.plan import Plan
+from holotrace.store.trace import RankTrace, Trace
+
+ANALYSES_OF_JOBS = {"wait_causes": wait_causes}
+"""The plans of the questions that the rules about several ranks read."""
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis(Result):
+    """The causes of lost time, ranked by what they cost, and what to do about each.
+
+    All times are per steady step: steps that warm up, or take far longer than the others, are left out. Without steps,
+    the whole recording counts as one step.
+
+    per_finding  one row per cause, the costliest first; those without a known cost come last:
+
+        rule            str      its section in docs/reference/analyses/diagnosis.md
+        finding         str      what happens, in a sentence
+        advice          str      what to do about it
+        cost_ns         int64    what mending it saves per step at most, averaged over all ranks; null if unknown. No time
+                                 counts for two findings, so the costs add up to at most the step
+        cost_fraction   float64  0..1 of the mean step
+        basis           str      `what-if` if the graph of the step was replayed without the cause, `bound` otherwise
+        confidence      str      high, medium or low: how sure the cause is
+        rank_count      int64    ranks on which it applies
+        rank            int32    the rank that causes it, or loses most
+        module, operator, kernel, source_line  str  the cause; null if unknown or none
+        event_index     uint32   the first event to look at on that rank; null if none
+        at_ns           int64    when that event began
+        instance_count  int64    events that cause it, on all ranks and steps
+        part_of         str      the rule whose finding explains most of the same time; null if none does
+
+    evidence     the numbers, one row per rule, subject and rank:
+
+        rule, rank      as above
+        subject         str      tells several findings of one rule apart; null if there is only one
+        value           float64  what the rule measured
+        threshold       float64  it applies from this value on
+        unit            str      of both
+        cost_ns         int64    of this rank per step, after findings before it have claimed their time
+        explained_ns    int64    of this rank per step: all time that it explains
+        predicted_ns    int64    what the replay without it saves in a step of this rank; null if not replayed
+
+    headline     one row: the numbers that describe the job, in shares of the mean step:
+
+        rank_count       int64
+        step_count       int64    steady steps, on the rank with fewest; 0 if the recording has no steps
+        step_ns          int64    mean length of a steady step, over all ranks
+        step_std_ns      int64    its standard deviation, averaged over the ranks
+        busy_fraction    float64  0..1: a device works; null without device work
+        exposed_fraction float64  0..1: a rank communicates, and no kernel computes
+        wait_fraction    float64  0..1: ranks wait for other ranks; null if unknown
+        waited_for_rank  int32    the rank that causes most of this waiting; null if none does
+        device_name      str      null if unknown, or if the ranks differ
+
+    findings     rules that could not be checked, and what to record for them
+    """
+
+    per_finding: pl.DataFrame
+    evidence: pl.DataFrame
+    headline: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
+    """Look for everything that is known to make jobs slow, and rank what was found by its cost.
+
+    Each rule looks for one cause. What a cause costs is the time that it explains, or less if a replay of the step without
+    it saves less. Causes that explain the same time share it: certain causes claim it before symptoms do.
+
+    Args:
+        trace: the job.
+        executor: runs the work on the ranks.
+
+    Source: docs/reference/analyses/diagnosis.md lists all rules, each with its threshold, reason and source.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> result = holotrace.diagnosis(small_job())
+    >>> result.headline.select("step_ns", "busy_fraction").rows()
+    [(1000000, 0.63)]
+    """
+    return plan(len(trace.ranks)).run(trace, executor)
+
+
+def plan(rank_count: int = 2) -> Plan[dict[str, Any], Diagnosis]:
+    """Return `diagnosis` in two parts; a job of one rank needs no comparison of ranks."""
+    plans = {name: make() for name, make in ANALYSES_OF_JOBS.items()} if rank_count > 1 else {}
+    one_rank = partial(_one_rank, parts={name: known.one_rank for name, known in plans.items()})
+    return Plan(one_rank, partial(_combine, plans=plans))
+
+
+def examination_plan() -> Plan[RankExamination, dict[int, RankExamination]]:
+    """Return the part of `diagnosis` that looks at each rank alone, for `diagnosed`."""
+    return Plan(partial(examined, rules=RULES), dict)
+
+
+def diagnosed(ranks: Mapping[int, RankExamination], results: Mapping[str, Any]) -> Diagnosis:
+    """Return `diagnosis` from the results of `examination_plan` and of `ANALYSES_OF_JOBS`."""
+    evidence = JobEvidence(ranks, results)
+    ranked: Ranking = ranking(evidence, RULES, JOB_RULES)
+    return Diagnosis(
+        pl.DataFrame(ranked.per_finding, PER_FINDING, orient="row"),
+        pl.DataFrame(ranked.evidence, EVIDENCE, orient="row"),
+        pl.DataFrame([headline(evidence)], HEADLINE, orient="row"),
+        ranked.findings,
+    )
+
+
+def _one_rank(rank_trace: RankTrace, *, parts: Mapping[str, Any]) -> dict[str, Any]:
+    answers = {name: _answer(part, rank_trace) for name, part in parts.items()}
+    return {**answers, "examination": examined(rank_trace, rules=RULES)}
+
+
+def _answer(part: Callable[[RankTrace], Any], rank_trace: RankTrace) -> Any:  # noqa: ANN401 -- any partial answer
+    try:
+        return part(rank_trace)
+    except MissingDataError as error:
+        return error
+
+
+def _combine(answers: Mapping[int, Mapping[str, Any]], *, plans: Mapping[str, Plan[Any, Any]]) -> Diagnosis:
+    ranks = {rank: of_rank["examination"] for rank, of_rank in answers.items()}
+    results = {}
+    for name, known in plans.items():
+        with suppress(MissingDataError):
+            results[name] = known.result_of({rank: of_rank[name] for rank, of_rank in answers.items()})
+    return diagnosed(ranks, results)
+
+
+def shown_findings(result: Diagnosis) -> Sequence[dict[str, Any]]:
+    """Return the findings that are not part of others."""
+    return result.per_finding.filter(pl.col("part_of").is_null()).to_dicts()

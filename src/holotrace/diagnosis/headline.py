@@ -1,0 +1,68 @@
+"""The few numbers that describe a job, all in shares of its mean steady step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import fmean
+from typing import Any
+
+import polars as pl
+
+from holotrace.diagnosis.job_evidence import JobEvidence
+
+HEADLINE = pl.Schema(
+    {
+        "rank_count": pl.Int64(),
+        "step_count": pl.Int64(),
+        "step_ns": pl.Int64(),
+        "step_std_ns": pl.Int64(),
+        "busy_fraction": pl.Float64(),
+        "exposed_fraction": pl.Float64(),
+        "wait_fraction": pl.Float64(),
+        "waited_for_rank": pl.Int32(),
+        "device_name": pl.String(),
+    }
+)
+"""Columns of `Diagnosis.headline`."""
+
+
+def headline(evidence: JobEvidence) -> dict[str, Any]:
+    """Return the row of `HEADLINE`."""
+    numbers = [of_rank.numbers for of_rank in evidence.ranks.values()]
+    step_ns = evidence.step_ns
+    busy = [of_rank.busy_ns for of_rank in numbers if of_rank.busy_ns is not None]
+    waiting, waited_for = _waiting(evidence)
+    devices = {of_rank.device_name for of_rank in numbers}
+    return {
+        "rank_count": len(numbers),
+        "step_count": min(of_rank.step_count if of_rank.has_steps else 0 for of_rank in numbers),
+        "step_ns": round(step_ns),
+        "step_std_ns": round(fmean(of_rank.step_std_ns for of_rank in numbers)),
+        "busy_fraction": _share(busy, step_ns),
+        "exposed_fraction": _share([of_rank.exposed_ns for of_rank in numbers], step_ns),
+        "wait_fraction": waiting,
+        "waited_for_rank": waited_for,
+        "device_name": devices.pop() if len(devices) == 1 else None,
+    }
+
+
+def _share(times_ns: Iterable[float], step_ns: float) -> float | None:
+    known = list(times_ns)
+    return fmean(known) / step_ns if known and step_ns else None
+
+
+def _waiting(evidence: JobEvidence) -> tuple[float | None, int | None]:
+    """Return the share of the mean step that ranks wait for each other, and the rank that causes most of it."""
+    causes = evidence.results.get("wait_causes")
+    if causes is None or causes.per_rank.is_empty() or not evidence.step_ns:
+        return None, None
+    in_steps = causes.per_step.drop_nulls("step")
+    waited = {rank: int(ns) for rank, ns in in_steps.group_by("rank").agg(pl.col("wait_ns").sum()).iter_rows()}
+    means = [waited.get(rank, 0) / count for rank, count in _step_counts(evidence, in_steps).items()]
+    culprit = causes.per_rank.filter(pl.col("cost_ns") > 0).sort("cost_ns", "rank", descending=[True, False])
+    return fmean(means) / evidence.step_ns, culprit["rank"][0] if len(culprit) else None
+
+
+def _step_counts(evidence: JobEvidence, in_steps: pl.DataFrame) -> dict[int, int]:
+    count = max(1, in_steps["step"].n_unique())
+    return dict.fromkeys(evidence.ranks, count)

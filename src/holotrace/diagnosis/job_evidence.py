@@ -1,0 +1,38 @@
+"""What the rules about the communication between ranks read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from holotrace.content_equality import EqualByContent
+from holotrace.diagnosis.rank_examination import RankExamination
+
+
+@dataclass(frozen=True, eq=False)
+class JobEvidence(EqualByContent):
+    """The ranks of a job, and results of questions about it.
+
+    ranks    what the rules found on each rank, sorted by rank
+    results  results of questions, by name; a question whose input is missing has none
+    """
+
+    ranks: Mapping[int, RankExamination]
+    results: Mapping[str, Any]
+
+    @property
+    def step_ns(self) -> float:
+        """Length of the mean steady step, averaged over the ranks."""
+        return fmean(rank.numbers.step_ns for rank in self.ranks.values())
+
+    @property
+    def exposed_ns(self) -> dict[int, float]:
+        """The communication per step that no kernel hides, on each rank."""
+        return {rank: of_rank.numbers.exposed_ns for rank, of_rank in self.ranks.items()}
+
+    @property
+    def step_count(self) -> dict[int, int]:
+        """The steady steps of each rank, at least 1."""
+        return {rank: max(1, of_rank.numbers.step_count) for rank, of_rank in self.ranks.items()}

@@ -1,0 +1,69 @@
+"""Predict what mending the causes saves, by replaying the critical path's graph of a steady step without them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import polars as pl
+
+from holotrace.diagnosis.claims import Claim
+from holotrace.diagnosis.rank_evidence import RankEvidence
+from holotrace.diagnosis.rule import Case, Rule
+from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
+from holotrace.enrich.critical_path.what_if import Change, Remove, Replace, Replay, Scale, changed, unchanged, window_ns
+from holotrace.enrich.job_graph.job_what_if import REPLAY_TOLERANCE
+from holotrace.enrich.job_graph.python_time import python_functions, with_python_time
+from holotrace.errors import HolotraceError, InvalidOptionError
+
+_MOST_PREDICTED = 5
+"""Only the costliest cases of a rank are replayed, because a replay visits the whole graph of a step."""
+
+
+class _Step(NamedTuple):
+    """A steady step that can be replayed: its graph, its Python functions, and the unchanged replay with its length."""
+
+    graph: PathGraph
+    functions: pl.DataFrame
+    replay: Replay
+    replayed_ns: int
+
+
+def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]]) -> list[float | None]:
+    """Return how much shorter the replayed step of the rank gets without each case, in ns.
+
+    None for cases without a change, for all but the costliest, and where the graph does not replay the step.
+    """
+    saved: list[float | None] = [None] * len(cases)
+    rows = [row for row, (_, case, claim) in enumerate(cases) if case.change is not None and claim.claimed_ns > 0]
+    chosen = sorted(rows, key=lambda row: -cases[row][2].claimed_ns)[:_MOST_PREDICTED]
+    step = _step(evidence) if chosen else None
+    if step is not None:
+        for row in chosen:
+            saved[row] = _saved_ns(step, cases[row][1].change)
+    return saved
+
+
+def _step(evidence: RankEvidence) -> _Step | None:
+    """Return the last step but one; None if its replay takes more than 3 % longer or shorter than measured."""
+    with suppress(HolotraceError):
+        graph = critical_path_graph(evidence.rank_trace)
+        replay = unchanged(graph.graph)
+        replayed_ns = window_ns(replay)
+        measured_ns = graph.graph.window_end_ns - graph.graph.window_start_ns
+        if abs(replayed_ns - measured_ns) <= REPLAY_TOLERANCE * measured_ns:
+            return _Step(graph, python_functions(evidence.rank_trace, graph.graph), replay, replayed_ns)
+    return None
+
+
+def _saved_ns(step: _Step, change: Change | None) -> float | None:
+    """Return what the change saves; None if it selects nothing in this step."""
+    if change is None:
+        return None
+    replay = None
+    with suppress(InvalidOptionError):
+        replay = changed(step.graph, step.replay, change)
+    if isinstance(change, Scale | Remove | Replace):
+        replay = with_python_time(step.graph.graph, replay or step.replay, step.functions, change) or replay
+    return None if replay is None else float(step.replayed_ns - window_ns(replay))

@@ -1,0 +1,208 @@
+"""What the rules read about one rank: its steady steps, and what the devices and the host did in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.intervals import (
+    Intervals,
+    concatenated,
+    covered_length,
+    difference,
+    intersection,
+    overlaps,
+    union,
+)
+from holotrace.enrich.device.device_work import device_rows, device_work
+from holotrace.enrich.device.devices import devices_of_rank
+from holotrace.enrich.device.launches import launched_work
+from holotrace.enrich.job.outliers import stands_out
+from holotrace.enrich.job_graph.cause_names import host_ranges
+from holotrace.enrich.job_graph.host_lines import main_track, segments
+from holotrace.enrich.steps.step_roles import roles
+from holotrace.enrich.steps.steps import device_extended_windows, steps
+from holotrace.schema import LAUNCH_KINDS, KernelKind
+from holotrace.store.trace import RankTrace
+
+_ACTIVITY = {
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "event_index": pl.UInt32,
+    "cause": pl.String,
+    "name": pl.String,
+    "module": pl.String,
+    "frame": pl.String,
+}
+_ON_DEVICES = ("kernel", "memcpy", "memset", "communication")
+
+
+class RankEvidence:
+    """One rank, as the rules see it. Everything is computed when a rule first asks.
+
+    All times are those of the steady steps: `step_windows`. Intervals are disjoint and in order.
+    """
+
+    def __init__(self, rank_trace: RankTrace) -> None:
+        """Take the trace of a rank."""
+        self.rank_trace = rank_trace
+        self.rank = rank_trace.rank
+
+    @cached_property
+    def has_steps(self) -> bool:
+        """Whether the recording has steps; without them, the whole recording counts as one step."""
+        return not steps(self.rank_trace).is_empty()
+
+    @cached_property
+    def has_device_work(self) -> bool:
+        """Whether any work ran on a device; otherwise the rules look at the thread that trains."""
+        return not device_rows(self.rank_trace).is_empty()
+
+    @cached_property
+    def step_windows(self) -> Intervals:
+        """The steady steps: steps that take much longer than the others are left out, and those that warm up."""
+        windows = device_extended_windows(self.rank_trace)
+        lengths = windows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("length"))
+        steady = windows.filter(~stands_out(lengths.with_columns(peers=0), "length", ["peers"]))
+        return union(steady["start_ns"].to_numpy(), steady["end_ns"].to_numpy())
+
+    @cached_property
+    def step_lengths_ns(self) -> Sequence[int]:
+        """How long each steady step takes."""
+        windows = device_extended_windows(self.rank_trace)
+        lengths = windows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("length"))
+        steady: list[int] = lengths.filter(~stands_out(lengths.with_columns(peers=0), "length", ["peers"]))[
+            "length"
+        ].to_list()
+        return steady
+
+    @property
+    def step_count(self) -> int:
+        """How many steady steps there are, at least 1."""
+        return max(1, len(self.step_lengths_ns))
+
+    @cached_property
+    def time_ns(self) -> int:
+        """The length of all steady steps together."""
+        return covered_length(*self.step_windows)
+
+    @cached_property
+    def roles(self) -> dict[str, Intervals]:
+        """When the rank computed, copied, communicated, called the runtime, loaded data or ran operators."""
+        return {role: intersection(known, self.step_windows) for role, known in roles(self.rank_trace).items()}
+
+    @cached_property
+    def busy(self) -> Intervals:
+        """When any device worked; communication and copies count."""
+        return union(*concatenated([self.roles[role] for role in _ON_DEVICES]))
+
+    @cached_property
+    def exposed_communication(self) -> Intervals:
+        """When the rank communicated and no kernel computed."""
+        return difference(self.roles["communication"], self.roles["kernel"])
+
+    @cached_property
+    def idle(self) -> Intervals:
+        """When no device worked. Without device work: all time in which the rank does not communicate."""
+        return difference(self.step_windows, self.busy)
+
+    @cached_property
+    def activity(self) -> pl.DataFrame:
+        """What the thread that trains did at each time; while it waits for autograd, what the backward thread did.
+
+        start_ns, end_ns, event_index (null outside all ranges), cause, name, module, frame: see
+        `holotrace.enrich.job_graph.cause_names.host_ranges`; `host_idle` means outside all recorded ranges.
+        """
+        known = host_ranges(self.rank_trace)
+        if known.ranges.is_empty():
+            return pl.DataFrame(schema=_ACTIVITY)
+        first, *others = self._launching_tracks()
+        table = self._activity_of(first)
+        for track in others:
+            table = _overlaid(table, self._activity_of(track).filter(pl.col("cause") != "host_idle"))
+        return table
+
+    @cached_property
+    def while_idle(self) -> pl.DataFrame:
+        """`activity`, cut to the time in which no device worked."""
+        return self.within(self.activity, self.idle)
+
+    @cached_property
+    def work(self) -> pl.DataFrame:
+        """`launched_work` whose start is in a steady step, with its `duration_ns`."""
+        work = launched_work(self.rank_trace)
+        starts = (work["start_ns"].to_numpy(), work["start_ns"].to_numpy() + 1)
+        inside = np.zeros(len(work), np.bool_)
+        order = np.argsort(starts[0], kind="stable")
+        position = np.searchsorted(self.step_windows[0], starts[0][order], side="right") - 1
+        if len(self.step_windows[0]):
+            inside[order] = (position >= 0) & (starts[0][order] < self.step_windows[1][position.clip(min=0)])
+        return work.filter(pl.Series(inside)).with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"))
+
+    @cached_property
+    def kernels(self) -> pl.DataFrame:
+        """The rows of `work` that compute, with `kernel`: their names as text."""
+        rows = self.work.filter(~pl.col("kernel_kind").is_in([int(KernelKind.MEMORY), int(KernelKind.COMMUNICATION)]))
+        return rows.with_columns(self.rank_trace.texts(rows["name"]).alias("kernel"))
+
+    @cached_property
+    def devices(self) -> list[dict[str, Any]]:
+        """The devices that worked: device, device_name, memory_bytes, compute_capability."""
+        return devices_of_rank(self.rank_trace).to_dicts() if self.has_device_work else []
+
+    def within(self, table: pl.DataFrame, intervals: Intervals) -> pl.DataFrame:
+        """Cut the rows of a table with start_ns and end_ns, disjoint and in order, to intervals."""
+        shared = overlaps((table["start_ns"].to_numpy(), table["end_ns"].to_numpy()), intervals)
+        return table[shared.first].with_columns(
+            pl.Series("start_ns", shared.start_ns), pl.Series("end_ns", shared.end_ns)
+        )
+
+    def per_step(self, intervals: Intervals) -> float:
+        """Return the time of intervals in the mean steady step, in ns."""
+        return covered_length(*intervals) / self.step_count
+
+    def share(self, intervals: Intervals) -> float:
+        """Return the share of the steady steps that intervals cover."""
+        return covered_length(*intervals) / self.time_ns if self.time_ns else 0.0
+
+    def _launching_tracks(self) -> list[int]:
+        """Return the thread that trains, then all other threads that launch device work or run operators for it."""
+        known = host_ranges(self.rank_trace)
+        announced = steps(self.rank_trace)
+        main = main_track(known, int(announced["track_id"][0]) if len(announced) else None)
+        is_call = pl.col("kind").is_in([int(kind) for kind in LAUNCH_KINDS])
+        calls = known.ranges.filter(is_call if self.has_device_work else pl.lit(value=True))
+        return [main, *(track for track in calls["track_id"].unique().sort().to_list() if track != main)]
+
+    def _activity_of(self, track: int) -> pl.DataFrame:
+        known = host_ranges(self.rank_trace)
+        parts = segments(known, track)
+        rows = pl.Series(parts.owner)
+        owner = known.ranges["event_index"].gather(rows.set(rows < 0, None).cast(pl.UInt32))
+        causes = known.causes[known.cause_row[parts.owner]].select("cause", "name", "module", "frame")
+        times = pl.DataFrame({"start_ns": parts.start_ns, "end_ns": parts.end_ns, "event_index": owner})
+        return times.hstack(causes.with_columns(pl.col("cause").cast(pl.String)))
+
+
+def intervals_of(table: pl.DataFrame) -> Intervals:
+    """Return the time that the rows of a table cover, as disjoint intervals in order."""
+    return union(table["start_ns"].to_numpy(), table["end_ns"].to_numpy())
+
+
+def work_intervals(rank_trace: RankTrace) -> Intervals:
+    """Return when any device of the rank worked, in the whole recording."""
+    return intervals_of(device_work(rank_trace))
+
+
+def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
+    """Put the rows of one table over those of another; where both have a row, keep that of `above`."""
+    covered = intervals_of(above)
+    times = (below["start_ns"].to_numpy(), below["end_ns"].to_numpy())
+    free = difference(times, covered)
+    shared = overlaps(times, free)
+    rest = below[shared.first].with_columns(pl.Series("start_ns", shared.start_ns), pl.Series("end_ns", shared.end_ns))
+    return pl.concat([rest, above]).sort("start_ns")

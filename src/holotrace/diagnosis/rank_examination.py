@@ -1,0 +1,100 @@
+"""Apply the rules to one rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+from typing import NamedTuple
+
+from holotrace.algorithms.intervals import covered_length
+from holotrace.content_equality import EqualByContent
+from holotrace.diagnosis.claims import claims
+from holotrace.diagnosis.predictions import predictions
+from holotrace.diagnosis.rank_evidence import RankEvidence
+from holotrace.diagnosis.rule import Case, RankCase, Rule
+from holotrace.errors import MissingDataError
+from holotrace.store.trace import RankTrace
+
+
+class RankNumbers(NamedTuple):
+    """The headline numbers of one rank; times are per steady step.
+
+    has_steps         whether the recording has steps; otherwise the whole recording counts as one
+    step_count        steady steps
+    step_ns           mean length
+    step_std_ns       standard deviation of the length
+    busy_ns           a device works; null without device work
+    exposed_ns        the rank communicates, and no kernel computes
+    device_name       of the first device; None if unknown
+    """
+
+    has_steps: bool
+    step_count: int
+    step_ns: float
+    step_std_ns: float
+    busy_ns: float | None
+    exposed_ns: float
+    device_name: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class RankExamination(EqualByContent):
+    """What the rules found on one rank.
+
+    numbers      the headline numbers
+    cases        by rule name: the cases that reach the threshold, by subject
+    not_checked  by rule name: the input that is missing, and how to record it
+    """
+
+    numbers: RankNumbers
+    cases: Mapping[str, Mapping[str, RankCase]]
+    not_checked: Mapping[str, str]
+
+
+def examined(rank_trace: RankTrace, *, rules: Sequence[Rule]) -> RankExamination:
+    """Apply the rules to a rank, and divide its time among their cases."""
+    evidence = RankEvidence(rank_trace)
+    found: list[tuple[Rule, Case]] = []
+    not_checked: dict[str, str] = {}
+    for rule in rules:
+        try:
+            if (missing := rule.needs(evidence)) is not None:
+                not_checked[rule.name] = missing
+                continue
+            found += [(rule, case) for case in rule.check(evidence) if case.value >= rule.threshold]
+        except MissingDataError as error:
+            not_checked[rule.name] = error.finding
+    return RankExamination(_numbers(evidence), _rank_cases(evidence, found), not_checked)
+
+
+def _rank_cases(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> dict[str, dict[str, RankCase]]:
+    cases: dict[str, dict[str, RankCase]] = {}
+    claimed = claims(found, evidence.step_windows)
+    saved = predictions(evidence, [(rule, case, claim) for (rule, case), claim in zip(found, claimed, strict=True)])
+    for (rule, case), claim, saved_ns in zip(found, claimed, saved, strict=True):
+        cases.setdefault(rule.name, {})[case.subject] = RankCase(
+            evidence.rank,
+            case.value,
+            claim.claimed_ns / evidence.step_count,
+            claim.explained_ns / evidence.step_count,
+            saved_ns,
+            case.count,
+            case.place,
+            case.words,
+            claim.absorbed_by,
+        )
+    return cases
+
+
+def _numbers(evidence: RankEvidence) -> RankNumbers:
+    lengths = evidence.step_lengths_ns or [0]
+    return RankNumbers(
+        evidence.has_steps,
+        len(evidence.step_lengths_ns),
+        fmean(lengths),
+        pstdev(lengths),
+        covered_length(*evidence.busy) / evidence.step_count if evidence.has_device_work else None,
+        covered_length(*evidence.exposed_communication) / evidence.step_count,
+        next((device["device_name"] for device in evidence.devices), None),
+    )

@@ -1,0 +1,216 @@
+"""Turn the cases of all ranks into findings, ranked by what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from holotrace.diagnosis.job_evidence import JobEvidence
+from holotrace.diagnosis.rule import JobCase, JobRule, RankCase, Rule
+from holotrace.enrich.job.findings import joined_findings
+
+PER_FINDING = pl.Schema(
+    {
+        "rule": pl.String(),
+        "finding": pl.String(),
+        "advice": pl.String(),
+        "cost_ns": pl.Int64(),
+        "cost_fraction": pl.Float64(),
+        "basis": pl.String(),
+        "confidence": pl.String(),
+        "rank_count": pl.Int64(),
+        "rank": pl.Int32(),
+        "module": pl.String(),
+        "operator": pl.String(),
+        "kernel": pl.String(),
+        "source_line": pl.String(),
+        "event_index": pl.UInt32(),
+        "at_ns": pl.Int64(),
+        "instance_count": pl.Int64(),
+        "part_of": pl.String(),
+    }
+)
+"""Columns of `Diagnosis.per_finding`."""
+
+EVIDENCE = pl.Schema(
+    {
+        "rule": pl.String(),
+        "subject": pl.String(),
+        "rank": pl.Int32(),
+        "value": pl.Float64(),
+        "threshold": pl.Float64(),
+        "unit": pl.String(),
+        "cost_ns": pl.Int64(),
+        "explained_ns": pl.Int64(),
+        "predicted_ns": pl.Int64(),
+    }
+)
+"""Columns of `Diagnosis.evidence`."""
+
+LEAST_COST = 0.005
+"""A finding that costs less than this share of the step is left out: it is within the noise of most jobs."""
+
+_ABSORBED = 0.2
+"""A finding that keeps less than this share of the time that it explains is part of the finding that took the rest."""
+
+
+class Ranking(NamedTuple):
+    """Rows of `PER_FINDING` and `EVIDENCE`, and what could not be checked."""
+
+    per_finding: list[dict[str, Any]]
+    evidence: list[dict[str, Any]]
+    findings: tuple[str, ...]
+
+
+class _Group(NamedTuple):
+    """All cases of one rule and subject, the costliest rank first; `culprit` is the rank that causes them, if known."""
+
+    rule: Rule | JobRule
+    subject: str
+    cases: list[RankCase]
+    culprit: int | None
+
+
+def ranking(evidence: JobEvidence, rules: Sequence[Rule], job_rules: Sequence[JobRule]) -> Ranking:
+    """Return the findings of all rules, the costliest first."""
+    of_job = _job_groups(evidence, job_rules)
+    groups = [*of_job, *_without_shared(_rank_groups(evidence, rules), of_job)]
+    rows = [(group, _finding(group, evidence)) for group in groups]
+    kept = [(group, row) for group, row in rows if _matters(row)]
+    kept.sort(key=lambda pair: (pair[1]["part_of"] is not None, -(pair[1]["cost_ns"] or 0)))
+    return Ranking(
+        [row for _, row in kept],
+        [numbers for group, _ in kept for numbers in _numbers(group)],
+        _not_checked(evidence, job_rules),
+    )
+
+
+def _rank_groups(evidence: JobEvidence, rules: Sequence[Rule]) -> list[_Group]:
+    groups = []
+    for rule in rules:
+        by_subject: dict[str, list[RankCase]] = {}
+        for of_rank in evidence.ranks.values():
+            for subject, case in of_rank.cases.get(rule.name, {}).items():
+                by_subject.setdefault(subject, []).append(case)
+        groups += [_Group(rule, subject, _costliest_first(cases), None) for subject, cases in by_subject.items()]
+    return groups
+
+
+def _job_groups(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[_Group]:
+    """Return the cases of the rules about several ranks; together they claim at most the exposed communication."""
+    found = [
+        (rule, case)
+        for rule in rules
+        if rule.needs(evidence) is None
+        for case in rule.check(evidence)
+        if case.value >= rule.threshold
+    ]
+    found.sort(key=lambda pair: (pair[0].precedence, -sum(pair[1].cost_ns.values())))
+    left = evidence.exposed_ns
+    groups = []
+    for rule, case in found:
+        cases = [_claimed(case, rank, cost_ns, left) for rank, cost_ns in case.cost_ns.items()]
+        groups.append(_Group(rule, case.subject, _costliest_first(cases), case.rank))
+    return groups
+
+
+def _without_shared(groups: Sequence[_Group], of_job: Sequence[_Group]) -> list[_Group]:
+    """Move the time that a late rank spends on what makes it late to the finding about this rank.
+
+    The line that delays a rank costs that rank the time it takes, and the others the time they wait.
+    """
+    left = []
+    for group in groups:
+        kept = []
+        for case in group.cases:
+            late = next((other for other in of_job if _is_same_cause(other, case)), None)
+            (kept if late is None else late.cases).append(case)
+        if kept:
+            left.append(group._replace(cases=kept))
+    return left
+
+
+def _is_same_cause(late: _Group, case: RankCase) -> bool:
+    line = late.cases[0].place.source_line
+    return late.culprit == case.rank and line is not None and line == case.place.source_line
+
+
+def _claimed(case: JobCase, rank: int, cost_ns: float, left: dict[int, float]) -> RankCase:
+    claimed = max(0.0, min(cost_ns, left.get(rank, 0.0)))
+    left[rank] = left.get(rank, 0.0) - claimed
+    return RankCase(rank, case.value, claimed, cost_ns, None, case.count, case.place, case.words)
+
+
+def _costliest_first(cases: Sequence[RankCase]) -> list[RankCase]:
+    return sorted(cases, key=lambda case: (-case.cost_ns, -case.explained_ns, case.rank))
+
+
+def _finding(group: _Group, evidence: JobEvidence) -> dict[str, Any]:
+    rule, first = group.rule, group.cases[0]
+    said = rule.say(group.cases)
+    cost_ns = sum(_stake_ns(case) for case in group.cases) / len(evidence.ranks)
+    is_costed = any(case.explained_ns > 0 for case in group.cases)
+    place = first.place
+    return {
+        "rule": rule.name,
+        "finding": said.what,
+        "advice": said.advice,
+        "cost_ns": round(cost_ns) if is_costed else None,
+        "cost_fraction": cost_ns / evidence.step_ns if is_costed and evidence.step_ns else None,
+        "basis": "what-if" if all(case.saved_ns is not None for case in group.cases) else "bound",
+        "confidence": rule.confidence,
+        "rank_count": len(group.cases),
+        "rank": first.rank if group.culprit is None else group.culprit,
+        **place._asdict(),
+        "instance_count": sum(case.count for case in group.cases),
+        "part_of": _absorber(group.cases),
+    }
+
+
+def _stake_ns(case: RankCase) -> float:
+    """Return what mending the case saves: what the replay predicts, and at most what the case claims."""
+    return case.cost_ns if case.saved_ns is None else max(0.0, min(case.cost_ns, case.saved_ns))
+
+
+def _absorber(cases: Sequence[RankCase]) -> str | None:
+    claimed, explained = (sum(getattr(case, name) for case in cases) for name in ("cost_ns", "explained_ns"))
+    if not explained or claimed >= _ABSORBED * explained:
+        return None
+    return next((case.absorbed_by for case in cases if case.absorbed_by), None)
+
+
+def _matters(row: Mapping[str, Any]) -> bool:
+    return row["cost_fraction"] is None or row["part_of"] is not None or row["cost_fraction"] >= LEAST_COST
+
+
+def _numbers(group: _Group) -> list[dict[str, Any]]:
+    return [
+        {
+            "rule": group.rule.name,
+            "subject": group.subject or None,
+            "rank": case.rank,
+            "value": case.value,
+            "threshold": group.rule.threshold,
+            "unit": group.rule.unit,
+            "cost_ns": round(case.cost_ns),
+            "explained_ns": round(case.explained_ns),
+            "predicted_ns": None if case.saved_ns is None else round(case.saved_ns),
+        }
+        for case in group.cases
+    ]
+
+
+def _not_checked(evidence: JobEvidence, job_rules: Sequence[JobRule]) -> tuple[str, ...]:
+    """Return a sentence for each kind of missing data, with the rules that need it."""
+    of_ranks = {rank: _by_need(of_rank.not_checked) for rank, of_rank in evidence.ranks.items()}
+    missing = {rule.name: sentence for rule in job_rules if (sentence := rule.needs(evidence)) is not None}
+    return (*joined_findings(of_ranks), *_by_need(missing))
+
+
+def _by_need(not_checked: Mapping[str, str]) -> list[str]:
+    names: dict[str, list[str]] = {}
+    for rule, missing in not_checked.items():
+        names.setdefault(missing, []).append(rule)
+    return [f"cannot check {', '.join(rules)}: {missing}" for missing, rules in names.items()]

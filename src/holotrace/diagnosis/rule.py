@@ -1,0 +1,153 @@
+"""What a rule is, and what it finds: cases on one rank, or between ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from holotrace.algorithms.intervals import Intervals
+from holotrace.enrich.critical_path.what_if import Change
+
+if TYPE_CHECKING:
+    from holotrace.diagnosis.job_evidence import JobEvidence
+    from holotrace.diagnosis.rank_evidence import RankEvidence
+
+Confidence = Literal["high", "medium", "low"]
+
+
+class Place(NamedTuple):
+    """Where to look: what caused a case, as far as it is known.
+
+    event_index  the first event to look at
+    at_ns        when it began
+    """
+
+    module: str | None = None
+    operator: str | None = None
+    kernel: str | None = None
+    source_line: str | None = None
+    event_index: int | None = None
+    at_ns: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One application of a rule on one rank.
+
+    explained       the time that the case explains: when the rank would do something else without the cause
+    value           what the rule measured, in the unit of its threshold
+    saved_fraction  the share of the explained time that mending the cause can save at most
+    count           how many events caused it, in all steady steps
+    subject         tells several cases of one rule apart, for example an operator; each subject becomes its own finding
+    place           where to look
+    change          the change of the critical path's graph that mends the cause, to predict what it saves
+    words           what the sentences of the rule need besides
+    """
+
+    explained: Intervals
+    value: float
+    saved_fraction: float = 1.0
+    count: int = 1
+    subject: str = ""
+    place: Place = field(default_factory=Place)
+    change: Change | None = None
+    words: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class JobCase:
+    """One application of a rule between ranks.
+
+    cost_ns  the time per step that mending the cause saves at most, on each rank that loses it; all of it is exposed
+             communication
+    rank     the rank that causes it; None if none does
+    The rest is as in `Case`.
+    """
+
+    cost_ns: Mapping[int, float]
+    value: float
+    rank: int | None = None
+    count: int = 1
+    subject: str = ""
+    place: Place = field(default_factory=Place)
+    words: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class RankCase:
+    """A case with its rank, and what it costs after other findings have claimed their time.
+
+    cost_ns       per step: the time that no finding before it claims, times the share that can be saved
+    explained_ns  per step: all time that the case explains
+    saved_ns      per step: what the graph predicts; None if it cannot
+    absorbed_by   the rule that claims most of the explained time before this one; "" if none does
+    """
+
+    rank: int
+    value: float
+    cost_ns: float
+    explained_ns: float
+    saved_ns: float | None
+    count: int
+    place: Place
+    words: Mapping[str, Any]
+    absorbed_by: str = ""
+
+
+class Said(NamedTuple):
+    """What a rule says about all cases of one subject: what happens, and what to do about it."""
+
+    what: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule about one rank.
+
+    name        unique, in snake case; its section on the page of the documentation
+    looks_for   what it looks for, in words
+    threshold   it applies from this value on
+    unit        the unit of the threshold, and of `Case.value`: `of the step`, `calls per step` …
+    reason      why this threshold
+    source      where the rule comes from: a URL, or a page of this documentation
+    precedence  rules with lower numbers claim time first: 0 certain causes, 1 likely causes, 2 symptoms
+    check       returns the cases of a rank, also those below the threshold
+    say         says what happens and what to do about it; there is at least one case, the costliest first
+    needs       says which input is missing, and how to record it; None if nothing is missing
+    confidence  how sure the cause is if the rule applies
+    """
+
+    name: str
+    looks_for: str
+    threshold: float
+    unit: str
+    reason: str
+    source: str
+    check: Callable[[RankEvidence], Iterable[Case]]
+    say: Callable[[Sequence[RankCase]], Said]
+    precedence: int = 1
+    needs: Callable[[RankEvidence], str | None] = lambda _: None
+    confidence: Confidence = "high"
+
+
+@dataclass(frozen=True)
+class JobRule:
+    """A rule about the communication between ranks; the fields are those of `Rule`, its cases `JobCase`.
+
+    analyses  names of the questions whose results it reads
+    """
+
+    name: str
+    looks_for: str
+    threshold: float
+    unit: str
+    reason: str
+    source: str
+    analyses: tuple[str, ...]
+    check: Callable[[JobEvidence], Iterable[JobCase]]
+    say: Callable[[Sequence[RankCase]], Said]
+    precedence: int = 1
+    needs: Callable[[JobEvidence], str | None] = lambda _: None
+    confidence: Confidence = "high"

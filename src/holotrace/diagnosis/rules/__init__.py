@@ -1,0 +1,1 @@
+"""The rules of the diagnosis, a module per kind of cause."""

@@ -1,0 +1,12 @@
+"""All rules, in the order in which the documentation lists them."""
+
+from __future__ import annotations
+
+from holotrace.diagnosis.rule import JobRule, Rule
+from holotrace.diagnosis.rules import host_time, late_ranks
+
+RULES: tuple[Rule, ...] = (*host_time.RULES,)
+"""The rules about one rank."""
+
+JOB_RULES: tuple[JobRule, ...] = (*late_ranks.RULES,)
+"""The rules about the communication between ranks."""

@@ -1,0 +1,137 @@
+"""Rules about a host that keeps its devices waiting: data loading, garbage collection, slow Python functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import polars as pl
+
+from holotrace.diagnosis.rank_evidence import RankEvidence, intervals_of
+from holotrace.diagnosis.rule import Case, Place, RankCase, Rule, Said
+from holotrace.enrich.critical_path.what_if import Remove
+
+_LEAST_SHARE = 0.02
+_LEAST_FUNCTION = 0.05
+
+
+def host_time_of(evidence: RankEvidence, *causes: str) -> Iterator[Case]:
+    """Yield a case for the idle time in which the host did something of these causes, if there is any."""
+    yield from _cases(evidence, evidence.while_idle.filter(pl.col("cause").is_in(causes)), "")
+
+
+def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for each Python function during which no device works; torch's own functions belong to their caller."""
+    python = evidence.while_idle.filter((pl.col("cause") == "python") & pl.col("frame").is_not_null())
+    for (name,), pieces in python.group_by("name", maintain_order=True):
+        yield from _cases(evidence, pieces, str(name))
+
+
+def _cases(evidence: RankEvidence, pieces: pl.DataFrame, subject: str) -> Iterator[Case]:
+    if pieces.is_empty():
+        return
+    explained = intervals_of(pieces)
+    events = pieces["event_index"].drop_nulls().unique()
+    largest = _largest(pieces)
+    change = Remove(pl.col("event_index").is_in(events.implode())) if len(events) else None
+    words = {"name": largest["name"] or largest["frame"] or "", "is_idle": evidence.has_device_work}
+    yield Case(explained, evidence.share(explained), 1.0, len(events), subject, _place(pieces, largest), change, words)
+
+
+def _largest(pieces: pl.DataFrame) -> dict[str, str | None]:
+    """Return the name, module and frame with most time."""
+    time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns")
+    sums = pieces.group_by("name", "module", "frame", maintain_order=True).agg(time)
+    return sums.sort("time_ns", descending=True, maintain_order=True).row(0, named=True)
+
+
+def _place(pieces: pl.DataFrame, largest: dict[str, str | None]) -> Place:
+    first = pieces.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True, maintain_order=True).row(0, named=True)
+    return Place(
+        module=largest["module"],
+        source_line=largest["frame"],
+        event_index=first["event_index"],
+        at_ns=first["start_ns"],
+    )
+
+
+def who_waits(case: RankCase) -> str:
+    """Say who waits for the host: the GPU, or without one the training itself."""
+    return "the GPU waits" if case.words["is_idle"] else "training waits"
+
+
+def _in(case: RankCase) -> str:
+    line, name = case.place.source_line, case.words["name"]
+    where = f" in {line}" if line and line != name else ""
+    return f"{name}{where}" if name else "outside all recorded functions"
+
+
+def _say_loading(cases: Sequence[RankCase]) -> Said:
+    return Said(
+        f"{who_waits(cases[0])} for data loading ({_in(cases[0])})",
+        "Load batches in worker processes (DataLoader with num_workers > 0, persistent_workers=True) and prefetch them; "
+        "if workers already run, make each sample cheaper or add workers.",
+    )
+
+
+def _say_collection(cases: Sequence[RankCase]) -> Said:
+    return Said(
+        f"{who_waits(cases[0])} while Python collects garbage ({_in(cases[0])})",
+        "Call gc.freeze() after setting up and gc.disable() during training, collect between epochs or every few hundred "
+        "steps, and on all ranks in the same step.",
+    )
+
+
+def _say_function(cases: Sequence[RankCase]) -> Said:
+    return Said(
+        f"{who_waits(cases[0])} while Python runs {_in(cases[0])}",
+        "Move this work out of the training step, into a worker process, or do it less often.",
+    )
+
+
+def _needs_stacks(evidence: RankEvidence) -> str | None:
+    if (evidence.activity["cause"] == "python").any():
+        return None
+    return "no Python functions were recorded; record with with_stack=True"
+
+
+def _check(*causes: str) -> Callable[[RankEvidence], Iterator[Case]]:
+    return lambda evidence: host_time_of(evidence, *causes)
+
+
+RULES = (
+    Rule(
+        "data_loading",
+        "time in which no device works and the training thread waits for its data loader",
+        threshold=_LEAST_SHARE,
+        unit="of the step",
+        reason="Loading in the background costs well below 1 % of a step, the time to take a batch from a queue.",
+        source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
+        check=_check("data_loading"),
+        say=_say_loading,
+        precedence=0,
+    ),
+    Rule(
+        "garbage_collection",
+        "time in which no device works and Python collects garbage",
+        threshold=_LEAST_SHARE,
+        unit="of the step",
+        reason="A young generation takes microseconds; only full collections reach 2 % of a step.",
+        source="https://docs.python.org/3/library/gc.html",
+        check=_check("garbage_collection"),
+        say=_say_collection,
+        precedence=0,
+        needs=_needs_stacks,
+    ),
+    Rule(
+        "slow_function",
+        "a Python function of the user that runs while no device works",
+        threshold=_LEAST_FUNCTION,
+        unit="of the step",
+        reason="Below 5 % of a step, a function is hardly worth moving.",
+        source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
+        check=slow_functions,
+        say=_say_function,
+        precedence=1,
+        needs=_needs_stacks,
+    ),
+)

@@ -1,0 +1,78 @@
+"""Rules about ranks that keep others waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from holotrace.diagnosis.job_evidence import JobEvidence
+from holotrace.diagnosis.rule import JobCase, JobRule, Place, RankCase, Said
+from holotrace.enrich.job_graph.roles import CULPRIT, LEAST_CULPRIT, cause_text, largest_causes
+from holotrace.units import percent_text
+
+
+def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
+    """Yield a case for each rank that causes much of the waiting of the others."""
+    causes = evidence.results["wait_causes"]
+    in_steps = causes.per_cause.drop_nulls("step")
+    largest = {row["cause_rank"]: row for row in largest_causes(in_steps).iter_rows(named=True)}
+    for row in causes.per_rank.filter(pl.col("role") == CULPRIT).iter_rows(named=True):
+        mine = in_steps.filter(pl.col("cause_rank") == row["rank"])
+        if mine.is_empty():
+            continue
+        cause = largest[row["rank"]]
+        steps = max(1, in_steps["step"].n_unique())
+        costs = dict(
+            mine.group_by("waiting_rank").agg(pl.col("cost_ns").sum() / steps).sort("waiting_rank").iter_rows()
+        )
+        yield JobCase(
+            costs,
+            row["cost_fraction"],
+            row["rank"],
+            mine["wait_count"].sum(),
+            str(row["rank"]),
+            Place(module=cause["module"], source_line=cause["frame"], at_ns=mine["first_ns"].drop_nulls().min()),
+            {"rank": row["rank"], "fraction": row["cost_fraction"], "cause": cause_text(cause), "kind": cause["cause"]},
+        )
+
+
+_WAY_OUT = {
+    "data_loading": "Give this rank's data loader more workers or cheaper samples, and look at its disk.",
+    "garbage_collection": "Collect garbage on all ranks in the same step (gc.disable(), then gc.collect() every few hundred steps).",
+    "computation": "Balance the work between ranks; if the shapes are equal, compare the clocks and temperature of the devices.",
+    "host_idle": "Something outside PyTorch holds this rank up: look for other processes on its cores, and swapping.",
+}
+_LOOK = "Make this faster on that rank, or give each rank an equal share of it."
+
+
+def _say(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    return Said(
+        f"rank {words['rank']} is late and causes {percent_text(words['fraction'])} of all waiting between ranks: "
+        f"{words['cause']}",
+        _WAY_OUT.get(words["kind"], _LOOK),
+    )
+
+
+def _needs(evidence: JobEvidence) -> str | None:
+    if len(evidence.ranks) == 1:
+        return "one rank alone shows nobody waiting; open all ranks of the job together"
+    return None if "wait_causes" in evidence.results else "no communication was recorded"
+
+
+RULES = (
+    JobRule(
+        "late_rank",
+        "a rank that causes much of the waiting of other ranks, with the cause of its delay",
+        threshold=LEAST_CULPRIT,
+        unit="of all waiting",
+        reason="A rank that causes less than a tenth of the waiting is one of many.",
+        source="https://doi.org/10.1145/2934661",
+        analyses=("wait_causes",),
+        check=late_ranks,
+        say=_say,
+        precedence=0,
+        needs=_needs,
+    ),
+)

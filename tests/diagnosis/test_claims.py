@@ -1,0 +1,86 @@
+"""No nanosecond of a step counts for two findings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holotrace.algorithms.intervals import Intervals, covered_length
+from holotrace.diagnosis.claims import claims
+from holotrace.diagnosis.rule import Case, Rule, Said
+
+STEP = (np.array([0]), np.array([100]))
+
+
+def rule(name: str, precedence: int) -> Rule:
+    """Return a rule that finds nothing by itself."""
+    return Rule(name, "", 0.0, "", "", "", lambda _: (), lambda _: Said("", ""), precedence)
+
+
+def case(*pairs: tuple[int, int], saved_fraction: float = 1.0) -> Case:
+    """Return a case that explains these intervals."""
+    return Case(intervals(*pairs), 1.0, saved_fraction)
+
+
+def intervals(*pairs: tuple[int, int]) -> Intervals:
+    """Return intervals as two arrays."""
+    table = np.array(pairs, np.int64).reshape(-1, 2)
+    return table[:, 0].copy(), table[:, 1].copy()
+
+
+def test_a_cause_claims_before_a_symptom_even_if_it_explains_less() -> None:
+    """The symptom covers 80 ns and gets the 50 that the cause leaves."""
+    cause, symptom = rule("cause", 0), rule("symptom", 2)
+
+    found = claims([(symptom, case((0, 80))), (cause, case((10, 40)))], STEP)
+
+    assert [claim.claimed_ns for claim in found] == [50, 30]
+    assert [claim.explained_ns for claim in found] == [80, 30]
+
+
+def test_what_another_rule_explains_before_is_part_of_it() -> None:
+    """Of 40 ns, 30 are claimed already, so the case is part of the other finding."""
+    found = claims([(rule("cause", 0), case((0, 30))), (rule("symptom", 1), case((0, 40)))], STEP)
+
+    assert [claim.absorbed_by for claim in found] == ["", "cause"]
+
+
+def test_time_outside_the_steps_does_not_count() -> None:
+    """Only 20 of the 60 ns are in a steady step."""
+    assert claims([(rule("cause", 0), case((80, 140)))], STEP)[0].claimed_ns == 20
+
+
+def test_a_case_that_saves_a_share_claims_all_of_its_time() -> None:
+    """A kernel that could be twice as fast costs half its time, and no other rule gets the rest."""
+    found = claims([(rule("first", 0), case((0, 40), saved_fraction=0.5)), (rule("second", 1), case((0, 40)))], STEP)
+
+    assert [claim.claimed_ns for claim in found] == [20, 0]
+
+
+pairs = st.lists(st.tuples(st.integers(-20, 120), st.integers(0, 60)), max_size=6).map(
+    lambda items: [(start, start + length) for start, length in items]
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), pairs, st.sampled_from([0.25, 0.5, 1.0])), max_size=6))
+def test_all_claims_together_fit_into_the_steps(items: list[tuple[int, list[tuple[int, int]], float]]) -> None:
+    """Whatever the cases explain, their claims add up to at most the time that any of them covers."""
+    cases = [
+        (rule(str(row), precedence), case(*explained, saved_fraction=saved))
+        for row, (precedence, explained, saved) in enumerate(items)
+    ]
+    found = claims(cases, STEP)
+
+    assert sum(claim.claimed_ns for claim in found) <= covered_length(*STEP)
+    assert all(0 <= claim.claimed_ns <= claim.explained_ns for claim in found)
+
+
+def test_a_second_case_of_a_rule_claims_what_the_first_leaves() -> None:
+    """Two subjects of one rule share their common time: the larger one gets it."""
+    same = rule("same", 1)
+
+    found = claims([(same, case((0, 10))), (same, case((0, 30)))], STEP)
+
+    assert [claim.claimed_ns for claim in found] == pytest.approx([0, 30])
