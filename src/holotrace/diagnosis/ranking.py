@@ -123,7 +123,7 @@ def _without_shared(groups: Sequence[_Group], of_job: Sequence[_Group]) -> list[
     """
     left = []
     for group in groups:
-        kept = []
+        kept: list[RankCase] = []
         for case in group.cases:
             late = next((other for other in of_job if _is_same_cause(other, case)), None)
             (kept if late is None else late.cases).append(case)
