@@ -6,10 +6,11 @@ import colorsys
 import dataclasses
 import json
 
-from holotrace.drawing.theme import DARK_INK, EVENT_COLORS, FINDING_COLORS, LIGHT_INK, PALE, PATH_COLORS, SURFACES
+from holotrace.drawing.colors import DARK_INK, EVENT_COLORS, FINDING_COLORS, LIGHT_INK, PATH_COLORS, ink_on
+from holotrace.drawing.theme import SURFACES
 
 _MODULE = """\
-// Colours shared with the figures; `make generate` writes this file from `holotrace.drawing.theme`.
+// Colours shared with the figures; `make generate` writes this file from `holotrace.drawing`.
 
 /**
  * Hue, saturation and lightness of each class of events; names vary around them.
@@ -40,7 +41,9 @@ def palette() -> str:
         events=_object({name: _hsl(color) for name, color in EVENT_COLORS.items()}),
         path=_object({name.replace("_", " "): color for name, color in PATH_COLORS.items()}),
         findings=_object(FINDING_COLORS),
-        pale=json.dumps(sorted(PALE)),
+        pale=json.dumps(
+            sorted({color for color in (*PATH_COLORS.values(), *FINDING_COLORS.values()) if ink_on(color) == DARK_INK})
+        ),
         surfaces=_object({scheme: dataclasses.asdict(surface) for scheme, surface in SURFACES.items()}),
         dark=DARK_INK,
         light=LIGHT_INK,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from holotrace.drawing.colors import KIND_COLORS
 from holotrace.drawing.stacked_bars import (
     LYING_ROWS,
     Heading,
@@ -16,7 +17,6 @@ from holotrace.drawing.stacked_bars import (
     rows_of,
     state_marker,
 )
-from holotrace.drawing.theme import KIND_COLORS
 
 
 def test_rows_name_the_device_only_where_a_rank_has_several() -> None:
@@ -43,13 +43,23 @@ def test_many_rows_are_named_by_numbers_and_the_axis_has_a_title() -> None:
 
 @pytest.mark.parametrize("count", [LYING_ROWS + 1, 128, 1_000, 4_096])
 def test_ticks_of_many_rows_have_room(count: int) -> None:
-    """An axis names at most 24 rows: every 2nd, 4th, 8th and so on."""
+    """An axis names at most 24 rows, every 4th, 8th and so on, and its title says so."""
     rows = rows_of(pl.DataFrame({"rank": range(count), "device": [0] * count}))
-    part = Part("idle", [0.5] * count, ["half"] * count, {"color": "#000"})
+    part = Part("idle", [0.5] * count, ["half"] * count, {"color": "#000000"})
     figure = bar_figure(rows, [part], Heading("?", ""), ValueAxis("share", is_share=True), "light")
     ticks = [int(tick) for tick in figure.layout.xaxis.tickvals]
     assert len(ticks) <= 24
-    assert (ticks[1] - ticks[0]).bit_count() == 1
+    step = ticks[1] - ticks[0]
+    assert step.bit_count() == 1
+    assert figure.layout.xaxis.title.text == f"rank (every {step}th is named)"
+
+
+def test_every_one_of_few_rows_is_named() -> None:
+    """Up to 40 rows are horizontal bars, and each has its name."""
+    rows = rows_of(pl.DataFrame({"rank": range(LYING_ROWS), "device": [0] * LYING_ROWS}))
+    part = Part("idle", [0.5] * LYING_ROWS, ["half"] * LYING_ROWS, {"color": "#000000"})
+    figure = bar_figure(rows, [part], Heading("?", ""), ValueAxis("share", is_share=True), "light")
+    assert (LYING_ROWS, figure.layout.yaxis.ticktext) == (40, tuple(f"rank {rank}" for rank in range(LYING_ROWS)))
 
 
 @pytest.mark.parametrize(

@@ -3,42 +3,44 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 
 import pytest
 
-from holotrace.drawing import theme
+from holotrace.drawing import colors, theme
+from holotrace.drawing.colors import PATH_COLORS, contrast, ink_on
 from holotrace.enrich.critical_path.event_graph import PathClass
 from holotrace.questions.result_columns import PATH_CLASSES
 
-FILLS = [
-    theme.COMPUTATION,
-    theme.COMMUNICATION,
-    theme.MEMORY,
-    theme.OTHER,
-    theme.IDLE,
-    theme.HOST_WAIT,
-    theme.KERNEL_WAIT,
-    theme.HOST_GAP,
-    theme.DATA_LOADING,
-    theme.KERNEL_GAP,
-]
+FILLS = {
+    name: value
+    for name, value in vars(colors).items()
+    if isinstance(value, str) and value.startswith("#") and name not in {"DARK_INK", "LIGHT_INK", "DEVICE_TO_DEVICE"}
+}
+"""The colours with a meaning, by its name."""
+
 TOGETHER = [
-    (theme.COMPUTATION, theme.COMMUNICATION, theme.IDLE),
-    (theme.COMPUTATION, theme.COMMUNICATION, theme.MEMORY, theme.OTHER),
-    (theme.HIDDEN, theme.COMMUNICATION),
-    (theme.HOST_WAIT, theme.KERNEL_WAIT, theme.IDLE),
-    (
-        theme.COMPUTATION,
-        theme.COMMUNICATION,
-        theme.MEMORY,
-        theme.OTHER,
-        theme.IDLE,
-        theme.KERNEL_WAIT,
-        theme.HOST_GAP,
-        theme.DATA_LOADING,
-        theme.KERNEL_GAP,
-    ),
+    "COMPUTATION NON_COMPUTATION IDLE",
+    "COMPUTATION COMMUNICATION MEMORY OTHER",
+    "COMPUTATION HIDDEN_COMMUNICATION COMMUNICATION IDLE",
+    "COMPUTATION MEMORY MEMSET COMMUNICATION CALL DATA_LOADING OPERATOR UNKNOWN",
+    "OPERATOR HOST_GAP DATA_LOADING LAUNCH_DELAY KERNEL_GAP COMPUTATION COMMUNICATION MEMORY SYNCHRONISATION UNKNOWN",
+    "COMPUTATION OTHER MEMORY ROOF",
+    "COMMUNICATION RANK_WAIT UNKNOWN",
+    "HOST_WAIT LAUNCH_DELAY UNKNOWN",
+    "TENSOR_CORES UNKNOWN COMPUTATION INSIDE",
+    "OPERATOR INSIDE",
+    "ANNOTATION INSIDE",
+    "CONTROL TEST",
+    "FORWARD BACKWARD",
+    "FREED KEPT",
+    "QUEUE_EMPTY QUEUED QUEUE_FULL",
+    "LATE MAYBE_LATE ON_TIME",
+    "HOST_TO_DEVICE DEVICE_TO_HOST DEVICE_TO_DEVICE PEER_TO_PEER MEMSET UNKNOWN_COPY",
 ]
+"""Colours that one figure may show beside each other."""
+
 # Machado, Oliveira and Fernandes 2009, severity 1.0: linear RGB as seen without red or without green cones.
 # https://www.inf.ufrgs.br/~oliveira/pubs_files/CVD_Simulation/CVD_Simulation.html
 BLIND = {
@@ -53,49 +55,55 @@ def linear(color: str) -> tuple[float, ...]:
     return tuple(value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels)
 
 
-def luminance(color: str) -> float:
-    """Return the relative luminance of WCAG."""
-    return sum(weight * channel for weight, channel in zip((0.2126, 0.7152, 0.0722), linear(color), strict=True))
-
-
-def contrast(first: str, second: str) -> float:
-    """Return the contrast ratio of WCAG, 1 to 21."""
-    darker, lighter = sorted((luminance(first), luminance(second)))
-    return (lighter + 0.05) / (darker + 0.05)
-
-
 def seen(color: str, kind: str) -> tuple[float, ...]:
     """Return linear RGB as an eye without one kind of cones sees it."""
     return tuple(sum(a * b for a, b in zip(row, linear(color), strict=True)) for row in BLIND[kind])
 
 
+def test_every_meaning_has_its_own_colour() -> None:
+    """No colour has two meanings; copies within a device are a device's work on memory."""
+    assert len(set(FILLS.values())) == len(FILLS)
+    assert not set(colors.SERIES) & set(FILLS.values())
+
+
+def test_figures_take_their_colours_from_the_table() -> None:
+    """No figure of a question, and no part of the timeline page but its table, has a colour of its own."""
+    package = Path(colors.__file__).parent.parent
+    figures = [*package.glob("analyses/*/figure.py"), *package.glob("drawing/*_bars.py")]
+    assert len(figures) > 20
+    assert [file for file in figures if re.search("[\"']#[0-9a-f]{6}[\"']", file.read_text(encoding="utf-8"))] == []
+    timeline = (package / "web" / "assets" / "palette.js").read_text(encoding="utf-8")
+    assert all(f'"{color}"' in timeline for color in (*PATH_COLORS.values(), *colors.FINDING_COLORS.values()))
+
+
 @pytest.mark.parametrize("name", ["light", "dark"])
-@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("fill", FILLS.values(), ids=FILLS.keys())
 def test_every_fill_stands_out_from_both_backgrounds(fill: str, name: theme.Theme) -> None:
     """Each fill has a contrast of at least 1.5 on light and dark pages, which share the colours."""
     assert contrast(fill, theme.SURFACES[name].background) >= 1.5
 
 
-@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("fill", FILLS.values(), ids=FILLS.keys())
 def test_text_on_a_fill_is_readable(fill: str) -> None:
     """Labels in bars have a contrast of at least 3, which WCAG requires for large text."""
-    assert contrast(theme.ink_on(fill), fill) >= 3
+    assert contrast(ink_on(fill), fill) >= 3
 
 
 @pytest.mark.parametrize("kind", BLIND)
-@pytest.mark.parametrize("colors", TOGETHER)
-def test_colors_used_together_differ_for_colour_blind_readers(colors: tuple[str, ...], kind: str) -> None:
+@pytest.mark.parametrize("names", TOGETHER)
+def test_colors_used_together_differ_for_colour_blind_readers(names: str, kind: str) -> None:
     """Readers without red or without green cones can tell apart any two colours of a figure."""
-    for first, second in itertools.combinations(colors, 2):
+    for first, second in itertools.combinations([getattr(colors, name) for name in names.split()], 2):
         distance = sum((a - b) ** 2 for a, b in zip(seen(first, kind), seen(second, kind), strict=True)) ** 0.5
         assert distance >= 0.1, (first, second)
 
 
 @pytest.mark.parametrize("name", ["light", "dark"])
 def test_text_of_a_theme_is_readable(name: theme.Theme) -> None:
-    """Text and muted text have a contrast of at least 4.5 on their page's background."""
+    """Text, links and bad news have a contrast of at least 4.5 on figures and on the page around them."""
     surface = theme.SURFACES[name]
-    assert min(contrast(surface.text, surface.background), contrast(surface.muted, surface.background)) >= 4.5
+    words = (surface.text, surface.muted, surface.accent, surface.bad)
+    assert min(contrast(ink, behind) for ink in words for behind in (surface.background, surface.page)) >= 4.5
 
 
 def test_an_empty_figure_says_why() -> None:
@@ -112,4 +120,4 @@ def test_no_figure_offers_to_upload_itself(name: theme.Theme) -> None:
 
 def test_every_class_of_the_critical_path_has_a_colour() -> None:
     """PATH_COLORS lists every class of the critical path, in order and under the names that results use."""
-    assert list(theme.PATH_COLORS) == [path_class.name.lower() for path_class in PathClass] == list(PATH_CLASSES)
+    assert list(PATH_COLORS) == [path_class.name.lower() for path_class in PathClass] == list(PATH_CLASSES)

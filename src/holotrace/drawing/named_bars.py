@@ -7,9 +7,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from holotrace.drawing.colors import ink_on
 from holotrace.drawing.names import short_labels
 from holotrace.drawing.stacked_bars import MARGIN_HEIGHT, Heading, Part, stacked_layout
-from holotrace.drawing.theme import Theme, ink_on
+from holotrace.drawing.theme import Theme
 
 _BAR_HEIGHT = 36
 

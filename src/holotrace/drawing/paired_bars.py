@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import plotly.graph_objects as go
 
+from holotrace.drawing.colors import CONTROL, TEST
+from holotrace.drawing.named_bars import names_above_bars, names_axis
 from holotrace.drawing.names import hover_text, label_text, short_labels
 from holotrace.drawing.stacked_bars import Heading, exact_duration, largest_unit, stacked_layout
-from holotrace.drawing.theme import COMPUTATION, IDLE, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 
 _ROW_HEIGHT = 44
 _MARGIN_HEIGHT = 170
@@ -25,19 +27,20 @@ class Side:
     hovers: Sequence[str]
 
 
-def paired_bars(
+def paired_bars(  # noqa: PLR0913 -- the bars and their names
     names: Sequence[str],
     sides: dict[str, list[int]],
     *,
     by: Literal["duration", "count"],
     heading: Heading,
     theme: Theme = "light",
+    labels: Callable[[Sequence[str]], dict[str, str]] = short_labels,
 ) -> go.Figure:
-    """Draw two bars for each name, one per side; `sides` is `{label: the values of all names}`."""
+    """Draw two bars for each name, which is above them, one per side; `sides` is `{label: the values of all names}`."""
     if not names:
         return empty_figure(heading.question, "Nothing differs.", theme)
     size, title = _scale(sides, by)
-    colors = (IDLE, COMPUTATION)
+    colors = (CONTROL, TEST)
     figure = go.Figure(
         [
             _bars(names, Side(label, [value / size for value in values], _hovers(values, by)), color)
@@ -47,8 +50,12 @@ def paired_bars(
     figure.update_layout(
         **{**stacked_layout(heading, theme), "barmode": "group"}, height=len(names) * _ROW_HEIGHT + _MARGIN_HEIGHT
     )
+    for place, bar in enumerate(figure.data):
+        bar.update(offset=0.02 + 0.22 * place, width=0.2)
     figure.update_xaxes(title={"text": title, "standoff": 8}, rangemode="tozero")
-    return figure.update_yaxes(**_name_axis(names))
+    label_of = labels(names)
+    figure.update_yaxes(names_axis([str(place) for place in range(len(names))], [label_of[name] for name in names]))
+    return names_above_bars(figure, "y", figure.layout.yaxis)
 
 
 def _scale(sides: dict[str, list[int]], by: Literal["duration", "count"]) -> tuple[int, str]:
@@ -73,10 +80,3 @@ def _bars(names: Sequence[str], side: Side, color: str) -> go.Bar:
         customdata=[f"<b>{hover_text(name)}</b><br>{hover}" for name, hover in zip(names, side.hovers, strict=True)],
         hovertemplate=f"{label}: %{{customdata}}<extra></extra>",
     )
-
-
-def _name_axis(names: Sequence[str]) -> dict[str, object]:
-    """Position names by number, with labels that distinguish them."""
-    keys, labels = [str(position) for position in range(len(names))], short_labels(names)
-    ticks = {"tickmode": "array", "tickvals": keys, "ticktext": [labels[name] for name in names]}
-    return {"type": "category", "showgrid": False, "autorange": "reversed", **ticks}

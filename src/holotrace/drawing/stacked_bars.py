@@ -1,7 +1,7 @@
 """Bars of stacked parts, one bar for each device or stream; readable for one row and for thousands.
 
-A few rows become horizontal bars with labels; many become thin vertical bars, close together, with every n-th row named
-on the axis.
+Up to `LYING_ROWS` rows become horizontal bars with labels; more become thin vertical bars, close together, with every
+n-th row named on the axis.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 import polars as pl
 
-from holotrace.drawing.theme import KIND_COLORS, Theme, ink_on, template
+from holotrace.drawing.category_axis import category_axis
+from holotrace.drawing.colors import KIND_COLORS, ink_on
+from holotrace.drawing.theme import Theme, template
 from holotrace.units import duration_text, percent_text
 
-LYING_ROWS = 16
+LYING_ROWS = 40
+MOST_BARS = 16
+"""Most rows of a figure that shows only the largest ones."""
+
 MARGIN_HEIGHT = 170
 _GAPPED_ROWS = 64
-_TICKS = 24
-_SHORT_KEY = 4
 _LABELLED_SHARE = 0.05
-_ROW_HEIGHT = 30
+_ROW_HEIGHT, _DENSE_ROW_HEIGHT, _FEW_ROWS = 30, 22, 16
 _UPRIGHT_HEIGHT = 420
 
 _UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
@@ -111,7 +114,9 @@ def stacked_layout(heading: Heading, theme: Theme) -> dict[str, Any]:
 
 def bars_height(rows: Rows) -> int:
     """Return the height of the bars alone, in pixels."""
-    return max(2, len(rows.keys)) * _ROW_HEIGHT if rows.are_lying else _UPRIGHT_HEIGHT - MARGIN_HEIGHT
+    if not rows.are_lying:
+        return _UPRIGHT_HEIGHT - MARGIN_HEIGHT
+    return max(2, len(rows.keys)) * (_ROW_HEIGHT if len(rows.keys) <= _FEW_ROWS else _DENSE_ROW_HEIGHT)
 
 
 def style_axes(figure: go.Figure, rows: Rows, values: ValueAxis, **where: int) -> None:
@@ -126,9 +131,8 @@ def style_axes(figure: go.Figure, rows: Rows, values: ValueAxis, **where: int) -
 
 
 def row_axis(rows: Rows) -> dict[str, Any]:
-    """Return the settings of the axis that names the rows, with fewer ticks if there are many."""
-    ticks = {} if rows.are_lying else _thin_ticks(rows.keys)
-    return {"type": "category", "title": {"text": rows.title}, "showgrid": False, "ticklabelstandoff": 6, **ticks}
+    """Return the settings of the axis that names the rows, with fewer names if there are many rows."""
+    return {**category_axis(rows.keys, rows.title), "ticklabelstandoff": 6}
 
 
 def largest_unit(values_ns: Sequence[float]) -> tuple[int, str]:
@@ -188,10 +192,3 @@ def _bar(rows: Rows, part: Part) -> go.Bar:
         textangle=0,
         showlegend=part.in_legend,
     )
-
-
-def _thin_ticks(keys: list[str]) -> dict[str, Any]:
-    """Name every 2nd, 4th, 8th … row, so that the names fit side by side: rank counts are often powers of two."""
-    room = _TICKS if len(keys[-1]) <= _SHORT_KEY else _TICKS // 2
-    step = 1 << (-(-len(keys) // room) - 1).bit_length()
-    return {"tickmode": "array", "tickvals": keys[::step], "ticktext": keys[::step], "tickangle": 0}

@@ -12,12 +12,13 @@ def test_launches_are_counted_in_classes_of_length() -> None:
     """Six kernels of 2 µs are shorter than their calls and start 285 to 297 µs late; no call is slow."""
     figure = plot_launch_statistics(launch_statistics(launching_job().build()))
 
-    assert [(list(bar.x), list(bar.y)) for bar in figure.data] == [
-        (["2 µs to 5 µs"], [6]),
-        ([], []),
-        (["200 µs to 500 µs"], [6]),
+    assert [(list(bar.x), list(bar.width), list(bar.y)) for bar in figure.data] == [
+        ([2_000], [3_000], [6]),
+        ([], [], []),
+        ([200_000], [300_000], [6]),
     ]
-    assert figure.data[0].customdata[0] == "on 2 ranks"
+    assert figure.data[0].customdata[0] == "2 µs to 5 µs: 6 on 2 ranks"
+    assert figure.layout.xaxis.ticktext == ("2 µs", "5 µs")
 
 
 def test_without_bad_launches_the_figure_says_so() -> None:

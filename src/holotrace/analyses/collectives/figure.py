@@ -11,10 +11,12 @@ from plotly.subplots import make_subplots
 
 from holotrace.analyses.collectives.compute import Collectives
 from holotrace.analyses.collectives.question import QUESTION
+from holotrace.drawing.category_axis import category_axis
+from holotrace.drawing.colors import COMMUNICATION, LATE, RANK_WAIT, SLOW_TO_FAST
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
-from holotrace.drawing.theme import HOST_WAIT, OTHER, Theme, empty_figure, template
+from holotrace.drawing.theme import Theme, empty_figure, template
 from holotrace.units import bandwidth_text, percent_text, size_text
 
 TOP_COLLECTIVES = 20
@@ -30,7 +32,6 @@ _MATRICES = {"send": "Sends", "all_to_all": "All-to-alls"}
 MOST_SQUARES = 10_000
 _SQUARE = 640
 _MOST_MARKER = 26
-_SLOW_TO_FAST = [[0.0, "#f3e3b3"], [0.5, "#5aa9a3"], [1.0, "#1d4e79"]]
 
 
 def plot_collectives(result: Collectives, *, top: int = TOP_COLLECTIVES, theme: Theme = "light") -> go.Figure:
@@ -42,8 +43,8 @@ def plot_collectives(result: Collectives, *, top: int = TOP_COLLECTIVES, theme: 
     waits = shown["wait_ns"].fill_null(0)
     hovers = [_hover(row) for row in shown.iter_rows(named=True)]
     parts = [
-        Part("waiting for the last rank", [wait / size for wait in waits], hovers, {"color": HOST_WAIT}),
-        Part("transfer", [rest / size for rest in shown["collective_ns"] - waits], hovers, {"color": OTHER}),
+        Part("waiting for the last rank", [wait / size for wait in waits], hovers, {"color": RANK_WAIT}),
+        Part("transfer", [rest / size for rest in shown["collective_ns"] - waits], hovers, {"color": COMMUNICATION}),
     ]
     return named_bars(_names(shown), parts, _HEADING, f"time over all ranks ({unit})", theme)
 
@@ -100,13 +101,9 @@ def _add_matrix(figure: go.Figure, pairs: pl.DataFrame, row: int, what: str) -> 
     names = {name: label_text(name) for name in _in_order([*pairs["source"], *pairs["destination"]])}
     figure.add_trace(_squares(pairs, names, row, what), row=row, col=1)
     places = list(names.values())
-    axis = {"type": "category", "categoryorder": "array", "categoryarray": places}
-    figure.update_xaxes(
-        {**axis, "title": {"text": f"receiving {what}"}, "range": [-0.5, len(places) - 0.5]}, row=row, col=1
-    )
-    figure.update_yaxes(
-        {**axis, "title": {"text": f"sending {what}"}, "range": [len(places) - 0.5, -0.5]}, row=row, col=1
-    )
+    receiving, sending = (category_axis(places, f"{verb} {what}") for verb in ("receiving", "sending"))
+    figure.update_xaxes({**receiving, "range": [-0.5, len(places) - 0.5]}, row=row, col=1)
+    figure.update_yaxes({**sending, "range": [len(places) - 0.5, -0.5]}, row=row, col=1)
 
 
 def _color_axis(row: int) -> str:
@@ -115,7 +112,7 @@ def _color_axis(row: int) -> str:
 
 def _colors(row: int, row_count: int, fastest: float) -> dict[str, Any]:
     bar = {"title": {"text": "GB/s"}, "len": 1 / row_count, "y": 1 - (row - 0.5) / row_count}
-    return {"colorscale": _SLOW_TO_FAST, "colorbar": bar, "cmin": 0, "cmax": fastest / 1e9}
+    return {"colorscale": SLOW_TO_FAST, "colorbar": bar, "cmin": 0, "cmax": fastest / 1e9}
 
 
 def _in_order(names: list[str]) -> list[str]:
@@ -133,7 +130,7 @@ def _squares(pairs: pl.DataFrame, names: Mapping[str, str], row: int, what: str)
             "size": max(3, min(_MOST_MARKER, _SQUARE // (2 * len(names)))),
             "color": (pairs["median_bytes_per_s"] / 1e9).to_list(),
             "coloraxis": _color_axis(row),
-            "line": {"width": [3 if slow else 0 for slow in is_slow], "color": HOST_WAIT},
+            "line": {"width": [3 if slow else 0 for slow in is_slow], "color": LATE},
         },
         customdata=[_pair_hover(pair, what) for pair in pairs.iter_rows(named=True)],
         hovertemplate="%{customdata}<extra></extra>",

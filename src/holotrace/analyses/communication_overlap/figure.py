@@ -6,8 +6,9 @@ import plotly.graph_objects as go
 
 from holotrace.analyses.communication_overlap.compute import CommunicationOverlap
 from holotrace.analyses.communication_overlap.question import QUESTION
+from holotrace.drawing.colors import COMMUNICATION, HIDDEN_COMMUNICATION
 from holotrace.drawing.stacked_bars import Heading, Part, ValueAxis, bar_figure, exact_duration, largest_unit, rows_of
-from holotrace.drawing.theme import COMMUNICATION, HIDDEN, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.units import percent_text
 
 _HEADING = Heading(
@@ -23,7 +24,7 @@ def plot_communication_overlap(result: CommunicationOverlap, *, theme: Theme = "
         return empty_figure(_HEADING.question, "No rank communicates.", theme)
     size, unit = largest_unit(table.get_column("communication_ns").to_list())
     parts = [
-        _part(result, "hidden", "overlap_ns", size, {"color": HIDDEN}),
+        _part(result, "hidden", "overlap_ns", size, {"color": HIDDEN_COMMUNICATION}),
         _part(result, "exposed", "exposed_ns", size, {"color": COMMUNICATION}),
     ]
     return bar_figure(rows_of(table), parts, _HEADING, ValueAxis(f"communication time ({unit})", is_share=False), theme)

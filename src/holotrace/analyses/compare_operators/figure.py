@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import plotly.graph_objects as go
 import polars as pl
 
@@ -30,20 +32,11 @@ def plot_compare_operators(result: OperatorComparison, *, theme: Theme = "light"
     shown = own.filter(difference != 0).sort(difference.abs(), "place", descending=[True, False]).head(MOST_PLACES)
     sides = {label: [round(value) for value in shown[label]] for label in _SIDES}
     heading = Heading(_QUESTION, _OF_A_STEP if result.sides["step_count"].min() else _IN_ALL)
-    names = shown["place"].to_list()
-    figure = paired_bars(names, sides, by="duration", theme=theme, heading=heading)
-    for place, bar in enumerate(figure.data):
-        bar.update(offset=0.02 + 0.22 * place, width=0.2)
-    if names:
-        figure.update_layout(annotations=[_name_above(place, name) for place, name in enumerate(names)])
-        figure.update_yaxes(showticklabels=False, autorange=False, range=[len(names) - 0.4, -0.6])
-    return figure
+    return paired_bars(shown["place"].to_list(), sides, by="duration", theme=theme, heading=heading, labels=_cut_places)
 
 
-def _name_above(place: int, name: str) -> dict[str, object]:
-    """Write a name above its bars; tick labels inside the plot would hide the numbers of the other axis."""
-    where = {"x": 0, "xref": "paper", "xanchor": "left", "y": place - 0.18, "yref": "y", "yanchor": "middle"}
-    return {"text": cut_label(name, _LABEL_LENGTH), "showarrow": False, **where}
+def _cut_places(places: Iterable[str]) -> dict[str, str]:
+    return {place: cut_label(place, _LABEL_LENGTH) for place in places}
 
 
 def _own_times(tree: pl.DataFrame, lengths: list[int]) -> pl.DataFrame:

@@ -9,6 +9,7 @@ from plotly.subplots import make_subplots
 from holotrace.analyses.critical_path.across_ranks import JobCriticalPath
 from holotrace.analyses.critical_path.compute import CriticalPath
 from holotrace.analyses.critical_path.question import QUESTION
+from holotrace.drawing.colors import PATH_COLORS
 from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import (
     MARGIN_HEIGHT,
@@ -27,7 +28,7 @@ from holotrace.drawing.stacked_bars import (
     stacked_layout,
     style_axes,
 )
-from holotrace.drawing.theme import PATH_COLORS, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 
 _HEADING = Heading(QUESTION.question, "Share of the critical path, which is as long as the step")
 _NAMES = {"cpu_operator": "CPU operator", "kernel_kernel_delay": "kernel-kernel delay"}

@@ -9,10 +9,11 @@ import polars as pl
 
 from holotrace.analyses.cupti_counters.compute import CuptiCounters
 from holotrace.analyses.cupti_counters.question import QUESTION
+from holotrace.drawing.colors import COMPUTATION
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, Part
-from holotrace.drawing.theme import COMPUTATION, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.units import percent_text
 
 TOP_OPERATORS = 20

@@ -10,6 +10,7 @@ from plotly.subplots import make_subplots
 
 from holotrace.analyses.distributed.compute import Distributed
 from holotrace.analyses.distributed.question import QUESTION
+from holotrace.drawing.colors import COMMUNICATION, COMPUTATION, HIDDEN_COMMUNICATION, IDLE, RANK_WAIT, UNKNOWN
 from holotrace.drawing.stacked_bars import (
     MARGIN_HEIGHT,
     Heading,
@@ -25,17 +26,7 @@ from holotrace.drawing.stacked_bars import (
     stacked_layout,
     style_axes,
 )
-from holotrace.drawing.theme import (
-    COMMUNICATION,
-    COMPUTATION,
-    HIDDEN,
-    HOST_WAIT,
-    IDLE,
-    KERNEL_WAIT,
-    OTHER,
-    Theme,
-    empty_figure,
-)
+from holotrace.drawing.theme import Theme, empty_figure
 
 _HEADING = Heading(
     QUESTION.question,
@@ -58,7 +49,7 @@ _PANELS = (
         "step_ns",
         (
             ("computing", "computation_only_ns", COMPUTATION),
-            ("computing and communicating", "overlap_ns", HIDDEN),
+            ("computing and communicating", "overlap_ns", HIDDEN_COMMUNICATION),
             ("communicating", "exposed_ns", COMMUNICATION),
             ("neither", "neither_ns", IDLE),
         ),
@@ -67,9 +58,9 @@ _PANELS = (
         "time in collectives",
         "collective_ns",
         (
-            ("data transfer", "transfer_ns", OTHER),
-            ("waiting for other ranks", "synchronising_ns", HOST_WAIT),
-            ("unknown: recorded on no other rank", "unmatched_ns", KERNEL_WAIT),
+            ("data transfer", "transfer_ns", COMMUNICATION),
+            ("waiting for other ranks", "synchronising_ns", RANK_WAIT),
+            ("unknown: recorded on no other rank", "unmatched_ns", UNKNOWN),
         ),
     ),
 )

@@ -9,9 +9,10 @@ import polars as pl
 
 from holotrace.analyses.gpu_summary.compute import GpuSummary
 from holotrace.analyses.gpu_summary.question import QUESTION
+from holotrace.drawing.colors import SERIES, TENSOR_CORES
 from holotrace.drawing.names import label_text
 from holotrace.drawing.stacked_bars import Heading, largest_unit, row_axis, rows_of, stacked_layout
-from holotrace.drawing.theme import COMMUNICATION, COMPUTATION, MEMORY, OTHER, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.units import percent_text
 
 _QUESTION = QUESTION.question
@@ -46,11 +47,11 @@ def _with_known(value: float | None, known: float | None, unknown: float | None)
 
 
 _METRICS = (
-    _Metric("utilization", "utilization_fraction", COMPUTATION, "solid"),
-    _Metric("est. SM efficiency", "sm_efficiency_fraction", COMMUNICATION, "dash", "sm_efficiency_known_fraction"),
-    _Metric("est. achieved occupancy", "occupancy_fraction", MEMORY, "dot", "occupancy_known_fraction"),
+    _Metric("utilization", "utilization_fraction", SERIES[0], "solid"),
+    _Metric("est. SM efficiency", "sm_efficiency_fraction", SERIES[1], "dash", "sm_efficiency_known_fraction"),
+    _Metric("est. achieved occupancy", "occupancy_fraction", SERIES[2], "dot", "occupancy_known_fraction"),
     _Metric(
-        *("kernel time on tensor cores", "tensor_core_fraction", OTHER, "dashdot"),
+        *("kernel time on tensor cores", "tensor_core_fraction", TENSOR_CORES, "dashdot"),
         unknown="tensor_core_unknown_fraction",
     ),
 )

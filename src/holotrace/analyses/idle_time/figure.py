@@ -9,6 +9,7 @@ import polars as pl
 
 from holotrace.analyses.idle_time.compute import IdleTime
 from holotrace.analyses.idle_time.question import QUESTION
+from holotrace.drawing.colors import HOST_WAIT, LAUNCH_DELAY, UNKNOWN
 from holotrace.drawing.stacked_bars import (
     Heading,
     Part,
@@ -20,7 +21,7 @@ from holotrace.drawing.stacked_bars import (
     share_hovers,
     share_labels,
 )
-from holotrace.drawing.theme import HOST_WAIT, IDLE, KERNEL_WAIT, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 
 _HEADINGS = {
     "device": Heading(
@@ -34,8 +35,8 @@ _HEADINGS = {
 }
 _CATEGORIES = (
     ("the host", "host_wait", HOST_WAIT),
-    ("the kernel's start", "kernel_wait", KERNEL_WAIT),
-    ("something else", "other", IDLE),
+    ("the kernel's start", "kernel_wait", LAUNCH_DELAY),
+    ("something else", "other", UNKNOWN),
 )
 
 

@@ -10,6 +10,7 @@ from plotly.subplots import make_subplots
 
 from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown
 from holotrace.analyses.kernel_breakdown.question import QUESTION
+from holotrace.drawing.colors import KIND_COLORS
 from holotrace.drawing.named_bars import names_above_bars, names_axis
 from holotrace.drawing.names import hover_text, short_labels
 from holotrace.drawing.stacked_bars import (
@@ -29,7 +30,7 @@ from holotrace.drawing.stacked_bars import (
     state_marker,
     style_axes,
 )
-from holotrace.drawing.theme import KIND_COLORS, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.units import duration_text, percent_text
 
 TOP_KERNELS = 15

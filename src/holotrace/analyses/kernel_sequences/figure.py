@@ -8,9 +8,10 @@ import plotly.graph_objects as go
 
 from holotrace.analyses.kernel_sequences.compute import KernelSequences, sequences_over_ranks
 from holotrace.analyses.kernel_sequences.question import QUESTION
+from holotrace.drawing.colors import COMPUTATION
 from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import (
-    LYING_ROWS,
+    MOST_BARS,
     Heading,
     Part,
     Rows,
@@ -19,7 +20,7 @@ from holotrace.drawing.stacked_bars import (
     exact_duration,
     largest_unit,
 )
-from holotrace.drawing.theme import COMPUTATION, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 
 _LABEL_LENGTH = 48
 _HEADING = Heading(
@@ -32,7 +33,7 @@ def plot_kernel_sequences(result: KernelSequences, *, theme: Theme = "light") ->
     """Draw one bar for each of the most frequent sequences over all ranks: the time of its kernels."""
     if result.per_pattern.is_empty():
         return empty_figure(_HEADING.question, "No call of an operator launches so many kernels.", theme)
-    shown = sequences_over_ranks(result).head(LYING_ROWS)
+    shown = sequences_over_ranks(result).head(MOST_BARS)
     size, unit = largest_unit(shown["kernel_ns"].to_list())
     labels = [f"{place}. {_label(row)}" for place, row in enumerate(shown.iter_rows(named=True), start=1)]
     part = Part(

@@ -9,19 +9,20 @@ import polars as pl
 
 from holotrace.analyses.kernels.compute import Kernels, joined_over_ranks
 from holotrace.analyses.kernels.question import QUESTION
+from holotrace.drawing.colors import COMPUTATION, TENSOR_CORES, UNKNOWN
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
-from holotrace.drawing.theme import COMPUTATION, IDLE, OTHER, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.units import percent_text
 
 TOP_KERNELS = 20
 _FEW_BLOCKS = 0.01
 _QUESTION = QUESTION.question
 _PARTS = (
-    ("on tensor or matrix cores", True, OTHER),
+    ("on tensor or matrix cores", True, TENSOR_CORES),
     ("on ordinary cores", False, COMPUTATION),
-    ("unknown", None, IDLE),
+    ("unknown", None, UNKNOWN),
 )
 
 

@@ -10,24 +10,27 @@ from plotly.subplots import make_subplots
 
 from holotrace.analyses.launch_statistics.compute import LaunchStatistics
 from holotrace.analyses.launch_statistics.question import QUESTION
-from holotrace.drawing.theme import HOST_WAIT, IDLE, KERNEL_WAIT, Theme, empty_figure, template
+from holotrace.drawing.colors import CALL, COMPUTATION, LAUNCH_DELAY
+from holotrace.drawing.theme import Theme, empty_figure, template
 from holotrace.units import duration_text
 
 _QUESTION = QUESTION.question
 _EXPLANATION = "Number of launches, over all ranks, in each class of length"
-_HEIGHT = 640
+_HEIGHT = 760
+_FEW_TICKS = 5
 
 
 class _Panel(NamedTuple):
     measure: str
     title: str
+    length: str
     color: str
 
 
 _PANELS = (
-    _Panel("short_kernel", "Kernels shorter than their launch: time of the kernel", KERNEL_WAIT),
-    _Panel("slow_call", "Launches slower than the cutoff: time of the call", HOST_WAIT),
-    _Panel("late_start", "Starts later than the cutoff: time from the call's end to the start", IDLE),
+    _Panel("short_kernel", "Kernels shorter than their launch", "time of the kernel", COMPUTATION),
+    _Panel("slow_call", "Launches slower than the cutoff", "time of the call", CALL),
+    _Panel("late_start", "Starts later than the cutoff", "time from the call's end to the start", LAUNCH_DELAY),
 )
 
 
@@ -37,10 +40,12 @@ def plot_launch_statistics(result: LaunchStatistics, *, theme: Theme = "light") 
         return empty_figure(
             _QUESTION, "No kernel is shorter than its launch, and no launch is beyond the cutoffs.", theme
         )
-    figure = make_subplots(rows=len(_PANELS), cols=1, subplot_titles=[panel.title for panel in _PANELS])
+    titles = [panel.title for panel in _PANELS]
+    figure = make_subplots(rows=len(_PANELS), cols=1, subplot_titles=titles, vertical_spacing=0.16)
+    figure.update_annotations(x=0, xanchor="left", font={"size": 15})
     for row, panel in enumerate(_PANELS, start=1):
         figure.add_trace(_bars(result, panel), row=row, col=1)
-        figure.update_xaxes(type="category", tickangle=0, row=row, col=1)
+        figure.update_xaxes(_length_axis(result, panel), row=row, col=1)
         figure.update_yaxes(title={"text": "launches"}, row=row, col=1)
     return figure.update_layout(
         template=template(theme),
@@ -48,23 +53,37 @@ def plot_launch_statistics(result: LaunchStatistics, *, theme: Theme = "light") 
         height=_HEIGHT,
         margin={"l": 16, "r": 24, "t": 104, "b": 48},
         showlegend=False,
-        bargap=0.1,
     )
+
+
+def _length_axis(result: LaunchStatistics, panel: _Panel) -> dict[str, object]:
+    """Return a logarithmic axis with a tick at each end of a class or, if these are many, at each power of ten."""
+    chosen = result.lengths.filter(pl.col("measure") == panel.measure)
+    ends = sorted({*chosen["from_ns"].clip(1), *chosen["to_ns"]})
+    powers = [10**power for power in range(len(str(max(ends, default=1))) + 1)]
+    ticks = ends if len(ends) <= _FEW_TICKS else powers
+    texts = [duration_text(tick) for tick in ticks]
+    title = {"text": panel.length, "standoff": 8}
+    return {"type": "log", "title": title, "tickmode": "array", "tickvals": ticks, "ticktext": texts}
 
 
 def _bars(result: LaunchStatistics, panel: _Panel) -> go.Bar:
     chosen = result.lengths.filter(pl.col("measure") == panel.measure)
-    classes = (
-        chosen.group_by("from_ns", "to_ns").agg(pl.col("launch_count").sum(), pl.len().alias("ranks")).sort("from_ns")
-    )
-    names = [
-        f"{duration_text(begin)} to {duration_text(end)}" for begin, end in classes.select("from_ns", "to_ns").rows()
-    ]
+    sums = chosen.group_by("from_ns", "to_ns").agg(pl.col("launch_count").sum(), pl.len().alias("ranks"))
+    classes = sums.sort("from_ns")
+    begins, ends = classes["from_ns"].clip(1).to_list(), classes["to_ns"].to_list()
     return go.Bar(
-        x=names,
+        x=begins,
         y=classes["launch_count"].to_list(),
-        customdata=[f"on {ranks:,} rank{'' if ranks == 1 else 's'}" for ranks in classes["ranks"]],
-        hovertemplate="%{x}: %{y:,} %{customdata}<extra></extra>",
+        offset=0,
+        width=[end - begin for begin, end in zip(begins, ends, strict=True)],
+        customdata=[_hover(*row) for row in classes.rows()],
+        hovertemplate="%{customdata}<extra></extra>",
         marker={"color": panel.color, "line": {"width": 0}},
         name=panel.title,
     )
+
+
+def _hover(begin: int, end: int, count: int, ranks: int) -> str:
+    on = f"on {ranks:,} rank{'' if ranks == 1 else 's'}"
+    return f"{duration_text(begin)} to {duration_text(end)}: {count:,} {on}"

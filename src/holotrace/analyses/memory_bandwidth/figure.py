@@ -1,4 +1,4 @@
-"""The figure of the copies: how much each device copied, in which direction, and how fast."""
+"""The figure of the copies: how fast each device copied, in each direction."""
 
 from __future__ import annotations
 
@@ -7,56 +7,62 @@ import polars as pl
 
 from holotrace.analyses.memory_bandwidth.compute import MemoryBandwidth
 from holotrace.analyses.memory_bandwidth.question import QUESTION
-from holotrace.drawing.stacked_bars import Heading, Part, ValueAxis, bar_figure, exact_duration, rows_of
-from holotrace.drawing.theme import (
-    COMMUNICATION,
-    COMPUTATION,
-    HOST_WAIT,
-    IDLE,
-    KERNEL_WAIT,
-    MEMORY,
-    OTHER,
-    Theme,
-    empty_figure,
+from holotrace.drawing.colors import (
+    DEVICE_TO_DEVICE,
+    DEVICE_TO_HOST,
+    HOST_TO_DEVICE,
+    MEMSET,
+    PEER_TO_PEER,
+    UNKNOWN_COPY,
 )
-from holotrace.units import bandwidth_text, size_text
+from holotrace.drawing.stacked_bars import MARGIN_HEIGHT, Heading, Part, ValueAxis, bar_figure, exact_duration, rows_of
+from holotrace.drawing.theme import Theme, empty_figure
+from holotrace.units import BANDWIDTHS, bandwidth_text, size_text
 
 _HEADING = Heading(
     QUESTION.question,
-    "Bytes that each device copied or set, by direction; hover for bandwidths",
+    "Mean bandwidth of each device while it copies, by direction",
 )
 _COLORS = {
-    "Memcpy HtoD": COMMUNICATION,
-    "Memcpy DtoH": COMPUTATION,
-    "Memcpy DtoD": MEMORY,
-    "Memcpy PtoP": HOST_WAIT,
-    "Memset": KERNEL_WAIT,
-    "Memcpy Unknown": IDLE,
+    "Memcpy HtoD": HOST_TO_DEVICE,
+    "Memcpy DtoH": DEVICE_TO_HOST,
+    "Memcpy DtoD": DEVICE_TO_DEVICE,
+    "Memcpy PtoP": PEER_TO_PEER,
+    "Memset": MEMSET,
 }
-_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+_BAR_HEIGHT = 18
 
 
 def plot_memory_bandwidth(result: MemoryBandwidth, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each device: the bytes it moved, by kind of copy."""
-    table = result.time_weighted.with_columns(pl.col("bytes").fill_null(0))
-    if not table.get_column("bytes").sum():
+    """Draw a group of bars for each device: its mean bandwidth for each kind of copy."""
+    table = result.time_weighted.with_columns(pl.col("mean_bytes_per_s").fill_null(0.0))
+    fastest = max(table["mean_bytes_per_s"], default=0.0)
+    if not fastest:
         reason = "The size of every copy is unknown." if len(table) else "Nothing is copied."
         return empty_figure(_HEADING.question, reason, theme)
-    devices = table.group_by("rank", "device", maintain_order=True).agg(pl.col("bytes").sum())
-    most = devices.get_column("bytes").max()
-    size, unit = next((size, unit) for size, unit in _UNITS if isinstance(most, int) and most >= size)
-    kinds = table.get_column("name").unique().sort().to_list()
+    devices = table.select("rank", "device").unique(maintain_order=True)
+    size, unit = next((size, unit) for size, unit in BANDWIDTHS if fastest >= size)
+    kinds = table["name"].unique().sort().to_list()
     parts = [_part(devices, table.filter(pl.col("name") == kind), kind, size) for kind in kinds]
-    axis = ValueAxis(f"bytes moved ({unit})", is_share=False)
-    return bar_figure(rows_of(devices), parts, _HEADING, axis, theme)
+    rows, axis = rows_of(devices), ValueAxis(f"mean bandwidth ({unit})", is_share=False)
+    figure = bar_figure(rows, parts, _HEADING, axis, theme).update_layout(barmode="group", uniformtext=None)
+    if rows.are_lying:
+        figure.update_traces(textposition="auto", insidetextanchor="start", outsidetextfont=None)
+        figure.update_layout(height=max(2, len(devices) * len(kinds)) * _BAR_HEIGHT + len(devices) * 10 + MARGIN_HEIGHT)
+    return figure
 
 
 def _part(devices: pl.DataFrame, moved: pl.DataFrame, kind: str, size: int) -> Part:
     """Return the bars of one kind of copy, with zeros for devices without such copies."""
-    on_devices = devices.select("rank", "device").join(moved, on=["rank", "device"], how="left", maintain_order="left")
-    rows = on_devices.iter_rows(named=True)
-    values = [(count or 0) / size for count in on_devices.get_column("bytes")]
-    return Part(kind, values, [_hover(row) for row in rows], {"color": _COLORS.get(kind, OTHER)})
+    on_devices = devices.join(moved, on=["rank", "device"], how="left", maintain_order="left")
+    rates = on_devices["mean_bytes_per_s"].to_list()
+    return Part(
+        name=kind,
+        values=[(rate or 0) / size for rate in rates],
+        hovers=[_hover(row) for row in on_devices.iter_rows(named=True)],
+        marker={"color": _COLORS.get(kind, UNKNOWN_COPY)},
+        labels=[bandwidth_text(rate) if rate else "" for rate in rates],
+    )
 
 
 def _hover(row: dict[str, int]) -> str:

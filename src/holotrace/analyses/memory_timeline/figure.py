@@ -1,4 +1,4 @@
-"""The figure of the memory timeline: allocated bytes of each device over time."""
+"""The figure of the memory timeline: allocated bytes of each device over time, devices above the host."""
 
 from __future__ import annotations
 
@@ -6,48 +6,87 @@ from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
+from plotly.subplots import make_subplots
 
 from holotrace.analyses.memory_timeline.compute import MemoryTimeline
 from holotrace.analyses.memory_timeline.question import QUESTION
+from holotrace.drawing.colors import SERIES
 from holotrace.drawing.names import label_text
-from holotrace.drawing.stacked_bars import Heading
-from holotrace.drawing.theme import (
-    COMMUNICATION,
-    COMPUTATION,
-    KERNEL_WAIT,
-    MEMORY,
-    OTHER,
-    Theme,
-    empty_figure,
-    template,
-)
-from holotrace.units import size_text
+from holotrace.drawing.stacked_bars import Heading, stacked_layout
+from holotrace.drawing.theme import Theme, empty_figure
+from holotrace.units import SIZES, size_text
 
 MOST_POINTS = 2_000
 """Most points of a line; for more events, it shows the highest point of each stretch, so that it keeps all peaks."""
 
 MOST_LINES = 16
-_COLORS = (COMPUTATION, COMMUNICATION, MEMORY, OTHER, KERNEL_WAIT)
-_GIB = 1 << 30
+"""Most lines of a panel: the devices with the highest peaks."""
+
 _HEADING = Heading(
     QUESTION.question,
-    "Allocated memory after each memory event; dotted: memory that the allocator reserved, in use or not",
+    "Allocated memory after each memory event; dots: peaks; dotted: memory that the allocator reserved, in use or not",
 )
 _KEYS = ("rank", "device_type", "device")
+_PANEL_HEIGHT, _AROUND = 300, 170
 
 
 def plot_memory_timeline(result: MemoryTimeline, *, theme: Theme = "light") -> go.Figure:
-    """Draw a line for each device; of many devices, only those with the highest peaks."""
+    """Draw a line for each device, with its peak marked; the memory of hosts has its own panel, below that of devices."""
     if result.series.is_empty():
         return empty_figure(_HEADING.question, "No memory events were recorded.", theme)
-    shown = result.per_device.sort("peak_bytes", descending=True, maintain_order=True).head(MOST_LINES).sort(_KEYS)
-    origin = result.series["time_ns"].min()
-    lines = [
-        line
-        for place, row in enumerate(shown.iter_rows(named=True))
-        for line in _lines(row, _of_device(result.series, row, origin), _COLORS[place % len(_COLORS)])
-    ]
-    return go.Figure(lines, layout=_layout(theme))
+    is_host = pl.col("device_type") == "cpu"
+    panels = [panel for panel in (result.per_device.filter(~is_host), result.per_device.filter(is_host)) if len(panel)]
+    figure = make_subplots(rows=len(panels), shared_xaxes=True, vertical_spacing=0.08)
+    for row, panel in enumerate(panels, start=1):
+        _add_panel(figure, result.series, _highest_peaks(panel), row)
+    height = _PANEL_HEIGHT * len(panels) + _AROUND
+    figure.update_layout({**stacked_layout(_HEADING, theme), "height": height, "hovermode": "closest"})
+    return figure.update_xaxes(title={"text": "time since the first memory event (ms)"}, row=len(panels), col=1)
+
+
+def _highest_peaks(devices: pl.DataFrame) -> pl.DataFrame:
+    return devices.sort("peak_bytes", descending=True, maintain_order=True).head(MOST_LINES).sort(_KEYS)
+
+
+def _add_panel(figure: go.Figure, series: pl.DataFrame, devices: pl.DataFrame, row: int) -> None:
+    """Add the lines of devices, in the largest unit that fits their highest value, and label the highest peak."""
+    origin = series["time_ns"].min()
+    lines = [_of_device(series, device, origin) for device in devices.iter_rows(named=True)]
+    highest = max(
+        line.select(pl.max_horizontal("allocated_bytes", "reserved_bytes").max()).item() or 0 for line in lines
+    )
+    unit = next(((size, name) for size, name in SIZES if highest >= size), (1, "B"))
+    for place, (device, line) in enumerate(zip(devices.iter_rows(named=True), lines, strict=True)):
+        color = SERIES[(place + len(SERIES) // 2 * (row - 1)) % len(SERIES)]
+        figure.add_traces(_lines(device, line, color, unit[0]), rows=row, cols=1)
+    figure.update_yaxes(title={"text": f"memory ({unit[1]})"}, rangemode="tozero", row=row, col=1)
+    _label_highest(figure, lines, unit[0], row)
+
+
+def _label_highest(figure: go.Figure, lines: list[pl.DataFrame], size: int, row: int) -> None:
+    peaks = [_peak(line) for line in lines]
+    at, peak = max(peaks, key=lambda at_and_peak: at_and_peak[1])
+    figure.add_annotation(
+        x=at,
+        y=peak / size,
+        text=f"peak {size_text(peak)}",
+        showarrow=False,
+        yshift=12,
+        yanchor="bottom",
+        row=row,
+        col=1,
+    )
+    figure.update_yaxes(range=[0, 1.2 * max(_top(line) for line in lines) / size], row=row, col=1)
+
+
+def _top(line: pl.DataFrame) -> int:
+    return int(line.select(pl.max_horizontal("allocated_bytes", "reserved_bytes").max()).item() or 1)
+
+
+def _peak(line: pl.DataFrame) -> tuple[float, int]:
+    """Return the time of the highest allocated memory in ms, and its bytes."""
+    place = line["allocated_bytes"].arg_max() or 0
+    return float(line["time_ms"][place]), int(line["allocated_bytes"][place])
 
 
 def _of_device(series: pl.DataFrame, row: dict[str, Any], origin: Any) -> pl.DataFrame:  # noqa: ANN401 -- polars
@@ -55,20 +94,34 @@ def _of_device(series: pl.DataFrame, row: dict[str, Any], origin: Any) -> pl.Dat
     return device.with_columns(((pl.col("time_ns") - origin) / 1_000_000).alias("time_ms"))
 
 
-def _lines(row: dict[str, Any], series: pl.DataFrame, color: str) -> list[go.Scatter]:
-    """Draw the allocated and, if known, the reserved memory; both lines share one entry of the legend."""
+def _lines(row: dict[str, Any], series: pl.DataFrame, color: str, size: int) -> list[go.Scatter]:
+    """Draw the allocated and, if known, the reserved memory, and mark the peak; all share one entry of the legend."""
     name = f"rank {row['rank']} · {row['device_type']}" + (f" {row['device']}" if row["device"] >= 0 else "")
-    lines = [_line(name, series, "allocated_bytes", {"width": 1.5, "color": color})]
+    lines = [_line(name, series, "allocated_bytes", {"width": 1.5, "color": color}, size)]
     if series["reserved_bytes"].max():
-        lines.append(_line(name, series, "reserved_bytes", {"width": 1, "color": color, "dash": "dot"}))
-    return lines
+        lines.append(_line(name, series, "reserved_bytes", {"width": 1, "color": color, "dash": "dot"}, size))
+    return [*lines, _mark(name, *_peak(series), color, size)]
 
 
-def _line(name: str, series: pl.DataFrame, column: str, style: dict[str, Any]) -> go.Scatter:
+def _mark(name: str, at: float, peak: int, color: str, size: int) -> go.Scatter:  # the peak of a line
+    return go.Scatter(
+        x=[at],
+        y=[peak / size],
+        mode="markers",
+        marker={"color": color, "size": 9},
+        name=label_text(name),
+        legendgroup=name,
+        showlegend=False,
+        customdata=[size_text(peak)],
+        hovertemplate="%{x:.3f} ms: peak of %{customdata}",
+    )
+
+
+def _line(name: str, series: pl.DataFrame, column: str, style: dict[str, Any], size: int) -> go.Scatter:
     points, what = _highest(series, column), column.removesuffix("_bytes")
     return go.Scatter(
         x=points["time_ms"].to_list(),
-        y=(points[column] / _GIB).to_list(),
+        y=(points[column] / size).to_list(),
         mode="lines",
         line={"shape": "hv", **style},
         name=label_text(name),
@@ -87,16 +140,3 @@ def _highest(series: pl.DataFrame, column: str) -> pl.DataFrame:
     length = -(-len(known) // MOST_POINTS)
     stretches = known.group_by(pl.int_range(pl.len()) // length, maintain_order=True)
     return stretches.agg(pl.all().get(pl.col(column).arg_max())).select("time_ms", column)
-
-
-def _layout(theme: Theme) -> dict[str, Any]:
-    return {
-        "template": template(theme),
-        "title": {"text": _HEADING.question, "subtitle": {"text": _HEADING.explanation}, "y": 0.98, "yanchor": "top"},
-        "margin": {"l": 16, "r": 24, "t": 104, "b": 48},
-        "height": 420,
-        "legend": {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
-        "showlegend": True,
-        "xaxis": {"title": {"text": "time (ms)", "standoff": 8}},
-        "yaxis": {"title": {"text": "memory (GiB)", "standoff": 8}, "rangemode": "tozero"},
-    }

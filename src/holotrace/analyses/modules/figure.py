@@ -9,9 +9,10 @@ import polars as pl
 
 from holotrace.analyses.modules.compute import Modules, summed_modules
 from holotrace.analyses.modules.question import QUESTION
+from holotrace.drawing.colors import COMPUTATION, INSIDE
 from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import Heading, exact_duration
-from holotrace.drawing.theme import COMPUTATION, IDLE, Theme, empty_figure, template
+from holotrace.drawing.theme import Theme, empty_figure, template
 from holotrace.enrich.host.module_times import PATH_SEPARATOR
 
 SHOWN_DEPTH = 6
@@ -95,7 +96,7 @@ def _boxes(shown: pl.DataFrame, side: str) -> go.Icicle:
             "colors": shown["own_fraction"].to_list(),
             "cmin": 0,
             "cmax": 1,
-            "colorscale": [[0, IDLE], [1, COMPUTATION]],
+            "colorscale": [[0, INSIDE], [1, COMPUTATION]],
             "line": {"width": 1, "color": OUTLINE},
         },
         tiling={"orientation": "v"},

@@ -7,9 +7,10 @@ import polars as pl
 
 from holotrace.analyses.operator_kernels.compute import OperatorKernels, operators_over_ranks
 from holotrace.analyses.operator_kernels.question import QUESTION
+from holotrace.drawing.colors import BACKWARD, FORWARD
 from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import (
-    LYING_ROWS,
+    MOST_BARS,
     Heading,
     Part,
     Rows,
@@ -18,21 +19,21 @@ from holotrace.drawing.stacked_bars import (
     exact_duration,
     largest_unit,
 )
-from holotrace.drawing.theme import COMPUTATION, MEMORY, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 
 _LABEL_LENGTH = 60
 _HEADING = Heading(
     QUESTION.question,
     "Time of the kernels that an operator and its backward operator launch, over all ranks",
 )
-_DIRECTIONS = (("forward", COMPUTATION), ("backward", MEMORY))
+_DIRECTIONS = (("forward", FORWARD), ("backward", BACKWARD))
 
 
 def plot_operator_kernels(result: OperatorKernels, *, theme: Theme = "light") -> go.Figure:
     """Draw one bar for each of the operators with the longest kernel time: forward and backward part."""
     if result.per_forward.is_empty():
         return empty_figure(_HEADING.question, "No kernel belongs to a known operator.", theme)
-    shown = operators_over_ranks(result).head(LYING_ROWS)
+    shown = operators_over_ranks(result).head(MOST_BARS)
     size, unit = largest_unit(shown["kernel_ns"].to_list())
     names = [_name(operator, module) for operator, module in shown.select("operator", "module").iter_rows()]
     rows = Rows([f"{place}. {label_text(name[:_LABEL_LENGTH])}" for place, name in enumerate(names, start=1)], "")

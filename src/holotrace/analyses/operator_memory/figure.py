@@ -9,17 +9,18 @@ import polars as pl
 
 from holotrace.analyses.operator_memory.compute import OperatorMemory, summed_operator_memory
 from holotrace.analyses.operator_memory.question import QUESTION
+from holotrace.drawing.colors import FREED, KEPT
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import cut_labels, hover_text
 from holotrace.drawing.stacked_bars import Heading, Part
-from holotrace.drawing.theme import COMMUNICATION, COMPUTATION, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.units import SIZES, size_text
 
 TOP_OPERATORS = 20
 _QUESTION = QUESTION.question
 _PARTS = (
-    ("released again", "released_bytes", COMPUTATION),
-    ("not released by the end", "self_unreleased_bytes", COMMUNICATION),
+    ("released again", "released_bytes", FREED),
+    ("not released by the end", "self_unreleased_bytes", KEPT),
 )
 
 

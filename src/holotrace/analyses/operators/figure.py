@@ -9,10 +9,11 @@ import polars as pl
 
 from holotrace.analyses.operators.compute import Operators, summed_operators
 from holotrace.analyses.operators.question import QUESTION
+from holotrace.drawing.colors import COMPUTATION, INSIDE, OPERATOR, TENSOR_CORES, UNKNOWN
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import cut_labels, hover_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
-from holotrace.drawing.theme import COMPUTATION, IDLE, MEMORY, OTHER, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.units import percent_text
 
 TOP_OPERATORS = 20
@@ -23,12 +24,12 @@ _EXPLANATIONS = {
 }
 _PARTS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "device": (
-        ("itself, on tensor cores", "tensor_core_self_ns", MEMORY),
-        ("itself, on unknown cores", "tensor_core_unknown_self_ns", OTHER),
+        ("itself, on tensor cores", "tensor_core_self_ns", TENSOR_CORES),
+        ("itself, on unknown cores", "tensor_core_unknown_self_ns", UNKNOWN),
         ("itself, elsewhere", "ordinary_self_ns", COMPUTATION),
-        ("operators inside it", "inner_ns", IDLE),
+        ("operators inside it", "inner_ns", INSIDE),
     ),
-    "host": (("itself", "host_self_ns", COMPUTATION), ("inside it", "inner_ns", IDLE)),
+    "host": (("itself", "host_self_ns", OPERATOR), ("inside it", "inner_ns", INSIDE)),
 }
 
 

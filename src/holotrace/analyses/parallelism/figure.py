@@ -10,8 +10,9 @@ import polars as pl
 
 from holotrace.analyses.parallelism.compute import Parallelism
 from holotrace.analyses.parallelism.question import QUESTION
+from holotrace.drawing.colors import AXIS_COLORS
 from holotrace.drawing.stacked_bars import Heading, Part, ValueAxis, bar_figure, exact_duration, largest_unit, rows_of
-from holotrace.drawing.theme import AXIS_COLORS, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.enrich.across_ranks.axes import AXES
 
 _HEADING = Heading(

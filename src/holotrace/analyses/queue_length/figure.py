@@ -7,6 +7,7 @@ import polars as pl
 
 from holotrace.analyses.queue_length.compute import QueueLength
 from holotrace.analyses.queue_length.question import QUESTION
+from holotrace.drawing.colors import QUEUE_EMPTY, QUEUE_FULL, QUEUED
 from holotrace.drawing.stacked_bars import (
     Heading,
     Part,
@@ -17,7 +18,7 @@ from holotrace.drawing.stacked_bars import (
     rows_of,
     share_labels,
 )
-from holotrace.drawing.theme import COMPUTATION, HOST_WAIT, IDLE, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.units import percent_text
 
 _HEADING = Heading(
@@ -25,9 +26,9 @@ _HEADING = Heading(
     "Share of the time from the first launch to the last start in which work waits for each stream",
 )
 _PARTS = (
-    ("nothing waits", "empty", IDLE),
-    ("work waits", "waiting", COMPUTATION),
-    ("the queue is full", "full", HOST_WAIT),
+    ("nothing waits", "empty", QUEUE_EMPTY),
+    ("work waits", "waiting", QUEUED),
+    ("the queue is full", "full", QUEUE_FULL),
 )
 
 

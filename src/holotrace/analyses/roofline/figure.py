@@ -11,10 +11,11 @@ import polars as pl
 from holotrace.analyses.roofline.compute import Roofline
 from holotrace.analyses.roofline.floors import MEMORY
 from holotrace.analyses.roofline.question import QUESTION
+from holotrace.drawing.colors import COMPUTATION, OTHER, ROOF
+from holotrace.drawing.colors import MEMORY as MEMORY_COLOR
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import exact_duration
-from holotrace.drawing.theme import COMMUNICATION, COMPUTATION, OTHER, SURFACES, Theme, empty_figure, template
-from holotrace.drawing.theme import MEMORY as MEMORY_COLOR
+from holotrace.drawing.theme import SURFACES, Theme, empty_figure, template
 from holotrace.units import bandwidth_text, percent_text
 
 MOST_OPERATORS = 200
@@ -102,7 +103,7 @@ def _roof(name: str, slope: float, peak: float, ends: tuple[float, float], theme
         y=[min(peak, slope * place) / 1e12 for place in places],
         mode="lines",
         name=name,
-        line={"color": COMMUNICATION if math.isfinite(peak) else SURFACES[theme].muted, "width": 2},
+        line={"color": ROOF if math.isfinite(peak) else SURFACES[theme].muted, "width": 2},
         hoverinfo="name",
     )
 

@@ -7,6 +7,7 @@ import polars as pl
 
 from holotrace.analyses.step_time.compute import CATEGORIES, StepTime
 from holotrace.analyses.step_time.question import QUESTION
+from holotrace.drawing.colors import CALL, COMMUNICATION, COMPUTATION, DATA_LOADING, MEMORY, MEMSET, OPERATOR, UNKNOWN
 from holotrace.drawing.stacked_bars import (
     Heading,
     Part,
@@ -18,18 +19,7 @@ from holotrace.drawing.stacked_bars import (
     share_hovers,
     share_labels,
 )
-from holotrace.drawing.theme import (
-    COMMUNICATION,
-    COMPUTATION,
-    HOST_WAIT,
-    IDLE,
-    KERNEL_WAIT,
-    MEMORY,
-    MEMSET,
-    OTHER,
-    Theme,
-    empty_figure,
-)
+from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.errors import UnknownRankError
 
 _QUESTION = QUESTION.question
@@ -37,7 +27,7 @@ _EXPLANATION = "If several of these run at the same time, the first one counts, 
 _COLORS = dict(
     zip(
         CATEGORIES,
-        (COMPUTATION, MEMORY, MEMSET, COMMUNICATION, KERNEL_WAIT, HOST_WAIT, OTHER, IDLE),
+        (COMPUTATION, MEMORY, MEMSET, COMMUNICATION, CALL, DATA_LOADING, OPERATOR, UNKNOWN),
         strict=True,
     )
 )

@@ -7,13 +7,14 @@ import polars as pl
 
 from holotrace.analyses.straggler_cost.compute import StragglerCost
 from holotrace.analyses.straggler_cost.question import QUESTION
+from holotrace.drawing.category_axis import category_axis
+from holotrace.drawing.colors import LITTLE_TO_MUCH
 from holotrace.drawing.theme import SURFACES, Theme, empty_figure, template
 
 _EXPLANATION = "How many times longer the ideal step gets with the recorded times of one worker"
 _WIDTH, _TALLEST, _SHORTEST = 720, 700, 300
 _AROUND = 190
 _MOST_MARKER, _LEAST_MARKER = 40, 3
-_GOOD_TO_BAD = [[0.0, "#e8edf3"], [0.5, "#e7a977"], [1.0, "#b3261e"]]
 _LEAST_RANGE = 0.1
 """The colours span at least this much of slowdown, so that noise looks like noise."""
 
@@ -32,20 +33,10 @@ def plot_straggler_cost(result: StragglerCost, *, theme: Theme = "light") -> go.
         title={"text": QUESTION.question, "subtitle": {"text": _EXPLANATION}},
         height=height,
         margin={"t": 104},
-        xaxis=_axis("step", steps) | {"range": [-0.5, len(steps) - 0.5]},
-        yaxis=_axis("rank", ranks) | {"range": [len(ranks) - 0.5, -0.5]},
+        xaxis=category_axis(list(map(str, steps)), "step") | {"range": [-0.5, len(steps) - 0.5]},
+        yaxis=category_axis(list(map(str, ranks)), "rank") | {"range": [len(ranks) - 0.5, -0.5]},
         plot_bgcolor=SURFACES[theme].background,
     )
-
-
-def _axis(title: str, values: list[int]) -> dict[str, object]:
-    return {
-        "type": "category",
-        "categoryorder": "array",
-        "categoryarray": [str(value) for value in values],
-        "title": {"text": title},
-        "showgrid": False,
-    }
 
 
 def _squares(table: pl.DataFrame, size: int) -> go.Scatter:
@@ -60,7 +51,7 @@ def _squares(table: pl.DataFrame, size: int) -> go.Scatter:
             "color": table["slowdown"].to_list(),
             "cmin": 1.0,
             "cmax": highest,
-            "colorscale": _GOOD_TO_BAD,
+            "colorscale": LITTLE_TO_MUCH,
             "colorbar": {"title": {"text": "slowdown"}},
             "line": {"width": 0},
         },

@@ -9,8 +9,9 @@ import polars as pl
 
 from holotrace.analyses.stragglers.compute import Stragglers
 from holotrace.analyses.stragglers.question import QUESTION
+from holotrace.drawing.colors import LATE, MAYBE_LATE, ON_TIME
 from holotrace.drawing.stacked_bars import Heading, Part, ValueAxis, bar_figure, exact_duration, largest_unit, rows_of
-from holotrace.drawing.theme import HOST_WAIT, IDLE, KERNEL_WAIT, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.units import percent_text
 
 _HEADING = Heading(
@@ -29,11 +30,11 @@ def plot_stragglers(result: Stragglers, *, theme: Theme = "light") -> go.Figure:
         return empty_figure(_HEADING.question, "No collective can be compared between ranks.", theme)
     size, unit = largest_unit(table.get_column("mean_skew_ns").to_list())
     parts = [
-        _part(table, "late: the others wait for it", size, HOST_WAIT, pl.col("is_cause")),
-        _part(table, "other ranks", size, IDLE, ~pl.col("is_straggler")),
+        _part(table, "late: the others wait for it", size, LATE, pl.col("is_cause")),
+        _part(table, "other ranks", size, ON_TIME, ~pl.col("is_straggler")),
     ]
     if table.select(_IS_LAST.any()).item():
-        parts.insert(1, _part(table, "last, but may wait itself: the others wait for it", size, KERNEL_WAIT, _IS_LAST))
+        parts.insert(1, _part(table, "last, but may wait itself: the others wait for it", size, MAYBE_LATE, _IS_LAST))
     axis = ValueAxis(f"mean skew in a collective ({unit})", is_share=False)
     return bar_figure(rows_of(table.select("rank")), parts, _HEADING, axis, theme)
 

@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 
 from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown
 from holotrace.analyses.temporal_breakdown.question import QUESTION
+from holotrace.drawing.colors import COMPUTATION, IDLE, NON_COMPUTATION
 from holotrace.drawing.stacked_bars import (
     Heading,
     Part,
@@ -16,7 +17,7 @@ from holotrace.drawing.stacked_bars import (
     share_hovers,
     share_labels,
 )
-from holotrace.drawing.theme import COMMUNICATION, COMPUTATION, IDLE, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 
 _HEADING = Heading(
     QUESTION.question,
@@ -24,7 +25,7 @@ _HEADING = Heading(
 )
 _PARTS = (
     ("computing", "computation", COMPUTATION),
-    ("other work only", "non_computation", COMMUNICATION),
+    ("other work only", "non_computation", NON_COMPUTATION),
     ("idle", "idle", IDLE),
 )
 

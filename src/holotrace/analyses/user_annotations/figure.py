@@ -9,10 +9,11 @@ import polars as pl
 
 from holotrace.analyses.user_annotations.compute import UserAnnotations
 from holotrace.analyses.user_annotations.question import QUESTION
+from holotrace.drawing.colors import ANNOTATION, INSIDE
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
-from holotrace.drawing.theme import COMPUTATION, IDLE, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 
 TOP_ANNOTATIONS = 20
 _QUESTION = QUESTION.question
@@ -33,8 +34,8 @@ def plot_user_annotations(
         return empty_figure(_QUESTION, "No user annotations were recorded.", theme)
     size, unit = largest_unit(table.get_column("total_ns").to_list())
     parts = [
-        _part(table, "the part itself", "self_ns", size, COMPUTATION),
-        _part(table, "annotated parts inside it", "nested_ns", size, IDLE),
+        _part(table, "the part itself", "self_ns", size, ANNOTATION),
+        _part(table, "annotated parts inside it", "nested_ns", size, INSIDE),
     ]
     names = table.get_column("name").to_list()
     return named_bars(names, parts, Heading(_QUESTION, _EXPLANATIONS[chosen]), f"time ({unit})", theme)

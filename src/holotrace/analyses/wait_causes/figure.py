@@ -7,6 +7,8 @@ import polars as pl
 
 from holotrace.analyses.wait_causes.compute import WaitCauses
 from holotrace.analyses.wait_causes.question import QUESTION
+from holotrace.drawing.category_axis import category_axis
+from holotrace.drawing.colors import LITTLE_TO_MUCH
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, exact_duration, largest_unit
 from holotrace.drawing.theme import SURFACES, Theme, empty_figure, template
@@ -21,7 +23,6 @@ _HEADING = Heading(
 _SQUARE = 640
 _MOST_MARKER = 40
 _NAMED = 3
-_LITTLE_TO_MUCH = [[0.0, "#f3e3b3"], [0.5, "#d96b24"], [1.0, "#7a1f2b"]]
 _UNKNOWN = "unknown"
 
 
@@ -41,14 +42,10 @@ def plot_wait_causes(result: WaitCauses, *, top: int = MOST_RANKS, theme: Theme 
         title={"text": _HEADING.question, "subtitle": {"text": _HEADING.explanation}},
         height=_SQUARE,
         margin={"t": 104},
-        xaxis={**_axis(columns), "title": {"text": "rank that waits"}, "range": [-0.5, len(columns) - 0.5]},
-        yaxis={**_axis(rows), "title": {"text": "rank that causes it"}, "range": [len(rows) - 0.5, -0.5]},
+        xaxis={**category_axis(columns, "rank that waits"), "range": [-0.5, len(columns) - 0.5]},
+        yaxis={**category_axis(rows, "rank that causes it"), "range": [len(rows) - 0.5, -0.5]},
         plot_bgcolor=SURFACES[theme].background,
     )
-
-
-def _axis(names: list[str]) -> dict[str, object]:
-    return {"type": "category", "categoryorder": "array", "categoryarray": names}
 
 
 def _largest(pairs: pl.DataFrame, column: str, top: int) -> list[str]:
@@ -69,7 +66,7 @@ def _squares(shown: pl.DataFrame, rank_count: int, reasons: dict[str, str]) -> g
             "size": max(3, min(_MOST_MARKER, _SQUARE // (2 * rank_count))),
             "color": (shown["cost_ns"] / size).to_list(),
             "cmin": 0,
-            "colorscale": _LITTLE_TO_MUCH,
+            "colorscale": LITTLE_TO_MUCH,
             "colorbar": {"title": {"text": unit}},
             "line": {"width": 0},
         },

@@ -1,4 +1,4 @@
-// Colours shared with the figures; `make generate` writes this file from `holotrace.drawing.theme`.
+// Colours shared with the figures; `make generate` writes this file from `holotrace.drawing`.
 
 /**
  * Hue, saturation and lightness of each class of events; names vary around them.
@@ -18,7 +18,7 @@ export const EVENTS = {
 
 /** @type {Record<string, string>} */
 export const PATH = {
-  "cpu operator": "#b07aa8",
+  "cpu operator": "#5d7eac",
   "host gap": "#c7b3e5",
   "data loading": "#7a4a2b",
   "launch delay": "#d9c15f",
@@ -26,23 +26,23 @@ export const PATH = {
   computation: "#2f7fc1",
   communication: "#d96b24",
   copy: "#27967b",
-  "synchronisation wait": "#a9b3be",
-  unknown: "#dcdfe3",
+  "synchronisation wait": "#9fb1c9",
+  unknown: "#cdd1d6",
 };
 
 /** @type {Record<string, string>} */
 export const FINDINGS = {
   idle: "#a9b3be",
-  waiting: "#d96b24",
+  waiting: "#c44f67",
   advice: "#8a4fd0",
 };
 
 /** Colours that need dark text. */
-export const PALE = ["#8ccfbf", "#a9b3be", "#c7b3e5", "#d9c15f", "#dcdfe3", "#e6c9a8"];
+export const PALE = ["#27967b", "#9fb1c9", "#a9b3be", "#c7b3e5", "#cdd1d6", "#d96b24", "#d9c15f", "#e6c9a8"];
 
 /** Colours of the page in each scheme. */
 export const SURFACES = {
-  light: {"background": "#ffffff", "text": "#1f2933", "muted": "#5f6b7a", "grid": "#e4e8ee", "page": "#f3f5f8", "accent": "#2f7fc1", "bad": "#b3261e"},
+  light: {"background": "#ffffff", "text": "#1f2933", "muted": "#5f6b7a", "grid": "#e4e8ee", "page": "#f3f5f8", "accent": "#1f6aa8", "bad": "#b3261e"},
   dark: {"background": "#171c23", "text": "#e5e9f0", "muted": "#9aa7b6", "grid": "#2c3440", "page": "#0f1318", "accent": "#6aaee6", "bad": "#ff8a80"},
 };
 

@@ -14,7 +14,8 @@ import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 
-from holotrace.drawing.theme import HOST_WAIT, IDLE, template
+from holotrace.drawing.colors import LATE, ON_TIME
+from holotrace.drawing.theme import template
 from hta.facade.imports.elsewhere import names_of
 from hta.facade.results.show import show
 from hta.facade.trace.symbols import TraceSymbolTable
@@ -81,7 +82,7 @@ def _figure(flagged: pd.DataFrame) -> go.Figure:
         x="rank",
         y=_METRIC,
         color="is_straggler",
-        color_discrete_map={_WORDS[0]: IDLE, _WORDS[1]: HOST_WAIT},
+        color_discrete_map={_WORDS[0]: ON_TIME, _WORDS[1]: LATE},
         facet_col="iteration",
         facet_col_wrap=4,
         title="Which ranks start the chosen communication kernel last?",

@@ -8,19 +8,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from holotrace.drawing.colors import COMMUNICATION, COMPUTATION, HOST_WAIT, IDLE, LAUNCH_DELAY, MEMORY, OTHER
 from holotrace.drawing.names import hover_text, label_text, short_labels
-from holotrace.drawing.theme import (
-    COMMUNICATION,
-    COMPUTATION,
-    HOST_WAIT,
-    IDLE,
-    KERNEL_WAIT,
-    MEMORY,
-    OTHER,
-    Theme,
-    empty_figure,
-    template,
-)
+from holotrace.drawing.theme import Theme, empty_figure, template
 
 MOST_BARS = 10_000
 """More bars make browsers slow."""
@@ -33,7 +23,7 @@ _COLORS = (
     MEMORY,
     OTHER,
     HOST_WAIT,
-    KERNEL_WAIT,
+    LAUNCH_DELAY,
     "#6a5fb0",
     "#8a6d3b",
     "#3f9fb5",

@@ -1,0 +1,38 @@
+"""Axes of names: every name is readable if there are few; of many, some are named, and the title says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+MOST_NAMED = 40
+"""Up to this many names, an axis shows all; beyond it, plotly itself would leave some out without saying so."""
+
+_TICKS = 24
+_SHORT_KEY = 4
+
+
+def category_axis(keys: Sequence[str], title: str, labels: Sequence[str] | None = None) -> dict[str, Any]:
+    """Return the settings of an axis of categories, in the order of `keys`, that names every n-th key if there are many.
+
+    Plotly turns the names if they do not fit side by side. Rank counts are often powers of two, and so is n.
+    """
+    step = 1 if len(keys) <= MOST_NAMED else _step(keys)
+    named = f"every {step}th is named" if step > 1 else ""  # a step is 4 or more
+    text = f"{title} ({named})" if title and named else title or named
+    return {
+        "type": "category",
+        "categoryorder": "array",
+        "categoryarray": list(keys),
+        "title": {"text": text},
+        "tickmode": "array",
+        "tickvals": list(keys)[::step],
+        "ticktext": list(labels or keys)[::step],
+        "autotickangles": [0, 90],
+        "showgrid": False,
+    }
+
+
+def _step(keys: Sequence[str]) -> int:
+    room = _TICKS if len(keys[-1]) <= _SHORT_KEY else _TICKS // 2
+    return 1 << (-(-len(keys) // room) - 1).bit_length()
