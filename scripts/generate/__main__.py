@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from columns_page import columns_page
+from diagnosis_rules_page import diagnosis_rules_page
 from gallery_page import gallery_page
 from operator_costs_page import operator_costs_page
 from palette import palette
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parent.parent.parent
 FILES = {
     "docs/gallery.md": gallery_page,
     "docs/reference/columns.md": columns_page,
+    "docs/reference/diagnosis_rules.md": diagnosis_rules_page,
     "docs/reference/operator_costs.md": operator_costs_page,
     "docs/reference/question_commands.md": question_commands_page,
     "docs/reference/schema.md": schema_page,

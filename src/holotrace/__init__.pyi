@@ -12,6 +12,7 @@ from .analyses.compare_operators.compute import (
 from .analyses.compare_traces.compute import TraceComparison as TraceComparison, compare_traces as compare_traces
 from .analyses.critical_path.compute import CriticalPath as CriticalPath, critical_path as critical_path
 from .analyses.cupti_counters.compute import CuptiCounters as CuptiCounters, cupti_counters as cupti_counters
+from .analyses.diagnosis.compute import Diagnosis as Diagnosis, diagnosis as diagnosis
 from .analyses.distributed.compute import Distributed as Distributed, distributed as distributed
 from .analyses.gpu_summary.compute import GpuSummary as GpuSummary, gpu_summary as gpu_summary
 from .analyses.idle_time.compute import IdleTime as IdleTime, idle_time as idle_time

@@ -17,6 +17,7 @@ def _questions(*names: str) -> tuple[Analysis, ...]:
 
 
 ANALYSES = _questions(
+    "diagnosis",
     "temporal_breakdown",
     "kernel_breakdown",
     "communication_overlap",

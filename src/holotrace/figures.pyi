@@ -8,6 +8,7 @@ from .analyses.compare_operators.figure import plot_compare_operators as plot_co
 from .analyses.compare_traces.figure import plot_compare_traces as plot_compare_traces
 from .analyses.critical_path.figure import plot_critical_path as plot_critical_path
 from .analyses.cupti_counters.figure import plot_cupti_counters as plot_cupti_counters
+from .analyses.diagnosis.figure import plot_diagnosis as plot_diagnosis
 from .analyses.distributed.figure import plot_distributed as plot_distributed
 from .analyses.gpu_summary.figure import plot_gpu_summary as plot_gpu_summary
 from .analyses.idle_time.figure import plot_idle_time as plot_idle_time

@@ -633,6 +633,25 @@ ADVICE = (
     _fraction("limit_fraction", "limit of the rule", "limit"),
     _mean("worth_ns", "most time of a mean step that the advice can save; null if unknown", "worth at most"),
     _fraction("worth_fraction", "largest share of the mean step that the advice can save; null if unknown"),
+    _text("finding", "what happens, in a sentence"),
+    _length("stake_ns", "what mending the cause saves per step at most, averaged over all ranks", "at stake per step"),
+    _fraction("stake_fraction", "stake_ns over the mean step", "of the step"),
+    _text("basis", "what-if: the step was replayed without the cause; bound: the time that the cause explains"),
+    _text("confidence", "high, medium or low: how sure the cause is"),
+    _text("source_line", "innermost line and function of the user's code; null if unknown", "line"),
+    _text("part_of", "the rule whose finding explains most of the same time; null if none does", "part of"),
+    _text("subject", "tells several findings of one rule apart; null if there is only one"),
+    _number("measured", "what the rule measured"),
+    _number("threshold", "the rule applies from this value on"),
+    _text("unit", "of the measured value and the threshold"),
+    _length("claimed_ns", "time per step that no finding before it explains", "cost on the rank"),
+    _length("explained_ns", "all time per step that the cause explains", "explains"),
+    _fraction("busy_fraction", "share of the mean step in which a device works", "GPU busy"),
+    _length("step_std_ns", "standard deviation of step_ns, averaged over the ranks", "±"),
+    _fraction("exposed_fraction", "share of the mean step with communication and without computation", "exposed comm."),
+    ResultColumn(
+        "waited_for_rank", "int32", "the rank that causes most waiting; null if none does", heading="for rank"
+    ),
 )
 """Advice."""
 

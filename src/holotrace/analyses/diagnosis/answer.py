@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holotrace.diagnosis.compute import Diagnosis, shown_findings
+from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
 from holotrace.units import duration_text, percent_text
 
 
@@ -24,10 +24,10 @@ def headline_text(result: Diagnosis) -> str:
 def finding_text(row: dict[str, Any]) -> str:
     """Say what a finding costs, and what happens; `row` is one of `per_finding`."""
     text: str = row["finding"]
-    if row["cost_ns"] is None:
+    if row["stake_ns"] is None:
         return text
     most = "" if row["basis"] == "what-if" else "up to "
-    return f"{most}{duration_text(row['cost_ns'])} of it ({percent_text(row['cost_fraction'])}): {text}"
+    return f"{most}{duration_text(row['stake_ns'])} of it ({percent_text(row['stake_fraction'])}): {text}"
 
 
 def _devices(row: dict[str, Any]) -> str:

@@ -8,11 +8,11 @@ from statistics import fmean, pstdev
 from typing import NamedTuple
 
 from holotrace.algorithms.intervals import covered_length
+from holotrace.analyses.diagnosis.claims import claims
+from holotrace.analyses.diagnosis.predictions import predictions
+from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule
 from holotrace.content_equality import EqualByContent
-from holotrace.diagnosis.claims import claims
-from holotrace.diagnosis.predictions import predictions
-from holotrace.diagnosis.rank_evidence import RankEvidence
-from holotrace.diagnosis.rule import Case, RankCase, Rule
 from holotrace.errors import MissingDataError
 from holotrace.store.trace import RankTrace
 

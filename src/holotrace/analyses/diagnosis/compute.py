@@ -10,12 +10,12 @@ from typing import Any
 
 import polars as pl
 
+from holotrace.analyses.diagnosis.headline import HEADLINE, headline
+from holotrace.analyses.diagnosis.job_evidence import JobEvidence
+from holotrace.analyses.diagnosis.rank_examination import RankExamination, examined
+from holotrace.analyses.diagnosis.ranking import EVIDENCE, PER_FINDING, Ranking, ranking
+from holotrace.analyses.diagnosis.rules.all_rules import JOB_RULES, RULES
 from holotrace.analyses.wait_causes.compute import plan as wait_causes
-from holotrace.diagnosis.headline import HEADLINE, headline
-from holotrace.diagnosis.job_evidence import JobEvidence
-from holotrace.diagnosis.rank_examination import RankExamination, examined
-from holotrace.diagnosis.ranking import EVIDENCE, PER_FINDING, Ranking, ranking
-from holotrace.diagnosis.rules.all_rules import JOB_RULES, RULES
 from holotrace.errors import MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
@@ -38,9 +38,9 @@ class Diagnosis(Result):
         rule            str      its section in docs/reference/analyses/diagnosis.md
         finding         str      what happens, in a sentence
         advice          str      what to do about it
-        cost_ns         int64    what mending it saves per step at most, averaged over all ranks; null if unknown. No time
-                                 counts for two findings, so the costs add up to at most the step
-        cost_fraction   float64  0..1 of the mean step
+        stake_ns        int64    what mending it saves per step at most, averaged over all ranks; null if unknown. No time
+                                 counts for two findings, so together they are at most the step
+        stake_fraction  float64  0..1 of the mean step
         basis           str      `what-if` if the graph of the step was replayed without the cause, `bound` otherwise
         confidence      str      high, medium or low: how sure the cause is
         rank_count      int64    ranks on which it applies
@@ -48,19 +48,19 @@ class Diagnosis(Result):
         module, operator, kernel, source_line  str  the cause; null if unknown or none
         event_index     uint32   the first event to look at on that rank; null if none
         at_ns           int64    when that event began
-        instance_count  int64    events that cause it, on all ranks and steps
+        event_count     int64    events that cause it, on all ranks and steps
         part_of         str      the rule whose finding explains most of the same time; null if none does
 
     evidence     the numbers, one row per rule, subject and rank:
 
         rule, rank      as above
         subject         str      tells several findings of one rule apart; null if there is only one
-        value           float64  what the rule measured
+        measured        float64  what the rule measured
         threshold       float64  it applies from this value on
         unit            str      of both
-        cost_ns         int64    of this rank per step, after findings before it have claimed their time
+        claimed_ns      int64    of this rank per step, after findings before it have claimed their time
         explained_ns    int64    of this rank per step: all time that it explains
-        predicted_ns    int64    what the replay without it saves in a step of this rank; null if not replayed
+        saved_ns        int64    what the replay without it saves in a step of this rank; null if not replayed
 
     headline     one row: the numbers that describe the job, in shares of the mean step:
 
@@ -70,7 +70,7 @@ class Diagnosis(Result):
         step_std_ns      int64    its standard deviation, averaged over the ranks
         busy_fraction    float64  0..1: a device works; null without device work
         exposed_fraction float64  0..1: a rank communicates, and no kernel computes
-        wait_fraction    float64  0..1: ranks wait for other ranks; null if unknown
+        waiting_fraction float64  0..1: ranks wait for other ranks; null if unknown
         waited_for_rank  int32    the rank that causes most of this waiting; null if none does
         device_name      str      null if unknown, or if the ranks differ
 
@@ -98,15 +98,21 @@ def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> result = holotrace.diagnosis(small_job())
-    >>> result.headline.select("step_ns", "busy_fraction").rows()
-    [(1000000, 0.63)]
+    >>> result.per_finding.select("rule", "rank", "stake_ns", "stake_fraction").rows()
+    [('late_rank', 1, 200000, 0.2)]
     """
-    return plan(len(trace.ranks)).run(trace, executor)
+    compares = ANALYSES_OF_JOBS if len(trace.ranks) > 1 else {}
+    return _plan(compares).run(trace, executor)
 
 
-def plan(rank_count: int = 2) -> Plan[dict[str, Any], Diagnosis]:
-    """Return `diagnosis` in two parts; a job of one rank needs no comparison of ranks."""
-    plans = {name: make() for name, make in ANALYSES_OF_JOBS.items()} if rank_count > 1 else {}
+def plan() -> Plan[dict[str, Any], Diagnosis]:
+    """Return `diagnosis` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    return _plan(ANALYSES_OF_JOBS)
+
+
+def _plan(compares: Mapping[str, Callable[[], Plan[Any, Any]]]) -> Plan[dict[str, Any], Diagnosis]:
+    """Return `plan` with these comparisons of ranks, of which a job of one rank needs none."""
+    plans = {name: make() for name, make in compares.items()}
     one_rank = partial(_one_rank, parts={name: known.one_rank for name, known in plans.items()})
     return Plan(one_rank, partial(_combine, plans=plans))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holotrace.diagnosis.rule import JobRule, Rule
-from holotrace.diagnosis.rules import host_time, late_ranks
+from holotrace.analyses.diagnosis.rule import JobRule, Rule
+from holotrace.analyses.diagnosis.rules import host_time, late_ranks
 
 RULES: tuple[Rule, ...] = (*host_time.RULES,)
 """The rules about one rank."""

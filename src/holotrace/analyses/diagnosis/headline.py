@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from holotrace.diagnosis.job_evidence import JobEvidence
+from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 
 HEADLINE = pl.Schema(
     {
@@ -18,7 +18,7 @@ HEADLINE = pl.Schema(
         "step_std_ns": pl.Int64(),
         "busy_fraction": pl.Float64(),
         "exposed_fraction": pl.Float64(),
-        "wait_fraction": pl.Float64(),
+        "waiting_fraction": pl.Float64(),
         "waited_for_rank": pl.Int32(),
         "device_name": pl.String(),
     }
@@ -40,7 +40,7 @@ def headline(evidence: JobEvidence) -> dict[str, Any]:
         "step_std_ns": round(fmean(of_rank.step_std_ns for of_rank in numbers)),
         "busy_fraction": _share(busy, step_ns),
         "exposed_fraction": _share([of_rank.exposed_ns for of_rank in numbers], step_ns),
-        "wait_fraction": waiting,
+        "waiting_fraction": waiting,
         "waited_for_rank": waited_for,
         "device_name": devices.pop() if len(devices) == 1 else None,
     }

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from holotrace.analyses.diagnosis.rank_examination import RankExamination
 from holotrace.content_equality import EqualByContent
-from holotrace.diagnosis.rank_examination import RankExamination
 
 
 @dataclass(frozen=True, eq=False)

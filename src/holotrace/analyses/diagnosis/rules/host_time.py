@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
 
-from holotrace.diagnosis.rank_evidence import RankEvidence, intervals_of
-from holotrace.diagnosis.rule import Case, Place, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
+from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
 from holotrace.enrich.critical_path.what_if import Remove
 
 _LEAST_SHARE = 0.02

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from holotrace.diagnosis.job_evidence import JobEvidence
-from holotrace.diagnosis.rule import JobCase, JobRule, Place, RankCase, Said
+from holotrace.analyses.diagnosis.job_evidence import JobEvidence
+from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Place, RankCase, Said
 from holotrace.enrich.job_graph.roles import CULPRIT, LEAST_CULPRIT, cause_text, largest_causes
 from holotrace.units import percent_text
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from holotrace.diagnosis.job_evidence import JobEvidence
-from holotrace.diagnosis.rule import JobCase, JobRule, RankCase, Rule
+from holotrace.analyses.diagnosis.job_evidence import JobEvidence
+from holotrace.analyses.diagnosis.rule import JobCase, JobRule, RankCase, Rule
 from holotrace.enrich.job.findings import joined_findings
 
 PER_FINDING = pl.Schema(
@@ -16,8 +16,8 @@ PER_FINDING = pl.Schema(
         "rule": pl.String(),
         "finding": pl.String(),
         "advice": pl.String(),
-        "cost_ns": pl.Int64(),
-        "cost_fraction": pl.Float64(),
+        "stake_ns": pl.Int64(),
+        "stake_fraction": pl.Float64(),
         "basis": pl.String(),
         "confidence": pl.String(),
         "rank_count": pl.Int64(),
@@ -28,7 +28,7 @@ PER_FINDING = pl.Schema(
         "source_line": pl.String(),
         "event_index": pl.UInt32(),
         "at_ns": pl.Int64(),
-        "instance_count": pl.Int64(),
+        "event_count": pl.Int64(),
         "part_of": pl.String(),
     }
 )
@@ -39,12 +39,12 @@ EVIDENCE = pl.Schema(
         "rule": pl.String(),
         "subject": pl.String(),
         "rank": pl.Int32(),
-        "value": pl.Float64(),
+        "measured": pl.Float64(),
         "threshold": pl.Float64(),
         "unit": pl.String(),
-        "cost_ns": pl.Int64(),
+        "claimed_ns": pl.Int64(),
         "explained_ns": pl.Int64(),
-        "predicted_ns": pl.Int64(),
+        "saved_ns": pl.Int64(),
     }
 )
 """Columns of `Diagnosis.evidence`."""
@@ -76,10 +76,11 @@ class _Group(NamedTuple):
 def ranking(evidence: JobEvidence, rules: Sequence[Rule], job_rules: Sequence[JobRule]) -> Ranking:
     """Return the findings of all rules, the costliest first."""
     of_job = _job_groups(evidence, job_rules)
-    groups = [*of_job, *_without_shared(_rank_groups(evidence, rules), of_job)]
+    of_ranks = _without_shared(_rank_groups(evidence, rules), of_job)
+    groups = [*(_with_own_delay(group, evidence, of_ranks) for group in of_job), *of_ranks]
     rows = [(group, _finding(group, evidence)) for group in groups]
     kept = [(group, row) for group, row in rows if _matters(row)]
-    kept.sort(key=lambda pair: (pair[1]["part_of"] is not None, -(pair[1]["cost_ns"] or 0)))
+    kept.sort(key=lambda pair: (pair[1]["part_of"] is not None, -(pair[1]["stake_ns"] or 0)))
     return Ranking(
         [row for _, row in kept],
         [numbers for group, _ in kept for numbers in _numbers(group)],
@@ -137,6 +138,20 @@ def _is_same_cause(late: _Group, case: RankCase) -> bool:
     return late.culprit == case.rank and line is not None and line == case.place.source_line
 
 
+def _with_own_delay(group: _Group, evidence: JobEvidence, of_ranks: Sequence[_Group]) -> _Group:
+    """Add what delays a late rank to its cost, if no other rule found it: as much as the ranks that wait longest for it."""
+    late = group.culprit
+    if late is None or any(case.rank == late for case in group.cases):
+        return group
+    numbers = evidence.ranks[late].numbers
+    claimed = sum(case.cost_ns for other in of_ranks for case in other.cases if case.rank == late)
+    free_ns = max(0.0, numbers.step_ns - numbers.exposed_ns - claimed)
+    first = group.cases[0]
+    own_ns = min(free_ns, first.cost_ns)
+    own = RankCase(late, first.value, own_ns, own_ns, None, 0, first.place, first.words)
+    return group._replace(cases=[*group.cases, own])
+
+
 def _claimed(case: JobCase, rank: int, cost_ns: float, left: dict[int, float]) -> RankCase:
     claimed = max(0.0, min(cost_ns, left.get(rank, 0.0)))
     left[rank] = left.get(rank, 0.0) - claimed
@@ -157,14 +172,14 @@ def _finding(group: _Group, evidence: JobEvidence) -> dict[str, Any]:
         "rule": rule.name,
         "finding": said.what,
         "advice": said.advice,
-        "cost_ns": round(cost_ns) if is_costed else None,
-        "cost_fraction": cost_ns / evidence.step_ns if is_costed and evidence.step_ns else None,
+        "stake_ns": round(cost_ns) if is_costed else None,
+        "stake_fraction": cost_ns / evidence.step_ns if is_costed and evidence.step_ns else None,
         "basis": "what-if" if all(case.saved_ns is not None for case in group.cases) else "bound",
         "confidence": rule.confidence,
         "rank_count": len(group.cases),
         "rank": first.rank if group.culprit is None else group.culprit,
         **place._asdict(),
-        "instance_count": sum(case.count for case in group.cases),
+        "event_count": sum(case.count for case in group.cases),
         "part_of": _absorber(group.cases),
     }
 
@@ -182,7 +197,7 @@ def _absorber(cases: Sequence[RankCase]) -> str | None:
 
 
 def _matters(row: Mapping[str, Any]) -> bool:
-    return row["cost_fraction"] is None or row["part_of"] is not None or row["cost_fraction"] >= LEAST_COST
+    return row["stake_fraction"] is None or row["part_of"] is not None or row["stake_fraction"] >= LEAST_COST
 
 
 def _numbers(group: _Group) -> list[dict[str, Any]]:
@@ -191,12 +206,12 @@ def _numbers(group: _Group) -> list[dict[str, Any]]:
             "rule": group.rule.name,
             "subject": group.subject or None,
             "rank": case.rank,
-            "value": case.value,
+            "measured": case.value,
             "threshold": group.rule.threshold,
             "unit": group.rule.unit,
-            "cost_ns": round(case.cost_ns),
+            "claimed_ns": round(case.cost_ns),
             "explained_ns": round(case.explained_ns),
-            "predicted_ns": None if case.saved_ns is None else round(case.saved_ns),
+            "saved_ns": None if case.saved_ns is None else round(case.saved_ns),
         }
         for case in group.cases
     ]

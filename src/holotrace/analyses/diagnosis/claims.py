@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holotrace.algorithms.intervals import Intervals, concatenated, covered_length, difference, intersection, union
-from holotrace.diagnosis.rule import Case, Rule
+from holotrace.analyses.diagnosis.rule import Case, Rule
 
 _MOSTLY = 0.5
 

@@ -1,0 +1,42 @@
+"""The page of the rules of the diagnosis, `docs/reference/diagnosis_rules.md`."""
+
+from __future__ import annotations
+
+from markdown_table import table
+
+from holotrace.analyses.diagnosis.rule import JobRule, Rule
+from holotrace.analyses.diagnosis.rules.all_rules import JOB_RULES, RULES
+
+_BEGINNING = """\
+# Rules of the diagnosis
+
+[Diagnosis](analyses/diagnosis.md) applies these rules. A rule applies from its threshold on. Rules of order 0 find certain causes and claim
+their time first; rules of order 2 find symptoms, and get what causes leave.
+
+"""
+_RANK_HEADING = "## On one rank\n\n"
+_JOB_HEADING = "\n## Between ranks\n\n"
+_COLUMNS = ("rule", "looks for", "from", "why", "order", "confidence", "source")
+
+
+def diagnosis_rules_page() -> str:
+    """Return the text of the page."""
+    of_ranks, of_jobs = (table(_COLUMNS, map(_row, rules)) for rules in (RULES, JOB_RULES))
+    return _BEGINNING + _RANK_HEADING + of_ranks + _JOB_HEADING + of_jobs
+
+
+def _row(rule: Rule | JobRule) -> tuple[str, ...]:
+    source = f"[link]({rule.source})" if rule.source.startswith("http") else rule.source
+    return (
+        f"`{rule.name}`",
+        rule.looks_for,
+        f"{_number(rule.threshold)} {rule.unit}".strip(),
+        rule.reason,
+        str(rule.precedence),
+        rule.confidence,
+        source,
+    )
+
+
+def _number(threshold: float) -> str:
+    return f"{threshold:g}"

@@ -1,0 +1,49 @@
+"""The figure of the diagnosis: what each finding costs per step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+
+from holotrace.analyses.diagnosis.answer import headline_text
+from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
+from holotrace.analyses.diagnosis.question import QUESTION
+from holotrace.drawing.named_bars import named_bars
+from holotrace.drawing.names import hover_text
+from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
+from holotrace.drawing.theme import COMPUTATION, IDLE, Theme, empty_figure
+from holotrace.units import percent_text
+
+_BASES = (
+    ("what-if: a replay of the step saves it", "what-if", COMPUTATION),
+    ("bound: it may save less", "bound", IDLE),
+)
+
+
+def plot_diagnosis(result: Diagnosis, *, theme: Theme = "light") -> go.Figure:
+    """Draw a bar for each finding with a known cost, the costliest first."""
+    rows = [row for row in shown_findings(result) if row["stake_ns"]]
+    if not rows:
+        return empty_figure(QUESTION.question, f"{headline_text(result)}; no finding has a known cost.", theme)
+    size, unit = largest_unit([row["stake_ns"] for row in rows])
+    parts = [_part(rows, size, *basis) for basis in _BASES]
+    heading = Heading(QUESTION.question, headline_text(result))
+    return named_bars([row["finding"] for row in rows], parts, heading, f"at stake per step, {unit}", theme)
+
+
+def _part(rows: list[dict[str, Any]], size: int, name: str, basis: str, color: str) -> Part:
+    return Part(
+        name=name,
+        values=[row["stake_ns"] / size if row["basis"] == basis else 0 for row in rows],
+        hovers=[_hover(row) for row in rows],
+        marker={"color": color},
+        in_legend=any(row["basis"] == basis for row in rows),
+    )
+
+
+def _hover(row: dict[str, Any]) -> str:
+    return (
+        f"{hover_text(row['finding'])}<br>"
+        f"{exact_duration(row['stake_ns'])} per step, {percent_text(row['stake_fraction'])}<br>{hover_text(row['advice'])}"
+    )

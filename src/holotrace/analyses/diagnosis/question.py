@@ -1,0 +1,20 @@
+"""Diagnosis: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.questions.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Diagnosis",
+    question="Why is the job slow, and what should you do about it?",
+    section="Overview",
+    definitions=(
+        ("per step", "in the mean steady step: steps that warm up, or take far longer than the others, are left out"),
+        ("cost", "what mending the cause saves per step at most, averaged over all ranks; no time counts twice"),
+        ("what-if", "the step was replayed without the cause, and got this much shorter"),
+        ("bound", "the time that the cause explains; mending it may save less"),
+        ("part of", "most of the same time belongs to the finding of this rule"),
+    ),
+    alias="diagnose",
+)

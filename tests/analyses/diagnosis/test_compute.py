@@ -1,0 +1,101 @@
+"""Each cause is found with its rank and line, and costs what it takes from a step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import holotrace
+from holotrace.testing import small_job
+from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
+
+TRACES = Path(__file__).parents[2] / "reference" / "traces"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "gpu" / "traces"
+
+
+def loading_job(*, hidden: bool = False) -> holotrace.Trace:
+    """Return three steps of 100 µs; in each, the host loads data for 40 µs, hidden behind a kernel or not."""
+    trace = TraceBuilder()
+    for number in range(3):
+        begin = 100 * number
+        trace.step(number, begin, 100)
+        trace.annotation(
+            "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", start_us=begin + 10, duration_us=40
+        )
+        start = begin + (8 if hidden else 55)
+        trace.operator("aten::mm", start_us=start - 5, duration_us=4)
+        trace.kernel("gemm", start_us=start, duration_us=45, launch_us=start - 3)
+    return trace.build()
+
+
+def test_data_loading_costs_the_time_in_which_no_device_works() -> None:
+    """Nothing runs while the host loads data, so the step would be 40 of 100 µs shorter."""
+    found = holotrace.diagnosis(loading_job()).per_finding.row(0, named=True)
+
+    assert (found["rule"], found["stake_ns"], found["event_count"]) == ("data_loading", 40_000, 3)
+    assert found["stake_fraction"] == pytest.approx(0.4, rel=0.06)
+
+
+def test_data_loading_behind_a_kernel_costs_nothing() -> None:
+    """The kernel of the step runs during all of the loading."""
+    assert "data_loading" not in holotrace.diagnosis(loading_job(hidden=True)).per_finding["rule"].to_list()
+
+
+def test_the_headline_divides_by_the_step() -> None:
+    """The GPU works 45 of the 100 µs of each step."""
+    row = holotrace.diagnosis(loading_job()).headline.row(0, named=True)
+
+    assert row["step_count"] == 3
+    assert row["busy_fraction"] == pytest.approx(0.45, rel=0.06)
+
+
+def test_a_late_rank_costs_the_others_their_waits_and_itself_its_delay() -> None:
+    """Rank 1 computes 200 µs longer in each step of 1 ms; without that, both ranks would finish 200 µs earlier."""
+    found = holotrace.diagnosis(small_job()).per_finding.row(0, named=True)
+
+    assert (found["rule"], found["rank"], found["stake_ns"], found["rank_count"]) == ("late_rank", 1, 200_000, 2)
+
+
+@pytest.mark.parametrize(
+    ("job", "rank", "line"),
+    [
+        ("ddp_gloo_4rank", 3, "ddp.py(35): main"),
+        ("pipeline_gloo_4rank", 2, "record_pipeline_gloo.py(12): forward"),
+    ],
+)
+def test_the_first_finding_names_the_rank_that_sleeps_and_its_line(job: str, rank: int, line: str) -> None:
+    """One rank of each recorded job sleeps, and the others wait for it."""
+    found = holotrace.diagnosis(holotrace.open_trace(TRACES / job, cache=False)).per_finding.row(0, named=True)
+
+    assert (found["rule"], found["rank"], found["source_line"]) == ("late_rank", rank, line)
+    assert "sleep" in found["finding"]
+
+
+def test_a_function_that_sleeps_is_named_with_its_line() -> None:
+    """`load_batch` of a recorded job sleeps 20 ms in each step, and the replay of the step saves as much."""
+    found = holotrace.diagnosis(holotrace.open_trace(EXAMPLES / "small-slow_loading", cache=False)).per_finding
+    first = found.row(0, named=True)
+
+    assert first["source_line"].endswith(": load_batch")
+    assert first["basis"] == "what-if"
+    assert first["stake_ns"] == pytest.approx(20_000_000, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["ddp_gloo_4rank", "dlrm_8rank", "triton", "amd_mi250"])
+def test_the_findings_of_recorded_jobs_fit_into_the_step(name: str) -> None:
+    """What all findings claim together never exceeds the step."""
+    found = holotrace.diagnosis(holotrace.open_trace(TRACES / name, cache=False))
+
+    assert found.per_finding["stake_fraction"].fill_null(0).sum() <= 1
+
+
+def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
+    """All tables of a synthetic job equal their golden copies."""
+    write_job(tmp_path, ranks=3, steps=4, layers=2)
+    result = holotrace.diagnosis(holotrace.open_trace(tmp_path, cache=False))
+
+    golden.check(result.per_finding, "diagnosis/synthetic_job.per_finding")
+    golden.check(result.evidence, "diagnosis/synthetic_job.evidence")
+    golden.check(result.headline, "diagnosis/synthetic_job.headline")

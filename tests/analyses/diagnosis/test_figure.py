@@ -1,0 +1,27 @@
+"""The figure has a bar for each finding, as long as its cost."""
+
+from __future__ import annotations
+
+import holotrace
+from holotrace.figures import plot_diagnosis
+from holotrace.testing import small_job
+from holotrace.testing.builder import TraceBuilder
+
+
+def test_each_finding_has_a_bar_as_long_as_its_cost() -> None:
+    """The late rank costs 200 µs per step; the cost is a bound, because several ranks are not replayed together."""
+    figure = plot_diagnosis(holotrace.diagnosis(small_job()))
+    bars = {bar.name: list(bar.x) for bar in figure.data}
+
+    assert bars["bound: it may save less"] == [200.0]
+    assert figure.layout.xaxis.title.text == "at stake per step, µs"
+
+
+def test_a_job_without_findings_says_so() -> None:
+    """A device that always works leaves nothing to find."""
+    trace = TraceBuilder()
+    for number in range(3):
+        trace.step(number, 100 * number, 100).kernel("gemm", start_us=100 * number + 1, duration_us=99)
+    figure = plot_diagnosis(holotrace.diagnosis(trace.build()))
+
+    assert "no finding" in str(figure.layout)
