@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +69,10 @@ class Runs(NamedTuple):
     cause: _Rows
     call: _Rows
 
+    def where(self, wanted: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Runs:
+        """Return the wanted runs."""
+        return Runs(*(column[wanted] for column in self))
+
     def merged(self) -> Runs:
         """Join neighbours with the same cause and call."""
         if not len(self.start_ns):
@@ -106,36 +110,40 @@ class _Signs(NamedTuple):
     may_wait: npt.NDArray[np.bool_]
     is_python: npt.NDArray[np.bool_]
 
+    def where(self, wanted: npt.NDArray[np.bool_]) -> _Signs:
+        return _Signs(*(sign[wanted] for sign in self))
+
+
+_Columns = TypeVar("_Columns", Runs, _Signs)
+
+
+def _joined(*parts: _Columns) -> _Columns:
+    return type(parts[0])(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
 
 def _with_waits(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> Runs:
-    """Cut the runs that wait at the ends of the call that they wait for."""
-    chosen = np.flatnonzero(signs.waits | signs.may_wait | signs.is_python)
-    call, inside = _calls_waited_for(runs, chosen, _Signs(*(sign[chosen] for sign in signs)), calls)
-    chosen, call = chosen[inside], call[inside]
-    begins, ends = calls["start_ns"].to_numpy()[call], calls["end_ns"].to_numpy()[call]
-    begin = np.maximum(runs.start_ns[chosen], begins)
-    end = np.minimum(runs.end_ns[chosen], ends)
-    other = np.ones(len(runs.start_ns), np.bool_)
-    other[chosen] = False
-    cause = runs.cause[chosen]
-    parts = [
-        Runs(*(column[other] for column in runs)),
-        Runs(runs.start_ns[chosen], begin, cause, np.full(len(call), NO_CALL)),
-        Runs(begin, end, cause, call),
-        Runs(end, runs.end_ns[chosen], cause, np.full(len(call), NO_CALL)),
-    ]
-    together = Runs(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-    order = np.argsort(together.start_ns, kind="stable")
-    lasting = order[together.end_ns[order] > together.start_ns[order]]
-    return Runs(*(column[lasting] for column in together))
+    """Cut the runs that wait at the ends of the calls that they wait for: one call, then others before and after it."""
+    may_wait = signs.waits | signs.may_wait | signs.is_python
+    parts = [runs.where(~may_wait)]
+    rest, signs = runs.where(may_wait), signs.where(may_wait)
+    while len(rest.start_ns):
+        call, inside = _calls_waited_for(rest, signs, calls)
+        parts.append(rest.where(~inside))
+        waiting, signs = rest.where(inside), signs.where(inside)
+        begins, ends = (calls[column].to_numpy()[call[inside]] for column in ("start_ns", "end_ns"))
+        begin, end = np.maximum(waiting.start_ns, begins), np.minimum(waiting.end_ns, ends)
+        parts.append(waiting._replace(start_ns=begin, end_ns=end, call=call[inside]))
+        rest = _joined(waiting._replace(end_ns=begin), waiting._replace(start_ns=end))
+        lasts = rest.end_ns > rest.start_ns
+        rest, signs = rest.where(lasts), _joined(signs, signs).where(lasts)
+    together = _joined(*parts)
+    return together.where(np.argsort(together.start_ns, kind="stable"))
 
 
-def _calls_waited_for(
-    runs: Runs, chosen: _Rows, signs: _Signs, calls: pl.DataFrame
-) -> tuple[_Rows, npt.NDArray[np.bool_]]:
-    """Return, for each chosen run, the call that overlaps it longest, and whether the thread waits for it."""
+def _calls_waited_for(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> tuple[_Rows, npt.NDArray[np.bool_]]:
+    """Return, for each run, the call that overlaps it longest, and whether the thread waits for it."""
     starts, ends = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
-    start, end = runs.start_ns[chosen, None], runs.end_ns[chosen, None]
+    start, end = runs.start_ns[:, None], runs.end_ns[:, None]
     last = np.searchsorted(starts, end[:, 0], side="left")
     rows = last[:, None] - 1 - np.arange(_MOST_OPEN)
     exists, rows = rows >= 0, np.maximum(rows, 0)
@@ -145,7 +153,7 @@ def _calls_waited_for(
     # Of calls that overlap equally long, the thread waits for the one that ends last before it continues.
     score = overlap.astype(np.float64) * np.where(ends_inside, 1.0, 0.5) + 1e-9 * ends_inside * (ends[rows] - start)
     best = np.argmax(score, axis=1)
-    at = np.arange(len(chosen))
+    at = np.arange(len(best))
     covered = overlap[at, best]
     is_covered = (covered >= _LEAST_COVERED * (end - start)[:, 0]) & ends_inside[at, best]
     continues_late = end[:, 0] - ends[rows[at, best]] > tolerance[:, 0]
