@@ -34,11 +34,13 @@ __all__ = [
     "covered_by_group",
     "demangled",
     "depths",
+    "distinct",
     "earliest_times",
     "file_checksum",
     "furthest_above",
     "has_cycle",
     "holding",
+    "measured_binding",
     "memory_events",
     "nearest_above",
     "nest",
@@ -51,8 +53,10 @@ __all__ = [
     "rows_of",
     "schema",
     "slacks",
+    "sorted_points",
     "summaries",
     "sums_by_name",
+    "thread_edges",
 ]
 
 _Nodes: TypeAlias = npt.NDArray[np.uint32]
@@ -250,11 +254,30 @@ def arrow_checksums(path: str | os.PathLike[str], columns: Sequence[int] | None 
 def schema() -> dict[str, list[tuple[str, str]]]:
     """Return {table: [(column, type)]} of the tables that the reader writes."""
 
+def sorted_points(
+    start: _Numbers, end: _Numbers, first: int, last: int
+) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers, _Flags]:
+    """Sort starts and ends; the fields of `holotrace.algorithms.threads.Points`."""
+
+def thread_edges(
+    ranges: tuple[_Numbers, _Numbers, _Numbers, _Numbers, _Flags, _Flags],
+    points: tuple[_Numbers, _Flags, _Numbers],
+    main_lane: int,
+    works_inside: Sequence[int],
+    host_end: int,
+) -> tuple[_Nodes, _Nodes, _Numbers, npt.NDArray[np.int32], _Numbers]:
+    """Return dependencies of threads; `holotrace.algorithms.threads` documents arguments and result."""
+
 def has_cycle(node_count: int, source: _Nodes, target: _Nodes) -> bool:
     """Say whether the graph has a cycle."""
 
 def binding_edges(node_count: int, source: _Nodes, target: _Nodes, arrival: _Numbers) -> _Numbers:
     """Return, per node, the incoming edge that arrives last (if several do, the first of them); -1 if there is none."""
+
+def measured_binding(
+    source: _Nodes, target: _Nodes, time: _Numbers, weight: _Numbers
+) -> tuple[_Numbers, _Numbers, int]:
+    """Return the binding edges where arrivals count at most as the measured times, their delays, and how many are later."""
 
 def earliest_times(node_count: int, source: _Nodes, target: _Nodes, weight: _Numbers) -> _Numbers:
     """Return the length of the longest path to each node from a node without predecessors; ValueError for a cycle."""
@@ -309,6 +332,9 @@ def holding(start: _Numbers, end: _Numbers, times: _Numbers) -> _Numbers:
 
     Starts must ascend.
     """
+
+def distinct(values: _Numbers) -> tuple[_Numbers, _Numbers]:
+    """Return the first row of each distinct value, in order, and the number of each row's value."""
 
 def only_matches(offered: _Numbers, wanted: _Numbers) -> _Numbers:
     """Return, per wanted key, the only row of `offered` that has it; -1 if no row has it, -2 if several have."""

@@ -4,6 +4,7 @@
 //! [`NO_ROW`] where there is none.
 
 pub mod ancestors;
+pub mod distinct;
 mod error;
 pub mod graph;
 pub mod intervals;
@@ -12,6 +13,7 @@ pub mod name_sums;
 pub mod propagation;
 mod sorting;
 pub mod summaries;
+pub mod threads;
 
 pub use error::AlgorithmError;
 

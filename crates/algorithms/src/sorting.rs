@@ -1,4 +1,4 @@
-//! Sorting of rows whose keys form a few ascending runs.
+//! Sorting of rows by group, and of rows whose keys form a few ascending runs.
 
 use std::mem;
 
@@ -58,4 +58,26 @@ fn merge<K: Ord>(rows: &mut [u32], first: usize, scratch: &mut Vec<u32>, key: im
         *source += 1;
         to += 1;
     }
+}
+
+/// The rows sorted by group, in ascending order within each; a counting sort if the group numbers are small.
+pub(crate) fn by_group(group: &[u32]) -> Vec<u32> {
+    let group_count = group.iter().max().map_or(0, |&largest| largest as usize + 1);
+    let mut order: Vec<u32> = (0..group.len() as u32).collect();
+    if group_count > group.len() {
+        order.sort_by_key(|&row| group[row as usize]);
+        return order;
+    }
+    let mut next = vec![0_usize; group_count + 1];
+    for &group in group {
+        next[group as usize + 1] += 1;
+    }
+    for group in 0..group_count {
+        next[group + 1] += next[group];
+    }
+    for (row, &group) in group.iter().enumerate() {
+        order[next[group as usize]] = row as u32;
+        next[group as usize] += 1;
+    }
+    order
 }

@@ -1,6 +1,6 @@
 //! Longest paths of small graphs, and of random ones compared with a slow recursion over all paths.
 
-use algorithms::graph::{Edges, NO_EDGE};
+use algorithms::graph::{Edges, MeasuredBinding, NO_EDGE};
 use algorithms::AlgorithmError;
 use proptest::prelude::*;
 
@@ -31,6 +31,19 @@ fn the_shorter_path_has_slack() {
 fn the_first_of_the_latest_arrivals_binds() {
     assert_eq!(diamond().unwrap().binding(&[1, 1, 4, 4]).unwrap(), [NO_EDGE, 0, 1, 2]);
     assert_eq!(diamond().unwrap().binding(&[1, 1, 4, 5]).unwrap(), [NO_EDGE, 0, 1, 3]);
+}
+
+#[test]
+fn edges_arrive_at_most_at_the_measured_time() {
+    let measured = |time, weight| diamond().unwrap().measured_binding(time, weight).unwrap();
+    assert_eq!(
+        measured(&[0, 4, 6, 9], &[1, 6, 1, 2]),
+        MeasuredBinding { binding: vec![NO_EDGE, 0, 1, 3], delay: vec![3, 0, 0, 1], contradicted_count: 0 }
+    );
+    assert_eq!(
+        measured(&[0, 4, 6, 5], &[4, 9, 1, 2]),
+        MeasuredBinding { binding: vec![NO_EDGE, 0, 1, 2], delay: vec![0; 4], contradicted_count: 2 }
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Matching on small columns, and on random ones compared with a scan of every row.
 
+use algorithms::distinct::distinct;
 use algorithms::matching::{only_matches, SEVERAL_ROWS};
 use algorithms::NO_ROW;
 use proptest::prelude::*;
@@ -51,4 +52,10 @@ proptest! {
         let expected: Vec<i64> = wanted.iter().map(|&key| scan(&offered, key)).collect();
         prop_assert_eq!(only_matches(&offered, &wanted).unwrap(), expected);
     }
+}
+
+#[test]
+fn distinct_values_are_numbered_as_they_first_occur() {
+    let found = distinct(&[7, -1, 7, 3, -1]);
+    assert_eq!((found.first, found.number), (vec![0, 1, 3], vec![0, 1, 0, 2, 1]));
 }

@@ -15,14 +15,17 @@ mod _native {
     use crate::arrays::ancestors::{depths, furthest_above, nearest_above};
     #[pymodule_export]
     use crate::arrays::graph::{
-        binding_edges, chains, contract, earliest_times, has_cycle, pass_on, path_to, slacks,
+        binding_edges, chains, contract, earliest_times, has_cycle, measured_binding, pass_on, path_to,
+        slacks,
     };
     #[pymodule_export]
     use crate::arrays::grouping::{summaries, sums_by_name};
     #[pymodule_export]
     use crate::arrays::intervals::{covered_by_group, holding, nest, nesting_order};
     #[pymodule_export]
-    use crate::arrays::matching::{only_matches, rows_of};
+    use crate::arrays::matching::{distinct, only_matches, rows_of};
+    #[pymodule_export]
+    use crate::arrays::threads::{sorted_points, thread_edges};
     #[pymodule_export]
     use crate::checksum::{arrow_checksums, checksum, file_checksum};
     #[pymodule_export]

@@ -37,6 +37,24 @@ def binding_edges(edges: Edges, arrival: Int64Array) -> Int64Array:
     return _native.binding_edges(*edges, arrival)
 
 
+class MeasuredBinding(NamedTuple):
+    """Which edges determine measured times.
+
+    binding             as `binding_edges` returns it; an edge arrives at most at the measured time of its target
+    delay               for binding edges, the time from their arrival to the measured time; 0 for others
+    contradicted_count  edges that arrive after the measured time
+    """
+
+    binding: Int64Array
+    delay: Int64Array
+    contradicted_count: int
+
+
+def measured_binding(edges: Edges, time: Int64Array, weight: Int64Array) -> MeasuredBinding:
+    """Return the edges that determine the measured time of each node; `weight` is the least time that each edge takes."""
+    return MeasuredBinding(*_native.measured_binding(edges.source, edges.target, time, weight))
+
+
 def earliest_times(edges: Edges, weight: Int64Array) -> Int64Array:
     """Return the earliest time of each node: the longest path from any node without a predecessor, which has time 0.
 

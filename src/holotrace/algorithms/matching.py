@@ -23,3 +23,8 @@ def only_matches(offered: _Int64, wanted: _Int64) -> _Int64:
 def rows_of(numbers: npt.NDArray[np.uint32], wanted: npt.NDArray[np.uint32]) -> _Int64:
     """Return the row of each wanted number, or `NO_MATCH`; the numbers are distinct. Fast if both are ascending."""
     return _native.rows_of(np.ascontiguousarray(numbers), np.ascontiguousarray(wanted))
+
+
+def distinct(values: _Int64) -> tuple[_Int64, _Int64]:
+    """Return the first row of each distinct value, in this order, and the number of the value of each row."""
+    return _native.distinct(np.ascontiguousarray(values))

@@ -4,6 +4,17 @@ use super::topology::Topology;
 use super::{Edges, NO_EDGE};
 use crate::error::{check_lengths, AlgorithmError};
 
+/// Which edges determine measured times; see [`Edges::measured_binding`].
+#[derive(Debug, PartialEq, Eq)]
+pub struct MeasuredBinding {
+    /// One edge per node, the first of several; [`NO_EDGE`] if it has none.
+    pub binding: Vec<i64>,
+    /// Of the edge of each node, the time from its arrival to the measured time; 0 on other edges.
+    pub delay: Vec<i64>,
+    /// The edges that arrive after the measured time.
+    pub contradicted_count: usize,
+}
+
 impl Edges<'_> {
     /// For each node, the incoming edge with the latest `arrival`, the first of several; [`NO_EDGE`] if it has none.
     ///
@@ -20,6 +31,38 @@ impl Edges<'_> {
             }
         }
         Ok(binding)
+    }
+
+    /// The edge that determines each measured time: the incoming edge with the latest arrival, at most that time.
+    ///
+    /// # Errors
+    ///
+    /// `time` does not have one value per node, or `weight` not one per edge.
+    pub fn measured_binding(&self, time: &[i64], weight: &[i64]) -> Result<MeasuredBinding, AlgorithmError> {
+        check_lengths([self.node_count, time.len()])?;
+        self.check_values(weight)?;
+        let mut latest = vec![0; self.node_count];
+        let mut found = MeasuredBinding {
+            binding: vec![NO_EDGE; self.node_count],
+            delay: vec![0; weight.len()],
+            contradicted_count: 0,
+        };
+        for (edge, (&source, &target)) in self.source.iter().zip(self.target).enumerate() {
+            let target = target as usize;
+            let arrival = time[source as usize].saturating_add(weight[edge]);
+            found.contradicted_count += usize::from(arrival > time[target]);
+            let arrival = arrival.min(time[target]);
+            if found.binding[target] == NO_EDGE || arrival > latest[target] {
+                found.binding[target] = edge as i64;
+                latest[target] = arrival;
+            }
+        }
+        for ((&edge, &time), arrival) in found.binding.iter().zip(time).zip(latest) {
+            if edge != NO_EDGE {
+                found.delay[edge as usize] = time.saturating_sub(arrival);
+            }
+        }
+        Ok(found)
     }
 
     /// The earliest time of each node: the length of the longest path to it from a node without predecessors.

@@ -8,6 +8,7 @@ mod topology;
 use crate::error::{check_lengths, check_row_count, AlgorithmError};
 pub use chains::Chains;
 pub use contraction::Contracted;
+pub use longest_path::MeasuredBinding;
 use topology::Topology;
 
 /// Marks a node without an edge in a column of edges.
@@ -39,6 +40,7 @@ impl<'a> Edges<'a> {
     /// Whether the edges form a cycle.
     #[must_use]
     pub fn has_cycle(&self) -> bool {
-        Topology::new(self).order().is_err()
+        let leads_back = self.source.iter().zip(self.target).any(|(source, target)| source >= target);
+        leads_back && Topology::new(self).order().is_err()
     }
 }

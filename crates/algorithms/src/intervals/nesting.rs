@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 
 use super::Intervals;
-use crate::sorting::merge_runs;
+use crate::sorting::{by_group, merge_runs};
 use crate::NO_ROW;
 
 /// The nesting of each interval within its group.
@@ -68,26 +68,4 @@ impl Intervals<'_> {
     fn key(&self, row: usize) -> (u32, i64, Reverse<i64>) {
         (self.group[row], self.start[row], Reverse(self.end[row]))
     }
-}
-
-/// The rows sorted by group, in ascending order within each; a counting sort if the group numbers are small.
-fn by_group(group: &[u32]) -> Vec<u32> {
-    let group_count = group.iter().max().map_or(0, |&largest| largest as usize + 1);
-    let mut order: Vec<u32> = (0..group.len() as u32).collect();
-    if group_count > group.len() {
-        order.sort_by_key(|&row| group[row as usize]);
-        return order;
-    }
-    let mut next = vec![0_usize; group_count + 1];
-    for &group in group {
-        next[group as usize + 1] += 1;
-    }
-    for group in 0..group_count {
-        next[group + 1] += next[group];
-    }
-    for (row, &group) in group.iter().enumerate() {
-        order[next[group as usize]] = row as u32;
-        next[group as usize] += 1;
-    }
-    order
 }

@@ -33,6 +33,20 @@ pub(crate) fn binding_edges<'py>(
 }
 
 #[pyfunction]
+pub(crate) fn measured_binding<'py>(
+    py: Python<'py>,
+    source: Input<'py, u32>,
+    target: Input<'py, u32>,
+    time: Input<'py, i64>,
+    weight: Input<'py, i64>,
+) -> PyResult<(Output<'py, i64>, Output<'py, i64>, usize)> {
+    let (source, target) = (source.as_slice()?, target.as_slice()?);
+    let (time, weight) = (time.as_slice()?, weight.as_slice()?);
+    let found = run(py, || Edges::new(time.len(), source, target)?.measured_binding(time, weight))?;
+    Ok((found.binding.into_pyarray(py), found.delay.into_pyarray(py), found.contradicted_count))
+}
+
+#[pyfunction]
 pub(crate) fn earliest_times<'py>(
     py: Python<'py>,
     node_count: usize,

@@ -1,9 +1,10 @@
-//! Bindings of `algorithms::matching`; `_native.pyi` documents the functions.
+//! Bindings of `algorithms::matching` and `algorithms::distinct`; `_native.pyi` documents the functions.
 
-use algorithms::matching;
+use algorithms::{distinct as numbering, matching};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 
-use super::{run_to_array, Input, Output};
+use super::{run, run_to_array, Input, Output};
 
 #[pyfunction]
 pub(crate) fn only_matches<'py>(
@@ -23,4 +24,14 @@ pub(crate) fn rows_of<'py>(
 ) -> PyResult<Output<'py, i64>> {
     let (numbers, wanted) = (numbers.as_slice()?, wanted.as_slice()?);
     run_to_array(py, || matching::only_matches(numbers, wanted))
+}
+
+#[pyfunction]
+pub(crate) fn distinct<'py>(
+    py: Python<'py>,
+    values: Input<'py, i64>,
+) -> PyResult<(Output<'py, i64>, Output<'py, i64>)> {
+    let values = values.as_slice()?;
+    let found = run(py, || Ok(numbering::distinct(values)))?;
+    Ok((found.first.into_pyarray(py), found.number.into_pyarray(py)))
 }

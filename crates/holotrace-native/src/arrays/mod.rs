@@ -5,6 +5,7 @@ pub(crate) mod graph;
 pub(crate) mod grouping;
 pub(crate) mod intervals;
 pub(crate) mod matching;
+pub(crate) mod threads;
 
 use algorithms::AlgorithmError;
 use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1};

@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.longest_path import Edges, binding_edges, has_cycle
+from holotrace.algorithms.longest_path import Edges, has_cycle, measured_binding
+from holotrace.algorithms.threads import Points
 from holotrace.enrich.critical_path.device_edges import device_edges, inferred_waits
 from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, PathClass
 from holotrace.enrich.critical_path.graph_edges import NO_ACTIVITY, GraphEdges, graph_edges, joined
 from holotrace.enrich.critical_path.host_edges import host_edges
 from holotrace.enrich.critical_path.path_window import PathWindow
-from holotrace.enrich.critical_path.window_activities import DATA_LOADING, Nodes, WindowActivities, window_activities
+from holotrace.enrich.critical_path.window_activities import DATA_LOADING, WindowActivities, window_activities
 from holotrace.store.trace import RankTrace
 
 _FIRST_NODE = 0
@@ -51,7 +52,7 @@ def graph_of(rank_trace: RankTrace, activities: WindowActivities, track_id: int 
     return _graph(activities, edges, len(inferred.source))
 
 
-def _without_cycle(nodes: Nodes, edges: GraphEdges) -> GraphEdges:
+def _without_cycle(nodes: Points, edges: GraphEdges) -> GraphEdges:
     """Break cycles: remove edges between tracks that lead back in time and, if cycles remain, also those that take no time."""
     if not _has_cycle(nodes, edges):
         return edges
@@ -61,9 +62,8 @@ def _without_cycle(nodes: Nodes, edges: GraphEdges) -> GraphEdges:
     return edges.where(along_a_track | (lasts_ns > 0)) if _has_cycle(nodes, kept) else kept
 
 
-def _has_cycle(nodes: Nodes, edges: GraphEdges) -> bool:
-    leads_back = bool((edges.source >= edges.target).any())  # edges that all lead to later nodes form none
-    return leads_back and has_cycle(Edges(len(nodes.time_ns), edges.source, edges.target))
+def _has_cycle(nodes: Points, edges: GraphEdges) -> bool:
+    return has_cycle(Edges(len(nodes.time_ns), edges.source, edges.target))
 
 
 def _with_ends(activities: WindowActivities, edges: GraphEdges) -> GraphEdges:
@@ -94,12 +94,7 @@ def _inner_nodes_without(edge_ends: npt.NDArray[np.uint32], node_count: int) -> 
 
 def _graph(activities: WindowActivities, edges: GraphEdges, inferred_wait_count: int) -> EventGraph:
     nodes = activities.nodes
-    measured_ns, begins_ns = nodes.time_ns[edges.target], nodes.time_ns[edges.source]
-    arrival_ns = begins_ns + edges.weight_ns
-    binding = binding_edges(Edges(len(nodes.time_ns), edges.source, edges.target), np.minimum(arrival_ns, measured_ns))
-    delay_ns = np.zeros(len(edges.source), np.int64)
-    binds = binding[binding >= 0]
-    delay_ns[binds] = np.maximum(0, measured_ns[binds] - arrival_ns[binds])
+    found = measured_binding(Edges(len(nodes.time_ns), edges.source, edges.target), nodes.time_ns, edges.weight_ns)
     return EventGraph(
         window_start_ns=activities.window_start_ns,
         window_end_ns=activities.window_end_ns,
@@ -113,13 +108,13 @@ def _graph(activities: WindowActivities, edges: GraphEdges, inferred_wait_count:
                 "target": edges.target,
                 "type": edges.type,
                 "weight_ns": edges.weight_ns,
-                "delay_ns": delay_ns,
+                "delay_ns": found.delay,
                 "path_class": edges.path_class,
                 "activity": _optional(edges.activity),
             }
         ),
-        binding=pl.Series("binding", binding),
-        contradicted_count=int(np.count_nonzero(arrival_ns > measured_ns)),
+        binding=pl.Series("binding", found.binding),
+        contradicted_count=found.contradicted_count,
         inferred_wait_count=inferred_wait_count,
         unknown_launch_count=activities.unknown_launch_count,
     )

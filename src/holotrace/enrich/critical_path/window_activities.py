@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, nearest_above, nesting, nesting_order
+from holotrace.algorithms.threads import Points, sorted_points
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
 from holotrace.enrich.critical_path.path_window import PathWindow
@@ -47,22 +48,6 @@ returns before work ends did not wait for that work.
 """
 
 
-class Nodes(NamedTuple):
-    """The nodes of a graph, in time order; the first and the last are the ends of the window.
-
-    start, end   the node at which each activity begins and ends
-    time_ns      time of each node
-    activity     activity of each node; -1 for the first and the last
-    is_start     whether the activity of each node starts there; true for the first node, false for the last
-    """
-
-    start: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
-    time_ns: npt.NDArray[np.int64]
-    activity: npt.NDArray[np.int64]
-    is_start: npt.NDArray[np.bool_]
-
-
 @dataclass(frozen=True, eq=False)
 class WindowActivities(EqualByContent):
     """The activities of a window, sorted by start.
@@ -85,7 +70,7 @@ class WindowActivities(EqualByContent):
     host_end_ns: int
     window_end_ns: int
     table: pl.DataFrame
-    nodes: Nodes
+    nodes: Points
     unknown_launch_count: int
 
     @cached_property
@@ -163,7 +148,7 @@ def window_activities(
         window.end_ns,
         end_ns,
         rows.with_columns(*inherited, pl.Series("parent", parent)),
-        _nodes(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), window.start_ns, end_ns),
+        sorted_points(rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy(), window.start_ns, end_ns),
         device["launch_index"].null_count(),
     )
 
@@ -280,25 +265,3 @@ def _inherited(flag: npt.NDArray[np.bool_], parent: npt.NDArray[np.int64]) -> np
     others = np.flatnonzero(~inside)
     inside[others] = nearest_above(parent, inside.copy(), others) != NO_PARENT
     return inside
-
-
-def _nodes(start_ns: npt.NDArray[np.int64], end_ns: npt.NDArray[np.int64], first_ns: int, last_ns: int) -> Nodes:
-    """Sort starts and ends by time.
-
-    At equal times, the ends of earlier activities come first, then starts, then activities without length.
-    """
-    count = len(start_ns)
-    is_instant = start_ns == end_ns
-    moments = np.concatenate([end_ns, start_ns])
-    lasting, instant = np.flatnonzero(~is_instant), np.flatnonzero(is_instant)
-    by_place = np.concatenate([lasting, count + lasting, count + instant, instant])
-    order = by_place[np.argsort(moments[by_place], kind="stable")]
-    node_of = np.empty(2 * count, np.int64)
-    node_of[order] = np.arange(1, 2 * count + 1)
-    return Nodes(
-        start=node_of[count:],
-        end=node_of[:count],
-        time_ns=np.concatenate([[first_ns], moments[order], [last_ns]]).astype(np.int64),
-        activity=np.concatenate([[_NO_ROW], order % max(count, 1), [_NO_ROW]]).astype(np.int64),
-        is_start=np.concatenate([[True], order >= count, [False]]),
-    )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from holotrace.algorithms.matching import distinct
 from holotrace.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above, nesting, nesting_order
 from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
 from holotrace.enrich.events.event_ranges import event_ranges
@@ -206,12 +208,21 @@ def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _
         "module": np.where(module == NO_PARENT, -1, name[module]),
         "frame": np.where(frame == NO_PARENT, -1, name[frame]),
     }
-    nothing = {"cause": [CAUSES.index("host_idle")], "name": [-1], "module": [-1], "frame": [-1]}
-    table = pl.concat([pl.DataFrame(ids).cast(pl.Int64), pl.DataFrame(nothing)])
-    keys = [key for key in ids if table[key].min() != table[key].max()] or ["cause"]
-    distinct = table.unique(keys, keep="first", maintain_order=True).with_row_index("cause_row")
-    cause_row = table.select(keys).join(distinct, on=keys, how="left", maintain_order="left")["cause_row"]
-    return _with_texts(distinct, texts.cleaned), cause_row.to_numpy().astype(np.int64)
+    nothing = {"cause": CAUSES.index("host_idle"), "name": -1, "module": -1, "frame": -1}
+    table = {key: np.append(column, nothing[key]).astype(np.int64) for key, column in ids.items()}
+    first, cause_row = distinct(_one_number(list(table.values())))
+    return _with_texts(pl.DataFrame({key: column[first] for key, column in table.items()}), texts.cleaned), cause_row
+
+
+def _one_number(columns: Sequence[_Rows]) -> _Rows:
+    """Return a number for each row; rows have the same number if they agree in all columns, whose values are at least -1."""
+    number = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        values, width = (column, int(column.max()) + 2) if len(column) else (column, 1)
+        if int(number.max(initial=0)) >= np.iinfo(np.int64).max // width - 1:
+            number = distinct(number)[1]
+        number = number * width + values + 1
+    return number
 
 
 def _with_texts(distinct: pl.DataFrame, cleaned: pl.Series) -> pl.DataFrame:

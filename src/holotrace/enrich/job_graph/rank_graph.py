@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.longest_path import Edges, binding_edges, contracted
+from holotrace.algorithms.longest_path import Edges, contracted, measured_binding
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above
 from holotrace.enrich.critical_path.path_window import PathWindow
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING
@@ -85,13 +85,12 @@ def opened(known: CallGraph) -> OpenGraph:
     is_to_end = start_of[edges.target] != NO_PARENT
     weight_ns, delay_ns = (graph.edges[name].to_numpy()[rows] for name in ("weight_ns", "delay_ns"))
     time_ns = graph.nodes["time_ns"].to_numpy()
-    arrival_ns = time_ns[edges.source] + np.where(is_to_end, 0, weight_ns)
     return OpenGraph(
         edges,
         rows,
         np.where(is_to_end, 0, weight_ns + delay_ns),
         is_to_end,
-        binding_edges(edges, np.minimum(arrival_ns, time_ns[edges.target])),
+        measured_binding(edges, time_ns, np.where(is_to_end, 0, weight_ns)).binding,
         is_point,
     )
 

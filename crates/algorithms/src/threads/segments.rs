@@ -1,0 +1,116 @@
+//! The points of each thread, located between the points of the main thread.
+
+use super::{Points, Ranges, NONE};
+use crate::sorting::by_group;
+
+/// The points of all lanes, lane by lane and in time order within each.
+pub(super) struct Lanes {
+    /// The point, a row of [`Points`].
+    pub(super) node: Vec<u32>,
+    pub(super) lane: Vec<i64>,
+    pub(super) time: Vec<i64>,
+    /// The innermost range from each point to the next one of its lane; -1 in gaps and after the last.
+    pub(super) owner: Vec<i64>,
+    /// Whether each point is the last of its lane.
+    pub(super) is_last: Vec<bool>,
+}
+
+impl Lanes {
+    pub(super) fn new(points: &Points<'_>, ranges: &Ranges<'_>) -> Self {
+        let node = by_lane(points, ranges);
+        let activity = |at: usize| points.activity[node[at] as usize];
+        let lane: Vec<i64> = (0..node.len()).map(|at| ranges.lane[activity(at) as usize]).collect();
+        let is_last: Vec<bool> = (0..node.len()).map(|at| lane.get(at + 1) != Some(&lane[at])).collect();
+        let owner = (0..node.len())
+            .map(|at| match (is_last[at], points.is_start[node[at] as usize]) {
+                (true, _) => NONE,
+                (_, true) => activity(at),
+                _ if points.is_start[node[at + 1] as usize] => ranges.parent[activity(at + 1) as usize],
+                _ => activity(at + 1),
+            })
+            .collect();
+        let time = node.iter().map(|&node| points.time[node as usize]).collect();
+        Self { node, lane, time, owner, is_last }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.node.len()
+    }
+
+    /// Whether a point is the first of its lane.
+    pub(super) fn is_first(&self, at: usize) -> bool {
+        at == 0 || self.is_last[at - 1]
+    }
+}
+
+/// The points of ranges, sorted by lane.
+fn by_lane(points: &Points<'_>, ranges: &Ranges<'_>) -> Vec<u32> {
+    let (mut nodes, mut lanes) = (Vec::new(), Vec::new());
+    for (node, &activity) in points.activity.iter().enumerate() {
+        if let Some(&lane) = usize::try_from(activity).ok().and_then(|row| ranges.lane.get(row)) {
+            if let Ok(lane) = u32::try_from(lane) {
+                nodes.push(node as u32);
+                lanes.push(lane);
+            }
+        }
+    }
+    by_group(&lanes).into_iter().map(|row| nodes[row as usize]).collect()
+}
+
+/// The segments between the points of the main thread; the first begins, and the last ends, with the window.
+pub(super) struct Segments {
+    /// The points that separate segments, and before and after them the ends of the window.
+    pub(super) node: Vec<u32>,
+    /// The times of these points; the last is the end of the host's part of the window.
+    pub(super) time: Vec<i64>,
+    /// The innermost range of the main thread in each segment; -1 in gaps.
+    pub(super) owner: Vec<i64>,
+    /// The segment that contains each point of [`Lanes`], or ends with it.
+    pub(super) of_point: Vec<usize>,
+}
+
+impl Segments {
+    pub(super) fn new(points: &Points<'_>, lanes: &Lanes, main_lane: i64, host_end: i64) -> Self {
+        let main = || (0..lanes.len()).filter(|&at| lanes.lane[at] == main_lane);
+        let last = points.time.len().saturating_sub(1) as u32;
+        let mut time = vec![points.time.first().copied().unwrap_or(host_end)];
+        time.extend(main().map(|at| lanes.time[at]));
+        time.push(host_end);
+        Self {
+            node: [0].into_iter().chain(main().map(|at| lanes.node[at])).chain([last]).collect(),
+            owner: [NONE].into_iter().chain(main().map(|at| lanes.owner[at])).collect(),
+            of_point: located(lanes, &time),
+            time,
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.owner.len()
+    }
+
+    pub(super) fn length(&self, segment: usize) -> i64 {
+        self.time[segment + 1].saturating_sub(self.time[segment])
+    }
+}
+
+/// The last of `times` before each point, or the first.
+fn located(lanes: &Lanes, times: &[i64]) -> Vec<usize> {
+    let mut earlier = 0;
+    (0..lanes.len())
+        .map(|at| {
+            earlier = if lanes.is_first(at) { 0 } else { earlier };
+            earlier += count_below(&times[earlier..], lanes.time[at]);
+            earlier.saturating_sub(1)
+        })
+        .collect()
+}
+
+/// How many of the sorted `times` are below a bound; fast if they are few.
+fn count_below(times: &[i64], bound: i64) -> usize {
+    let mut reach = 1;
+    while reach < times.len() && times[reach] < bound {
+        reach *= 2;
+    }
+    let reach = times.len().min(reach + 1);
+    times[..reach].partition_point(|&time| time < bound)
+}

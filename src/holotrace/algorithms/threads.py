@@ -1,0 +1,103 @@
+"""Points of threads in time order, and the dependencies between threads that work for each other, in native code."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from holotrace import _native
+
+_Int64: TypeAlias = npt.NDArray[np.int64]
+_Flags: TypeAlias = npt.NDArray[np.bool_]
+
+NO_LANE = -1
+
+
+class Points(NamedTuple):
+    """The starts and ends of activities in time order; the first and the last are the ends of a window.
+
+    start, end   the point at which each activity begins and ends
+    time_ns      time of each point
+    activity     activity of each point; -1 for the first and the last
+    is_start     whether the activity of each point starts there; true for the first point, false for the last
+    """
+
+    start: _Int64
+    end: _Int64
+    time_ns: _Int64
+    activity: _Int64
+    is_start: _Flags
+
+
+def sorted_points(start_ns: _Int64, end_ns: _Int64, first_ns: int, last_ns: int) -> Points:
+    """Sort the starts and ends of activities within a window.
+
+    At equal times, the ends of earlier activities come first, then starts, then activities without length.
+    """
+    return Points(*_native.sorted_points(start_ns, end_ns, first_ns, last_ns))
+
+
+class Ranges(NamedTuple):
+    """Activities, of which some are ranges of threads.
+
+    lane        thread of each range, or a lane of its own; `NO_LANE` for activities that are not on a thread
+    thread      the thread that recorded it
+    parent      the range of its lane around it, -1 if there is none
+    start_ns
+    is_waiting  whether the thread waits
+    is_call     whether it is a call during which other threads never work for this one
+    """
+
+    lane: _Int64
+    thread: _Int64
+    parent: _Int64
+    start_ns: _Int64
+    is_waiting: _Flags
+    is_call: _Flags
+
+
+class ThreadEdges(NamedTuple):
+    """Edges between points.
+
+    source, target  points
+    weight_ns       the least time from source to target
+    owner           the range to which this time belongs, -1 if there is none
+    counts          the number of edges of each kind, in this order: back to the main thread, from the main thread, from
+                    where the main thread begins to wait to the end of a range that started before, along lanes, to the window
+    """
+
+    source: npt.NDArray[np.uint32]
+    target: npt.NDArray[np.uint32]
+    weight_ns: _Int64
+    owner: npt.NDArray[np.int32]
+    counts: _Int64
+
+    def between(self, begin: int, end: int) -> ThreadEdges:
+        """Return the edges in these rows."""
+        rows = slice(begin, end)
+        columns = (self.source[rows], self.target[rows], self.weight_ns[rows], self.owner[rows])
+        return ThreadEdges(*columns, self.counts)
+
+
+def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _Int64, host_end_ns: int) -> ThreadEdges:
+    """Return the dependencies along lanes, and between the main thread and lanes that work for it.
+
+    The points of the main thread divide its time into segments. Another lane works from each point at which it begins
+    after a rest until it rests again: in a gap without a range that continues into a later segment.
+
+    The main thread waits in a segment if another lane ends its work there, and other lanes are busy for at least half of
+    the segment. This counts in gaps of the main thread and in ranges in which it waits. Inside other ranges, only the
+    lanes `works_inside` count, whose gaps count as work too. Segments in which the main thread waits have no weight,
+    nor have the rests of other lanes.
+
+    Args:
+        ranges: the activities.
+        points: their `sorted_points`.
+        main_lane: the lane of the main thread.
+        works_inside: lanes.
+        host_end_ns: the end of the last segment.
+    """
+    of_points = (points.activity, points.is_start, points.time_ns)
+    return ThreadEdges(*_native.thread_edges(ranges, of_points, main_lane, works_inside.tolist(), host_end_ns))
