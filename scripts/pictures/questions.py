@@ -25,6 +25,7 @@ CUPTI = "tests/reference/traces/cupti"
 
 RECORDING = {
     "cupti_counters": CUPTI,
+    "inference": "examples/gpu/traces/generation",
     "kernels": TWO_RANKS,
     "memory_timeline": GLOO,
     "modules": GLOO,

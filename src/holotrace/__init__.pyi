@@ -16,6 +16,7 @@ from .analyses.diagnosis.compute import Diagnosis as Diagnosis, diagnosis as dia
 from .analyses.distributed.compute import Distributed as Distributed, distributed as distributed
 from .analyses.gpu_summary.compute import GpuSummary as GpuSummary, gpu_summary as gpu_summary
 from .analyses.idle_time.compute import IdleTime as IdleTime, idle_time as idle_time
+from .analyses.inference.compute import Inference as Inference, inference as inference
 from .analyses.kernel_breakdown.compute import KernelBreakdown as KernelBreakdown, kernel_breakdown as kernel_breakdown
 from .analyses.kernel_sequences.compute import KernelSequences as KernelSequences, kernel_sequences as kernel_sequences
 from .analyses.kernels.compute import Kernels as Kernels, kernels as kernels

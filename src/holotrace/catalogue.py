@@ -27,6 +27,7 @@ ANALYSES = _questions(
     "gpu_summary",
     "kernels",
     "roofline",
+    "inference",
     "launch_statistics",
     "queue_length",
     "memory_bandwidth",

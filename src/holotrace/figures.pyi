@@ -12,6 +12,7 @@ from .analyses.diagnosis.figure import plot_diagnosis as plot_diagnosis
 from .analyses.distributed.figure import plot_distributed as plot_distributed
 from .analyses.gpu_summary.figure import plot_gpu_summary as plot_gpu_summary
 from .analyses.idle_time.figure import plot_idle_time as plot_idle_time
+from .analyses.inference.figure import plot_inference as plot_inference
 from .analyses.kernel_breakdown.figure import plot_kernel_breakdown as plot_kernel_breakdown
 from .analyses.kernel_sequences.figure import plot_kernel_sequences as plot_kernel_sequences
 from .analyses.kernels.figure import plot_kernels as plot_kernels

@@ -122,7 +122,10 @@ EVENTS = (
     ResultColumn("correlation", "int64", "joins a launch with its work; -1 if the file does not say"),
     _text("name", "name of the event: a kernel, copy, annotation or operator", "kernel"),
     _text("event", "name of the event, in tables of events of several kinds"),
-    _text("kind", "kind of the event: cpu_op, kernel, …; in a tree: phase, range, module, operator or kernel"),
+    _text(
+        "kind",
+        "kind of the event: cpu_op, kernel, …; in a tree: phase, range, module, operator or kernel; of an inference step: prefill, decode, mixed or denoising",
+    ),
     _text("kernel_kind", "computation, communication, memory or other", "kind"),
     _text("kernel", "name of the device work"),
     _text("copy", "kind of copy: Memcpy HtoD, Memset, …"),
@@ -371,7 +374,9 @@ MEMORY = (
     _size("bytes", "bytes that were moved, sent or allocated; null if unknown"),
     ResultColumn("mean_bytes", "float64", "bytes per call", "bytes", "mean size"),
     _length(
-        "busy_ns", "time in which at least one of the copies runs, or at least one kernel of each call", "busy for"
+        "busy_ns",
+        "time in which at least one of the copies runs, or at least one kernel of each call, or work of the steps",
+        "busy for",
     ),
     _bandwidth("bytes_per_s", "bandwidth from this time on", column_type="int64"),
     _bandwidth("mean_bytes_per_s", "mean bandwidth", "mean bandwidth"),
@@ -675,7 +680,11 @@ ROOFLINE = (
     ResultColumn("flops_per_s", "float64", "flops of all calls / busy_ns", "FLOP/s", "rate"),
     _number("flops_per_byte", "flops / bytes_moved", "FLOP/byte"),
     _bandwidth("moved_bytes_per_s", "bytes_moved of all calls / busy_ns", "bandwidth"),
-    _text("bound", "compute or memory: what takes longer at peak rates; null if neither is known", "bound by"),
+    _text(
+        "bound",
+        "compute or memory: what takes longer at peak rates; null if neither is known; of an inference step: what takes most of its time",
+        "bound by",
+    ),
     _length("floor_ns", "lower bound of busy_ns at the peak rates of the device", "lower bound"),
     _fraction("roofline_fraction", "floor_ns / busy_ns; above 1 only with a contradiction", "of the peak"),
     _length("gap_ns", "busy_ns - floor_ns", "above the bound"),
@@ -701,6 +710,90 @@ ROOFLINE = (
 )
 """Operators beside what the device can do."""
 
+INFERENCE = (
+    ResultColumn("inference_step", "int64", "number of the inference step of the rank, from 0", heading="step"),
+    _text("step_name", "range that marks the step; null if it was found without a name", "range"),
+    _text("engine", "vllm, sglang, …; annotation or pattern for names of users; null if unknown"),
+    _text(
+        "found_by",
+        "what shows the steps: annotation, module, compiled graph, token embedding, or profiler step",
+        "found by",
+    ),
+    _flag("is_draft", "whether the step runs the draft model of speculative decoding", "draft"),
+    _text("period", "start: set apart at the beginning; cut off: work not recorded; steady: all others"),
+    _text("period_reason", "why the step is not steady; null if it is", "why"),
+    _count("request_count", "requests in the step, its batch; null if unknown", "requests"),
+    _count("prefill_request_count", "requests whose prompt the step reads; null if unknown", "in prefill"),
+    _count("decode_request_count", "requests for which the step generates; null if unknown", "in decode"),
+    _count("token_count", "new tokens of all requests; null if unknown", "tokens"),
+    _count("prefill_token_count", "new tokens of prompts; null if unknown", "prompt tokens"),
+    _count("decode_token_count", "new tokens in decoding; null if unknown", "decoded tokens"),
+    _count(
+        "padded_token_count",
+        "tokens that the step computes, if padding makes them more than token_count",
+        "with padding",
+    ),
+    _count(
+        "output_token_count",
+        "tokens that steps return which only decode, one for each request; null if unknown",
+        "output tokens",
+    ),
+    _count("draft_token_count", "tokens in decoding beyond one for each request; null if unknown", "drafted tokens"),
+    _count(
+        "attention_pair_count",
+        "pairs of query and key under a causal mask, in one head of one layer",
+        "attention pairs",
+    ),
+    _count("apart_count", "steps that are not steady", "set apart"),
+    _length("gap_before_ns", "time since the end of the step before; null for the first", "gap before"),
+    _length("host_ns", "length of the step's range on the host", "on host"),
+    _length("launch_call_ns", "time of the host in calls that launch work", "launching"),
+    _length(
+        "compute_bound_ns",
+        "time in kernels whose arithmetic takes longer than their memory at peak rates",
+        "compute-bound",
+    ),
+    _length(
+        "memory_bound_ns",
+        "time in kernels whose memory takes longer than their arithmetic, and in no compute-bound ones",
+        "memory-bound",
+    ),
+    _length("unknown_bound_ns", "time in kernels whose roofline is unknown, and in none of the above", "bound unknown"),
+    _length("copying_ns", "time in copies and memsets, and in no kernel", "copies"),
+    _length("launch_wait_ns", "time in which nothing runs, but work has been launched", "waits for launch"),
+    _length(
+        "unknown_idle_ns",
+        "time in which nothing runs, and the launch of the next work was not recorded",
+        "idle, unknown",
+    ),
+    _length("host_wait_ns", "time in which nothing runs, and nothing has been launched", "waits for host"),
+    _length("attention_ns", "time in which attention runs; null if no step shows any", "attention"),
+    ResultColumn(
+        "attention_flops", "int64", "operations of the attention of a step; null if unknown", "FLOP", "of attention"
+    ),
+    _length("moe_ns", "time in which a mixture of experts runs; null if no step shows any", "experts"),
+    _length("draft_ns", "time in which work of a draft model runs; null if no step shows any", "drafting"),
+    _fraction("attention_fraction", "attention_ns / busy_ns", "attention"),
+    _fraction("moe_fraction", "moe_ns / busy_ns", "experts"),
+    _fraction("draft_fraction", "draft_ns / busy_ns", "drafting"),
+    _length("p50_step_ns", "half of the steps take at most this", "median"),
+    _length("p90_step_ns", "90 % of the steps take at most this", "p90"),
+    _length("p99_step_ns", "99 % of the steps take at most this", "p99"),
+    _number("mean_token_count", "mean of token_count", "tokens"),
+    _mean("mean_gap_before_ns", "mean of gap_before_ns", "gap before"),
+    _mean("mean_host_ns", "mean of host_ns", "on host"),
+    _mean(
+        "output_token_ns",
+        "time of the steps and of the gaps before them, per output token; null if unknown",
+        "per output token",
+    ),
+    _length("elapsed_ns", "from the start of the first steady step to the end of the last", "elapsed"),
+    _mean(
+        "inter_token_ns", "elapsed_ns over the steps that decode: what a request waits for a token", "between tokens"
+    ),
+)
+"""Steps of inference."""
+
 GROUPS: dict[str, tuple[ResultColumn, ...]] = {
     "Where": WHERE,
     "Events and names": EVENTS,
@@ -715,6 +808,7 @@ GROUPS: dict[str, tuple[ResultColumn, ...]] = {
     "Why ranks wait": WAIT_CAUSES,
     "Collectives matched across ranks": COLLECTIVES,
     "Roofline": ROOFLINE,
+    "Inference": INFERENCE,
     "Straggler cost": STRAGGLER_COST,
     "Critical path": CRITICAL_PATH,
     "Comparisons": COMPARISONS,

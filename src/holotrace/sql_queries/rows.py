@@ -18,6 +18,7 @@ from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.enrich.host.memory_events import memory_events, nodes_of_memory_events
 from holotrace.enrich.host.node_times import node_times
 from holotrace.enrich.host.operators import launching_operator
+from holotrace.enrich.inference.inference_steps import inference_steps
 from holotrace.enrich.kernels.kernel_calls import kernel_calls
 from holotrace.enrich.steps.steps import device_extended_windows, steps, window_of, windows
 from holotrace.execution.executor import Executor
@@ -141,6 +142,12 @@ def step_rows(rank_trace: RankTrace) -> pl.DataFrame:
     )
     rows = windows(rank_trace).join(with_work, on="window", how="left", maintain_order="left")
     return rows.with_columns(_DURATION, step=pl.col("window"))
+
+
+def inference_step_rows(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the rows of `inference_steps`, sorted by start; the ranges on the host."""
+    table = inference_steps(rank_trace).table
+    return table.with_columns(_DURATION, inference_step=pl.int_range(pl.len(), dtype=pl.Int64))
 
 
 def annotation_rows(rank_trace: RankTrace) -> pl.DataFrame:

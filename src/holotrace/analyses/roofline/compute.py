@@ -9,10 +9,10 @@ from typing import NamedTuple
 import polars as pl
 
 from holotrace.analyses.roofline.findings import findings_of
-from holotrace.analyses.roofline.floors import MEMORY, Peaks, peaks_of, with_floors
 from holotrace.analyses.roofline.operators import COSTS, KEYS, over, summed_operators
 from holotrace.analyses.roofline.steps import per_step
 from holotrace.enrich.device.devices import devices_of_rank
+from holotrace.enrich.device.floors import MEMORY, Peaks, peaks_of, with_floors
 from holotrace.enrich.device.peaks import Device, device_named
 from holotrace.enrich.operator_costs.costed_calls import costed_calls
 from holotrace.errors import InvalidOptionError

@@ -9,13 +9,13 @@ import plotly.graph_objects as go
 import polars as pl
 
 from holotrace.analyses.roofline.compute import Roofline
-from holotrace.analyses.roofline.floors import MEMORY
 from holotrace.analyses.roofline.question import QUESTION
 from holotrace.drawing.colors import COMPUTATION, OTHER, ROOF
 from holotrace.drawing.colors import MEMORY as MEMORY_COLOR
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import exact_duration
 from holotrace.drawing.theme import SURFACES, Theme, empty_figure, template
+from holotrace.enrich.device.floors import MEMORY
 from holotrace.units import bandwidth_text, percent_text
 
 MOST_OPERATORS = 200

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from holotrace.analyses.roofline.floors import Peaks
+from holotrace.enrich.device.floors import Peaks
 from holotrace.units import duration_text, percent_text
 
 _MOST_REASONS = 3

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from holotrace.analyses.roofline.floors import Peaks, peak_of_work
 from holotrace.enrich.device.devices import devices_of_rank
+from holotrace.enrich.device.floors import Peaks, peak_of_work
 from holotrace.enrich.events.event_rows import gathered
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.enrich.operator_costs.costed_calls import CostedCalls

@@ -2,12 +2,10 @@
 
 vLLM and SGLang name a step `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37…)`: the numbers of
 its requests in prefill (context) and decode (generation), with the sums of new tokens q (sq), of tokens k in the cache (sk),
-and of q·q and q·k.
+and of q·q and q·k. `holotrace.enrich.inference.step_names` reads them.
 """
 
 from __future__ import annotations
-
-import re
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +13,8 @@ import polars as pl
 
 from holotrace.algorithms.nesting import nearest_above
 from holotrace.enrich.events.event_rows import gathered
+from holotrace.enrich.inference.step_names import step_of_name
 from holotrace.store.trace import RankTrace
-
-_SUMS = r"\(sq(\d{1,15})sk(\d{1,15})sqsq(\d{1,18})sqsk(\d{1,18})\)"
-_STEP = re.compile(rf"execute_\d+_context_\d+{_SUMS}_generation_\d+{_SUMS}")
-_NAMES = tuple(f"{phase}_{name}" for phase in ("c", "g") for name in ("sq", "sk", "sqsq", "sqsk"))
 
 
 def request_sums(step: str | None) -> dict[str, int]:
@@ -28,14 +23,15 @@ def request_sums(step: str | None) -> dict[str, int]:
     >>> request_sums("execute_3_context_1(sq2sk5sqsq4sqsk10)_generation_1(sq1sk7sqsq1sqsk7)")["c_sqsk"]
     10
     """
-    found = _STEP.search(step or "")
-    return dict(zip(_NAMES, map(int, found.groups()), strict=True)) if found else {}
+    said = step_of_name(step)
+    return dict(said.sums) if said is not None else {}
 
 
 def steps_with_sums(rank_trace: RankTrace, stacks: pl.DataFrame, rows: npt.NDArray[np.int64]) -> pl.Series:
     """Return the name (a string id) of the step with sums around each of these rows of `call_stacks`; null without one."""
     distinct = stacks["name"].unique()
-    named = distinct.filter(rank_trace.texts(distinct).str.contains(_STEP.pattern))
+    has_sums = pl.Series([bool(request_sums(text)) for text in rank_trace.texts(distinct)], dtype=pl.Boolean)
+    named = distinct.filter(has_sums)
     if named.is_empty():
         return pl.Series("step_name", [None] * len(rows), dtype=pl.UInt32)
     is_step = stacks["name"].is_in(named.implode()).to_numpy()

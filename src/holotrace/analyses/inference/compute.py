@@ -1,0 +1,290 @@
+"""What does each step of serving spend its time on?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import polars as pl
+
+from holotrace.analyses.inference.findings import findings_of
+from holotrace.analyses.inference.parts import PARTS
+from holotrace.analyses.inference.per_kind import per_kind, summary
+from holotrace.analyses.inference.periods import periods
+from holotrace.analyses.inference.step_times import with_times
+from holotrace.analyses.inference.step_work import work_of_steps
+from holotrace.enrich.across_ranks.job_calls import job_calls
+from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
+from holotrace.enrich.device.peaks import device_named
+from holotrace.enrich.inference.inference_steps import COUNTS, inference_steps
+from holotrace.enrich.inference.step_names import checked_step_pattern
+from holotrace.enrich.job.findings import joined_findings
+from holotrace.enrich.job.rank_tables import of_all_ranks, typed
+from holotrace.errors import InvalidOptionError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.questions.result import Result
+from holotrace.schema import KernelKind
+from holotrace.store.plan import Plan
+from holotrace.store.trace import RankTrace, Trace
+
+_PARTS = dict.fromkeys(PARTS, pl.Int64)
+_PER_STEP = {
+    "rank": pl.Int32,
+    "inference_step": pl.Int64,
+    "step_name": pl.String,
+    "engine": pl.String,
+    "found_by": pl.String,
+    "kind": pl.String,
+    "is_draft": pl.Boolean,
+    "period": pl.String,
+    "period_reason": pl.String,
+    **dict.fromkeys(COUNTS, pl.Int64),
+    "output_token_count": pl.Int64,
+    "draft_token_count": pl.Int64,
+    "attention_pair_count": pl.Int64,
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "step_ns": pl.Int64,
+    "gap_before_ns": pl.Int64,
+    "host_ns": pl.Int64,
+    "launch_call_ns": pl.Int64,
+    "busy_ns": pl.Int64,
+    "kernel_ns": pl.Int64,
+    "kernel_count": pl.Int64,
+    **_PARTS,
+    "bound": pl.String,
+    "attention_ns": pl.Int64,
+    "attention_flops": pl.Int64,
+    "moe_ns": pl.Int64,
+    "draft_ns": pl.Int64,
+    "wait_ns": pl.Int64,
+}
+_SHARES = {f"{family}_fraction": pl.Float64 for family in ("attention", "moe", "draft")}
+_PER_KIND = {
+    "rank": pl.Int32,
+    "kind": pl.String,
+    "is_draft": pl.Boolean,
+    "request_count": pl.Int64,
+    "step_count": pl.Int64,
+    "apart_count": pl.Int64,
+    "p50_step_ns": pl.Int64,
+    "p90_step_ns": pl.Int64,
+    "p99_step_ns": pl.Int64,
+    "mean_token_count": pl.Float64,
+    "mean_gap_before_ns": pl.Float64,
+    "mean_host_ns": pl.Float64,
+    "output_token_ns": pl.Float64,
+    "busy_ns": pl.Int64,
+    **_PARTS,
+    "bound": pl.String,
+    **_SHARES,
+}
+_SUMMARY = {
+    "rank": pl.Int32,
+    "engine": pl.String,
+    "found_by": pl.String,
+    "step_count": pl.Int64,
+    "apart_count": pl.Int64,
+    "elapsed_ns": pl.Int64,
+    "busy_ns": pl.Int64,
+    "prefill_token_count": pl.Int64,
+    "decode_token_count": pl.Int64,
+    "output_token_count": pl.Int64,
+    "draft_token_count": pl.Int64,
+    "inter_token_ns": pl.Float64,
+    **_PARTS,
+    "bound": pl.String,
+    **_SHARES,
+    "wait_ns": pl.Int64,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Inference(Result):
+    """The steps of inference of each rank, their times, and what bounds them.
+
+    per_step   one row per rank and step, sorted by both:
+
+        rank            int32
+        inference_step  int64  number of the step, from 0
+        step_name       str    the range that marks it; null if it was found without a name
+        engine          str    vllm, sglang, tensorrt_llm, atom, xdit, diffusers, transformers; annotation or pattern for names
+                               of users; null if unknown
+        found_by        str    annotation, module, compiled graph, token embedding, or profiler step
+        kind            str    prefill, decode, mixed or denoising; null if unknown
+        is_draft        bool   whether it runs the draft model of speculative decoding
+        period          str    start, steady, or cut off
+        period_reason   str    why it is set apart; null if steady
+        request_count, prefill_request_count, decode_request_count  int64
+        token_count, prefill_token_count, decode_token_count        int64  new tokens
+        padded_token_count    int64  tokens that it computes, if padding makes them more
+        output_token_count    int64  tokens that it returns to requests; null unless it only decodes, one token for each
+        draft_token_count     int64  tokens in decode beyond one for each request, which a draft model proposed
+        attention_pair_count  int64  pairs of query and key under a causal mask, in one head of one layer
+        start_ns, end_ns      int64  with its device work, after that of the steps before
+        step_ns               int64  end_ns - start_ns, the sum of the parts
+        gap_before_ns         int64  time since the end of the step before; null for the first
+        host_ns               int64  length of its range on the host
+        launch_call_ns        int64  time of the host in calls that launch work
+        busy_ns               int64  time in which its work runs
+        kernel_ns             int64  summed durations of its kernels, copies and memsets
+        kernel_count          int64  how many there are
+        compute_bound_ns, memory_bound_ns, unknown_bound_ns  int64  parts: kernels, by what their rooflines say
+        copying_ns            int64  part: copies and memsets, and no kernel
+        exposed_ns            int64  part: communication, and neither of the above
+        launch_wait_ns        int64  part: nothing runs, but work has been launched
+        unknown_idle_ns       int64  part: nothing runs, and the launch of the next work was not recorded
+        host_wait_ns          int64  part: nothing runs, and nothing has been launched
+        bound                 str    the largest part: host, launch, memory, compute, communication or copy; unknown if it could be another
+        attention_ns, moe_ns, draft_ns  int64  time in which such work runs; null if no work of the rank shows any
+        attention_flops       int64  operations of its attention; null if unknown
+        wait_ns               int64  time in collectives in which it waits for other ranks; null if no other rank recorded them
+
+    per_kind   one row per rank, kind, is_draft and request_count, sorted by them:
+
+        step_count, apart_count  int64  steps, and those that are not steady; the other columns are of steady steps
+        p50_step_ns, p90_step_ns, p99_step_ns  int64  percentiles of step_ns (nearest rank)
+        mean_token_count, mean_gap_before_ns, mean_host_ns  float64
+        output_token_ns          float64  time of the steps and of the gaps before them, per output token
+        busy_ns, the parts of per_step  int64  sums
+        bound                    str      of the sums
+        attention_fraction, moe_fraction, draft_fraction  float64  shares of busy_ns
+
+    summary    one row per rank:
+
+        engine, found_by         str      of the first step
+        step_count, apart_count  int64    as in per_kind; the other columns are of steady steps
+        elapsed_ns               int64    from the first step to the end of the last
+        busy_ns, the token counts, the parts, wait_ns  int64  sums; null if unknown for a step
+        inter_token_ns           float64  elapsed_ns over the steps that decode: what a request waits for each token
+        bound, the fractions     as in per_kind
+
+    findings   how the steps were found, which are set apart, and what is unknown; without steps, the reason
+    """
+
+    per_step: pl.DataFrame
+    per_kind: pl.DataFrame
+    summary: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class InferenceRank(NamedTuple):
+    """One rank.
+
+    steps          `Inference.per_step` without rank and wait_ns; None without steps
+    findings       of this rank
+    communicating  its calls for the matching with other ranks; None without steps or calls
+    row_of_call    event_index of its calls, and inference_step
+    """
+
+    steps: pl.DataFrame | None
+    findings: tuple[str, ...]
+    communicating: OfRank | None
+    row_of_call: pl.DataFrame | None
+
+
+def inference(
+    trace: Trace,
+    *,
+    device: str | None = None,
+    patterns: Sequence[str] | None = None,
+    executor: Executor = IN_PROCESS,
+) -> Inference:
+    """Divide the time of each step of inference, and say what bounds it.
+
+    Steps are the ranges that vLLM, SGLang, TensorRT-LLM, ATOM and xDiT name, `prefill` and `decode` ranges of users or, without
+    names, the repeated forward passes of a model. A number that the recording does not show is null, and a finding says what would
+    record it.
+
+    Args:
+        trace: the job.
+        device: full name of a device of the table, if the file does not name its own or names it wrongly.
+        patterns: regular expressions for whole names of steps, with priority over those of engines. Named groups say what their
+            parts mean: `kind`, `requests`, `tokens`, `prefill_requests`, `decode_requests`, `prefill_tokens`, `decode_tokens`,
+            `padded_tokens`.
+        executor: runs the work on the ranks.
+
+    Raises:
+        InvalidOptionError: the table does not have the device, or a pattern is not valid.
+
+    Source: docs/reference/analyses/inference.md, which derives it.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> builder = TraceBuilder().annotation("step[DECODE bs=32]", start_us=0, duration_us=100)
+    >>> trace = builder.kernel("gemm", start_us=60, duration_us=20, launch_us=50).build()
+    >>> steps = holotrace.inference(trace).per_step
+    >>> steps.select("kind", "request_count", "step_ns", "host_wait_ns", "launch_wait_ns", "bound").row(0)
+    ('decode', 32, 100000, 70000, 10000, 'host')
+    """
+    return plan(device=device, patterns=patterns).run(trace, executor)
+
+
+def plan(*, device: str | None = None, patterns: Sequence[str] | None = None) -> Plan[InferenceRank, Inference]:
+    """Return `inference` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    if device is not None and device_named(device) is None:
+        message = f"inference: the table of devices does not have {device!r}; add it with add_device"
+        raise InvalidOptionError(message)
+    checked = tuple(checked_step_pattern(pattern, "patterns") for pattern in patterns or ())
+    return Plan(partial(_one_rank, device=device, patterns=checked), _combine)
+
+
+def _one_rank(rank_trace: RankTrace, *, device: str | None, patterns: tuple[str, ...]) -> InferenceRank:
+    found = inference_steps(rank_trace, patterns)
+    if found.table.is_empty():
+        return InferenceRank(None, found.findings, None, None)
+    known = work_of_steps(rank_trace, found.table, device)
+    timed = with_times(rank_trace, found.table, known).with_columns(_output_tokens(), _draft_tokens(), _draft_ns())
+    steps = timed.hstack(periods(timed)).with_row_index("inference_step")
+    calls = known.work.filter((pl.col("kernel_kind") == KernelKind.COMMUNICATION) & (pl.col("row") >= 0))
+    return InferenceRank(
+        typed(steps, {name: kind for name, kind in _PER_STEP.items() if name not in {"rank", "wait_ns"}}),
+        (*found.findings, *findings_of(steps, known)),
+        of_rank(rank_trace) if len(calls) else None,
+        calls.select("event_index", inference_step="row"),
+    )
+
+
+def _output_tokens() -> pl.Expr:
+    """Return the tokens that a step returns: one for each request, if it only decodes and does not speculate."""
+    requests = pl.col("decode_request_count")
+    one_each = (pl.col("kind") == "decode") & (pl.col("decode_token_count") == requests) & ~pl.col("is_draft")
+    return pl.when(one_each).then(requests).alias("output_token_count")
+
+
+def _draft_tokens() -> pl.Expr:
+    return (
+        (pl.col("decode_token_count") - pl.col("decode_request_count")).clip(lower_bound=0).alias("draft_token_count")
+    )
+
+
+def _draft_ns() -> pl.Expr:
+    return pl.when(pl.col("is_draft")).then("busy_ns").otherwise("draft_ns").alias("draft_ns")
+
+
+def _combine(ranks: dict[int, InferenceRank]) -> Inference:
+    findings = joined_findings({rank: known.findings for rank, known in ranks.items()})
+    with_steps = {rank: known.steps for rank, known in ranks.items() if known.steps is not None}
+    if not with_steps:
+        empty = (pl.DataFrame(schema=schema) for schema in (_PER_STEP, _PER_KIND, _SUMMARY))
+        return Inference(next(empty), next(empty), next(empty), findings)
+    steps = of_all_ranks(with_steps).join(
+        _waits(ranks), on=["rank", "inference_step"], how="left", maintain_order="left"
+    )
+    return Inference(
+        typed(steps, _PER_STEP), typed(per_kind(steps), _PER_KIND), typed(summary(steps), _SUMMARY), findings
+    )
+
+
+def _waits(ranks: Mapping[int, InferenceRank]) -> pl.DataFrame:
+    """Return what each rank waits for others in each step: rank, inference_step, wait_ns; null if a call has no counterpart."""
+    communicating = {rank: known.communicating for rank, known in ranks.items() if known.communicating is not None}
+    if len(communicating) < 2:  # noqa: PLR2004 -- nobody to wait for
+        return pl.DataFrame(schema={"rank": pl.Int32, "inference_step": pl.Int64, "wait_ns": pl.Int64})
+    rows = of_all_ranks({rank: known.row_of_call for rank, known in ranks.items() if known.row_of_call is not None})
+    waits = job_calls(communicating).calls.select("rank", "event_index", "wait_ns")
+    joined = rows.join(waits, on=["rank", "event_index"], how="left")
+    known = pl.when(pl.col("wait_ns").null_count() == 0).then(pl.col("wait_ns").sum())
+    return joined.group_by("rank", "inference_step").agg(known.alias("wait_ns"))

@@ -1,0 +1,87 @@
+"""The figure of inference: the mean step of each kind and batch, divided into its parts."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+import polars as pl
+
+from holotrace.analyses.inference.compute import Inference
+from holotrace.analyses.inference.parts import PARTS
+from holotrace.analyses.inference.question import QUESTION
+from holotrace.drawing.colors import COMMUNICATION, COMPUTATION, HOST_GAP, LAUNCH_DELAY, MEMORY, MEMSET, OTHER, UNKNOWN
+from holotrace.drawing.stacked_bars import (
+    Heading,
+    Part,
+    Rows,
+    ValueAxis,
+    bar_figure,
+    largest_unit,
+    share_hovers,
+    share_labels,
+)
+from holotrace.drawing.theme import Theme, empty_figure
+
+MOST_ROWS = 16
+_QUESTION = QUESTION.question
+_EXPLANATION = (
+    "The mean steady step of each kind and batch, over all ranks; if several parts run at once, the first one counts"
+)
+_LOOKS = {
+    "compute_bound_ns": ("compute-bound kernels", COMPUTATION),
+    "memory_bound_ns": ("memory-bound kernels", MEMORY),
+    "unknown_bound_ns": ("kernels, bound unknown", OTHER),
+    "copying_ns": ("copies", MEMSET),
+    "exposed_ns": ("exposed communication", COMMUNICATION),
+    "launch_wait_ns": ("waits for launch", LAUNCH_DELAY),
+    "unknown_idle_ns": ("idle, cause unknown", UNKNOWN),
+    "host_wait_ns": ("waits for host", HOST_GAP),
+}
+
+
+def plot_inference(result: Inference, *, theme: Theme = "light") -> go.Figure:
+    """Draw one bar for the mean step of each of the kinds and batches that take most time."""
+    table = _means(result)
+    if table.is_empty():
+        return empty_figure(_QUESTION, "No steps of inference were found.", theme)
+    total = table.select(pl.sum_horizontal(*PARTS)).to_series()
+    size, unit = largest_unit(total.to_list())
+    parts = [_part(table, total, part, size) for part in PARTS]
+    rows = Rows(_names(table), "")
+    return bar_figure(rows, parts, Heading(_QUESTION, _EXPLANATION), ValueAxis(unit, is_share=False), theme)
+
+
+def _means(result: Inference) -> pl.DataFrame:
+    """Return the parts of the mean step of each kind and batch, those with most time in all, sorted by kind and batch."""
+    keys = ["kind", "is_draft", "request_count"]
+    steady = result.per_kind.filter(pl.col("step_count") > pl.col("apart_count"))
+    counted = steady.with_columns(count=pl.col("step_count") - pl.col("apart_count"), time=pl.sum_horizontal(*PARTS))
+    sums = counted.group_by(keys).agg(pl.col("time", "count", *PARTS).sum())
+    most = sums.sort("time", *keys, descending=[True, False, False, False], nulls_last=True).head(MOST_ROWS)
+    means = [(pl.col(part) / pl.col("count")).round().cast(pl.Int64).alias(part) for part in PARTS]
+    return most.select(*keys, "count", *means).sort(keys, nulls_last=True)
+
+
+def _names(table: pl.DataFrame) -> list[str]:
+    rows = table.select("kind", "is_draft", "request_count", "count").iter_rows()
+    return [
+        f"{'draft' if is_draft else kind or 'unknown'} · {'?' if requests is None else f'{requests:,}'} requests · {_steps(count)}"
+        for kind, is_draft, requests, count in rows
+    ]
+
+
+def _part(table: pl.DataFrame, total: pl.Series, part: str, size: int) -> Part:
+    name, color = _LOOKS[part]
+    times = table[part]
+    shares = pl.select(pl.when(total > 0).then(times / total)).to_series().to_list()
+    return Part(
+        name=name,
+        values=(times / size).to_list(),
+        hovers=share_hovers(times.to_list(), shares),
+        marker={"color": color},
+        labels=share_labels(shares),
+        in_legend=bool(times.sum()),
+    )
+
+
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count:,} steps"

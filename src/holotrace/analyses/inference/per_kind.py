@@ -1,0 +1,98 @@
+"""Steps of a kind and batch, and all steps of a rank, in one row."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.analyses.inference.parts import PARTS, bounds
+from holotrace.analyses.inference.periods import STEADY
+
+KEYS = ("rank", "kind", "is_draft", "request_count")
+_FAMILIES = ("attention", "moe", "draft")
+_PERCENTILES = (50, 90, 99)
+
+
+def per_kind(steps: pl.DataFrame) -> pl.DataFrame:
+    """Return one row per rank, kind and number of requests, with its steady steps only; see `Inference.per_kind`."""
+    rows = steps.group_by(KEYS, maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("step_count"), (~_IS_STEADY).sum().cast(pl.Int64).alias("apart_count")
+    )
+    steady = (
+        steps.filter(_IS_STEADY)
+        .group_by(KEYS)
+        .agg(
+            *(_percentile("step_ns", percent) for percent in _PERCENTILES),
+            pl.col("token_count").mean().alias("mean_token_count"),
+            pl.col("gap_before_ns").mean().alias("mean_gap_before_ns"),
+            pl.col("host_ns").mean().alias("mean_host_ns"),
+            _output_token_ns(),
+            *_summed(),
+        )
+    )
+    joined = rows.join(steady, on=KEYS, how="left", nulls_equal=True, maintain_order="left")
+    with_bounds = joined.with_columns(pl.col(*PARTS).fill_null(0))
+    return with_bounds.with_columns(bounds(with_bounds)).sort(*KEYS, nulls_last=True)
+
+
+def summary(steps: pl.DataFrame) -> pl.DataFrame:
+    """Return one row per rank; see `Inference.summary`."""
+    counts = steps.group_by("rank", maintain_order=True).agg(
+        pl.col("engine", "found_by").first(),
+        pl.len().cast(pl.Int64).alias("step_count"),
+        (~_IS_STEADY).sum().cast(pl.Int64).alias("apart_count"),
+    )
+    steady = (
+        steps.filter(_IS_STEADY)
+        .group_by("rank")
+        .agg(
+            (pl.col("end_ns").max() - pl.col("start_ns").min()).alias("elapsed_ns"),
+            *(_known_sum(f"{of}_token_count") for of in ("prefill", "decode", "output", "draft")),
+            _inter_token_ns(),
+            *_summed(),
+            _known_sum("wait_ns"),
+        )
+    )
+    joined = counts.join(steady, on="rank", how="left", maintain_order="left").with_columns(pl.col(*PARTS).fill_null(0))
+    return joined.with_columns(bounds(joined)).sort("rank")
+
+
+_IS_STEADY = pl.col("period") == STEADY
+
+
+def _summed() -> list[pl.Expr]:
+    busy = pl.col("busy_ns").sum()
+    shares = [
+        pl.when(pl.col(f"{family}_ns").count() > 0)
+        .then(pl.col(f"{family}_ns").sum() / pl.when(busy > 0).then(busy))
+        .alias(f"{family}_fraction")
+        for family in _FAMILIES
+    ]
+    return [pl.col("busy_ns").sum(), *(pl.col(part).sum() for part in PARTS), *shares]
+
+
+def _percentile(column: str, percent: int) -> pl.Expr:
+    """Return the shortest time that at least this share of the steps does not exceed: a time that was measured."""
+    place = (pl.len() * percent + 99) // 100 - 1
+    return pl.col(column).sort().get(place).alias(f"p{percent}_{column}")
+
+
+def _output_token_ns() -> pl.Expr:
+    """Return the time of the steps, with the gaps before them, over their output tokens; null if some are unknown."""
+    tokens = pl.col("output_token_count")
+    time = (pl.col("step_ns") + pl.col("gap_before_ns").fill_null(0)).sum()
+    is_known = (tokens.null_count() == 0) & (tokens.sum() > 0)
+    return pl.when(is_known).then(time / tokens.sum()).alias("output_token_ns")
+
+
+def _inter_token_ns() -> pl.Expr:
+    """Return the time from the first to the last steady step over the steps that decode: what a request waits for a token."""
+    decodes = pl.col("decode_request_count") > 0
+    is_known = (pl.col("kind").null_count() == 0) & (pl.col("draft_token_count").filter(decodes) == 0).all(
+        ignore_nulls=False
+    )
+    elapsed = pl.col("end_ns").max() - pl.col("start_ns").min()
+    return pl.when(is_known & (decodes.sum() > 0)).then(elapsed / decodes.sum()).alias("inter_token_ns")
+
+
+def _known_sum(column: str) -> pl.Expr:
+    return pl.when(pl.col(column).null_count() == 0).then(pl.col(column).sum()).alias(column)

@@ -1,0 +1,85 @@
+"""Which steps are the steady state, and why the others are set apart."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.enrich.job.outliers import stands_out
+from holotrace.units import duration_text
+
+FEWEST_STEPS = 8
+"""With fewer steps, no start is set apart: nothing shows what is usual."""
+
+_MOST_LONG_STEPS = 4
+_FULL = 0.8
+"""A batch counts as full if it has this share of the requests of the median step that decodes."""
+
+_ENOUGH_WORK = 0.8
+"""The last step counts as cut off if it has less than this share of the kernels of its like."""
+
+STEADY, START, CUT_OFF = "steady", "start", "cut off"
+_ALIKE = ("kind", "request_count", "is_draft")
+
+
+def periods(steps: pl.DataFrame) -> pl.DataFrame:
+    """Return `period` (start, steady, or cut off) and `period_reason` (null if steady) of the steps of one rank, sorted by start.
+
+    cut off  the last steps, if their device work was not recorded, or less than 80 % of the kernels of the median step alike
+    start    up to 4 steps at the beginning that are far longer than those alike, and all steps before the first one that
+             decodes 80 % of the requests of the median step that decodes, if some decode fewer
+    """
+    reasons: list[str | None] = [None] * steps.height
+    names = [STEADY] * steps.height
+    for row, reason in {**_start(steps), **_cut_off(steps)}.items():
+        reasons[row] = reason
+        names[row] = CUT_OFF if reason.startswith("its device work") else START
+    return pl.DataFrame({"period": names, "period_reason": reasons}, {"period": pl.String, "period_reason": pl.String})
+
+
+def _cut_off(steps: pl.DataFrame) -> dict[int, str]:
+    """Return {row: reason} of the steps at the end whose work is missing."""
+    counts = steps["kernel_count"].to_list()
+    if not any(counts):
+        return {}
+    last = max(row for row, count in enumerate(counts) if count)
+    missing = dict.fromkeys(range(last + 1, len(counts)), "its device work was not recorded")
+    usual = steps.with_columns(
+        pl.col("kernel_count").median().over(_ALIKE).alias("usual"), pl.len().over(_ALIKE).alias("n")
+    )
+    if usual["n"][last] > 1 and counts[last] < _ENOUGH_WORK * usual["usual"][last]:
+        missing[last] = (
+            f"its device work was recorded in part: {counts[last]:,} of about {usual['usual'][last]:,.0f} kernels"
+        )
+    return missing
+
+
+def _start(steps: pl.DataFrame) -> dict[int, str]:
+    if steps.height < FEWEST_STEPS:
+        return {}
+    return {**_growing(steps), **_long(steps)}
+
+
+def _long(steps: pl.DataFrame) -> dict[int, str]:
+    """Return the steps at the beginning that are far longer than those alike."""
+    is_long = stands_out(steps, "step_ns", _ALIKE).to_list()
+    usual = steps.select(pl.col("step_ns").median().over(_ALIKE))["step_ns"]
+    found = {}
+    for row in range(_MOST_LONG_STEPS):
+        if not is_long[row]:
+            break
+        found[row] = (
+            f"{duration_text(steps['step_ns'][row])}, against a median of {duration_text(usual[row])} in steps alike"
+        )
+    return found
+
+
+def _growing(steps: pl.DataFrame) -> dict[int, str]:
+    """Return the steps before the batch of decoding requests is full."""
+    decoding = steps["decode_request_count"].fill_null(0)
+    usual = decoding.filter(decoding > 0).median()
+    if not isinstance(usual, (int, float)):
+        return {}
+    first = next(row for row, count in enumerate(decoding) if count >= _FULL * usual)
+    if not (decoding[:first] > 0).any():
+        return {}
+    return {row: f"{decoding[row]:,} of about {usual:,.0f} requests decode" for row in range(first)}

@@ -1,0 +1,48 @@
+"""Inference: the question, the terms of its tables, and the options of its command."""
+
+from __future__ import annotations
+
+from holotrace.questions.options import Option
+from holotrace.questions.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Inference",
+    question="What does each step of serving spend its time on?",
+    section="Work",
+    definitions=(
+        ("step", "one pass of the engine: prefill reads prompts, decode adds a token to each request, mixed does both"),
+        (
+            "step time",
+            "from when its range begins and all earlier work has ended, to the end of the range and of its own work",
+        ),
+        (
+            "compute-bound, memory-bound",
+            "kernels run, and by their rooflines arithmetic or memory takes longer at peak rates",
+        ),
+        ("bound unknown", "kernels run whose operations, bytes or device are unknown"),
+        ("waits for launch", "nothing runs, but the host has begun to launch work"),
+        ("waits for host", "nothing runs, and the host has not begun to launch anything"),
+        ("exposed", "communication runs, and no computation or copy"),
+        ("bound by", "the largest of these parts; unknown if time of unknown cause could make another one larger"),
+        ("steady", "steps without those set apart at the beginning (warm-up, growing batch) and end (cut off)"),
+        (
+            "time per output token",
+            "what the steps cost for each token that they return; between tokens: what a request waits",
+        ),
+    ),
+    options=(
+        Option(
+            "patterns",
+            "Regular expression for whole names of steps, such as `my_(?P<kind>prefill|decode)_(?P<requests>\\d+)`. May be repeated.",
+            kind=list[str],
+            flag="--pattern",
+            metavar="REGEX",
+        ),
+        Option(
+            "device",
+            "Full name of a device of the table, such as `NVIDIA H100 PCIe`, if the file does not name its own.",
+            metavar="NAME",
+        ),
+    ),
+)

@@ -1,0 +1,239 @@
+"""The steps of inference of a rank: prefill, decode, both mixed, or denoising."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from holotrace.enrich.inference.forward_passes import Passes, denoising_passes, is_training, model_passes
+from holotrace.enrich.inference.named_steps import NamedStep, NamedSteps, named_steps
+from holotrace.enrich.inference.step_names import StepName
+from holotrace.enrich.inference.token_shapes import token_shapes
+from holotrace.enrich.steps.steps import rows_of_windows, steps
+from holotrace.store.derived import derived_under_rules
+from holotrace.store.trace import RankTrace
+
+COUNTS = (
+    *("request_count", "prefill_request_count", "decode_request_count"),
+    *("token_count", "prefill_token_count", "decode_token_count", "padded_token_count"),
+)
+STEP_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "event_index": pl.UInt32,
+    "step_name": pl.String,
+    "engine": pl.String,
+    "found_by": pl.String,
+    "kind": pl.String,
+    "is_draft": pl.Boolean,
+    **dict.fromkeys((*COUNTS, "attention_pair_count", "start_ns", "end_ns", "until_ns"), pl.Int64),
+}
+_GENERATE = r"transformers/generation/utils\.py\(\d+\): generate"
+_ADVICE = 'name the steps with record_function("decode bs=8"), or pass the pattern of their names'
+
+
+class InferenceSteps(NamedTuple):
+    """The steps of a rank, and what to know about them.
+
+    table     one row per step, sorted by start:
+
+        event_index           uint32  the range or module call of the step; null if it begins with an operator
+        step_name             str     name of the range; null without a range
+        engine                str     vllm, sglang, …; annotation for names of users; null if nothing shows it
+        found_by              str     annotation, module, compiled graph, token embedding, or profiler step
+        kind                  str     prefill, decode, mixed or denoising; null if unknown
+        is_draft              bool    whether the step runs the draft model of speculative decoding
+        request_count, prefill_request_count, decode_request_count  int64, null if unknown
+        token_count, prefill_token_count, decode_token_count        int64  new tokens; null if unknown
+        padded_token_count    int64   tokens computed, if more than token_count; null if unknown
+        attention_pair_count  int64   pairs of a query and a key that causal attention sees, in one head of one layer; null
+                                      if the name does not give the sums
+        start_ns, end_ns      int64   the range on the host
+        until_ns              int64   work that the host launches from start_ns until this time belongs to the step
+
+    findings  what could not be read; if there are no steps, the reason is the only one
+    """
+
+    table: pl.DataFrame
+    findings: tuple[str, ...]
+
+
+@derived_under_rules
+def inference_steps(rank_trace: RankTrace, patterns: tuple[str, ...] = ()) -> InferenceSteps:
+    """Return the steps of inference of a rank.
+
+    Names of ranges mark the steps, by `patterns` and the rules of `holotrace.enrich.inference.step_names`. Without such
+    names, the repeated forward passes of a model do, if shapes or the class of the module show what kind of step they are.
+    """
+    named = named_steps(rank_trace, patterns)
+    findings = _unreadable(named)
+    if named.steps:
+        return InferenceSteps(_completed(rank_trace, _of_names(rank_trace, named.steps)), findings)
+    if named.holders:
+        return _inside_holders(rank_trace, named, findings)
+    return _without_names(rank_trace, findings)
+
+
+def _unreadable(named: NamedSteps) -> tuple[str, ...]:
+    count = len(named.unreadable)
+    if not count:
+        return ()
+    ranges = "1 name looks" if count == 1 else f"{count:,} names look"
+    return (
+        f"{ranges} like a step of an engine but cannot be read, such as {named.unreadable[0][:80]!r}; pass a pattern for it",
+    )
+
+
+def _of_names(rank_trace: RankTrace, named: Sequence[NamedStep]) -> pl.DataFrame:
+    last_ns = int(rank_trace.table("events", ["start_ns"])["start_ns"].to_numpy().max()) + 1
+    following = [*(step.start_ns for step in named[1:]), last_ns]
+    rows = [
+        (
+            step.event_index,
+            step.name,
+            step.said.rule.engine,
+            "annotation",
+            step.said.kind,
+            step.said.rule.is_draft,
+            *(getattr(step.said, name) for name in COUNTS),
+            _pairs(step.said),
+            step.start_ns,
+            step.end_ns,
+            max(step.end_ns, until) if step.said.rule.until_next else step.end_ns,
+        )
+        for step, until in zip(named, following, strict=True)
+    ]
+    return pl.DataFrame(rows, schema=STEP_COLUMNS, orient="row")
+
+
+def _pairs(said: StepName) -> int | None:
+    """Return the pairs under a causal mask: of q new tokens, each sees one more of the k tokens than the one before."""
+    sums = said.sums
+    if not sums:
+        return None
+    return sum(sums[f"{of}_sqsk"] - (sums[f"{of}_sqsq"] - sums[f"{of}_sq"]) // 2 for of in ("c", "g"))
+
+
+def _inside_holders(rank_trace: RankTrace, named: NamedSteps, findings: tuple[str, ...]) -> InferenceSteps:
+    """Return the denoising steps inside ranges that hold all steps of an image or video."""
+    holders = named.holders
+    within = pl.DataFrame(
+        {"start_ns": [step.start_ns for step in holders], "end_ns": [step.end_ns for step in holders]}
+    )
+    passes = denoising_passes(rank_trace, within)
+    if passes.ranges.is_empty():
+        reason = (
+            f"{holders[0].name!r} holds denoising steps that nothing tells apart: record with with_stack=True, "
+            "which records the calls of modules"
+        )
+        return InferenceSteps(pl.DataFrame(schema=STEP_COLUMNS), (*findings, f"no inference steps: {reason}"))
+    table = _of_passes(passes, engine=holders[0].said.rule.engine)
+    rows = np.searchsorted(within["start_ns"].to_numpy(), table["start_ns"].to_numpy(), side="right") - 1
+    requests = pl.Series([step.said.request_count for step in holders], dtype=pl.Int64)[rows]
+    return InferenceSteps(table.with_columns(requests.alias("request_count")), findings)
+
+
+def _without_names(rank_trace: RankTrace, findings: tuple[str, ...]) -> InferenceSteps:
+    sentence = "no inference steps: no range has the name of one, and the rank trains"
+    if not is_training(rank_trace):
+        denoising = denoising_passes(rank_trace)
+        if denoising.ranges.height > 1:
+            return InferenceSteps(_of_passes(denoising, engine="diffusers"), findings)
+        passes = model_passes(rank_trace)
+        table = _completed(rank_trace, _of_passes(passes, engine=_engine(rank_trace)))
+        if table["kind"].count():
+            return InferenceSteps(_as_profiler_steps(rank_trace, table), findings)
+        reason = (
+            "no forward pass is repeated"
+            if table.is_empty()
+            else "nothing shows whether its repeated forward passes prefill or decode (record_shapes=True records tokens)"
+        )
+        sentence = f"no inference steps: no range has the name of one, and {reason}; {_ADVICE}"
+    return InferenceSteps(pl.DataFrame(schema=STEP_COLUMNS), (*findings, sentence))
+
+
+def _engine(rank_trace: RankTrace) -> str | None:
+    return "transformers" if rank_trace.strings.str.contains(_GENERATE).any() else None
+
+
+def _of_passes(passes: Passes, engine: str | None) -> pl.DataFrame:
+    """Return a step for each pass; of modules, it lasts until the next pass begins, because sampling follows the pass."""
+    following = pl.col("start_ns").shift(-1)
+    table = passes.ranges.with_columns(
+        engine=pl.lit(engine, pl.String),
+        found_by=pl.lit(passes.found_by),
+        kind=pl.lit("denoising" if passes.is_denoiser else None, pl.String),
+        is_draft=pl.lit(value=False),
+        until_ns=pl.max_horizontal("end_ns", following),
+    )
+    missing = [name for name in STEP_COLUMNS if name not in table.columns]
+    return table.with_columns(pl.lit(None, STEP_COLUMNS[name]).alias(name) for name in missing).select(*STEP_COLUMNS)
+
+
+def _as_profiler_steps(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
+    """If each pass is alone in a `ProfilerStep`, the steps are those, since their ends are known."""
+    known = steps(rank_trace).sort("start_ns")
+    rows = rows_of_windows(known, table["start_ns"].to_numpy())
+    if (rows < 0).any() or len(np.unique(rows)) < len(rows):
+        return table
+    ranges = known[rows]
+    return table.with_columns(
+        ranges["start_ns"], ranges["end_ns"], ranges["end_ns"].alias("until_ns"), found_by=pl.lit("profiler step")
+    )
+
+
+def _completed(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
+    """Fill what names do not say from the shapes of the first token embedding and attention in each step."""
+    joined = table.with_row_index("row").join(_evidence(rank_trace, table), on="row", how="left", maintain_order="left")
+    batch, length, joined_tokens = pl.col("batch"), pl.col("length"), pl.col("batch").is_null()
+    tokens = pl.when(~joined_tokens).then(batch * length)
+    counted = joined.with_columns(
+        request_count=pl.coalesce("request_count", "batch"), token_count=pl.coalesce("token_count", tokens)
+    )
+    computed = pl.when(joined_tokens).then(length).otherwise(batch * length)
+    padded = pl.when((computed > pl.col("token_count")).fill_null(value=True)).then(computed)
+    known = counted.with_columns(kind=_kind(), padded_token_count=pl.coalesce("padded_token_count", padded))
+    return _split(known).select(*STEP_COLUMNS)
+
+
+def _kind() -> pl.Expr:
+    """Return the kind, from shapes if unknown: one token for each sequence is decoding, causal attention over several prefills."""
+    length, queries = pl.col("length"), pl.col("queries")
+    is_joined = pl.col("batch").is_null() & length.is_not_null()
+    decodes = (
+        pl.when(is_joined)
+        .then(length == pl.col("request_count"))
+        .otherwise(pl.coalesce(length == 1, (queries == 1) & (pl.col("keys") > 1)))
+    )
+    several = ~is_joined & (pl.coalesce(length, queries) > 1)
+    prefills = several & (pl.col("is_causal").fill_null(value=False) | (decodes & ~is_joined).any())
+    shown = pl.when(decodes).then(pl.lit("decode")).when(prefills).then(pl.lit("prefill"))
+    return pl.when(pl.col("is_draft")).then("kind").otherwise(pl.coalesce("kind", shown)).alias("kind")
+
+
+def _split(table: pl.DataFrame) -> pl.DataFrame:
+    """Divide requests and tokens of pure steps between prefill and decode."""
+    of_kind = {"prefill": ("prefill", "decode"), "decode": ("decode", "prefill")}
+    for kind, (own, other) in of_kind.items():
+        for what in ("request_count", "token_count"):
+            table = table.with_columns(
+                pl.when(pl.col("kind") == kind).then(pl.coalesce(f"{own}_{what}", what)).otherwise(f"{own}_{what}"),
+                pl.when(pl.col("kind") == kind).then(pl.coalesce(f"{other}_{what}", 0)).otherwise(f"{other}_{what}"),
+            )
+    return table
+
+
+def _evidence(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
+    """Return row, batch, length, queries, keys and is_causal of the steps whose shapes show tokens."""
+    shapes = token_shapes(rank_trace)
+    windows = table.select("start_ns", end_ns="until_ns")
+    firsts = [
+        calls.drop("start_ns", "track_id", strict=False)
+        .with_columns(pl.Series("row", rows_of_windows(windows, calls["start_ns"].to_numpy())))
+        .filter(pl.col("row") >= 0)
+        .with_columns(pl.col("row").cast(pl.UInt32))
+        .unique("row", keep="first", maintain_order=True)
+        for calls in shapes
+    ]
+    return firsts[0].join(firsts[1], on="row", how="full", coalesce=True)

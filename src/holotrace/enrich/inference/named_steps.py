@@ -1,0 +1,100 @@
+"""Ranges on the host whose names mark steps of inference; ranges around each other that mark the same step are one."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT, nesting
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.inference.step_names import LIKE_A_STEP, StepName, step_of_name
+from holotrace.schema import EventKind
+from holotrace.store.trace import RankTrace
+
+_KINDS = (EventKind.USER_ANNOTATION, EventKind.CPU_OP)
+"""Files from before 2022 record annotations as operators."""
+
+_COLUMNS = ["event_index", "name", "start_ns", "end_ns", "track_id"]
+_GENERAL_ENGINES = ("annotation", "pattern")
+
+
+class NamedStep(NamedTuple):
+    """A range, its name, and what the name says, together with the names of the ranges inside that mark the same step."""
+
+    event_index: int
+    name: str
+    start_ns: int
+    end_ns: int
+    track_id: int
+    said: StepName
+
+
+class NamedSteps(NamedTuple):
+    """The steps that names mark.
+
+    steps      sorted by start
+    holders    ranges that hold steps without naming them, such as a whole image; sorted by start
+    unreadable names that begin like those of an engine, but fit no rule
+    """
+
+    steps: list[NamedStep]
+    holders: list[NamedStep]
+    unreadable: tuple[str, ...]
+
+
+def named_steps(rank_trace: RankTrace, patterns: tuple[str, ...]) -> NamedSteps:
+    """Return the steps that names mark.
+
+    Of ranges inside each other on a thread, one with a single step inside is the same step: SGLang's `step[…]` may be
+    inside `execute_…`. One with several steps inside holds steps, and is none itself.
+    """
+    said = _said(rank_trace, patterns)
+    texts = {number: text for number, (text, known) in said.items() if known is not None}
+    unreadable = tuple(sorted(text for text, known in said.values() if known is None and re.search(LIKE_A_STEP, text)))
+    ranges = event_ranges(rank_trace, _KINDS, _COLUMNS, names=pl.Series(list(texts), dtype=pl.UInt32))
+    rows = [
+        NamedStep(index, texts[name], start, end, track, known)
+        for index, name, start, end, track in ranges.iter_rows()
+        if (known := said[name][1]) is not None
+    ]
+    steps = sorted(_resolved(ranges, rows), key=lambda step: (step.start_ns, step.event_index))
+    return NamedSteps(
+        [step for step in steps if not step.said.rule.holds_steps],
+        [step for step in steps if step.said.rule.holds_steps],
+        unreadable,
+    )
+
+
+def _said(rank_trace: RankTrace, patterns: tuple[str, ...]) -> dict[int, tuple[str, StepName | None]]:
+    """Return {string id: (text, what it says)} of the names of all ranges."""
+    names = rank_trace.events_of(_KINDS, ["name"])["name"].unique()
+    return {
+        number: (text, step_of_name(text, patterns))
+        for number, text in zip(names, rank_trace.texts(names), strict=True)
+    }
+
+
+def _resolved(ranges: pl.DataFrame, rows: list[NamedStep]) -> list[NamedStep]:
+    """Return each step once."""
+    nested = nesting(*(ranges[column].to_numpy() for column in ("track_id", "start_ns", "end_ns")))
+    inside: dict[int, list[NamedStep]] = {}
+    for row in nested.depth.argsort(kind="stable")[::-1].tolist():
+        steps = inside.pop(row, [])
+        inside.setdefault(int(nested.parent[row]), []).extend(_with_inner(rows[row], steps))
+    return inside.get(int(NO_PARENT), [])
+
+
+def _with_inner(outer: NamedStep, steps: list[NamedStep]) -> list[NamedStep]:
+    """Return the steps of a range with these steps inside."""
+    if len(steps) != 1 or outer.said.rule.holds_steps != steps[0].said.rule.holds_steps:
+        return steps or [outer]
+    return [outer._replace(said=_joined(outer.said, steps[0].said))]
+
+
+def _joined(outer: StepName, inner: StepName) -> StepName:
+    """Return what both names say; where both say something, the outer one counts, except for the engine."""
+    filled = {name: value for name, value in inner._asdict().items() if getattr(outer, name) is None}
+    rule = outer.rule if inner.rule.engine in _GENERAL_ENGINES else inner.rule
+    return outer._replace(**filled, rule=rule, sums=outer.sums or inner.sums)

@@ -1,0 +1,106 @@
+"""What the recorded shapes show about the tokens of a forward pass: token embeddings, and attention."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.schema import EventKind
+from holotrace.store.derived import derived
+from holotrace.store.trace import RankTrace
+
+_EMBEDDING = r"^aten::embedding$"
+_ATTENTION = r"^aten::scaled_dot_product_attention$"
+_IS_CAUSAL = 5
+"""Position of `is_causal` in https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html."""
+
+_EMBEDDINGS = {"start_ns": pl.Int64, "track_id": pl.UInt32, "batch": pl.Int64, "length": pl.Int64}
+_ATTENTIONS = {"start_ns": pl.Int64, "queries": pl.Int64, "keys": pl.Int64, "is_causal": pl.Boolean}
+
+
+class TokenShapes(NamedTuple):
+    """Calls whose shapes show tokens, sorted by start.
+
+    embeddings   start_ns, track_id, batch (sequences; null if all tokens are joined) and length (tokens of each sequence, or
+                 of all together): lookups in the largest table of the rank, so not those of positions or token types
+    attentions   start_ns, queries and keys of each sequence, is_causal
+    """
+
+    embeddings: pl.DataFrame
+    attentions: pl.DataFrame
+
+
+@derived
+def token_shapes(rank_trace: RankTrace) -> TokenShapes:
+    """Return the calls of a rank whose shapes show tokens; none if the recording has no shapes."""
+    return TokenShapes(_embeddings(rank_trace), _attentions(rank_trace))
+
+
+def _embeddings(rank_trace: RankTrace) -> pl.DataFrame:
+    calls = _calls(rank_trace, _EMBEDDING, ("input_dims",))
+    read = {text: _embedding(text) for text in set(calls["input_dims"])}
+    largest = max((known[0] for known in read.values() if known), default=0)
+    rows = [
+        (start, track, *read[text][1:])  # type: ignore[index]
+        for start, track, text in calls.select("start_ns", "track_id", "input_dims").iter_rows()
+        if read[text] is not None and read[text][0] == largest  # type: ignore[index]
+    ]
+    return pl.DataFrame(rows, schema=_EMBEDDINGS, orient="row")
+
+
+def _embedding(dims: str | None) -> tuple[int, int | None, int] | None:
+    """Return the elements of the table, and the batch and length of the indices; None if they are not those of tokens."""
+    shapes = _shapes(dims)
+    if len(shapes) < 2 or len(shapes[0]) != 2:  # noqa: PLR2004 -- a table has rows and columns
+        return None
+    size = shapes[0][0] * shapes[0][1]
+    if len(shapes[1]) == 2:  # noqa: PLR2004 -- [batch, length]
+        return size, shapes[1][0], shapes[1][1]
+    return (size, None, shapes[1][0]) if len(shapes[1]) == 1 else None
+
+
+def _attentions(rank_trace: RankTrace) -> pl.DataFrame:
+    calls = _calls(rank_trace, _ATTENTION, ("input_dims", "concrete_inputs"))
+    rows = [
+        (start, shapes[0][2], shapes[1][2], _is_causal(values))
+        for start, dims, values in calls.select("start_ns", "input_dims", "concrete_inputs").iter_rows()
+        if len(shapes := _shapes(dims)) > 1 and len(shapes[0]) == len(shapes[1]) == 4  # noqa: PLR2004 -- [batch, heads, length, width]
+    ]
+    return pl.DataFrame(rows, schema=_ATTENTIONS, orient="row")
+
+
+def _calls(rank_trace: RankTrace, pattern: str, inputs: Sequence[str]) -> pl.DataFrame:
+    """Return the calls of the operators that match, with the texts of their inputs."""
+    names = rank_trace.strings.str.contains(pattern).arg_true().cast(pl.UInt32)
+    columns = ["event_index", "start_ns", "track_id"]
+    calls = event_ranges(rank_trace, [EventKind.CPU_OP], columns, names=names).sort("start_ns", "event_index")
+    recorded = rank_trace.table("operator_inputs", ["event_index", *inputs])
+    joined = calls.join(recorded, on="event_index", how="left", maintain_order="left")
+    return joined.with_columns(rank_trace.texts(joined[name]) for name in inputs)
+
+
+def _shapes(dims: str | None) -> list[list[int]]:
+    """Return the shapes of the inputs that have one; inputs without a shape are empty lists."""
+    parsed = _parsed(dims)
+    return [
+        shape if isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape) else []
+        for shape in parsed
+    ]
+
+
+def _is_causal(values: str | None) -> bool | None:
+    parsed = _parsed(values)
+    said = str(parsed[_IS_CAUSAL]) if len(parsed) > _IS_CAUSAL else ""
+    return {"True": True, "False": False}.get(said)
+
+
+def _parsed(text: str | None) -> list[object]:
+    try:
+        parsed = json.loads(text) if text is not None else []
+    except (ValueError, RecursionError):  # the file is damaged
+        return []
+    return parsed if isinstance(parsed, list) else []

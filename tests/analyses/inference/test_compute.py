@@ -1,0 +1,502 @@
+"""Tests of inference: times and parts of steps, what bounds them, the steady state, and other ranks."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import holotrace
+from holotrace.analyses.inference.compute import Inference, inference
+from holotrace.analyses.inference.parts import PARTS, bounds
+from holotrace.errors import InvalidOptionError
+from holotrace.testing.builder import TraceBuilder
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "gpu" / "traces"
+H100 = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]}
+PRODUCT = {"Input Dims": [[8192, 8192], [8192, 8192]], "Input type": ["c10::BFloat16", "c10::BFloat16"]}
+VECTORS = {"Input Dims": [[1 << 28], [1 << 28], []], "Input type": ["float", "float", "Scalar"]}
+
+
+def first_step(builder: TraceBuilder, **options: Any) -> dict[str, Any]:
+    """Return the first row of `per_step`."""
+    return inference(builder.build(), **options).per_step.row(0, named=True)
+
+
+def parts(row: dict[str, Any]) -> dict[str, int]:
+    """Return the parts of a step that are not 0, in µs."""
+    return {part: row[part] // 1_000 for part in PARTS if row[part]}
+
+
+def product_and_sum(sum_us: int = 2_000) -> TraceBuilder:
+    """Return a step 0..5000 µs: a product 100..2100 µs, a sum 2150..4150, then a copy of 50 and the host until 5000."""
+    builder = TraceBuilder().header(**H100).annotation("step[DECODE bs=4]", start_us=0, duration_us=5_000)
+    builder.operator("aten::mm", start_us=10, duration_us=30, args=PRODUCT)
+    builder.kernel("nvjet_tst_128x256_64x4", start_us=100, duration_us=2_000, launch_us=20, launch_duration_us=5)
+    builder.operator("aten::add", start_us=50, duration_us=30, args=VECTORS)
+    builder.kernel("vectorized_elementwise_kernel", start_us=2_150, duration_us=sum_us, launch_us=60)
+    return builder.copy(start_us=2_150 + sum_us, duration_us=50, launch_us=90)
+
+
+def test_the_parts_of_a_step_add_up() -> None:
+    """20 µs nothing is launched, 80 + 50 µs launched work has not begun; product, sum, copy; then the host for 800 µs."""
+    row = first_step(product_and_sum())
+    assert parts(row) == {
+        "compute_bound_ns": 2_000,
+        "memory_bound_ns": 2_000,
+        "copying_ns": 50,
+        "launch_wait_ns": 130,
+        "host_wait_ns": 820,
+    }
+    assert row["step_ns"] == sum(row[part] for part in PARTS) == 5_000_000
+    times = ("host_ns", "launch_call_ns", "busy_ns", "kernel_ns", "kernel_count", "gap_before_ns")
+    assert [row[name] for name in times] == [5_000_000, 7_000, 4_050_000, 4_050_000, 3, None]
+
+
+def test_kernels_at_once_count_for_the_first_part() -> None:
+    """A product that runs during half of a sum takes that time; communication counts only where neither runs."""
+    builder = TraceBuilder().header(**H100).annotation("decode bs=4", start_us=0, duration_us=5_000)
+    builder.operator("aten::mm", start_us=0, duration_us=5, args=PRODUCT)
+    builder.kernel("nvjet_tst", start_us=0, duration_us=2_000, launch_us=0)
+    builder.operator("aten::add", start_us=10, duration_us=5, args=VECTORS)
+    builder.kernel("elementwise", stream=8, start_us=1_000, duration_us=2_000, launch_us=11)
+    builder.kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", stream=9, start_us=500, duration_us=4_500, launch_us=20)
+    assert parts(first_step(builder)) == {
+        "compute_bound_ns": 2_000,
+        "memory_bound_ns": 1_000,
+        "exposed_ns": 2_000,
+    }
+
+
+@pytest.mark.parametrize(
+    ("times", "bound"),
+    [
+        ({"host_wait_ns": 60, "memory_bound_ns": 40}, "host"),
+        ({"host_wait_ns": 60, "unknown_bound_ns": 40}, "host"),
+        ({"host_wait_ns": 40, "unknown_bound_ns": 60}, "unknown"),
+        ({"host_wait_ns": 50, "memory_bound_ns": 40, "unknown_idle_ns": 11}, "unknown"),
+        ({"host_wait_ns": 50, "memory_bound_ns": 40, "unknown_idle_ns": 10}, "host"),
+        ({"launch_wait_ns": 3, "compute_bound_ns": 2, "exposed_ns": 1}, "launch"),
+        ({"exposed_ns": 3, "copying_ns": 2}, "communication"),
+        ({"copying_ns": 3}, "copy"),
+        ({"unknown_bound_ns": 1}, "unknown"),
+        ({}, None),
+    ],
+)
+def test_the_bound_is_certain_or_unknown(times: dict[str, int], bound: str | None) -> None:
+    """The largest part bounds a step unless another one would be larger together with all time of unknown cause."""
+    table = pl.DataFrame([{part: times.get(part, 0) for part in PARTS}])
+    assert bounds(table).to_list() == [bound]
+
+
+def test_without_operators_the_roofline_of_kernels_is_unknown() -> None:
+    """Kernels of a replayed graph have no operator: the step is unknown, and the finding says why."""
+    builder = TraceBuilder().header(**H100).annotation("step[DECODE bs=4]", start_us=0, duration_us=20)
+    for start in (10, 60):
+        builder.kernel("gemm", start_us=start, duration_us=50, launch_us=5, launch_name="cudaGraphLaunch")
+    result = inference(builder.build())
+    assert result.per_step["bound"].to_list() == ["unknown"]
+    assert "whether compute or memory bounds the kernels is unknown for 100 µs" in result.findings[0]
+    assert "graph" in result.findings[0]
+
+
+def test_an_unknown_device_leaves_the_roofline_unknown() -> None:
+    """Without the device's peaks nothing bounds a kernel; naming the device helps."""
+    builder = product_and_sum().header(deviceProperties=[])
+    result = inference(builder.build())
+    assert result.per_step.select("unknown_bound_ns", "bound").row(0) == (4_000_000, "unknown")
+    assert "the file does not name its device; name one with device=" in result.findings[0]
+    named = first_step(product_and_sum().header(deviceProperties=[]), device="NVIDIA H100 80GB HBM3")
+    assert (named["compute_bound_ns"], named["memory_bound_ns"]) == (2_000_000, 2_000_000)
+
+
+def test_a_kernel_faster_than_its_lower_bound_is_unknown() -> None:
+    """A product that takes less than at peak rate contradicts its roofline."""
+    builder = TraceBuilder().header(**H100).annotation("decode bs=4", start_us=0, duration_us=200)
+    builder.operator("aten::mm", start_us=0, duration_us=5, args=PRODUCT)
+    builder.kernel("nvjet_tst", start_us=10, duration_us=100, launch_us=1)
+    result = inference(builder.build())
+    assert result.per_step["unknown_bound_ns"].to_list() == [100_000]
+    assert "the lower bounds of their operators exceed their times" in result.findings[0]
+
+
+def test_idle_time_before_work_without_a_launch_is_unknown() -> None:
+    """A kernel without a recorded launch: nothing shows what the device waited for before it."""
+    builder = TraceBuilder().annotation("decode bs=4", start_us=0, duration_us=100)
+    builder.kernel("gemm", start_us=10, duration_us=20, launch_us=5).kernel("relu", start_us=50, duration_us=50)
+    assert parts(first_step(builder)) == {
+        "unknown_bound_ns": 70,
+        "launch_wait_ns": 5,
+        "unknown_idle_ns": 20,
+        "host_wait_ns": 5,
+    }
+
+
+def test_without_a_device_the_parts_are_unknown() -> None:
+    """A rank without device work has steps, but nothing shows what bounds them."""
+    result = inference(TraceBuilder().annotation("step[DECODE bs=4]", start_us=0, duration_us=20).build())
+    assert result.per_step.select("step_ns", "unknown_idle_ns", "bound").row(0) == (20_000, 20_000, "unknown")
+    assert result.findings == (
+        "rank 0: no device work was recorded, so nothing shows what bounds the steps: record with ProfilerActivity.CUDA",
+    )
+
+
+def test_steps_launched_ahead_follow_each_other_on_the_device() -> None:
+    """The host launches both steps before the first has run: the second begins when the first ends, without a gap."""
+    builder = TraceBuilder()
+    for start, kernel in ((0, 10), (20, 60)):
+        builder.annotation("step[DECODE bs=4]", start_us=start, duration_us=15)
+        builder.kernel("gemm", start_us=kernel, duration_us=50, launch_us=start + 5)
+    steps = inference(builder.build()).per_step
+    assert steps.select("step_ns", "gap_before_ns", "host_ns", "busy_ns").rows() == [
+        (60_000, None, 15_000, 50_000),
+        (50_000, 0, 15_000, 50_000),
+    ]
+
+
+def test_the_scheduler_runs_in_the_gap_between_steps() -> None:
+    """Step 0 ends at 40 µs, step 1 begins at 100: the gap is 60 µs, though work for no step ends at 70."""
+    builder = TraceBuilder()
+    for start in (0, 100):
+        builder.annotation("decode bs=4", start_us=start, duration_us=30)
+        builder.kernel("gemm", start_us=start + 20, duration_us=20, launch_us=start + 5)
+    builder.kernel("copy", start_us=50, duration_us=20, launch_us=45)
+    steps = inference(builder.build()).per_step
+    assert steps.select("step_ns", "gap_before_ns", "kernel_count").rows() == [(40_000, None, 1), (40_000, 60_000, 1)]
+
+
+def test_earlier_work_delays_the_first_step() -> None:
+    """Work launched before the recording runs until 50 µs: the step, whose range begins at 10, begins then."""
+    builder = TraceBuilder().kernel("before", start_us=0, duration_us=50)
+    builder.annotation("decode bs=4", start_us=10, duration_us=20)
+    builder.kernel("gemm", start_us=50, duration_us=20, launch_us=15)
+    row = first_step(builder)
+    assert (row["step_ns"], row["busy_ns"], row["kernel_count"]) == (20_000, 20_000, 1)
+
+
+def test_attention_and_experts_by_operator_or_kernel() -> None:
+    """Attention by its operator, with operations from the name's sums; experts by the kernel; null if no work shows them."""
+    name = "execute_3_context_1(sq2sk5sqsq4sqsk10)_generation_1(sq1sk7sqsq1sqsk7)"
+    builder = TraceBuilder().annotation(name, start_us=0, duration_us=100)
+    shapes = {"Input Dims": [[3, 8, 64], [3, 2, 64], [3, 2, 64], [3, 8, 64]], "Input type": ["c10::BFloat16"] * 4}
+    builder.operator("vllm::unified_attention_with_output", start_us=10, duration_us=10, args=shapes)
+    builder.kernel("kernel_2d", start_us=20, duration_us=10, launch_us=12)
+    builder.kernel("kernel_2d_reduce", start_us=30, duration_us=5, launch_us=14)
+    builder.kernel("fused_moe_kernel", start_us=40, duration_us=20, launch_us=30)
+    row = first_step(builder)
+    dense = 4 * 8 * 64 * (10 + 7)
+    assert (row["attention_ns"], row["attention_flops"]) == (15_000, dense - 2 * 8 * 64 * 4)
+    assert (row["moe_ns"], row["draft_ns"]) == (20_000, None)
+
+
+def test_speculation_has_drafted_tokens_and_no_known_output() -> None:
+    """4 requests with 12 tokens have 8 drafts; how many are accepted, and so the time per token, is unknown."""
+    builder = TraceBuilder().annotation("execute_context_0(0)_generation_4(12)", start_us=0, duration_us=100)
+    builder.annotation("gpu_model_runner: draft", start_us=60, duration_us=20)
+    builder.kernel("gemm", start_us=20, duration_us=30, launch_us=10).kernel(
+        "gemm", start_us=70, duration_us=9, launch_us=65
+    )
+    result = inference(builder.build())
+    columns = ("draft_token_count", "output_token_count", "draft_ns")
+    assert result.per_step.select(columns).row(0) == (8, None, 9_000)
+    assert result.per_kind.select("output_token_ns", "draft_fraction").row(0) == (None, 9 / 39)
+    assert result.summary["inter_token_ns"].to_list() == [None]
+    assert result.findings[0] == (
+        "rank 0: 8 of 12 tokens in decoding were drafted; how many were accepted, and so the output tokens, is not recorded"
+    )
+
+
+def test_steps_of_the_draft_model_are_apart() -> None:
+    """SGLang names them; their time is that of drafting."""
+    builder = TraceBuilder()
+    for start, name in ((0, "step[DRAFT_EXTEND bs=4]"), (50, "step[TARGET_VERIFY bs=4]")):
+        builder.annotation(name, start_us=start, duration_us=40)
+        builder.kernel("gemm", start_us=start + 20, duration_us=10, launch_us=start + 10)
+    result = inference(builder.build())
+    assert result.per_kind.select("kind", "is_draft", "draft_fraction").rows() == [
+        ("decode", False, None),
+        (None, True, 1.0),
+    ]
+
+
+def serving(lengths: list[int], batches: list[int] | None = None) -> Inference:
+    """Return decoding steps of these lengths in µs, back to back, each with a kernel."""
+    builder, start = TraceBuilder(), 0
+    for length, batch in zip(lengths, batches or [8] * len(lengths), strict=True):
+        builder.annotation(f"step[DECODE bs={batch}]", start_us=start, duration_us=length)
+        builder.kernel("gemm", start_us=start + 2, duration_us=length - 2, launch_us=start + 1)
+        start += length
+    return inference(builder.build())
+
+
+def test_percentiles_are_measured_times() -> None:
+    """Of 101..110 µs, half take at most 105, 90 % at most 109 and 99 % at most 110."""
+    row = serving(list(range(101, 111))).per_kind.row(0, named=True)
+    assert [row[f"p{percent}_step_ns"] // 1_000 for percent in (50, 90, 99)] == [105, 109, 110]
+    assert (row["step_count"], row["apart_count"], row["mean_token_count"]) == (10, 0, 8.0)
+    assert row["output_token_ns"] == sum(range(101, 111)) * 1_000 / 80
+
+
+def test_each_batch_has_its_own_row() -> None:
+    """Steps with 4 and with 8 requests are not mixed; a request waits for the mean step between its tokens."""
+    result = serving([10, 20, 10, 20], [4, 8, 4, 8])
+    assert result.per_kind.select("request_count", "p50_step_ns", "output_token_ns").rows() == [
+        (4, 10_000, 2_500.0),
+        (8, 20_000, 2_500.0),
+    ]
+    assert result.summary.select("inter_token_ns", "output_token_count", "elapsed_ns").row(0) == (15_000.0, 24, 60_000)
+
+
+def test_a_slow_start_is_set_apart() -> None:
+    """Two steps of 900 µs before ten of 100 are warm-up; a later one of 900 is part of the steady state."""
+    result = serving([900, 900, *[100] * 10, 900])
+    assert result.per_step["period"].to_list() == ["start"] * 2 + ["steady"] * 11
+    assert result.per_step["period_reason"][0] == "900 µs, against a median of 100 µs in steps alike"
+    assert result.per_kind.select("step_count", "apart_count", "p50_step_ns").row(0) == (13, 2, 100_000)
+    assert (
+        "rank 0: 2 steps at the beginning are set apart: 900 µs, against a median of 100 µs in steps alike"
+        in result.findings
+    )
+
+
+def test_a_growing_batch_is_set_apart() -> None:
+    """Until 80 % of the usual requests decode, the load still builds up."""
+    result = serving([100] * 12, [8, 16, 24, *[32] * 9])
+    assert result.per_step["period"].to_list() == ["start"] * 3 + ["steady"] * 9
+    assert result.per_step["period_reason"][1] == "16 of about 32 requests decode"
+
+
+def test_a_prompt_before_all_decoding_is_steady() -> None:
+    """One prefill and then tokens is the whole job of an offline generation."""
+    builder = TraceBuilder().annotation("prefill bs=4 tokens=64", start_us=0, duration_us=300)
+    for start in range(300, 1_300, 100):
+        builder.annotation("decode bs=4", start_us=start, duration_us=100)
+    assert set(inference(builder.build()).per_step["period"]) == {"steady"}
+
+
+def test_few_steps_have_no_start() -> None:
+    """Of 4 steps nothing is usual."""
+    assert set(serving([900, 100, 100, 100]).per_step["period"]) == {"steady"}
+
+
+def test_steps_without_recorded_work_are_cut_off() -> None:
+    """The recording ended before the work of the last step was written."""
+    builder = TraceBuilder()
+    for start in (0, 100, 200):
+        builder.annotation("decode bs=4", start_us=start, duration_us=90)
+        if start < 200:
+            builder.kernel("gemm", start_us=start + 20, duration_us=50, launch_us=start + 10)
+    result = inference(builder.build())
+    assert result.per_step["period"].to_list() == ["steady", "steady", "cut off"]
+    assert "rank 0: 1 step at the end is set apart: its device work was not recorded" in result.findings
+
+
+def two_ranks(late_us: int) -> TraceBuilder:
+    """Return two ranks with two steps; in each, both all-reduce until 80 µs, and rank 1 arrives later."""
+    builder = TraceBuilder()
+    for rank in (0, 1):
+        builder.rank(rank).header(host_name="a")
+        for start in (0, 100):
+            begin = start + 20 + rank * late_us
+            builder.annotation("step[DECODE bs=4]", start_us=start, duration_us=90)
+            builder.collective(start_us=begin, duration_us=start + 80 - begin, launch_us=start + 5)
+    return builder
+
+
+def test_ranks_wait_for_the_late_one() -> None:
+    """Rank 1 arrives 30 µs late in each step: rank 0 waits 30 µs in each, rank 1 never."""
+    result = inference(two_ranks(30).build())
+    assert result.per_step.select("rank", "inference_step", "wait_ns").rows() == [
+        (0, 0, 30_000),
+        (0, 1, 30_000),
+        (1, 0, 0),
+        (1, 1, 0),
+    ]
+    assert result.summary["wait_ns"].to_list() == [60_000, 0]
+
+
+def test_waiting_of_a_single_rank_is_unknown() -> None:
+    """Without the other ranks, nobody knows how much of a collective is waiting."""
+    result = inference(two_ranks(30).build().select([0]))
+    assert result.per_step["wait_ns"].to_list() == [None, None]
+    assert result.per_step["bound"].to_list() == ["communication", "communication"]
+
+
+def test_one_sentence_without_steps() -> None:
+    """The answer of a training job is the reason why it has no steps."""
+    builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
+    builder.operator("autograd::engine::evaluate_function: MmBackward0", start_us=10, duration_us=5)
+    result = inference(builder.build())
+    assert result.answer == "rank 0: no inference steps: no range has the name of one, and the rank trains"
+    assert [table.is_empty() for table in (result.per_step, result.per_kind, result.summary)] == [True] * 3
+
+
+def test_the_answer_names_the_steps_with_most_time() -> None:
+    """Ten decoding steps take more time than one prefill."""
+    assert serving([100] * 10).answer == (
+        "Most time goes to decode steps with 8 requests: 100 µs in the median, and what bounds them is unknown."
+    )
+    assert inference(product_and_sum(sum_us=2_100).build()).answer == (
+        "Most time goes to decode steps with 4 requests: 5 ms in the median, 42.0 % of it in memory-bound kernels."
+    )
+
+
+def test_wrong_options_are_errors() -> None:
+    """An unknown device and a wrong pattern are named."""
+    trace = TraceBuilder().annotation("decode", start_us=0, duration_us=5).build()
+    with pytest.raises(InvalidOptionError, match="the table of devices does not have 'H1000'"):
+        inference(trace, device="H1000")
+    with pytest.raises(InvalidOptionError, match="not a regular expression"):
+        inference(trace, patterns=["("])
+
+
+def test_a_pattern_finds_the_steps_of_another_engine() -> None:
+    """The option comes before the rules of engines."""
+    builder = TraceBuilder().annotation("tick x7", start_us=0, duration_us=5)
+    row = first_step(builder, patterns=[r"tick x(?P<requests>\d+)"])
+    assert (row["engine"], row["request_count"], row["kind"]) == ("pattern", 7, None)
+
+
+# An independent count of recorded steps, from the plain JSON of the file.
+
+RECORDED = {
+    # where: what begins the names of its steps, whether a step lasts until the next, kinds, requests, tokens, pairs of attention
+    "generation": (("prefill ", "decode "), False, ["prefill"] + ["decode"] * 6, [8] * 7, [2048] + [8] * 6, [None] * 7),
+    "generation-graphs": (
+        ("prefill ", "decode "),
+        False,
+        ["prefill"] + ["decode"] * 6,
+        [8] * 7,
+        [2048] + [8] * 6,
+        [None] * 7,
+    ),
+    "inference/sglang_decode/sglang_Qwen3-8B_decode": (("execute_",), True, ["decode"], [32], [32], [32785]),
+    "inference/vllm_prefilldecode_piecewise/graph_execution": (
+        ("execute_",),
+        True,
+        ["mixed"],
+        [46],
+        [8192],
+        [7671310 - (7475785 - 8155) // 2 + 34489],
+    ),
+}
+
+
+@pytest.mark.parametrize("where", RECORDED)
+def test_recorded_steps_equal_an_independent_count(real_traces: Path, where: str) -> None:
+    """Times, kernels and parts of each recorded step equal those of a slow count over the plain JSON."""
+    path = real_traces / f"{where}.json.gz" if "/" in where else EXAMPLES / where / "rank0.pt.trace.json.gz"
+    begins, until_next, kinds, requests, tokens, pairs = RECORDED[where]
+    steps = inference(holotrace.open_trace(path, cache=False)).per_step
+    said = ("kind", "request_count", "token_count", "attention_pair_count")
+    assert steps.select(said).rows() == list(zip(kinds, requests, tokens, pairs, strict=True))
+    kernels = pl.sum_horizontal("compute_bound_ns", "memory_bound_ns", "unknown_bound_ns").alias("kernels")
+    idle = pl.sum_horizontal("launch_wait_ns", "unknown_idle_ns", "host_wait_ns").alias("idle")
+    times = ("step_ns", "gap_before_ns", "host_ns", "kernel_count", "kernel_ns", "busy_ns")
+    counted = steps.select(*times, kernels, "copying_ns", idle, "launch_wait_ns").rows()
+    assert counted == independent_count(path, begins, until_next=until_next)
+
+
+def independent_count(path: Path, begins: tuple[str, ...], *, until_next: bool) -> list[tuple[int | None, ...]]:
+    """Return the times of each step, counted moment by moment."""
+    with gzip.open(path, "rt") as file:
+        events = [event for event in json.load(file, parse_float=Decimal)["traceEvents"] if event.get("ph") == "X"]
+    spans = [(int(event["ts"] * 1_000), int((event["ts"] + event["dur"]) * 1_000), event) for event in events]
+    ranges = sorted(
+        (start, end)
+        for start, end, event in spans
+        if event.get("cat") == "user_annotation" and event["name"].startswith(begins)
+    )
+    launched = {
+        event["args"]["correlation"]: start
+        for category in ("cuda_driver", "cuda_runtime")
+        for start, _, event in spans
+        if event.get("cat") == category and "correlation" in event.get("args", {})
+    }
+    work = sorted(
+        (start, end, launched.get(event["args"]["correlation"]), event["cat"] == "kernel")
+        for start, end, event in spans
+        if event.get("cat") in {"kernel", "gpu_memcpy", "gpu_memset"}
+    )
+    rows: list[tuple[int | None, ...]] = []
+    last_end = None
+    for place, (begin, end) in enumerate(ranges):
+        following = ranges[place + 1][0] if place + 1 < len(ranges) else max(start for start, *_ in spans) + 1
+        until = max(end, following) if until_next else end
+        mine = [piece for piece in work if piece[2] is not None and begin <= piece[2] < until]
+        earlier = [piece[1] for piece in work if piece[2] is None or piece[2] < begin]
+        started = max([begin, *earlier, *([last_end] if last_end else [])])
+        ended = max([end, *(piece[1] for piece in mine)])
+        states = moments(work, started, ended)
+        rows.append(
+            (
+                ended - started,
+                None if last_end is None else started - last_end,
+                end - begin,
+                len(mine),
+                sum(piece[1] - piece[0] for piece in mine),
+                sum(
+                    moments(mine, min(piece[0] for piece in mine), ended).get(state, 0) for state in ("kernel", "copy")
+                ),
+                states.get("kernel", 0),
+                states.get("copy", 0),
+                states.get("launched", 0) + states.get("idle", 0),
+                states.get("launched", 0),
+            )
+        )
+        last_end = ended
+    return rows
+
+
+def moments(work: list[tuple[int, int, int | None, bool]], start: int, end: int) -> dict[str, int]:
+    """Return how long a kernel ran, else a copy, else launched work had not begun, else nothing was launched."""
+    times = {time for piece in work for time in piece[:3] if time is not None and start < time < end}
+    edges = sorted({start, end, *times})
+    total: dict[str, int] = {}
+    for left, right in pairwise(edges):
+        running = {is_kernel for begin, stop, _, is_kernel in work if begin <= left < stop}
+        pending = any(asked is not None and asked <= left < begin for begin, _, asked, _ in work)
+        state = "kernel" if True in running else "copy" if running else "launched" if pending else "idle"
+        total[state] = total.get(state, 0) + right - left
+    return total
+
+
+def test_attention_of_vllm_equals_tracelens(real_traces: Path, goldens: Path) -> None:
+    """24 layers of 65.010180096 GFLOP, in 5146.906 µs, as in TraceLens' table of the same trace."""
+    folder = "vllm_prefilldecode_piecewise"
+    with (goldens / "tracelens" / folder / "InferenceAttention_fwd.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    trace = holotrace.open_trace(real_traces / "inference" / folder / "graph_execution.json.gz", cache=False)
+    step = inference(trace).per_step.row(0, named=True)
+    assert step["attention_flops"] == round(24 * 1e9 * float(row["GFLOPS_first"]))
+    assert step["attention_ns"] / 1_000 == pytest.approx(float(row["Kernel Time (µs)_sum"]), rel=1e-6)
+
+
+def test_generation_of_transformers_is_found_by_its_module() -> None:
+    """The Llama of `examples/gpu` reads 4 prompts of 128 tokens and generates 3 tokens, waiting for the host."""
+    result = inference(holotrace.open_trace(EXAMPLES / "generation-llama", cache=False))
+    columns = ("engine", "found_by", "kind", "request_count", "token_count", "bound")
+    common = ("transformers", "module")
+    assert result.per_step.select(columns).rows() == [
+        (*common, "prefill", 4, 512, "host"),
+        (*common, "decode", 4, 4, "host"),
+        (*common, "decode", 4, 4, "host"),
+    ]
+    assert result.findings[0] == (
+        "rank 0: no range names the steps; each begins with a call of the model's module, and lasts until the next"
+    )
+
+
+def test_the_tables_equal_their_golden_copies(golden: Any) -> None:
+    """The tables of the recorded generation equal their golden copies."""
+    result = inference(holotrace.open_trace(EXAMPLES / "generation", cache=False))
+    golden.check(result.per_step, "inference/generation.per_step")
+    golden.check(result.per_kind, "inference/generation.per_kind")
+    golden.check(result.summary, "inference/generation.summary")

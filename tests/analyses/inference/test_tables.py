@@ -1,0 +1,43 @@
+"""Tests of the inference tables that people read, and of the view for SQL."""
+
+from __future__ import annotations
+
+import holotrace
+from holotrace.analyses.inference.compute import inference
+from holotrace.analyses.inference.tables import VIEWS, kinds_of_steps, parts_of_kinds
+from holotrace.questions.tables import print_view
+from holotrace.testing.builder import TraceBuilder
+
+
+def job() -> holotrace.Trace:
+    """Return three steps of SGLang; the last one has no device work."""
+    builder = TraceBuilder()
+    for start in (0, 100, 200):
+        builder.annotation("step[DECODE bs=4]", start_us=start, duration_us=80)
+        if start < 200:
+            builder.kernel("gemm", start_us=start + 20, duration_us=60, launch_us=start + 10)
+    return builder.build()
+
+
+def test_every_table_prints() -> None:
+    """Each view can be printed; the step that is cut off is in a table of its own."""
+    result = inference(job())
+    printed = {view.caption: print_view(view, result, 10) for view in VIEWS}
+    (apart,) = printed["Steps set apart"].rows
+    assert [cell.text for cell in apart][-3:] == ["cut off", "its device work was not recorded", "80 µs"]
+
+
+def test_columns_without_values_are_left_out() -> None:
+    """Nothing is drafted, no experts run, and no kernel is compute-bound: their columns say nothing."""
+    result = inference(job())
+    assert not {"is_draft", "moe_fraction", "draft_fraction"} & set(kinds_of_steps(result).columns)
+    assert parts_of_kinds(result).columns == [
+        *("rank", "kind", "request_count", "busy_ns"),
+        *("unknown_bound_ns", "launch_wait_ns", "host_wait_ns", "bound"),
+    ]
+
+
+def test_sql_has_the_steps() -> None:
+    """The view `inference_steps` has the ranges of the steps, with what their names say."""
+    query = "SELECT rank, inference_step, kind, request_count, duration_ns FROM inference_steps ORDER BY inference_step LIMIT 1"
+    assert holotrace.sql(job(), query).rows() == [(0, 0, "decode", 4, 80_000)]
