@@ -243,7 +243,7 @@ def test_repairs_are_listed(tmp_path) -> None:
 def test_a_job_without_gpu_work_has_a_report() -> None:
     """Without GPU work, the page shows the CPU side of each rank and names the analyses that need GPU work."""
     page = Page(render_report(contents_of(cpu_job().build())))
-    assert "No GPU work was recorded" in page.text
+    assert "no GPU work was recorded" in page.text
     assert "The CPU side of each rank" in page.text
     assert "Temporal breakdown, Kernel breakdown, Communication overlap, Idle time" in page.text
     assert "measure GPU work, and none was recorded" in page.text

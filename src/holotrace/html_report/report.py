@@ -23,6 +23,8 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 import holotrace
+from holotrace.analyses.diagnosis.answer import finding_text
+from holotrace.analyses.diagnosis.compute import shown_findings
 from holotrace.catalogue import ANALYSES
 from holotrace.drawing.names import printable
 from holotrace.drawing.plotly_js import plotly_js_for
@@ -151,7 +153,7 @@ def _rendered(contents: Contents, figures: dict[str, Any], rows: int) -> str:
         sections=_sections(contents, rows),
         drawn=figures.keys(),
         most_bytes=MOST_BYTES,
-        recommendations=contents.summary.advice.recommendations.to_dicts(),
+        recommendations=[{**row, "text": finding_text(row)} for row in shown_findings(contents.summary.diagnosis)],
         titles={analysis.name: analysis.title for analysis in shown_analyses(contents.summary)},
         missing_titles=[analysis.title for analysis in ANALYSES if analysis.name in contents.summary.missing],
         cpu_side=_cpu_side(contents.summary, rows),

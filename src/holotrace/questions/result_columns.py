@@ -654,6 +654,7 @@ ADVICE = (
     _fraction("busy_fraction", "share of the mean step in which a device works", "GPU busy"),
     _length("step_std_ns", "standard deviation of step_ns, averaged over the ranks", "±"),
     _fraction("exposed_fraction", "share of the mean step with communication and without computation", "exposed comm."),
+    _count("cut_off_count", "files that end early", "files cut off"),
     ResultColumn(
         "waited_for_rank", "int32", "the rank that causes most waiting; null if none does", heading="for rank"
     ),

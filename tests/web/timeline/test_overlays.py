@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import holotrace
 from holotrace.analyses.critical_path.compute import critical_path
 from holotrace.errors import InvalidOptionError
-from holotrace.recommendations.advice import Advice
 from holotrace.store.trace import Trace
+from holotrace.testing import small_job
 from holotrace.testing.builder import TraceBuilder
-from holotrace.web.timeline.findings import Finding, advice_findings, idle_findings, waiting_findings
+from holotrace.web.timeline.findings import Finding, diagnosis_findings, idle_findings, waiting_findings
 from holotrace.web.timeline.index import TimelineIndex, timeline_index
 from holotrace.web.timeline.path import CLASSES, path_answer, path_overlay
 from holotrace.web.timeline.query import Window
@@ -169,18 +170,11 @@ def test_a_wait_names_the_last_rank() -> None:
     ]
 
 
-def test_advice_leads_to_its_events() -> None:
-    """Advice is marked at the events of this rank that have a known time."""
-    events = pl.DataFrame(
-        {
-            "rule": ["communication"] * 3,
-            "rank": pl.Series([0, 1, 0], dtype=pl.Int32),
-            "event": ["all_reduce", "all_reduce", "all_gather"],
-            "at_ns": [5, 6, None],
-        }
-    )
-    recommendations = pl.DataFrame({"rule": ["communication"], "advice": ["hide it"]})
+def test_a_finding_leads_to_its_first_event() -> None:
+    """The finding of the diagnosis about the late rank points to the first collective in which the others wait for it."""
+    known = holotrace.diagnosis(small_job())
 
-    assert list(advice_findings(0, Advice(recommendations, pl.DataFrame(), events))) == [
-        Finding("advice", "all_reduce: hide it", 5, 5)
-    ]
+    [finding] = diagnosis_findings(1, known)
+    assert finding.start_ns == finding.end_ns == known.per_finding["at_ns"][0]
+    assert finding.text.startswith("up to 200 µs of each step (20.0 %): rank 1 is late")
+    assert list(diagnosis_findings(0, known)) == []

@@ -16,9 +16,10 @@ def answer(result: Diagnosis) -> str:
 def headline_text(result: Diagnosis) -> str:
     """Say how long a step takes and what share of it the devices work."""
     row = result.headline.row(0, named=True)
+    if not row["step_ns"]:
+        return "The recording holds no work"
     what = "A step takes" if row["step_count"] else "The recording takes"
-    busy = "" if row["busy_fraction"] is None else f", {_devices(row)} {percent_text(row['busy_fraction'])} of it"
-    return f"{what} {duration_text(row['step_ns'])}{busy}"
+    return f"{what} {duration_text(row['step_ns'])}, {_device_clause(row)}"
 
 
 def finding_text(row: dict[str, Any]) -> str:
@@ -27,11 +28,18 @@ def finding_text(row: dict[str, Any]) -> str:
     if row["stake_ns"] is None:
         return text
     most = "" if row["basis"] == "what-if" else "up to "
-    return f"{most}{duration_text(row['stake_ns'])} of it ({percent_text(row['stake_fraction'])}): {text}"
+    return f"{most}{duration_text(row['stake_ns'])} of each step ({percent_text(row['stake_fraction'])}): {text}"
 
 
-def _devices(row: dict[str, Any]) -> str:
-    return "the GPU is busy" if row["rank_count"] == 1 else "the GPUs are busy"
+def _device_clause(row: dict[str, Any]) -> str:
+    if row["busy_fraction"] is not None:
+        subject = "the GPU is" if row["rank_count"] == 1 else "the GPUs are"
+        return f"{subject} busy {percent_text(row['busy_fraction'])} of it"
+    if not row["cut_off_count"]:
+        return "and no GPU work was recorded"
+    count = row["cut_off_count"]
+    files = "1 file ends" if count == 1 else f"{count:,} files end"
+    return f"and {files} early, so GPU work may be missing"
 
 
 def _first(result: Diagnosis) -> str:

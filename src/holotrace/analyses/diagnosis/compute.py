@@ -33,6 +33,19 @@ class Diagnosis(Result):
     All times are per steady step: steps that warm up, or take far longer than the others, are left out. Without steps,
     the whole recording counts as one step.
 
+    headline     one row: the numbers that describe the job, in shares of the mean step:
+
+        rank_count       int64
+        step_count       int64    steady steps, on the rank with fewest; 0 if the recording has no steps
+        step_ns          int64    mean length of a steady step, over all ranks
+        step_std_ns      int64    its standard deviation, averaged over the ranks
+        busy_fraction    float64  0..1: a device works; null without device work
+        exposed_fraction float64  0..1: a rank communicates, and no kernel computes
+        waiting_fraction float64  0..1: ranks wait for other ranks; null if unknown
+        waited_for_rank  int32    the rank that causes most of this waiting; null if none does
+        device_name      str      null if unknown, or if the ranks differ
+        cut_off_count    int64    files that end early
+
     per_finding  one row per cause, the costliest first; those without a known cost come last:
 
         rule            str      its section in docs/reference/analyses/diagnosis.md
@@ -62,24 +75,12 @@ class Diagnosis(Result):
         explained_ns    int64    of this rank per step: all time that it explains
         saved_ns        int64    what the replay without it saves in a step of this rank; null if not replayed
 
-    headline     one row: the numbers that describe the job, in shares of the mean step:
-
-        rank_count       int64
-        step_count       int64    steady steps, on the rank with fewest; 0 if the recording has no steps
-        step_ns          int64    mean length of a steady step, over all ranks
-        step_std_ns      int64    its standard deviation, averaged over the ranks
-        busy_fraction    float64  0..1: a device works; null without device work
-        exposed_fraction float64  0..1: a rank communicates, and no kernel computes
-        waiting_fraction float64  0..1: ranks wait for other ranks; null if unknown
-        waited_for_rank  int32    the rank that causes most of this waiting; null if none does
-        device_name      str      null if unknown, or if the ranks differ
-
     findings     rules that could not be checked, and what to record for them
     """
 
+    headline: pl.DataFrame
     per_finding: pl.DataFrame
     evidence: pl.DataFrame
-    headline: pl.DataFrame
     findings: tuple[str, ...] = ()
 
 
@@ -127,9 +128,9 @@ def diagnosed(ranks: Mapping[int, RankExamination], results: Mapping[str, Any]) 
     evidence = JobEvidence(ranks, results)
     ranked: Ranking = ranking(evidence, RULES, JOB_RULES)
     return Diagnosis(
+        pl.DataFrame([headline(evidence)], HEADLINE, orient="row"),
         pl.DataFrame(ranked.per_finding, PER_FINDING, orient="row"),
         pl.DataFrame(ranked.evidence, EVIDENCE, orient="row"),
-        pl.DataFrame([headline(evidence)], HEADLINE, orient="row"),
         ranked.findings,
     )
 

@@ -21,6 +21,7 @@ HEADLINE = pl.Schema(
         "waiting_fraction": pl.Float64(),
         "waited_for_rank": pl.Int32(),
         "device_name": pl.String(),
+        "cut_off_count": pl.Int64(),
     }
 )
 """Columns of `Diagnosis.headline`."""
@@ -43,6 +44,7 @@ def headline(evidence: JobEvidence) -> dict[str, Any]:
         "waiting_fraction": waiting,
         "waited_for_rank": waited_for,
         "device_name": devices.pop() if len(devices) == 1 else None,
+        "cut_off_count": sum(of_rank.is_cut_off for of_rank in numbers),
     }
 
 

@@ -13,6 +13,7 @@ from holotrace.analyses.diagnosis.predictions import predictions
 from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule
 from holotrace.content_equality import EqualByContent
+from holotrace.enrich.job.one_job import CUT_OFF_KINDS
 from holotrace.errors import MissingDataError
 from holotrace.store.trace import RankTrace
 
@@ -27,6 +28,7 @@ class RankNumbers(NamedTuple):
     busy_ns           a device works; null without device work
     exposed_ns        the rank communicates, and no kernel computes
     device_name       of the first device; None if unknown
+    is_cut_off        whether the file ends early, so that device work may be missing
     """
 
     has_steps: bool
@@ -36,6 +38,7 @@ class RankNumbers(NamedTuple):
     busy_ns: float | None
     exposed_ns: float
     device_name: str | None
+    is_cut_off: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,4 +100,5 @@ def _numbers(evidence: RankEvidence) -> RankNumbers:
         covered_length(*evidence.busy) / evidence.step_count if evidence.has_device_work else None,
         covered_length(*evidence.exposed_communication) / evidence.step_count,
         next((device["device_name"] for device in evidence.devices), None),
+        any(finding.kind in CUT_OFF_KINDS for finding in evidence.rank_trace.health.findings),
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from holotrace.cli.commands.advice import print_recommendations
+from holotrace.analyses.diagnosis.answer import finding_text
+from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
 from holotrace.cli.job import JobOptions, opened_job
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import AsJson
@@ -26,7 +27,7 @@ def summary(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Print the verdict, what to try first, the findings, and tables."""
+    """Print the verdict, what costs time and what to do about it, the caveats, and tables."""
     with opened_job(job) as (trace, executor):
         whole = summarize(trace, executor=executor)
     if as_json:
@@ -38,9 +39,9 @@ def summary(
 def _print_text(whole: Summary) -> None:
     to = console()
     print_verdict(to, whole)
-    print_recommendations(to, whole.advice)
+    print_diagnosis(to, whole.diagnosis)
     print_findings(to, [*whole.findings, *_skipped(whole)])
-    shown = shown_analyses(whole)
+    _, *shown = shown_analyses(whole)
     for analysis in shown[:MOST_ANALYSES]:
         to.print()
         print_line(to, analysis.question, "bold cyan")
@@ -54,6 +55,15 @@ def _print_text(whole: Summary) -> None:
     if further := [analysis.command for analysis in shown[MOST_ANALYSES:]]:
         to.print()
         print_line(to, f"More questions: holotrace {', '.join(further)}; all at once: holotrace report")
+
+
+def print_diagnosis(to: Console, known: Diagnosis) -> None:
+    """Print each finding with its cost, and what to do about it."""
+    for row in shown_findings(known):
+        print_line(to, f"→ {finding_text(row)}", "green")
+        print_line(to, f"  {row['advice']}")
+    if len(known.per_finding):
+        print_line(to, "The numbers behind this: holotrace diagnose")
 
 
 def print_verdict(to: Console, whole: Summary) -> None:

@@ -1,4 +1,4 @@
-"""The first page: one sentence about the job, where its time goes, advice, and the devices."""
+"""The first page: one sentence about the job, where its time goes, what to do about it, and the devices."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import polars as pl
 from dash import dcc, html
 from dash.development.base_component import Component
 
+from holotrace.analyses.diagnosis.answer import finding_text
+from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
 from holotrace.catalogue import analysis
 from holotrace.drawing.names import printable
 from holotrace.enrich.job.one_job import Wholeness, wholeness
 from holotrace.errors import HolotraceError
 from holotrace.figures import figure_of
-from holotrace.recommendations.advice import Advice, advice_from
-from holotrace.recommendations.rules import OUR_RULES
-from holotrace.units import percent_text
 from holotrace.web.parts.components import definitions, findings, graph, python_block, title_block
 from holotrace.web.parts.page import Page, Table
 from holotrace.web.parts.python_code import python_of
@@ -25,13 +24,13 @@ from holotrace.web.parts.slow_parts import part
 from holotrace.web.session.selection import Selection
 from holotrace.web.session.session import Session
 from holotrace.web.tables.box import table_box
-from holotrace.whole_job.summary import VERDICT_ANALYSES, losses, verdict_on
+from holotrace.whole_job.summary import DIAGNOSIS, losses, verdict_on
 
 QUESTION = "What matters in this job?"
 
 _FIGURES = {"time": "temporal_breakdown", "steps": "step_time"}
 _TABLE = "gpu_summary"
-_CPU_TABLE, _GPU_TABLE, _EVENT_TABLE = "overview.cpu_side", "overview.gpus", "overview.events"
+_CPU_TABLE, _GPU_TABLE = "overview.cpu_side", "overview.gpus"
 
 
 def _layout(session: Session, selection: Selection) -> Component:
@@ -68,25 +67,21 @@ def _figure(name: str, session: Session, selection: Selection) -> Component:
 
 def _advice(session: Session, selection: Selection) -> Component:
     try:
-        advice = _advised(session, selection)
+        known = _diagnosed(session, selection)
     except HolotraceError:
         return html.Div()
-    recommendations = advice.recommendations.to_dicts()
-    items = html.Ol([_recommendation(row, selection) for row in recommendations], className="holotrace-findings")
-    events = _events(session, selection)
-    behind = [table_box(_EVENT_TABLE, events, selection)] if len(events.frame) else []
+    rows = shown_findings(known)
+    items = html.Ol([_finding(row) for row in rows], className="holotrace-findings")
     return _card(
-        dmc.Text("What to try first", fw=600),
-        items if recommendations else dmc.Text(advice.answer),
-        *findings(advice.findings),
-        *behind,
+        dmc.Text("What costs time, and what to do", fw=600),
+        items if rows else dmc.Text(known.answer),
+        *findings(known.findings),
+        _link(DIAGNOSIS, selection),
     )
 
 
-def _recommendation(row: dict[str, Any], selection: Selection) -> Component:
-    fraction = row["worth_fraction"]
-    worth = "" if fraction is None else f" Worth at most {percent_text(fraction)} of the step."
-    return html.Li([printable(f"{row['advice']}.{worth} "), _link(row["analysis"], selection)])
+def _finding(row: dict[str, Any]) -> Component:
+    return html.Li([html.B(printable(f"{finding_text(row)}. ")), printable(row["advice"])])
 
 
 def _gpus(session: Session, selection: Selection) -> Component:
@@ -106,16 +101,12 @@ def _cpu_side(session: Session, selection: Selection) -> Table:
     return Table("The CPU side of each rank", _said(session, selection)[1], "mean_step_ns")
 
 
-def _events(session: Session, selection: Selection) -> Table:
-    return Table("The events behind the advice", _advised(session, selection).events, "total_ns")
-
-
 def _said(session: Session, selection: Selection) -> tuple[str, pl.DataFrame]:
     """Return the verdict, and the table of the CPU side for a job without GPU work."""
     scope = selection.scope
     whole = _whole(session, selection)
     return session.remembered(
-        scope, "verdict", lambda trace: verdict_on(trace, session.results(scope, VERDICT_ANALYSES), whole)
+        scope, "verdict", lambda trace: verdict_on(trace, session.results(scope, (DIAGNOSIS,)), whole)
     )
 
 
@@ -123,11 +114,9 @@ def _whole(session: Session, selection: Selection) -> Wholeness:
     return session.remembered(selection.scope, "wholeness", wholeness)
 
 
-def _advised(session: Session, selection: Selection) -> Advice:
-    scope = selection.scope
-    return session.remembered(
-        scope, "advice", lambda trace: advice_from(trace, session.results(scope, OUR_RULES.analyses))
-    )
+def _diagnosed(session: Session, selection: Selection) -> Diagnosis:
+    known: Diagnosis = session.result(selection.scope, DIAGNOSIS)  # type: ignore[assignment]
+    return known
 
 
 def _link(name: str, selection: Selection) -> Component:
@@ -150,5 +139,5 @@ OVERVIEW = Page(
         "advice": _advice,
         "gpus": _gpus,
     },
-    tables={_CPU_TABLE: _cpu_side, _GPU_TABLE: _use_of_gpus, _EVENT_TABLE: _events},
+    tables={_CPU_TABLE: _cpu_side, _GPU_TABLE: _use_of_gpus},
 )

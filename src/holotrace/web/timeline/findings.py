@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import polars as pl
 
+from holotrace.analyses.diagnosis.answer import finding_text
+from holotrace.analyses.diagnosis.compute import Diagnosis
 from holotrace.enrich.device.longest_idle_gaps import longest_idle_gaps
-from holotrace.recommendations.advice import Advice
 from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text
 from holotrace.web.timeline.waits import Waits
@@ -19,9 +19,6 @@ MOST_OF_A_KIND = 20
 
 SHORTEST_NS = 30_000
 """Shorter gaps and waits are left out, since a launch takes about this long; `holotrace.idle_time` does the same."""
-
-_MOST_EVENTS = 3
-"""Maximum number of events shown for a piece of advice."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +66,8 @@ def waiting_findings(rank: int, waits: Waits) -> Iterator[Finding]:
             yield Finding("waiting", text, start, start + row["wait_ns"])
 
 
-def advice_findings(rank: int, advice: Advice) -> Iterator[Finding]:
-    """Yield the most important events behind each piece of advice."""
-    texts = dict(advice.recommendations.select("rule", "advice").iter_rows())
-    events = advice.events.filter((pl.col("rank") == rank) & pl.col("at_ns").is_not_null())
-    for rule, text in texts.items():
-        of_rule = events.filter(pl.col("rule") == rule).iter_rows(named=True)
-        for row in islice(of_rule, _MOST_EVENTS):
-            yield Finding("advice", f"{row['event']}: {text}", row["at_ns"], row["at_ns"])
+def diagnosis_findings(rank: int, known: Diagnosis) -> Iterator[Finding]:
+    """Yield the first event of each cause that the diagnosis found on a rank."""
+    here = known.per_finding.filter((pl.col("rank") == rank) & pl.col("at_ns").is_not_null())
+    for row in here.iter_rows(named=True):
+        yield Finding("advice", f"{finding_text(row)}. {row['advice'].removesuffix('.')}", row["at_ns"], row["at_ns"])

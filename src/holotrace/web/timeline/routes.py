@@ -12,9 +12,8 @@ from typing import Any, BinaryIO, TypeVar
 
 from flask import Flask, Response, abort, request, send_file, send_from_directory
 
+from holotrace.analyses.diagnosis.compute import diagnosis
 from holotrace.errors import HolotraceError, InvalidOptionError
-from holotrace.recommendations.advice import Advice, advice_from
-from holotrace.recommendations.rules import OUR_RULES
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.store.trace_file import TraceFile
 from holotrace.web.session.bound_files import opened_trace
@@ -27,7 +26,7 @@ from holotrace.web.timeline.findings import (
     MOST_OF_A_KIND,
     SHORTEST_NS,
     Finding,
-    advice_findings,
+    diagnosis_findings,
     idle_findings,
     waiting_findings,
 )
@@ -215,12 +214,7 @@ def _waiting(session: Session, scope: Scope, among: tuple[int, ...] | None) -> I
 
 
 def _advice(session: Session, scope: Scope, among: tuple[int, ...] | None) -> Iterable[Finding]:
-    whole = Scope(scope.run, among)
-
-    def advice(trace: Trace) -> Advice:
-        return advice_from(trace, session.results(whole, OUR_RULES.analyses))
-
-    return advice_findings(_only(scope), _ready(session, whole, "advice", advice))
+    return diagnosis_findings(_only(scope), _ready(session, Scope(scope.run, among), "diagnosis", diagnosis))
 
 
 def _merged(files: MergedFiles, session: Session) -> dict[str, Any]:
