@@ -33,6 +33,7 @@ from .analyses.operators.compute import Operators as Operators, operators as ope
 from .analyses.parallelism.compute import Parallelism as Parallelism, parallelism as parallelism
 from .analyses.queue_length.compute import QueueLength as QueueLength, queue_length as queue_length
 from .analyses.roofline.compute import Roofline as Roofline, roofline as roofline
+from .analyses.source_lines.compute import SourceLines as SourceLines, source_lines as source_lines
 from .analyses.step_time.compute import StepTime as StepTime, step_time as step_time
 from .analyses.straggler_cost.compute import StragglerCost as StragglerCost, straggler_cost as straggler_cost
 from .analyses.stragglers.compute import Stragglers as Stragglers, stragglers as stragglers

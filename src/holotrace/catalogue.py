@@ -33,6 +33,7 @@ ANALYSES = _questions(
     "memory_bandwidth",
     "operators",
     "modules",
+    "source_lines",
     "operator_kernels",
     "kernel_sequences",
     "user_annotations",

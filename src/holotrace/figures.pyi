@@ -26,6 +26,7 @@ from .analyses.operators.figure import plot_operators as plot_operators
 from .analyses.parallelism.figure import plot_parallelism as plot_parallelism
 from .analyses.queue_length.figure import plot_queue_length as plot_queue_length
 from .analyses.roofline.figure import plot_roofline as plot_roofline
+from .analyses.source_lines.figure import plot_source_lines as plot_source_lines
 from .analyses.step_time.figure import plot_step_time as plot_step_time
 from .analyses.straggler_cost.figure import plot_straggler_cost as plot_straggler_cost
 from .analyses.stragglers.figure import plot_stragglers as plot_stragglers

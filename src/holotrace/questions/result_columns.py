@@ -209,7 +209,11 @@ TOTALS = (
     _length("backward_kernel_ns", "kernel_ns of the backward operator", "backward"),
     _length("operator_ns", "summed durations of the operator's calls on the host", "time on the host"),
     _length("host_total_ns", "summed durations on the host; nested calls count in full", "host, with inner"),
-    _length("host_self_ns", "self time on the host: without inner operators, runtime and driver calls", "host, itself"),
+    _length(
+        "host_self_ns",
+        "self time on the host: without inner operators or lines; of operators also without runtime and driver calls",
+        "host, itself",
+    ),
     _length("device_total_ns", "summed durations of the device work launched inside", "device, with inner"),
     _length("device_self_ns", "the part of device_total_ns not launched inside an inner row", "device, itself"),
     _length("device_total_busy_ns", "time in which at least one piece of work in device_total_ns runs"),
@@ -661,6 +665,30 @@ ADVICE = (
 )
 """Advice."""
 
+SOURCE_LINES = (
+    _text(
+        "source_line", "line of the user's code, as recorded: file, line and function; null if unknown", "line of code"
+    ),
+    _text("file", "file of the user's code, without the folders of `sys.path`; null if unknown"),
+    ResultColumn("line", "int64", "first line of the function; of a generator, where it continued"),
+    _text("function", "function of the user's code"),
+    _text("callee", "operator, function or module that the line called directly; null for the line itself", "called"),
+    _text("callees", "the three functions and operators that the line called longest", "called"),
+    _length("host_python_ns", "part of host_self_ns outside operators, runtime calls and waits", "host in Python"),
+    _length("host_wait_ns", "part of host_self_ns waiting for a device, another rank or another thread", "host waits"),
+    _length(
+        "device_idle_ns",
+        "time in which a device has nothing to do and the line runs on the thread that launches its next work",
+        "no work for a device",
+    ),
+    _fraction("step_fraction", "share of the steps in which the line runs on at least one thread", "of the steps"),
+    _length("own_ns_per_step", "host_self_ns - host_wait_ns in a mean step", "in a step"),
+    _length("typical_ns_per_step", "own_ns_per_step of the median rank", "typical"),
+    _length("excess_ns_per_step", "own_ns_per_step - typical_ns_per_step", "longer by"),
+    _fraction("excess_fraction", "excess_ns_per_step over a mean step of the rank", "of a step"),
+)
+"""Lines of the user's code."""
+
 ROOFLINE = (
     _text("phase", "forward, backward, recompute (activation checkpointing) or optimizer; null if unknown"),
     _text("input_type", "JSON: element type of each input; null if not recorded", "input types"),
@@ -808,6 +836,7 @@ GROUPS: dict[str, tuple[ResultColumn, ...]] = {
     "Collectives and other ranks": JOB,
     "Why ranks wait": WAIT_CAUSES,
     "Collectives matched across ranks": COLLECTIVES,
+    "Source lines": SOURCE_LINES,
     "Roofline": ROOFLINE,
     "Inference": INFERENCE,
     "Straggler cost": STRAGGLER_COST,

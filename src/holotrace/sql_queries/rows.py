@@ -13,11 +13,13 @@ from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.launches import asked_for, launched_work, of_work
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.annotations import annotation_of_work, device_annotations, host_annotations
+from holotrace.enrich.host.call_stack import CALL_KINDS
 from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.enrich.host.memory_events import memory_events, nodes_of_memory_events
 from holotrace.enrich.host.node_times import node_times
 from holotrace.enrich.host.operators import launching_operator
+from holotrace.enrich.host.source_lines import lines_of_events
 from holotrace.enrich.inference.inference_steps import inference_steps
 from holotrace.enrich.kernels.kernel_calls import kernel_calls
 from holotrace.enrich.steps.steps import device_extended_windows, steps, window_of, windows
@@ -99,6 +101,15 @@ def operator_rows(rank_trace: RankTrace) -> pl.DataFrame:
         _thread(rank_trace, described["tree"]),
         _step(rank_trace, described["start_ns"]),
     )
+
+
+def source_line_rows(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the rows of `source_lines`, in the order of the file."""
+    kinds = (*CALL_KINDS, EventKind.PYTHON_FUNCTION, *DEVICE_WORK_KINDS)
+    events = event_ranges(rank_trace, kinds, ["event_index", "start_ns", "end_ns", "kind", "name"])
+    known = events.hstack(lines_of_events(rank_trace, events["event_index"])).drop_nulls("source_line")
+    kind = known["kind"].replace_strict(_EVENT_KINDS, return_dtype=pl.String).alias("kind")
+    return known.with_columns(_DURATION, kind, rank_trace.texts(known["name"]).alias("name"))
 
 
 def collective_rows(rank_trace: RankTrace) -> pl.DataFrame:

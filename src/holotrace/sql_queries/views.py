@@ -24,6 +24,7 @@ from holotrace.sql_queries.rows import (
     memory_rows,
     operator_rows,
     rank_rows,
+    source_line_rows,
     step_rows,
 )
 from holotrace.store.arrow_tables import polars_type
@@ -200,6 +201,24 @@ VIEWS: dict[str, SqlView] = {
                 Column("is_tensor_core_eligible", "bool", "whether tensor or matrix cores could do some of its work"),
             ),
             operator_rows,
+        ),
+        SqlView(
+            "source_lines",
+            "an event whose line of the user's code is known: device work, an operator, a call or a Python function",
+            (
+                _EVENT,
+                *_RANGE,
+                Column("kind", "text", "`holotrace.EventKind` in lower case: cpu_op, kernel, runtime, …"),
+                Column("name", "text", "as written in the file"),
+                Column("source_line", "text", "innermost Python function of the user that runs or launched the event"),
+                Column("file", "text", "its file, without the folders of `sys.path`"),
+                Column("line", "int64", "its first line; of a generator, where it continued"),
+                Column("function", "text", "its name"),
+                Column("callee", "text", "what the line called directly; null for the function itself"),
+                Column("is_backward", "bool", "whether the line is that of the forward operator, in the backward pass"),
+                Column("frame_index", "uint32", "event_index of the call of the function"),
+            ),
+            source_line_rows,
         ),
         SqlView(
             "collectives",

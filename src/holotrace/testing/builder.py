@@ -212,6 +212,27 @@ class TraceBuilder:
             rank=rank,
         )
 
+    def python(  # noqa: PLR0913 -- one option per property of the row
+        self,
+        name: str,
+        *,
+        start_us: Time,
+        duration_us: Time,
+        thread: int = 1,
+        rank: int | None = None,
+        args: Args | None = None,
+    ) -> TraceBuilder:
+        """Add a Python function, named like `train.py(3): main`, `<built-in function sleep>` or `nn.Module: Linear_0`."""
+        return self._row(
+            "python_function",
+            name,
+            (self._process_id(rank), thread),
+            start_us=start_us,
+            duration_us=duration_us,
+            args=args or {},
+            rank=rank,
+        )
+
     def annotation(  # noqa: PLR0913 -- one option per property of the row
         self,
         name: str,

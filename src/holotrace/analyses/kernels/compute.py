@@ -13,6 +13,7 @@ from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import no_device_work
 from holotrace.enrich.host.host_nodes import node_texts
+from holotrace.enrich.host.source_lines import lines_of_events
 from holotrace.enrich.kernels.kernel_calls import BLOCK, GRID
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
@@ -39,6 +40,8 @@ class Kernels(Result):
         mean_occupancy_fraction  float64  0..1, the same mean of the occupancy
         blocks_per_sm_known_fraction, occupancy_known_fraction
                             float64  0..1 of total_ns for which the value is known; null if total_ns is 0
+        source_line              str      line of the user's code that launched most of total_ns, as in `source_lines`; null if
+                                          unknown
 
     per_launch_shape  one row per rank, name, operator and launch shape, sorted by rank, the largest sum first:
 
@@ -48,7 +51,7 @@ class Kernels(Result):
         registers_per_thread                  int64  null if not recorded
         shared_memory_bytes                   int64  null if not recorded
         is_operator_eligible                  bool   whether tensor cores could do the operator's work
-        uses_tensor_cores … occupancy_known_fraction  as above
+        uses_tensor_cores … source_line       as above
 
     findings   ranks without device work, and what was not recorded
     """
@@ -103,6 +106,7 @@ def joined_over_ranks(result: Kernels) -> pl.DataFrame:
         pl.col("max_ns").max(),
         *_mean_of_means("mean_blocks_per_sm", "blocks_per_sm_known_fraction"),
         *_mean_of_means("mean_occupancy_fraction", "occupancy_known_fraction"),
+        pl.col("source_line").sort_by("total_ns", descending=True).drop_nulls().first(),
     )
     total = max(1, joined.get_column("total_ns").sum())
     shared = joined.with_columns(fraction=weights / total, mean_ns=weights / pl.col("call_count"))
@@ -121,6 +125,7 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
     calls = attribution.kernel_calls(rank_trace).with_columns(duration_ns=pl.col("end_ns") - pl.col("start_ns"))
     if calls.is_empty():
         raise no_device_work(rank_trace, "kernels")
+    calls = calls.with_columns(lines_of_events(rank_trace, calls["event_index"])["source_line"])
     per_launch_shape = attribution.listed_launches(_with_operators(rank_trace, calls, attribution))
     keys = ["name", "operator", *GRID, *BLOCK, *_RESOURCES, "is_operator_eligible"]
     return _Partial(
@@ -157,11 +162,20 @@ def _summed(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str], att
         attribution.mean_by_duration("occupancy_fraction").alias("mean_occupancy_fraction"),
         _known("occupancy_fraction").alias("occupancy_known_fraction"),
     )
+    sums = sums.join(_longest_lines(calls, keys), on=keys, how="left", nulls_equal=True)
     named = sums.with_columns(rank_trace.texts(sums["name"]), pl.lit(rank_trace.rank, pl.Int32).alias("rank"))
     order = ["total_ns", *keys]
     return named.select("rank", *keys, pl.exclude("rank", *keys)).sort(
         order, descending=[True] + [False] * len(keys), nulls_last=True
     )
+
+
+def _longest_lines(calls: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Return the line that launched most of the time of each group of calls."""
+    known = calls.select(*keys, "source_line", "duration_ns").drop_nulls("source_line")
+    sums = known.group_by(*keys, "source_line").agg(pl.col("duration_ns").sum())
+    first = sums.sort("duration_ns", "source_line", descending=[True, False]).unique(keys, keep="first")
+    return first.drop("duration_ns")
 
 
 def _with_texts(per_launch_shape: pl.DataFrame) -> pl.DataFrame:

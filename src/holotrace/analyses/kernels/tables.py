@@ -20,16 +20,33 @@ _MEANS = (
 def kernels_by_name(result: Kernels) -> pl.DataFrame:
     """Return the kernels over all ranks, the longest first."""
     columns = ("fraction", "call_count", "total_ns", "mean_ns", "min_ns", "max_ns")
-    table = _with_means(joined_over_ranks(result)).select("name", _cores(), *columns, *_MEANS)
-    return without_wholly_known(table)
+    table = _with_means(joined_over_ranks(result)).select("name", _cores(), *columns, *_MEANS, "source_line")
+    return _without_unknown_lines(without_wholly_known(table))
 
 
 def kernels_by_launch(result: Kernels) -> pl.DataFrame:
     """Return the kernels of each rank by operator and launch shape, the longest first; unknown operators are blank."""
     shape = ("grid", "block", "registers_per_thread", "shared_memory_bytes")
     eligible = pl.when("is_operator_eligible").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("is_operator_eligible")
-    columns = ("rank", "name", "operator", "call_count", "total_ns", _cores(), eligible, *_MEANS, *shape, "mean_ns")
-    return without_wholly_known(_with_means(result.per_launch_shape).select(columns))
+    columns = (
+        "rank",
+        "name",
+        "operator",
+        "call_count",
+        "total_ns",
+        _cores(),
+        eligible,
+        *_MEANS,
+        *shape,
+        "mean_ns",
+        "source_line",
+    )
+    return _without_unknown_lines(without_wholly_known(_with_means(result.per_launch_shape).select(columns)))
+
+
+def _without_unknown_lines(table: pl.DataFrame) -> pl.DataFrame:
+    is_known = table["source_line"].null_count() < table.height
+    return table if is_known else table.drop("source_line")
 
 
 def _cores() -> pl.Expr:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import rows_of_events
 from holotrace.enrich.host.forward_backward import forward_of
+from holotrace.enrich.host.frames import BUILT_IN, LOADING, WAITING, is_user_frame
 from holotrace.enrich.host.host_names import MODULE_PREFIX, without_addresses
 from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.store.derived import derived
@@ -52,19 +52,10 @@ CAUSE_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
 """What identifies a cause, on all ranks."""
 
 _KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION, *LAUNCH_KINDS)
-_LIBRARIES = (
-    r"^(<|torch|torchvision|torchaudio|numpy|site-packages|lib/python|accelerate|transformers|deepspeed|megatron|lightning"
-    r"|pytorch_lightning|triton|tqdm)(/|\b)|site-packages/|dist-packages/|lib/python3"
-)
-_STANDARD = frozenset(sys.stdlib_module_names)
-_STANDARD_FILE = r"^(\w+)(?:/|\.py\()"
-_BUILT_IN = r"^<built-in "
-_LOADING = r"DataLoader.*__next__|^torch/utils/data/|DataPipe"
 _COLLECTION = r"(?i)^<built-in function collect>|^gc\.py|garbage.collect|^(python )?gc(\b|$)"
 _ALLOCATION = (
     r"^(cuda|hip|cu)(Host|Mem)?(Malloc|Free|Alloc|Create|Map|Unmap|Release)|^(cuda|hip)(Malloc|Free)|^zeMemAlloc"
 )
-_WAITING = r"(?i)\b_?(wait|synchronize|barrier|all_?reduce|all_?gather\w*|reduce_?scatter\w*|broadcast|send|recv|isend|irecv|all_?to_?all\w*|result|acquire)\b"
 _STEP = r"^ProfilerStep\s*#"
 _ENGINE = r"^autograd::engine|^torch::autograd::|^c10d::|^DistributedDataParallel|run_backward|^record_param_comms"
 
@@ -135,26 +126,22 @@ class _Texts(NamedTuple):
     @classmethod
     def of(cls, rank_trace: RankTrace) -> _Texts:
         text = rank_trace.strings
-        is_frame = text.str.contains(r"\.py\(\d+\): |\(\d+\): ")
-        top = text.str.extract(_STANDARD_FILE)
-        is_standard = top.is_in(list(_STANDARD)).fill_null(value=False)
 
         def matching(pattern: str) -> _Bools:
             return text.str.contains(pattern).fill_null(value=False).to_numpy()
 
-        user = (is_frame & ~is_standard & ~text.str.contains(_LIBRARIES)).fill_null(value=False)
         return cls(
             without_addresses(text).str.replace("^" + MODULE_PREFIX, ""),
             text.str.starts_with(MODULE_PREFIX).fill_null(value=False).to_numpy(),
-            user.to_numpy(),
+            is_user_frame(text).to_numpy(),
             *(
                 matching(pattern)
                 for pattern in (
-                    _BUILT_IN,
-                    _LOADING,
+                    BUILT_IN,
+                    LOADING,
                     _COLLECTION,
                     _ALLOCATION,
-                    _WAITING,
+                    WAITING,
                     _ENGINE,
                     _STEP,
                     HOST_COLLECTIVE,

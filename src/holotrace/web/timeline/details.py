@@ -12,6 +12,7 @@ from holotrace.drawing.names import printable
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.host.forward_backward import forward_of
 from holotrace.enrich.host.operators import launching_operator
+from holotrace.enrich.host.source_lines import has_source_lines, lines_of_events
 from holotrace.errors import InvalidOptionError
 from holotrace.schema import DEVICE_WORK_KINDS, LAUNCH_KINDS, TABLES, EventKind
 from holotrace.store.trace import RankTrace
@@ -35,12 +36,13 @@ def event_details(rank_trace: RankTrace, index: TimelineIndex, event_index: int)
     """
     place = _place(index, event_index)
     row, depth, start, length, _ = located(index, place)
+    kind = EventKind(int(index.kind[place]))
     return {
         "name": index.text(int(index.name[place])),
-        "kind": EventKind(int(index.kind[place])).name.lower().replace("_", " "),
+        "kind": kind.name.lower().replace("_", " "),
         "at": [row, depth, start, length, event_index],
         "start_ns": str(index.origin_ns + start),
-        "arguments": list(_arguments(rank_trace, event_index)),
+        "arguments": [*_missing_line(rank_trace, kind), *_arguments(rank_trace, event_index)],
         "inside": [_named(index, outer) for outer in index.around(place)],
     }
 
@@ -48,6 +50,8 @@ def event_details(rank_trace: RankTrace, index: TimelineIndex, event_index: int)
 def event_links(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -> list[dict[str, Any]]:
     """Return the related events of an event, as [relation, name, at], at most `MOST_LINKS`.
 
+    line of code  the innermost Python function of the user that launched this work or runs this call; in the backward pass
+                  that of the forward operator
     launch    the call that launched this work          work      the work that this call, or operator, launched
     operator  the innermost operator around the launch
     forward   the operator whose gradient this computes  backward  the operators that compute the gradient of this one
@@ -56,7 +60,7 @@ def event_links(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -
         InvalidOptionError: the event is not on the timeline.
     """
     kind = EventKind(int(index.kind[_place(index, event_index)]))
-    links: list[dict[str, Any]] = []
+    links: list[dict[str, Any]] = [*_line(rank_trace, index, event_index)]
     for relation, other in _related(rank_trace, kind, event_index):
         place = index.place_of(other)
         if place is not None and len(links) < MOST_LINKS:
@@ -78,6 +82,22 @@ def _related(rank_trace: RankTrace, kind: EventKind, event: int) -> Iterator[tup
         yield from _links("backward", pairs.filter(pl.col("forward_index") == event)["event_index"])
         owned = (pl.col("operator_index") == event) | (pl.col("top_operator_index") == event)
         yield from _links("work", launching_operator(rank_trace).filter(owned)["event_index"])
+
+
+def _line(rank_trace: RankTrace, index: TimelineIndex, event: int) -> Iterator[dict[str, Any]]:
+    """Yield the line of an event; `at` is its Python frame or, if the file gives only stacks, the operator with the stack."""
+    line = lines_of_events(rank_trace, pl.Series([event], dtype=pl.UInt32)).row(0, named=True)
+    if line["source_line"] is None or line["frame_index"] == event:
+        return
+    place = index.place_of(line["frame_index"])
+    if place is not None:
+        relation = "line of code (forward)" if line["is_backward"] else "line of code"
+        yield {"relation": relation, "name": printable(line["source_line"]), "at": located(index, place)}
+
+
+def _missing_line(rank_trace: RankTrace, kind: EventKind) -> Iterator[tuple[str, str]]:
+    if kind in DEVICE_WORK_KINDS and not has_source_lines(rank_trace):
+        yield "source_line", "not recorded; record with with_stack=True"
 
 
 def _links(relation: str, events: pl.Series) -> Iterator[tuple[str, int]]:

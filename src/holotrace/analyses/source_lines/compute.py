@@ -1,0 +1,149 @@
+"""Which lines of my code take the time, on the host and on the devices?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import polars as pl
+
+from holotrace.analyses.source_lines.excess import EXCESS, RankTimes, excess
+from holotrace.analyses.source_lines.line_sums import CALLEE_SUMS, LINE_SUMS, line_sums
+from holotrace.enrich.host.source_lines import has_source_lines, records_python
+from holotrace.enrich.job.findings import joined_findings
+from holotrace.enrich.job.rank_tables import typed
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.questions.result import Result
+from holotrace.store.plan import Plan
+from holotrace.store.trace import RankTrace, Trace
+from holotrace.units import percent_text
+
+_LINE = {"rank": pl.Int32, "file": pl.String, "line": pl.Int64, "function": pl.String}
+_PER_LINE = {**_LINE, **LINE_SUMS, "callees": pl.String, "step_fraction": pl.Float64}
+_PER_CALLEE = {**_LINE, "callee": pl.String, **CALLEE_SUMS}
+_NOT_RECORDED = "no Python functions were recorded; record with with_stack=True to see which lines take the time"
+_ONLY_OPERATORS = "only operators have call stacks, so time outside operators has no line"
+
+
+@dataclass(frozen=True, eq=False)
+class SourceLines(Result):
+    """The time of each line of the user's code, on the host and on the devices.
+
+    A line is the innermost Python function of the user that runs on a thread. PyTorch records each function once, with its
+    first line, so that is the line. Time and work without a known line are in a row whose file, line and function are null.
+
+    per_line   one row per rank and line, sorted by rank, the longest host_self_ns first:
+
+        rank                     int32
+        file                     str      as recorded: without the folders of `sys.path`
+        line                     int64    first line of the function; of a generator, where it continued
+        function                 str
+        call_count               int64    calls of the function; null if only operators have stacks
+        host_self_ns             int64    the line is the innermost one of the user, on any thread; the sum over all rows of a
+                                          rank is the time that its threads recorded
+        host_python_ns           int64    part of it outside operators, runtime calls and waits: Python and built-in functions
+        host_wait_ns             int64    part of it in which the thread waits for a device, another rank or another thread;
+                                          waiting for a data loader does not count
+        backward_host_self_ns    int64    part of it in the backward pass of operators that the line called
+        host_total_ns            int64    from call to return, recursive calls once; null if only operators have stacks
+        device_self_ns           int64    kernels, copies and memsets launched while the line was the innermost one, or in the
+                                          backward pass of operators that the line called; parallel ones all count
+        device_self_busy_ns      int64    time in which at least one piece of this work runs on a device
+        backward_device_self_ns  int64    part of device_self_ns in the backward pass
+        device_total_ns          int64    the same, launched from the line or from functions that it called; null if only
+                                          operators have stacks
+        device_idle_ns           int64    a device has nothing to do, and the line is the innermost one of the thread that
+                                          launches its next work; until this launch returns
+        callees                  str      the three functions and operators that the line called longest, joined by `; `
+        step_fraction            float64  0..1 of the time of the steps in which the line is the innermost one of a thread
+
+    per_callee  one row per rank, line and what the line called, in the same order:
+
+        rank, file, line, function
+        callee          str    operator, function or module directly below the line; null for the line itself; in the backward
+                               pass the function of autograd
+        call_count      int64  null for the line itself
+        host_self_ns, host_wait_ns, device_self_ns  int64  as above; sums over the callees are those of the line
+
+    excess     what a line calls on one rank for longer than on the median rank, the largest excess first:
+
+        rank, file, line, function, callee
+        own_ns_per_step      int64  host_self_ns - host_wait_ns in the steps, over the number of steps
+        typical_ns_per_step  int64  the same on the median rank; of an even number of ranks, the faster of the middle two
+        excess_ns_per_step   int64  their difference, above 0
+        excess_fraction      float64  0..1 of a mean step of the rank
+
+    findings   missing recordings, and device time without a line
+
+    Device columns are null on ranks without device work.
+    """
+
+    per_line: pl.DataFrame
+    per_callee: pl.DataFrame
+    excess: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    per_line: pl.DataFrame
+    per_callee: pl.DataFrame
+    times: RankTimes | None
+    findings: tuple[str, ...]
+
+
+def source_lines(trace: Trace, *, executor: Executor = IN_PROCESS) -> SourceLines:
+    """Divide the time of the host and of the devices among the lines of the user's code.
+
+    Frames of PyTorch, of installed libraries, of generated files and of Python itself do not count, nor do built-in functions
+    and modules; see `holotrace.enrich.host.frames`. Work of the backward pass belongs to the line of the forward operator
+    whose gradient it computes.
+
+    Args:
+        trace: the job, recorded with `with_stack=True`.
+        executor: runs the work on the ranks.
+
+    Source: docs/reference/analyses/source_lines.md, which derives it.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> trace = TraceBuilder().python("train.py(3): main", start_us=0, duration_us=50)
+    >>> trace = trace.python("<built-in function sleep>", start_us=10, duration_us=30).build()
+    >>> holotrace.source_lines(trace).per_line.select("file", "line", "function", "host_self_ns", "callees").rows()
+    [('train.py', 3, 'main', 50000, '<built-in function sleep>')]
+    """
+    return plan().run(trace, executor)
+
+
+def plan() -> Plan[_Partial, SourceLines]:
+    """Return `source_lines` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    return Plan(_one_rank, _combine)
+
+
+def _one_rank(rank_trace: RankTrace) -> _Partial:
+    if not has_source_lines(rank_trace):
+        return _Partial(pl.DataFrame(schema=_PER_LINE), pl.DataFrame(schema=_PER_CALLEE), None, (_NOT_RECORDED,))
+    sums = line_sums(rank_trace)
+    rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
+    per_line = typed(sums.per_line.with_columns(rank), _PER_LINE)
+    per_callee = typed(sums.per_callee.with_columns(rank), _PER_CALLEE)
+    return _Partial(per_line, per_callee, sums.times, tuple(_findings(rank_trace, per_line)))
+
+
+def _findings(rank_trace: RankTrace, per_line: pl.DataFrame) -> Iterator[str]:
+    if not records_python(rank_trace):
+        yield _ONLY_OPERATORS
+    of_all = int(per_line["device_self_ns"].sum())
+    unknown = int(per_line.filter(pl.col("file").is_null())["device_self_ns"].sum())
+    if unknown:
+        yield f"{percent_text(unknown / of_all)} of the device time has no line: no line of the user launched it, or its launch is unknown"
+
+
+def _combine(partials: dict[int, _Partial]) -> SourceLines:
+    times = {rank: of_rank.times for rank, of_rank in partials.items() if of_rank.times is not None}
+    return SourceLines(
+        pl.concat([of_rank.per_line for of_rank in partials.values()]),
+        pl.concat([of_rank.per_callee for of_rank in partials.values()]),
+        typed(excess(times), EXCESS),
+        joined_findings({rank: of_rank.findings for rank, of_rank in partials.items()}),
+    )

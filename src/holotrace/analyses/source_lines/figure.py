@@ -1,0 +1,78 @@
+"""The figure of the source lines: the time of each line, on the devices or on the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from holotrace.analyses.source_lines.compute import SourceLines
+from holotrace.analyses.source_lines.question import QUESTION
+from holotrace.analyses.source_lines.tables import source_line
+from holotrace.drawing.named_bars import named_bars
+from holotrace.drawing.names import hover_text
+from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
+from holotrace.drawing.theme import COMPUTATION, IDLE, MEMORY, Theme, empty_figure
+from holotrace.questions.answers import total
+from holotrace.units import percent_text
+
+TOP_LINES = 20
+_QUESTION = QUESTION.question
+_NO_LINE = "no line of the user"
+_EXPLANATIONS = {
+    "device": "Kernels, copies and memsets over all ranks, by the line that launched them or called their forward operator",
+    "host": "Time of all host threads and ranks, by the innermost line of the user",
+}
+_PARTS = {
+    "device": (("forward and other", "forward_ns", COMPUTATION), ("backward", "backward_device_self_ns", MEMORY)),
+    "host": (
+        ("Python and built-in functions", "host_python_ns", COMPUTATION),
+        ("operators and runtime calls", "operators_ns", MEMORY),
+        ("waits", "host_wait_ns", IDLE),
+    ),
+}
+
+
+def plot_source_lines(
+    result: SourceLines, *, side: str | None = None, top: int = TOP_LINES, theme: Theme = "light"
+) -> go.Figure:
+    """Draw a bar for each of the `top` lines, over all ranks, for one side: `device` if any work ran there, else `host`."""
+    if result.per_line.is_empty():
+        return empty_figure(_QUESTION, "No Python functions were recorded; record with with_stack=True.", theme)
+    chosen = side or ("device" if total(result.per_line, "device_self_ns") else "host")
+    table = _over_ranks(result.per_line, f"{chosen}_self_ns").head(top)
+    size, unit = largest_unit(table[f"{chosen}_self_ns"].to_list())
+    parts = [_part(table, name, column, size, color) for name, column, color in _PARTS[chosen]]
+    names = table["source_line"].to_list()
+    return named_bars(names, parts, Heading(_QUESTION, _EXPLANATIONS[chosen]), f"time ({unit})", theme)
+
+
+def _over_ranks(per_line: pl.DataFrame, longest: str) -> pl.DataFrame:
+    times = [name for name in per_line.columns if name.endswith("_ns")]
+    sums = per_line.group_by(source_line().fill_null(_NO_LINE)).agg(pl.col(times).sum(), pl.col("callees").first())
+    return sums.with_columns(
+        forward_ns=pl.col("device_self_ns") - pl.col("backward_device_self_ns"),
+        operators_ns=pl.col("host_self_ns") - pl.col("host_python_ns") - pl.col("host_wait_ns"),
+        fraction=pl.col(longest) / max(1, int(per_line[longest].sum())),
+    ).sort(longest, "source_line", descending=[True, False])
+
+
+def _part(table: pl.DataFrame, name: str, column: str, size: int, color: str) -> Part:
+    return Part(
+        name=name,
+        values=(table[column] / size).to_list(),
+        hovers=[_hover(row) for row in table.iter_rows(named=True)],
+        marker={"color": color},
+    )
+
+
+def _hover(row: dict[str, Any]) -> str:
+    lines = [
+        f"<b>{hover_text(row['source_line'])}</b>",
+        f"{percent_text(row['fraction'])} of all",
+        f"host {exact_duration(row['host_self_ns'])}, of which it waits {exact_duration(row['host_wait_ns'])}",
+        f"devices {exact_duration(row['device_self_ns'])}, no work for {exact_duration(row['device_idle_ns'])}",
+        f"called: {hover_text(row['callees'])}" if row["callees"] else "",
+    ]
+    return "<br>".join(filter(None, lines))

@@ -1,0 +1,31 @@
+"""Source lines: the question, and the terms of its tables."""
+
+from __future__ import annotations
+
+from holotrace.questions.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Source lines",
+    question="Which lines of my code take the time, on the host and on the devices?",
+    section="Work",
+    definitions=(
+        (
+            "line",
+            "innermost Python function of the user on the thread, without PyTorch, installed libraries and built-in functions",
+        ),
+        ("host, itself", "time of all host threads in which the line is the innermost one of the user"),
+        ("host in Python", "the part outside operators, runtime calls and waits"),
+        ("host waits", "the part in which the thread waits for a device, another rank or another thread"),
+        (
+            "device, itself",
+            "work launched while the line was the innermost one; in the backward pass, by its operators",
+        ),
+        (
+            "no work for a device",
+            "a device has nothing to do while the line of the thread that launches its next work runs",
+        ),
+        ("called", "functions and operators that the line called directly, the longest first"),
+        ("longer by", "time per step that a rank spends longer than the median rank, without waits"),
+    ),
+)

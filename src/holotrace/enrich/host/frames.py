@@ -1,0 +1,109 @@
+"""Python frames by their names, as PyTorch writes them: `training.py(51): step`, `<built-in function sleep>`.
+
+PyTorch cuts the folders of `sys.path` off a file name, so an installed library begins with its package.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import polars as pl
+
+from holotrace.enrich.host.host_names import MODULE_PREFIX, without_addresses
+
+FRAME = r"^(.+?)\((\d+)\): (.*)$"
+"""File, line and function. The line is the first one of the function, or where a generator continues:
+https://github.com/pytorch/pytorch/blob/main/torch/csrc/autograd/profiler_python.cpp"""
+
+BUILT_IN = r"^<built-in "
+"""Functions written in C."""
+
+LOADING = r"DataLoader.*__next__|^torch/utils/data/|DataPipe"
+"""Names of ranges in which the main process gets a batch."""
+
+WAITING = (
+    r"(?i)\b_?(wait|synchronize|barrier|all_?reduce|all_?gather\w*|reduce_?scatter\w*|broadcast|send|recv|isend|irecv"
+    r"|all_?to_?all\w*|result|acquire)\b"
+)
+"""Names of functions and operators that wait for another rank, thread or process."""
+
+_LIBRARIES = (
+    *("torch", "torchvision", "torchaudio", "torchtext", "torchdata", "torchmetrics", "torchrec", "torch_xla"),
+    *("functorch", "triton", "apex", "transformer_engine", "flash_attn", "xformers", "bitsandbytes", "deepspeed"),
+    *("accelerate", "transformers", "peft", "trl", "diffusers", "tokenizers", "safetensors", "huggingface_hub"),
+    *("lightning", "lightning_fabric", "pytorch_lightning", "lightning_utilities", "megatron", "fairscale", "timm"),
+    *("numpy", "scipy", "pandas", "pyarrow", "sklearn", "PIL", "cv2", "sympy", "mpmath", "networkx", "einops"),
+    *("numba", "llvmlite", "cupy", "jax", "jaxlib", "tqdm", "fsspec", "s3fs", "aiohttp", "requests", "urllib3"),
+    *("yaml", "jinja2", "omegaconf", "hydra", "click", "typer", "absl", "rich", "psutil", "packaging", "filelock"),
+    *("wandb", "mlflow", "tensorboard", "tensorboardX", "IPython", "ipykernel", "traitlets", "tornado", "zmq"),
+    *("jupyter_client", "ray", "dask", "distributed", "cloudpickle", "setuptools", "pkg_resources", "_distutils_hack"),
+    *("pytest", "_pytest", "pluggy", "vllm", "sglang", "site-packages", "dist-packages"),
+)
+_STANDARD_PACKAGES = (
+    *("asyncio", "collections", "concurrent", "ctypes", "dbm", "distutils", "email", "encodings", "html", "http"),
+    *("importlib", "json", "lib2to3", "logging", "multiprocessing", "pathlib", "re", "sqlite3", "string", "sysconfig"),
+    *("tomllib", "unittest", "urllib", "wsgiref", "xml", "xmlrpc", "zipfile", "zoneinfo"),
+)
+_REMOVED_FROM_STANDARD = ("asynchat", "asyncore", "cgi", "cgitb", "imp", "pipes", "smtpd", "telnetlib")
+_NAMES_OF_SCRIPTS = frozenset(
+    {"calendar", "cmd", "code", "graphlib", "profile", "statistics", "test", "timeit", "trace"}
+)
+"""Modules of the standard library that jobs do not call, and whose names fit the script of a user."""
+
+_INTERACTIVE = r"^<(ipython-input|stdin)"
+_GENERATED = (
+    r"(^|[/\\])(torchinductor_[^/\\]*|\.triton|torch_compile_debug)[/\\]|[/\\][a-z2-7]{2}[/\\]c[a-z2-7]{40,}\.py$"
+)
+"""Files that torch.compile and Triton write; those of a chosen cache folder are known by their hashes."""
+
+_INSTALLED = r"[/\\](site-packages|dist-packages)[/\\]|(^|[/\\])lib[/\\]python3"
+_OF_AUTOGRAD = "autograd::engine::evaluate_function: "
+_MODULE_NUMBER = rf"^{MODULE_PREFIX}(.*?)_\d+$"
+
+
+def is_user_frame(names: pl.Series) -> pl.Series:
+    """Return whether each name is a Python frame of the user: not of PyTorch, an installed or generated file, or Python.
+
+    >>> is_user_frame(pl.Series(["training.py(51): step", "torch/_ops.py(12): __call__", "<built-in function sleep>"])).to_list()
+    [True, False, False]
+    """
+    file = names.str.extract(FRAME, 1)
+    is_inner = file.str.starts_with("<") & ~file.str.contains(_INTERACTIVE)
+    others = (_folder_pattern(), _script_pattern(), _GENERATED, _INSTALLED)
+    is_other = is_inner
+    for pattern in others:
+        is_other = is_other | file.str.contains(pattern)
+    return (file.is_not_null() & ~is_other).fill_null(value=False)
+
+
+def is_built_in(names: pl.Series) -> pl.Series:
+    """Return whether each name is a function written in C."""
+    return names.str.contains(BUILT_IN).fill_null(value=False)
+
+
+def shown_names(names: pl.Series) -> pl.Series:
+    """Return the names without addresses of objects, numbers of modules, and the prefix of autograd's functions.
+
+    >>> names = ["nn.Module: Block_3", "<built-in method to of Tensor object at 0x7fc7>"]
+    >>> shown_names(pl.Series([*names, "autograd::engine::evaluate_function: MmBackward0"])).to_list()
+    ['nn.Module: Block', '<built-in method to>', 'MmBackward0']
+    """
+    named = without_addresses(names).str.replace(_MODULE_NUMBER, f"{MODULE_PREFIX}$1")
+    return named.str.strip_prefix(_OF_AUTOGRAD)
+
+
+def frame_parts(names: pl.Series) -> pl.DataFrame:
+    """Return file (str), line (int64) and function (str) of Python frames."""
+    parts = {"file": 1, "line": 2, "function": 3}
+    table = pl.DataFrame([names.str.extract(FRAME, group).alias(name) for name, group in parts.items()])
+    return table.with_columns(pl.col("line").cast(pl.Int64, strict=False))
+
+
+def _folder_pattern() -> str:
+    names = "|".join(name.replace(".", r"\.") for name in (*_LIBRARIES, *_STANDARD_PACKAGES))
+    return rf"^({names})[/\\]"
+
+
+def _script_pattern() -> str:
+    modules = (set(sys.stdlib_module_names) | {*_REMOVED_FROM_STANDARD, "typing_extensions", "six"}) - _NAMES_OF_SCRIPTS
+    return rf"^({'|'.join(sorted(modules))})\.py$"

@@ -1,0 +1,344 @@
+"""The line of the user's code that runs at each time on the host, and that launched each piece of device work.
+
+A line is the innermost Python frame of the user on the thread: frames of PyTorch, of installed libraries and of Python itself,
+built-in functions and modules do not count; see `is_user_frame`. PyTorch records a frame once per call, so a line is the
+first one of its function.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.intervals import holding
+from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above, nesting, nesting_order
+from holotrace.algorithms.segments import segments
+from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.device.synchronisations import host_synchronisations
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.events.event_rows import gathered, rows_of_events
+from holotrace.enrich.host.call_stack import CALL_KINDS
+from holotrace.enrich.host.frames import LOADING, WAITING, frame_parts, is_built_in, is_user_frame, shown_names
+from holotrace.enrich.host.host_nodes import host_nodes
+from holotrace.enrich.host.modules import backward_passes
+from holotrace.enrich.host.operator_stacks import FRAME_SEPARATOR, recorded_stacks
+from holotrace.enrich.host.operators import launching_operator
+from holotrace.schema import LAUNCH_KINDS, EventKind
+from holotrace.store.derived import derived
+from holotrace.store.trace import RankTrace
+
+_Rows = npt.NDArray[np.int64]
+_Bools = npt.NDArray[np.bool_]
+
+_COLUMNS = ["event_index", "track_id", "start_ns", "end_ns", "kind", "name"]
+_OF_EVENT = {
+    "source_line": pl.String,
+    "file": pl.String,
+    "line": pl.Int64,
+    "function": pl.String,
+    "callee": pl.String,
+    "is_backward": pl.Boolean,
+    "frame_index": pl.UInt32,
+}
+_OF_ENGINE = r"^autograd::engine::evaluate_function"
+_RUNS_BACKWARD = r"^<built-in .*\brun_backward\b"
+"""Autograd computes gradients on threads of its own, while this function waits; without a device it computes them itself."""
+
+
+class HostLines(NamedTuple):
+    """The host ranges of a rank, each after all ranges around it, with the line that they run for.
+
+    The arrays have an entry for each range, and a last one for row -1:
+
+    ranges       event_index, track_id, start_ns, end_ns, kind, name (string id)
+    line         row of `lines`; -1 if unknown
+    frame        row of the Python frame with that line or, if the file gives only stacks, of the operator with the stack;
+                 -1 if unknown
+    callee       row of what the line called: the operator or function directly below the frame; -1 for the line itself. In
+                 the backward pass the outermost function of autograd, and without a line the outermost range
+    is_backward  whether the range is part of a backward pass: the line is that of the forward operator whose gradient it
+                 computes or, if autograd's threads do something else, of the call of `backward`
+    is_wait      whether the thread waits while the range is innermost: for a device, a rank, a thread; not for a data loader
+    is_python    whether the range is a Python or built-in function, not an operator or a call of the runtime
+    lines        source_line, file, line, function: each line once
+    by_event     event_index and row of the ranges, in the order of the file
+    """
+
+    ranges: pl.DataFrame
+    line: _Rows
+    frame: _Rows
+    callee: _Rows
+    is_backward: _Bools
+    is_wait: _Bools
+    is_python: _Bools
+    lines: pl.DataFrame
+    by_event: pl.DataFrame
+
+
+class _Owners(NamedTuple):
+    """The ranges that give a line to everything inside them: the line, and the row of its frame; -1 for other ranges."""
+
+    line: _Rows
+    frame: _Rows
+    is_backward: _Bools
+
+
+def has_source_lines(rank_trace: RankTrace) -> bool:
+    """Return whether the profiler recorded Python functions, or the call stacks of operators."""
+    return records_python(rank_trace) or bool(len(recorded_stacks(rank_trace).stack_of))
+
+
+def records_python(rank_trace: RankTrace) -> bool:
+    """Return whether the profiler recorded Python functions."""
+    return bool(rank_trace.event_counts().get(EventKind.PYTHON_FUNCTION))
+
+
+@derived
+def host_lines(rank_trace: RankTrace) -> HostLines:
+    """Return the line that every range of the host runs for."""
+    ranges, lines = _ranges(rank_trace), _lines(rank_trace)
+    by_event = _in_file_order(ranges)
+    parent = nesting(*(ranges[column].to_numpy() for column in ("track_id", "start_ns", "end_ns"))).parent
+    owners = _owners(rank_trace, ranges, by_event, parent, lines["source_line"])
+    rows = np.arange(len(ranges))
+    owner = itself_or_above(parent, owners.line != NO_PARENT, rows)
+    of_owner, of_named = (
+        np.append(owner, NO_PARENT),
+        np.append(itself_or_above(parent, _names_work(ranges), rows), NO_PARENT),
+    )
+    return HostLines(
+        ranges,
+        np.append(owners.line, NO_PARENT)[of_owner],
+        np.append(owners.frame, NO_PARENT)[of_owner],
+        np.append(_callees(ranges, parent, owners, owner), NO_PARENT),
+        np.append(owners.is_backward, False)[of_owner],
+        np.append(_waits(rank_trace, ranges, by_event, parent), False)[of_named],
+        np.append(_is_python(ranges), False)[of_named],
+        lines,
+        by_event,
+    )
+
+
+@derived
+def line_times(rank_trace: RankTrace) -> pl.DataFrame:
+    """Divide the time of every host thread by the line that it runs.
+
+    Returns:
+        Parts that do not overlap, sorted by track and time; together they cover all ranges of the thread:
+
+        track_id  uint32
+        start_ns  int64
+        end_ns    int64
+        row       int64   row of `HostLines.ranges`, whose line, callee and kind apply
+    """
+    known = host_lines(rank_trace)
+    extents = [known.ranges[column].to_numpy() for column in ("track_id", "start_ns", "end_ns")]
+    begins = _begins_anew(known, nesting(extents[0], extents[1], extents[2]).parent)
+    rows = np.flatnonzero(begins)
+    track, start, end, owner = segments(*(extent[rows] for extent in extents))
+    return pl.DataFrame({"track_id": track, "start_ns": start, "end_ns": end, "row": rows[owner]})
+
+
+@derived
+def lines_of_work(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the line that launched each device row.
+
+    The line is that of the call that launched the row or, if the call is unknown, of the operator with the same external id.
+
+    Returns:
+        The rows of `launches`, in the same order:
+
+        event_index  uint32
+        row          int64   the call or operator, a row of `HostLines.ranges`; -1 if unknown
+    """
+    by_event, launched = host_lines(rank_trace).by_event, launches(rank_trace)
+    row = _rows_in(by_event, launched["launch_index"])
+    unknown = np.flatnonzero(row == NO_PARENT)
+    if len(unknown):
+        row[unknown] = _rows_in(by_event, launching_operator(rank_trace)["operator_index"].gather(unknown))
+    return launched.select("event_index", pl.Series("row", row))
+
+
+def lines_of_events(rank_trace: RankTrace, event_index: pl.Series) -> pl.DataFrame:
+    """Return the line of each of these events of the host or device, null where it is unknown.
+
+    Returns:
+        source_line  str   as recorded: `training.py(51): step`
+        file         str
+        line         int64
+        function     str
+        callee       str     what the line called, as in `HostLines`, without addresses
+        is_backward  bool    whether the event is part of the backward pass, as in `HostLines`
+        frame_index  uint32  event of the Python frame or, if the file gives only stacks, of the operator with the stack
+    """
+    if not has_source_lines(rank_trace):
+        return pl.DataFrame(schema=_OF_EVENT).clear(len(event_index))
+    known, work = host_lines(rank_trace), lines_of_work(rank_trace)
+    row = _rows_in(known.by_event, event_index)
+    of_work = np.append(work["row"].to_numpy(), NO_PARENT)[rows_of_events(work, event_index)]
+    row = np.where(row == NO_PARENT, of_work, row)
+    line, callee = known.line[row], gathered(known.ranges["name"], known.callee[row])
+    names = pl.DataFrame({"name": callee.unique().drop_nulls()})
+    shown = names.with_columns(callee=shown_names(rank_trace.texts(names["name"])))
+    return pl.DataFrame([gathered(column, line) for column in known.lines]).with_columns(
+        callee.to_frame("name").join(shown, on="name", how="left", maintain_order="left")["callee"],
+        pl.when(pl.Series(line != NO_PARENT)).then(pl.Series(known.is_backward[row])).alias("is_backward"),
+        gathered(known.ranges["event_index"], known.frame[row]).alias("frame_index"),
+    )
+
+
+def _ranges(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return all ranges of host threads, except collectives that run beside the thread that recorded them."""
+    ranges = event_ranges(rank_trace, (*CALL_KINDS, EventKind.PYTHON_FUNCTION), _COLUMNS)
+    beside = _is_named(rank_trace, ranges, HOST_COLLECTIVE) & ~np.isin(ranges["kind"].to_numpy(), LAUNCH_KINDS)
+    own = ranges.filter(pl.Series(~beside)) if beside.any() else ranges
+    return own[nesting_order(*(own[column].to_numpy() for column in ("track_id", "start_ns", "end_ns")))]
+
+
+def _is_named(rank_trace: RankTrace, ranges: pl.DataFrame, pattern: str) -> _Bools:
+    said = rank_trace.strings.str.contains(pattern).fill_null(value=False).to_numpy()
+    named: _Bools = said[ranges["name"].to_numpy()]
+    return named
+
+
+def _is_python(ranges: pl.DataFrame) -> _Bools:
+    return (ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
+
+
+def _names_work(ranges: pl.DataFrame) -> _Bools:
+    """Return which ranges say what the thread does: all but annotations, which only mark a part of the program."""
+    return (ranges["kind"] != EventKind.USER_ANNOTATION).to_numpy()
+
+
+def _lines(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return each line of the user once: the names of its Python functions or else the innermost ones of recorded stacks."""
+    ids = rank_trace.events_of([EventKind.PYTHON_FUNCTION], ["name"])["name"].unique().sort()
+    names = rank_trace.texts(ids) if len(ids) else _innermost_of_stacks(rank_trace).drop_nulls().unique().sort()
+    lines = names.filter(is_user_frame(names)).rename("source_line")
+    return lines.to_frame().hstack(frame_parts(lines))
+
+
+def _innermost_of_stacks(rank_trace: RankTrace) -> pl.Series:
+    """Return the innermost frame of the user in each recorded stack, null if it has none."""
+    texts = recorded_stacks(rank_trace).texts.rename("frame")
+    frames = texts.str.split(FRAME_SEPARATOR).to_frame().with_row_index("stack").explode("frame")
+    users = frames.filter(is_user_frame(frames["frame"])).unique("stack", keep="first", maintain_order=True)
+    return gathered(users["frame"], _positions(users["stack"].to_numpy(), len(texts)))
+
+
+def _positions(numbers: npt.NDArray[np.integer], count: int) -> _Rows:
+    """Return the position of each number from 0 to count - 1 among `numbers`, -1 if it is missing."""
+    positions = np.full(count, NO_PARENT, np.int64)
+    positions[numbers] = np.arange(len(numbers))
+    return positions
+
+
+def _owners(
+    rank_trace: RankTrace, ranges: pl.DataFrame, by_event: pl.DataFrame, parent: _Rows, lines: pl.Series
+) -> _Owners:
+    line = _own_lines(rank_trace, ranges, lines)
+    frame = np.where(line != NO_PARENT, np.arange(len(line)), NO_PARENT)
+    owners = _Owners(line, frame, np.zeros(len(line), np.bool_))
+    of_forward = _with_backward(owners, parent, *_backward_parts(rank_trace, by_event))
+    return _with_backward(of_forward, parent, *_rest_of_backward(rank_trace, ranges, parent))
+
+
+def _with_backward(owners: _Owners, parent: _Rows, part: _Rows, caller: _Rows) -> _Owners:
+    """Give parts of the backward pass, which have no line yet, the lines around these other ranges."""
+    around = itself_or_above(parent, owners.line != NO_PARENT, caller)
+    known = (around != NO_PARENT) & (owners.line[part] == NO_PARENT)
+    part, around = part[known], around[known]
+    line, frame, is_backward = owners.line.copy(), owners.frame.copy(), owners.is_backward.copy()
+    line[part], frame[part], is_backward[part] = line[around], frame[around], True
+    return _Owners(line, frame, is_backward)
+
+
+def _rest_of_backward(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows) -> tuple[_Rows, _Rows]:
+    """Return the outermost ranges of autograd's own threads, and the call of `run_backward` during which each begins."""
+    track, start, end = (ranges[name].to_numpy() for name in ("track_id", "start_ns", "end_ns"))
+    calls = np.flatnonzero(_is_named(rank_trace, ranges, _RUNS_BACKWARD))
+    calls = calls[np.argsort(start[calls], kind="stable")]
+    of_engine = np.unique(track[_is_named(rank_trace, ranges, _OF_ENGINE)])
+    engine = np.setdiff1d(of_engine, track[calls])
+    parts = np.flatnonzero((parent == NO_PARENT) & np.isin(track, engine))
+    call = np.append(calls, NO_PARENT)[holding((start[calls], end[calls]), start[parts])]
+    return parts[call != NO_PARENT], call[call != NO_PARENT]
+
+
+def _own_lines(rank_trace: RankTrace, ranges: pl.DataFrame, lines: pl.Series) -> _Rows:
+    """Return the line of each Python frame of the user or else, without any Python function, of each operator with a stack."""
+    if _is_python(ranges).any():
+        by_id = _rows_of_texts(lines, rank_trace.strings)
+        return np.where(_is_python(ranges), by_id[ranges["name"].to_numpy()], NO_PARENT)
+    stack_of = recorded_stacks(rank_trace).stack_of
+    by_stack = _rows_of_texts(lines, _innermost_of_stacks(rank_trace))
+    of_row = np.append(by_stack[stack_of["stack"].to_numpy()], NO_PARENT)
+    line: _Rows = of_row[rows_of_events(stack_of, ranges["event_index"])]
+    return line
+
+
+def _rows_of_texts(lines: pl.Series, texts: pl.Series) -> _Rows:
+    """Return the row of each text among the lines, -1 if it is not a line."""
+    table = pl.DataFrame({"text": lines}).with_row_index("row")
+    joined = texts.rename("text").to_frame().join(table, on="text", how="left", maintain_order="left")
+    return joined["row"].cast(pl.Int64).fill_null(NO_PARENT).to_numpy().copy()
+
+
+def _backward_parts(rank_trace: RankTrace, by_event: pl.DataFrame) -> tuple[_Rows, _Rows]:
+    """Return the rows of the parts of the backward pass, and of their forward operators."""
+    events, parts = host_nodes(rank_trace)["event_index"], backward_passes(rank_trace)
+    part, forward = (_rows_in(by_event, events.gather(parts[column])) for column in ("node", "forward"))
+    known = (part != NO_PARENT) & (forward != NO_PARENT)
+    return part[known], forward[known]
+
+
+def _in_file_order(ranges: pl.DataFrame) -> pl.DataFrame:
+    """Return event_index and row of the ranges, in the order of the file."""
+    return ranges.select("event_index", row=pl.int_range(pl.len())).sort("event_index")
+
+
+def _rows_in(by_event: pl.DataFrame, event_index: pl.Series) -> _Rows:
+    """Return the rows of these events, with `by_event` from `_in_file_order`."""
+    found: _Rows = np.append(by_event["row"].to_numpy(), NO_PARENT)[rows_of_events(by_event, event_index)]
+    return found
+
+
+def _callees(ranges: pl.DataFrame, parent: _Rows, owners: _Owners, owner: _Rows) -> _Rows:
+    """Return what the line of each range called: the outermost range below its frame, without annotations."""
+    names_work, rows = _names_work(ranges), np.arange(len(ranges))
+    is_frame = (owners.frame == rows) & _is_python(ranges)
+    around = nearest_above(parent, names_work, rows)
+    is_below_frame = (around == NO_PARENT) | np.append(is_frame, False)[around]
+    begins = names_work & ~is_frame & (is_below_frame | owners.is_backward | _changes_line(owners.line, around))
+    callee = itself_or_above(parent, begins, rows)
+    return np.where(callee >= owner, callee, NO_PARENT)
+
+
+def _changes_line(line: _Rows, around: _Rows) -> _Bools:
+    """Return which ranges have a line of their own, other than that of the range around them."""
+    changes: _Bools = (line != NO_PARENT) & (line != np.append(line, NO_PARENT)[around])
+    return changes
+
+
+def _waits(rank_trace: RankTrace, ranges: pl.DataFrame, by_event: pl.DataFrame, parent: _Rows) -> _Bools:
+    is_operator = (ranges["kind"] == EventKind.CPU_OP).to_numpy()
+    waits_by_name = is_built_in(rank_trace.strings).to_numpy()[ranges["name"].to_numpy()] | is_operator
+    waits: _Bools = _is_named(rank_trace, ranges, WAITING) & waits_by_name | _is_named(
+        rank_trace, ranges, _RUNS_BACKWARD
+    )
+    calls = _rows_in(by_event, host_synchronisations(rank_trace)["event_index"].unique())
+    waits[calls[calls != NO_PARENT]] = True
+    loading = itself_or_above(parent, _is_named(rank_trace, ranges, LOADING), np.arange(len(ranges)))
+    return np.asarray(waits & (loading == NO_PARENT), np.bool_)
+
+
+def _begins_anew(known: HostLines, parent: _Rows) -> _Bools:
+    """Return which ranges are outermost, or differ from the range around them in what the thread does."""
+    begins: _Bools = parent == NO_PARENT
+    for values in (known.line, known.callee, known.is_backward, known.is_wait, known.is_python):
+        begins = begins | (values[:-1] != values[parent])
+    return begins
