@@ -32,6 +32,7 @@ RECORDING = {
     "operator_memory": GLOO,
     "operators": GLOO,
     "roofline": "examples/gpu/traces/training",
+    "source_lines": "examples/gpu/traces/training",
     "step_time": TWO_RANKS,
     "parallelism": "tests/reference/traces/pipeline_gloo_4rank",
     "straggler_cost": "tests/reference/traces/pipeline_gloo_4rank",

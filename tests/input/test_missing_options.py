@@ -64,6 +64,7 @@ def test_the_views_of_the_plugin_are_analyses() -> None:
         ("operators", "record_shapes=True"),
         ("operators", "with_stack=True"),
         ("modules", "with_stack=True"),
+        ("source_lines", "with_stack=True"),
         ("memory_timeline", "profile_memory=True"),
         ("operator_memory", "profile_memory=True"),
         ("advice", WITHOUT_GPU),

@@ -34,6 +34,9 @@ ANSWERS = {
     "memory_bandwidth": "Memcpy HtoD moves the most: 3.81 MiB at 20 GB/s while it copies.",
     "operators": "aten::mm has the most device self time: 1.6 ms, 61.5 %.",
     "modules": "ranks 0-1: no module calls were recorded; record with with_stack=True",
+    "source_lines": (
+        "ranks 0-1: no Python functions were recorded; record with with_stack=True to see which lines take the time"
+    ),
     "operator_kernels": "aten::mm launches the most kernel time: 1.6 ms, 61.5 %.",
     "kernel_sequences": "The trace has no data for this question.",
     "user_annotations": "ProfilerStep#1 takes the most time: 1 ms on the host of rank 0, in 1 call.",

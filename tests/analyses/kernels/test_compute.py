@@ -7,6 +7,7 @@ import pytest
 
 import holotrace
 from holotrace.analyses.kernels.compute import joined_over_ranks, kernels
+from holotrace.analyses.kernels.tables import kernels_by_name
 from holotrace.errors import MissingDataError
 from holotrace.ingest.open_trace import open_trace
 from holotrace.testing.builder import TraceBuilder
@@ -55,6 +56,7 @@ def test_kernels_by_name() -> None:
             "blocks_per_sm_known_fraction": 1.0,
             "mean_occupancy_fraction": pytest.approx((0.1 * 10 + 0.2 * 30 + 0.2 * 5) / 45),
             "occupancy_known_fraction": 1.0,
+            "source_line": None,
         },
         {
             "rank": 0,
@@ -69,6 +71,7 @@ def test_kernels_by_name() -> None:
             "blocks_per_sm_known_fraction": 0.0,
             "mean_occupancy_fraction": None,
             "occupancy_known_fraction": 0.0,
+            "source_line": None,
         },
     ]
     assert result.findings == ("rank 0: 1 of 4 kernels have no known operator",)
@@ -87,6 +90,19 @@ def test_kernels_by_operator_and_launch() -> None:
     ]
 
 
+def test_kernels_name_the_line_that_launched_most_of_their_time() -> None:
+    """Two functions launch a kernel for 10 and 15 µs; the rank names the second, and the view shows it."""
+    builder = TraceBuilder().python("a.py(1): f", start_us=0, duration_us=50)
+    builder.kernel("gemm", start_us=100, duration_us=10, launch_us=10)
+    builder.python("a.py(9): g", start_us=60, duration_us=30)
+    builder.kernel("gemm", start_us=120, duration_us=15, launch_us=70)
+    result = kernels(builder.build())
+
+    assert result.per_kernel["source_line"].to_list() == ["a.py(9): g"]
+    assert kernels_by_name(result)["source_line"].to_list() == ["a.py(9): g"]
+    assert "source_line" not in kernels_by_name(kernels(job().build())).columns
+
+
 def test_the_columns_and_their_types() -> None:
     """The tables' column names, order and types are a contract."""
     result = kernels(job().build())
@@ -101,6 +117,7 @@ def test_the_columns_and_their_types() -> None:
         "blocks_per_sm_known_fraction": pl.Float64,
         "mean_occupancy_fraction": pl.Float64,
         "occupancy_known_fraction": pl.Float64,
+        "source_line": pl.String,
     }
     assert result.per_kernel.schema == {"rank": pl.Int32, "name": pl.String, **measures}
     texts = dict.fromkeys(("name", "operator", "grid", "block"), pl.String)

@@ -23,6 +23,7 @@ RECORDINGS = {
     "memory_timeline": "ddp_gloo_4rank",
     "modules": "ddp_gloo_4rank",
     "operator_memory": "ddp_gloo_4rank",
+    "source_lines": "ddp_gloo_4rank",
 }
 """Pages that need a special recording."""
 

@@ -184,6 +184,28 @@ def test_arrows(asking, name, expected) -> None:
     assert {(link["relation"], link["name"]) for link in links} == expected
 
 
+def test_work_links_to_its_line_of_code(tmp_path) -> None:
+    """A kernel links to the Python frame that launched it, a backward kernel to that of the forward operator."""
+    builder = TraceBuilder().python("train.py(5): main", start_us=0, duration_us=100)
+    builder.operator("aten::mm", start_us=5, duration_us=20, args={"Sequence number": 7, "Fwd thread id": 0})
+    builder.kernel("relu", start_us=30, duration_us=5, launch_us=7, launch_duration_us=1)
+    backward = {"Sequence number": 7, "Fwd thread id": 1}
+    builder.operator("MmBackward0", start_us=50, duration_us=20, thread=2, args=backward)
+    builder.kernel("gemm", start_us=80, duration_us=5, launch_us=55, launch_duration_us=1, thread=2)
+    builder.write(tmp_path)
+    asking = Asking(tmp_path)
+
+    for name, relation in (("relu", "line of code"), ("gemm", "line of code (forward)")):
+        first = asking.json("links", event=event(asking, name))[0]
+        assert (first["relation"], first["name"], first["at"][4]) == (relation, "train.py(5): main", 0)
+
+
+def test_without_stacks_the_details_of_work_say_what_to_record(asking) -> None:
+    """The argument `source_line` of a kernel names the option."""
+    arguments = dict(asking.json("event", event=event(asking, SCRIPT))["arguments"])
+    assert arguments["source_line"] == "not recorded; record with with_stack=True"
+
+
 def test_counters(asking) -> None:
     """`counters` lists the counters, and `counter` returns the values of one in a window."""
     listed = asking.json("counters")

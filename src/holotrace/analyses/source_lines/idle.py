@@ -28,7 +28,7 @@ def idle_by_line(rank_trace: RankTrace, host: pl.DataFrame) -> pl.DataFrame:
         rank_trace: the rank.
         host: track_id, start_ns, end_ns and line of the parts of all host threads, sorted by track and time.
     """
-    idle, main = _gaps(rank_trace), host.filter(pl.col("track_id") == _main_track(host))
+    idle, main = _gaps(rank_trace), host.filter(pl.col("track_id").eq_missing(_main_track(host)))
     parts = [pl.DataFrame(schema={"line": pl.Int64, "device_idle_ns": pl.Int64})]
     for (track,), of_track in idle.group_by("track_id"):
         is_known = pl.lit(track is not None)
