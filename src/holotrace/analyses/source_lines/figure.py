@@ -10,10 +10,11 @@ import polars as pl
 from holotrace.analyses.source_lines.compute import SourceLines
 from holotrace.analyses.source_lines.question import QUESTION
 from holotrace.analyses.source_lines.tables import source_line
+from holotrace.drawing.colors import BACKWARD, FORWARD, OPERATOR, PYTHON, SYNCHRONISATION
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
-from holotrace.drawing.theme import COMPUTATION, IDLE, MEMORY, Theme, empty_figure
+from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.questions.answers import total
 from holotrace.units import percent_text
 
@@ -25,11 +26,11 @@ _EXPLANATIONS = {
     "host": "Time of all host threads and ranks, by the innermost line of the user",
 }
 _PARTS = {
-    "device": (("forward and other", "forward_ns", COMPUTATION), ("backward", "backward_device_self_ns", MEMORY)),
+    "device": (("forward and other", "forward_ns", FORWARD), ("backward", "backward_device_self_ns", BACKWARD)),
     "host": (
-        ("Python and built-in functions", "host_python_ns", COMPUTATION),
-        ("operators and runtime calls", "operators_ns", MEMORY),
-        ("waits", "host_wait_ns", IDLE),
+        ("Python and built-in functions", "host_python_ns", PYTHON),
+        ("operators and runtime calls", "operators_ns", OPERATOR),
+        ("waits", "host_wait_ns", SYNCHRONISATION),
     ),
 }
 
@@ -51,11 +52,15 @@ def plot_source_lines(
 def _over_ranks(per_line: pl.DataFrame, longest: str) -> pl.DataFrame:
     times = [name for name in per_line.columns if name.endswith("_ns")]
     sums = per_line.group_by(source_line().fill_null(_NO_LINE)).agg(pl.col(times).sum(), pl.col("callees").first())
-    return sums.with_columns(
-        forward_ns=pl.col("device_self_ns") - pl.col("backward_device_self_ns"),
-        operators_ns=pl.col("host_self_ns") - pl.col("host_python_ns") - pl.col("host_wait_ns"),
-        fraction=pl.col(longest) / max(1, int(per_line[longest].sum())),
-    ).sort(longest, "source_line", descending=[True, False])
+    return (
+        sums.with_columns(
+            forward_ns=pl.col("device_self_ns") - pl.col("backward_device_self_ns"),
+            operators_ns=pl.col("host_self_ns") - pl.col("host_python_ns") - pl.col("host_wait_ns"),
+            fraction=pl.col(longest) / max(1, int(per_line[longest].sum())),
+        )
+        .filter(pl.col(longest) > 0)
+        .sort(longest, "source_line", descending=[True, False])
+    )
 
 
 def _part(table: pl.DataFrame, name: str, column: str, size: int, color: str) -> Part:
