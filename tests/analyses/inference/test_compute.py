@@ -12,6 +12,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import holotrace
 from holotrace.analyses.inference.compute import Inference, inference
@@ -73,6 +75,34 @@ def test_kernels_at_once_count_for_the_first_part() -> None:
         "memory_bound_ns": 1_000,
         "exposed_ns": 2_000,
     }
+
+
+@st.composite
+def recordings(draw: st.DrawFn) -> TraceBuilder:
+    """Build steps of any kind, one after another or overlapping, with work launched at any time or at an unknown one."""
+    builder = TraceBuilder().header(**H100)
+    names = st.sampled_from(["step[DECODE bs=4]", "step[EXTEND bs=2 toks=7]", "decode", "step[IDLE bs=0]"])
+    for _ in range(draw(st.integers(1, 5))):
+        start, thread = draw(st.integers(0, 60)), draw(st.integers(1, 2))
+        builder.annotation(draw(names), start_us=start, duration_us=draw(st.integers(0, 30)), thread=thread)
+    for _ in range(draw(st.integers(0, 8))):
+        start = draw(st.integers(0, 90))
+        launch = draw(st.none() | st.integers(0, 90))
+        name = draw(st.sampled_from(["gemm", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "flash_fwd_kernel"]))
+        stream = draw(st.integers(7, 8))
+        builder.kernel(name, start_us=start, duration_us=draw(st.integers(0, 30)), stream=stream, launch_us=launch)
+    return builder
+
+
+@given(recordings())
+def test_parts_always_add_up(builder: TraceBuilder) -> None:
+    """Whatever overlaps, the parts add up to the step, no time is negative, and steps do not overlap."""
+    steps = inference(builder.build()).per_step
+    assert (steps.select(pl.sum_horizontal(*PARTS)).to_series() == steps["step_ns"]).all()
+    times = steps.select(pl.col("^.*_ns$").exclude("start_ns", "end_ns"))
+    assert all((time.drop_nulls() >= 0).all() for time in times)
+    assert (steps["start_ns"].shift(-1).drop_nulls() >= steps["end_ns"].head(-1)).all()
+    assert (steps["busy_ns"] <= steps["kernel_ns"]).all()
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,20 @@ def test_pairs_under_the_causal_mask() -> None:
     assert rows(TraceBuilder().annotation(name, start_us=0, duration_us=1), "attention_pair_count") == [(12 + 7,)]
 
 
+def test_impossible_sums_give_no_pairs() -> None:
+    """A request cannot have more new tokens than it sees: 9 > 6 pairs."""
+    name = "execute_3_context_1(sq3sk2sqsq9sqsk6)_generation_0(sq0sk0sqsq0sqsk0)"
+    assert rows(TraceBuilder().annotation(name, start_us=0, duration_us=1), "attention_pair_count") == [(None,)]
+
+
+def test_decoding_beside_verification_may_be_drafting() -> None:
+    """SGLang's draft model runs steps of the same name: their tokens are no output, and the finding says so."""
+    builder = TraceBuilder().annotation("step[DECODE bs=4]", start_us=0, duration_us=5)
+    builder.annotation("step[TARGET_VERIFY bs=4]", start_us=10, duration_us=5)
+    assert rows(builder, "request_count", "decode_token_count") == [(4, None), (4, None)]
+    assert found(builder).findings[0].startswith("step[DECODE …] is recorded once beside step[TARGET_VERIFY …]")
+
+
 def test_padding_shows_in_the_embedding() -> None:
     """SGLang pads 5 requests to 8 tokens: the lookup has 8 indices; without padding there is nothing to count apart."""
     builder = TraceBuilder()
@@ -253,7 +267,15 @@ def test_training_has_no_steps_of_inference() -> None:
 
 def test_damaged_shapes_are_ignored() -> None:
     """Texts, negative and nested sizes in the place of shapes show nothing, and do no harm."""
-    damaged = ([["a", 2], [4, 1]], [[8, -2], [4, 1]], [[8, 2], [[4], 1]], [[8, 2]], "x", [[8, 2], []])
+    damaged = (
+        [["a", 2], [4, 1]],
+        [[8, -2], [4, 1]],
+        [[8, 2], [[4], 1]],
+        [[8, 2]],
+        "x",
+        [[8, 2], []],
+        [[8, 2], [10**30, 1]],
+    )
     builder = TraceBuilder().annotation("decode", start_us=0, duration_us=50)
     for start, dims in enumerate(damaged):
         builder.operator(EMBEDDING, start_us=start, duration_us=1, args={"Input Dims": dims})

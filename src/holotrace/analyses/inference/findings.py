@@ -45,7 +45,8 @@ def _set_apart(steps: pl.DataFrame) -> Iterator[str]:
 
 
 def _unknown_kinds(steps: pl.DataFrame) -> Iterator[str]:
-    unknown = steps.filter(pl.col("kind").is_null() & ~pl.col("is_draft"))
+    is_empty = (pl.col("request_count") == 0).fill_null(value=False)
+    unknown = steps.filter(pl.col("kind").is_null() & ~pl.col("is_draft") & ~is_empty)
     if len(unknown):
         name = unknown.item(0, "step_name")
         shown = f", such as {name!r}," if name else ""

@@ -69,7 +69,8 @@ def inference_steps(rank_trace: RankTrace, patterns: tuple[str, ...] = ()) -> In
     named = named_steps(rank_trace, patterns)
     findings = _unreadable(named)
     if named.steps:
-        return InferenceSteps(_completed(rank_trace, _of_names(rank_trace, named.steps)), findings)
+        known, doubts = _without_doubtful_tokens(named.steps)
+        return InferenceSteps(_completed(rank_trace, _of_names(rank_trace, known)), (*findings, *doubts))
     if named.holders:
         return _inside_holders(rank_trace, named, findings)
     return _without_names(rank_trace, findings)
@@ -83,6 +84,28 @@ def _unreadable(named: NamedSteps) -> tuple[str, ...]:
     return (
         f"{ranges} like a step of an engine but cannot be read, such as {named.unreadable[0][:80]!r}; pass a pattern for it",
     )
+
+
+def _without_doubtful_tokens(named: list[NamedStep]) -> tuple[list[NamedStep], tuple[str, ...]]:
+    """Forget the tokens of SGLang's `step[DECODE …]` if the rank also verifies drafts: the draft model has steps of that name."""
+    doubtful = {
+        place
+        for place, step in enumerate(named)
+        if step.said.rule.engine == "sglang" and step.said.kind == "decode" and not step.said.rule.is_verifying
+    }
+    if not doubtful or not any(step.said.rule.is_verifying for step in named):
+        return named, ()
+    unknown = {"token_count": None, "decode_token_count": None}
+    steps = [
+        step._replace(said=step.said._replace(**unknown)) if place in doubtful else step
+        for place, step in enumerate(named)
+    ]
+    times = "once" if len(doubtful) == 1 else f"{len(doubtful):,} times"
+    sentence = (
+        f"step[DECODE …] is recorded {times} beside step[TARGET_VERIFY …]; SGLang gives steps of its draft model the same name, "
+        "so the output tokens of these steps are unknown"
+    )
+    return steps, (sentence,)
 
 
 def _of_names(rank_trace: RankTrace, named: Sequence[NamedStep]) -> pl.DataFrame:
@@ -110,7 +133,9 @@ def _of_names(rank_trace: RankTrace, named: Sequence[NamedStep]) -> pl.DataFrame
 def _pairs(said: StepName) -> int | None:
     """Return the pairs under a causal mask: of q new tokens, each sees one more of the k tokens than the one before."""
     sums = said.sums
-    if not sums:
+    if not sums or any(
+        sums[f"{of}_sqsq"] > sums[f"{of}_sqsk"] for of in ("c", "g")
+    ):  # no request has more new tokens than all
         return None
     return sum(sums[f"{of}_sqsk"] - (sums[f"{of}_sqsq"] - sums[f"{of}_sq"]) // 2 for of in ("c", "g"))
 

@@ -18,6 +18,9 @@ _ATTENTION = r"^aten::scaled_dot_product_attention$"
 _IS_CAUSAL = 5
 """Position of `is_causal` in https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html."""
 
+_LARGEST = 1 << 31
+"""No dimension of real tensors of tokens is larger; a product of two still fits a column."""
+
 _EMBEDDINGS = {"start_ns": pl.Int64, "track_id": pl.UInt32, "batch": pl.Int64, "length": pl.Int64}
 _ATTENTIONS = {"start_ns": pl.Int64, "queries": pl.Int64, "keys": pl.Int64, "is_causal": pl.Boolean}
 
@@ -86,10 +89,11 @@ def _calls(rank_trace: RankTrace, pattern: str, inputs: Sequence[str]) -> pl.Dat
 def _shapes(dims: str | None) -> list[list[int]]:
     """Return the shapes of the inputs that have one; inputs without a shape are empty lists."""
     parsed = _parsed(dims)
-    return [
-        shape if isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape) else []
-        for shape in parsed
-    ]
+    return [shape if isinstance(shape, list) and all(map(_is_size, shape)) else [] for shape in parsed]
+
+
+def _is_size(size: object) -> bool:
+    return type(size) is int and 0 <= size < _LARGEST
 
 
 def _is_causal(values: str | None) -> bool | None:
