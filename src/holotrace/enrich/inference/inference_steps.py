@@ -95,9 +95,8 @@ def _without_doubtful_tokens(named: list[NamedStep]) -> tuple[list[NamedStep], t
     }
     if not doubtful or not any(step.said.rule.is_verifying for step in named):
         return named, ()
-    unknown = {"token_count": None, "decode_token_count": None}
     steps = [
-        step._replace(said=step.said._replace(**unknown)) if place in doubtful else step
+        step._replace(said=step.said._replace(token_count=None, decode_token_count=None)) if place in doubtful else step
         for place, step in enumerate(named)
     ]
     times = "once" if len(doubtful) == 1 else f"{len(doubtful):,} times"
