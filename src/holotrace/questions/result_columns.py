@@ -666,16 +666,15 @@ ADVICE = (
 """Advice."""
 
 SOURCE_LINES = (
-    _text(
-        "source_line", "line of the user's code, as recorded: file, line and function; null if unknown", "line of code"
-    ),
     _text("file", "file of the user's code, without the folders of `sys.path`; null if unknown"),
     ResultColumn("line", "int64", "first line of the function; of a generator, where it continued"),
     _text("function", "function of the user's code"),
     _text("callee", "operator, function or module that the line called directly; null for the line itself", "called"),
     _text("callees", "the three functions and operators that the line called longest", "called"),
     _length("host_python_ns", "part of host_self_ns outside operators, runtime calls and waits", "host in Python"),
-    _length("host_wait_ns", "part of host_self_ns waiting for a device, another rank or another thread", "host waits"),
+    _length(
+        "host_blocked_ns", "part of host_self_ns waiting for a device, another rank or another thread", "host blocked"
+    ),
     _length(
         "device_idle_ns",
         "time in which a device has nothing to do and the line runs on the thread that launches its next work",

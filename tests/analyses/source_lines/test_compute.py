@@ -53,7 +53,7 @@ def test_host_time_belongs_to_the_innermost_line() -> None:
     """Of 230 µs on two threads, forward has 36 and 25 in the backward pass, main the rest, of which it waits 66."""
     result = source_lines(training().build())
 
-    columns = ("function", "call_count", "host_self_ns", "host_python_ns", "host_wait_ns", "backward_host_self_ns")
+    columns = ("function", "call_count", "host_self_ns", "host_python_ns", "host_blocked_ns", "backward_host_self_ns")
     assert rows(result.per_line, "file", "line", *columns, "host_total_ns") == [
         ("train.py", 5, "main", 1, 169_000, 98_000, 66_000, 5_000, 200_000),
         ("model.py", 2, "forward", 1, 61_000, 14_000, 0, 25_000, 36_000),
@@ -81,7 +81,7 @@ def test_a_line_lists_what_it_called() -> None:
     """Callees have neither addresses nor numbers of modules; null is the line itself."""
     result = source_lines(training().build())
 
-    columns = ("callee", "call_count", "host_self_ns", "host_wait_ns", "device_self_ns")
+    columns = ("callee", "call_count", "host_self_ns", "host_blocked_ns", "device_self_ns")
     assert rows(result.per_callee, "function", *columns) == [
         ("main", None, None, 60_000, 0, 0),
         ("main", "torch/_tensor.py(1): backward", 1, 50_000, 46_000, 0),
@@ -133,7 +133,7 @@ def test_waiting_for_a_data_loader_counts_as_the_time_of_the_line() -> None:
     for start_us in (20, 60):
         builder.python("<built-in method acquire of lock>", start_us=start_us, duration_us=15)
 
-    assert rows(source_lines(builder.build()).per_line, "host_self_ns", "host_wait_ns") == [(100_000, 15_000)]
+    assert rows(source_lines(builder.build()).per_line, "host_self_ns", "host_blocked_ns") == [(100_000, 15_000)]
 
 
 def test_stacks_of_operators_give_lines_without_python_functions() -> None:

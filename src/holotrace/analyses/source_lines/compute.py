@@ -43,7 +43,7 @@ class SourceLines(Result):
         host_self_ns             int64    the line is the innermost one of the user, on any thread; the sum over all rows of a
                                           rank is the time that its threads recorded
         host_python_ns           int64    part of it outside operators, runtime calls and waits: Python and built-in functions
-        host_wait_ns             int64    part of it in which the thread waits for a device, another rank or another thread;
+        host_blocked_ns             int64    part of it in which the thread waits for a device, another rank or another thread;
                                           waiting for a data loader does not count
         backward_host_self_ns    int64    part of it in the backward pass of operators that the line called
         host_total_ns            int64    from call to return, recursive calls once; null if only operators have stacks
@@ -64,12 +64,12 @@ class SourceLines(Result):
         callee          str    operator, function or module directly below the line; null for the line itself; in the backward
                                pass the function of autograd
         call_count      int64  null for the line itself
-        host_self_ns, host_wait_ns, device_self_ns  int64  as above; sums over the callees are those of the line
+        host_self_ns, host_blocked_ns, device_self_ns  int64  as above; sums over the callees are those of the line
 
     excess     what a line calls on one rank for longer than on the median rank, the largest excess first:
 
         rank, file, line, function, callee
-        own_ns_per_step      int64  host_self_ns - host_wait_ns in the steps, over the number of steps
+        own_ns_per_step      int64  host_self_ns - host_blocked_ns in the steps, over the number of steps
         typical_ns_per_step  int64  the same on the median rank; of an even number of ranks, the faster of the middle two
         excess_ns_per_step   int64  their difference, above 0
         excess_fraction      float64  0..1 of a mean step of the rank

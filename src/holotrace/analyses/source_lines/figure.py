@@ -30,7 +30,7 @@ _PARTS = {
     "host": (
         ("Python and built-in functions", "host_python_ns", PYTHON),
         ("operators and runtime calls", "operators_ns", OPERATOR),
-        ("waits", "host_wait_ns", SYNCHRONISATION),
+        ("waits", "host_blocked_ns", SYNCHRONISATION),
     ),
 }
 
@@ -55,7 +55,7 @@ def _over_ranks(per_line: pl.DataFrame, longest: str) -> pl.DataFrame:
     return (
         sums.with_columns(
             forward_ns=pl.col("device_self_ns") - pl.col("backward_device_self_ns"),
-            operators_ns=pl.col("host_self_ns") - pl.col("host_python_ns") - pl.col("host_wait_ns"),
+            operators_ns=pl.col("host_self_ns") - pl.col("host_python_ns") - pl.col("host_blocked_ns"),
             fraction=pl.col(longest) / max(1, int(per_line[longest].sum())),
         )
         .filter(pl.col(longest) > 0)
@@ -76,7 +76,7 @@ def _hover(row: dict[str, Any]) -> str:
     lines = [
         f"<b>{hover_text(row['source_line'])}</b>",
         f"{percent_text(row['fraction'])} of all",
-        f"host {exact_duration(row['host_self_ns'])}, of which it waits {exact_duration(row['host_wait_ns'])}",
+        f"host {exact_duration(row['host_self_ns'])}, of which it waits {exact_duration(row['host_blocked_ns'])}",
         f"devices {exact_duration(row['device_self_ns'])}, no work for {exact_duration(row['device_idle_ns'])}",
         f"called: {hover_text(row['callees'])}" if row["callees"] else "",
     ]

@@ -28,12 +28,12 @@ _Rows = npt.NDArray[np.int64]
 
 LINE_SUMS = dict.fromkeys(
     (
-        *("call_count", "host_self_ns", "host_python_ns", "host_wait_ns", "backward_host_self_ns", "host_total_ns"),
+        *("call_count", "host_self_ns", "host_python_ns", "host_blocked_ns", "backward_host_self_ns", "host_total_ns"),
         *("device_self_ns", "device_self_busy_ns", "backward_device_self_ns", "device_total_ns", "device_idle_ns"),
     ),
     pl.Int64,
 )
-CALLEE_SUMS = dict.fromkeys(("call_count", "host_self_ns", "host_wait_ns", "device_self_ns"), pl.Int64)
+CALLEE_SUMS = dict.fromkeys(("call_count", "host_self_ns", "host_blocked_ns", "device_self_ns"), pl.Int64)
 _DEVICE = ("device_self_ns", "device_self_busy_ns", "backward_device_self_ns", "device_total_ns", "device_idle_ns")
 _OF_FRAMES = ("call_count", "host_total_ns", "device_total_ns")
 _CALLEES_NAMED = 3
@@ -112,7 +112,7 @@ def _host_sums(host: pl.DataFrame) -> pl.DataFrame:
     return host.group_by("line").agg(
         ns.sum().alias("host_self_ns"),
         ns.filter(pl.col("is_python") & ~pl.col("is_wait")).sum().alias("host_python_ns"),
-        ns.filter("is_wait").sum().alias("host_wait_ns"),
+        ns.filter("is_wait").sum().alias("host_blocked_ns"),
         ns.filter("is_backward").sum().alias("backward_host_self_ns"),
     )
 
@@ -165,7 +165,7 @@ def _per_callee(known: HostLines, host: pl.DataFrame, work: pl.DataFrame) -> pl.
     rows = np.arange(len(known.ranges))
     begun = rows[known.callee[:-1] == rows]
     parts = (
-        host.select("line", "callee", host_self_ns="ns", host_wait_ns=pl.when("is_wait").then("ns").otherwise(0)),
+        host.select("line", "callee", host_self_ns="ns", host_blocked_ns=pl.when("is_wait").then("ns").otherwise(0)),
         work.select("line", "callee", device_self_ns="ns"),
         pl.DataFrame({"line": known.line[begun], "callee": begun}).with_columns(call_count=pl.lit(1, pl.Int64)),
     )

@@ -16,7 +16,7 @@ QUESTION = Analysis(
         ),
         ("host, itself", "time of all host threads in which the line is the innermost one of the user"),
         ("host in Python", "the part outside operators, runtime calls and waits"),
-        ("host waits", "the part in which the thread waits for a device, another rank or another thread"),
+        ("host blocked", "the part in which the thread waits for a device, another rank or another thread"),
         (
             "device, itself",
             "work launched while the line was the innermost one; in the backward pass, by its operators",

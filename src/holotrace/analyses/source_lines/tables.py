@@ -8,7 +8,7 @@ from holotrace.analyses.source_lines.compute import SourceLines
 from holotrace.questions.tables import View, known_columns
 
 _TIMES = (
-    *("host_self_ns", "host_python_ns", "host_wait_ns", "host_total_ns", "device_self_ns", "device_total_ns"),
+    *("host_self_ns", "host_python_ns", "host_blocked_ns", "host_total_ns", "device_self_ns", "device_total_ns"),
     *("backward_device_self_ns", "device_self_busy_ns", "device_idle_ns", "call_count"),
 )
 
