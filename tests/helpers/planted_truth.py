@@ -30,7 +30,7 @@ class Named(NamedTuple):
     charged_ns    its cost by the definition, computed from the simulation
     named_ns      its cost by `wait_causes`
     printed_ns    how far this may be off, according to `wait_causes`
-    unsure_ns     waits of unknown cause, and waits that were not recorded
+    unsure_ns     waits of unknown cause with their error, and waits that were not recorded
     place         1 if it is the largest cause of its rank, and so on; 0 if it was not named
     """
 
@@ -74,8 +74,9 @@ def compared(options: PlantedOptions) -> Comparison:
         costs = holotrace.wait_causes(trace).per_cause
         calls = job_calls(trace.map(of_rank)).calls
     summed_ns, recorded_ns = (int(total or 0) for total in (costs["cost_ns"].sum(), calls["wait_ns"].sum()))
-    unknown_ns = int(costs.filter(pl.col("cause") == "unknown")["cost_ns"].sum())
-    unsure_ns = unknown_ns + abs(int(job.waited_ns.sum()) - recorded_ns)
+    unknown = costs.filter(pl.col("cause") == "unknown").select(pl.col("cost_ns", "error_ns").sum())
+    unknown_ns, unknown_error_ns = (int(total) for total in unknown.row(0))
+    unsure_ns = unknown_ns + unknown_error_ns + abs(int(job.waited_ns.sum()) - recorded_ns)
     causes = [_named(job, number, costs, unsure_ns) for number in range(len(options.causes))]
     return Comparison(options, causes, summed_ns, unknown_ns, recorded_ns, int(job.waited_ns.sum()))
 

@@ -177,3 +177,17 @@ def test_a_long_gap_on_a_stream_without_a_known_reason_is_unknown():
         builder.collective(group_ranks=(0, 1), start_us=end_us, duration_us=120 - end_us, launch_us=3, stream=7)
     name = "work or launches that were not recorded"
     assert costs(wait_causes(builder.build())) == [(1, 0, "unknown", name, 80_000)]
+
+
+def test_a_short_gap_until_other_work_ends_is_unknown():
+    """Rank 1's gemm starts 20 µs after its stream is free, right after a copy; no wait for the copy was recorded."""
+    builder = TraceBuilder()
+    for rank, start_us in ((0, 20), (1, 40)):
+        builder.rank(rank).header(host_name="node-1").step(1, 0, 200)
+        builder.collective(group_ranks=(0, 1), start_us=10, duration_us=10, launch_us=1, stream=7)
+        builder.copy("Memcpy HtoD", start_us=start_us - 5, duration_us=4, launch_us=2, stream=9)
+        builder.kernel("gemm", start_us=start_us, duration_us=10, launch_us=3, stream=7)
+        end_us = start_us + 10
+        builder.collective(group_ranks=(0, 1), start_us=end_us, duration_us=120 - end_us, launch_us=4, stream=7)
+    name = "work or launches that were not recorded"
+    assert costs(wait_causes(builder.build())) == [(1, 0, "unknown", name, 20_000)]

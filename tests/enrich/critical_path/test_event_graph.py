@@ -126,3 +126,20 @@ def test_waits_inferred_from_times_are_those_that_were_recorded(real_traces, mon
 
 def _event_waits(graph: EventGraph) -> set[tuple[int, int]]:
     return set(graph.edges.filter(pl.col("type") == EdgeType.EVENT_WAIT).select("source", "target").rows())
+
+
+def test_work_waits_for_a_receive_rather_than_a_send_that_ends_with_it() -> None:
+    """Without recorded waits: a receive ends at 200.0 µs, a send at 200.5, and a kernel starts at 201 µs on a third stream."""
+    ends = {"Src Rank": 0, "Dst Rank": 1}
+    graph = graph_of(
+        TraceBuilder()
+        .step(1, 0, 400)
+        .operator("aten::mm", start_us=1, duration_us=30)
+        .collective("recv", start_us=10, duration_us=190, launch_us=2, stream=20, args=ends)
+        .collective("send", start_us=10, duration_us=190.5, launch_us=4, stream=24, args=ends)
+        .kernel("gemm", start_us=201, duration_us=20, launch_us=6)
+    )
+
+    assert graph.inferred_wait_count == 1
+    ((source, _),) = _event_waits(graph)
+    assert graph.nodes["time_ns"][source] == 200_000

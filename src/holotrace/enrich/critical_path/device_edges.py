@@ -7,6 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.intervals import covered_before, union
+from holotrace.enrich.collectives.collectives import communication
 from holotrace.enrich.critical_path.event_graph import EdgeType, PathClass
 from holotrace.enrich.critical_path.graph_edges import GraphEdges, graph_edges, same_as_before
 from holotrace.enrich.critical_path.window_activities import CLOCK_NOISE_NS, WindowActivities
@@ -187,7 +188,8 @@ def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> Graph
     """Return waits of streams that the profiler did not record, inferred from timing alone.
 
     Work B on one stream waited for work A on another stream of the device if A was launched earlier, B starts right
-    after A ends, and A ends long after the launch of B and after the work before B on its stream.
+    after A ends, and A ends long after the launch of B and after the work before B on its stream. If a send and other
+    work end at the same time, B waited for the other work: a receive brings what B needs, a send does not.
     """
     rows = np.flatnonzero(~activities.is_host)
     if has_recorded_waits(rank_trace) or not len(rows):
@@ -196,7 +198,7 @@ def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> Graph
     calls = activities.launching_row[rows]
     waits_from_ns = np.maximum(_previous_end_ns(activities, rows), activities.column("end_ns")[calls])
     late = np.flatnonzero((calls >= 0) & (start_ns - waits_from_ns > _LONG_DELAY_NS))
-    earlier = _last_ended(activities.column("device")[rows].astype(np.int64), start_ns, end_ns, late)
+    earlier = _last_but_sends(rank_trace, activities, rows, late)
     late, earlier = late[earlier >= 0], earlier[earlier >= 0]
     asked_ns = np.where(calls >= 0, activities.column("start_ns")[calls], activities.window_start_ns)
     waited = (
@@ -212,6 +214,20 @@ def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> Graph
         EdgeType.EVENT_WAIT,
         PathClass.SYNCHRONISATION_WAIT,
     )
+
+
+def _last_but_sends(rank_trace: RankTrace, activities: WindowActivities, rows: _Rows, late: _Rows) -> _Rows:
+    """Return the work on the device that ended last before each late row; a send only if nothing else ended with it."""
+    device = activities.column("device")[rows].astype(np.int64)
+    start_ns, end_ns = activities.column("start_ns")[rows], activities.column("end_ns")[rows]
+    last = _last_ended(device, start_ns, end_ns, late)
+    sends = activities.rows_of(communication(rank_trace).filter(pl.col("family") == "send")["event_index"])
+    is_send = np.isin(rows, sends)
+    if not is_send.any():
+        return last
+    other = _last_ended(device, start_ns, np.where(is_send, np.iinfo(np.int64).max, end_ns), late)
+    ended_together = end_ns[last] - end_ns[other] <= CLOCK_NOISE_NS
+    return np.where((last >= 0) & is_send[last] & (other >= 0) & ended_together, other, last)
 
 
 def _previous_end_ns(activities: WindowActivities, rows: _Rows) -> _Rows:

@@ -41,6 +41,8 @@ _NAMELESS = {
 _BEFORE_WORK = (PathClass.KERNEL_KERNEL_DELAY, PathClass.SYNCHRONISATION_WAIT)
 _ON_HOST = (PathClass.CPU_OPERATOR, PathClass.HOST_GAP, PathClass.DATA_LOADING)
 _NO_TRACK = -1
+_SHORT_GAP_NS = 5_000
+"""Work starts within this time after other work for which it waits."""
 _LONG_GAP_NS = 30_000
 """Work starts within this time after the earlier work on its stream, if it was launched in time and waits for nothing else."""
 
@@ -151,10 +153,19 @@ def _work_causes(
 
 
 def _is_unexplained(graph: EventGraph, steps: _Steps) -> npt.NDArray[np.bool_]:
-    """Return whether each step is a long gap before work on a device: it waited for something that was not recorded."""
-    on_device = np.append(graph.activities["device"].is_not_null().to_numpy(), False)[steps.activity]
-    is_long = steps.end_ns - steps.start_ns > _LONG_GAP_NS
-    gap: npt.NDArray[np.bool_] = is_long & on_device & np.isin(steps.path_class, _BEFORE_WORK)
+    """Return whether each step is a gap before work on a device that waited for something that was not recorded.
+
+    That is a long gap, or one at the end of which other work of the rank's devices ends.
+    """
+    on_device = np.append(graph.activities["device"].is_not_null().to_numpy(), False)
+    length_ns = steps.end_ns - steps.start_ns
+    gap = on_device[steps.activity] & np.isin(steps.path_class, _BEFORE_WORK) & (length_ns > _SHORT_GAP_NS)
+    ends_ns = np.sort(graph.activities["end_ns"].to_numpy()[on_device[:-1]])
+    ended_within = np.searchsorted(ends_ns, steps.end_ns[gap], "right") > np.searchsorted(
+        ends_ns, steps.end_ns[gap] - _SHORT_GAP_NS, "right"
+    )
+    is_wait = steps.path_class[gap] == PathClass.KERNEL_KERNEL_DELAY
+    gap[gap] = (length_ns[gap] > _LONG_GAP_NS) | (is_wait & ended_within)
     return gap
 
 
