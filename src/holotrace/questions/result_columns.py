@@ -464,7 +464,7 @@ WAIT_CAUSES = (
     _count("wait_count", "collectives, sends and receives in which ranks wait directly for the cause", "waits"),
     ResultColumn("first_instance", "int64", "instance of the first of them; null if all costs are indirect"),
     _time("first_ns", "when the late rank arrived in it, on its own clock", "first"),
-    _text("role", "culprit: causes waiting; victim: passes on what it waited itself; null: neither"),
+    _text("role", "culprit: causes waiting; victim: waits because of culprits or passes its waiting on; null: neither"),
 )
 """Why ranks wait for each other."""
 

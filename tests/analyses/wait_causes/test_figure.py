@@ -32,4 +32,4 @@ def test_the_first_table_sums_steps_and_waiting_ranks():
 
 def test_the_second_table_has_a_row_per_rank():
     """Rank 1 is the culprit."""
-    assert ranks(wait_causes(small_job())).select(pl.col("rank", "role")).rows() == [(0, None), (1, "culprit")]
+    assert ranks(wait_causes(small_job())).select(pl.col("rank", "role")).rows() == [(0, "victim"), (1, "culprit")]

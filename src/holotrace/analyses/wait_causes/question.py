@@ -18,7 +18,7 @@ QUESTION = Analysis(
         ),
         ("may be off by", "how far a cost may be off: several causes explain the same time, or clocks differ"),
         ("culprit", "a rank that causes more waiting than it passes on, and much of all waiting"),
-        ("victim", "a rank that is waited for, mostly because it waited itself"),
+        ("victim", "a rank that waits because of culprits, or is waited for because it waited itself"),
         ("passes on", "waiting of other ranks that the rank's own waits cause"),
     ),
     options=(

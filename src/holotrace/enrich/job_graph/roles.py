@@ -26,7 +26,7 @@ def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
     """Return what each rank costs, what it waits and passes on, its largest cause, and its role.
 
     A culprit causes at least a tenth of all waiting, three times as much as the median rank, and more than it passes on.
-    A victim passes on more than it causes.
+    A victim passes on more than it causes, or waits more than it causes, mostly because of culprits.
 
     Returns:
         Sorted by rank: rank, role (culprit, victim or null), cost_ns, cost_fraction, wait_ns, passed_on_ns, and cause, name,
@@ -46,17 +46,26 @@ def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
     known = joined.with_columns(pl.col("cost_ns", "wait_ns", "passed_on_ns").fill_null(0)).with_columns(
         (pl.col("cost_ns") / total).alias("cost_fraction") if len(per_cause) else pl.lit(None).alias("cost_fraction")
     )
-    return known.with_columns(_role().alias("role")).sort("rank")
+    culprits = known.filter(_is_culprit())["rank"]
+    by_culprits = per_cause.filter(pl.col("cause_rank").is_in(culprits.implode())).group_by(rank="waiting_rank")
+    suffered = known.join(by_culprits.agg(pl.col("cost_ns").sum().alias("suffered_ns")), on="rank", how="left")
+    return suffered.with_columns(_role().alias("role")).drop("suffered_ns").sort("rank")
 
 
 def _role() -> pl.Expr:
     """Return the role of each rank; ranks that only differ by noise have none."""
+    cost, wait = pl.col("cost_ns"), pl.col("wait_ns")
+    suffers = (2 * pl.col("suffered_ns").fill_null(0) > wait) & (wait > cost)
+    is_victim = (pl.col("passed_on_ns") > cost) | suffers
+    return pl.when(_is_culprit()).then(pl.lit(CULPRIT)).when(is_victim).then(pl.lit(VICTIM))
+
+
+def _is_culprit() -> pl.Expr:
     cost, passed_on = pl.col("cost_ns"), pl.col("passed_on_ns")
     lower_median = cost.sort().get((pl.len() - 1) // 2)
     stands_out = (pl.col("cost_fraction") >= LEAST_CULPRIT) & (cost >= OVER_MEDIAN * lower_median)
     causes_more = (cost > passed_on) | ((pl.col("cost_fraction") >= LARGE) & (2 * cost >= passed_on))
-    is_culprit, is_victim = stands_out & causes_more, passed_on > cost
-    return pl.when(is_culprit).then(pl.lit(CULPRIT)).when(is_victim).then(pl.lit(VICTIM))
+    return stands_out & causes_more
 
 
 def main_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
