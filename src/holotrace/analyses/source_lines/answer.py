@@ -11,12 +11,12 @@ from holotrace.analyses.source_lines.tables import source_line
 from holotrace.questions.answers import Largest, largest, total
 from holotrace.units import duration_text, percent_text
 
-_MUCH = 0.05
+_MUCH = 0.1
 """An excess is named first if it is at least this share of a step."""
 
 
 def answer(result: SourceLines) -> str:
-    """Name the line that makes a rank late or, if no rank is late, the line with the most time on devices or the host."""
+    """Name the line that makes a rank late, else the line that keeps devices idle, else the one with the most time."""
     late = _late(result)
     if late is not None:
         called = f" in {late['callee']}" if late["callee"] else ""
@@ -24,11 +24,14 @@ def answer(result: SourceLines) -> str:
             f"Rank {late['rank']} spends {duration_text(late['excess_ns_per_step'])} per step longer than the median rank"
             f"{called}, called from {late['source_line']}."
         )
-    known = result.per_line.drop_nulls("file").with_columns(source_line())
-    if known.is_empty():
+    lines = result.per_line
+    if lines["file"].null_count() == len(lines):
         return "No line of the user's code was recorded."
-    side = "device" if total(known, "device_self_ns") else "host"
-    line = _largest_known(result.per_line, side)
+    if total(lines, "device_idle_ns") > total(lines, "device_self_busy_ns"):
+        idle = _largest_known(lines, "device_idle_ns")
+        return f"Devices have nothing to do most while {idle.name} runs: {duration_text(idle.total)}, {percent_text(idle.share)}."
+    side = "device" if total(lines, "device_self_ns") else "host"
+    line = _largest_known(lines, f"{side}_self_ns")
     return f"{line.name} has the most {side} time: {duration_text(line.total)}, {percent_text(line.share)}."
 
 
@@ -38,8 +41,7 @@ def _late(result: SourceLines) -> dict[str, Any] | None:
     return next(known.iter_rows(named=True), None)
 
 
-def _largest_known(per_line: pl.DataFrame, side: str) -> Largest:
-    """Return the known line with the most time, and its share of the time of all lines, known or not."""
-    column = f"{side}_self_ns"
+def _largest_known(per_line: pl.DataFrame, column: str) -> Largest:
+    """Return the known line with the largest sum of a column, and its share of all lines, known or not."""
     first = largest(per_line.drop_nulls("file").with_columns(source_line()), "source_line", column)
     return Largest(first.name, first.total, first.total / (total(per_line, column) or 1))
