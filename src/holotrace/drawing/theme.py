@@ -12,6 +12,9 @@ Theme = Literal["light", "dark"]
 _SHARE_BUTTON = "sendChartToCloud"
 """Button of plotly.js 7 that uploads a figure; the template removes it wherever a figure is shown or written."""
 
+_WHOLE_LEGEND = 2_000
+"""A legend may be this many pixels high; by default, it scrolls if it takes more than half of a figure."""
+
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
 
@@ -71,6 +74,7 @@ def template(theme: Theme) -> go.layout.Template:
                 "font": {"family": FONT, "size": 13, "color": surface.text},
             },
             "modebar": {"remove": [_SHARE_BUTTON]},
+            "legend": go.layout.Legend({"maxheight": _WHOLE_LEGEND}, skip_invalid=True),  # plotly 6.0 does not know it
             "xaxis": axis,
             "yaxis": axis,
         }

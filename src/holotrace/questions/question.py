@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """What all results have in common: findings, a sentence each. The other fields are tables."""
+    """What all results have in common: an answer, and findings, a sentence each. The other fields are tables."""
+
+    @property
+    def answer(self) -> str:
+        """The answer in one sentence."""
 
     @property
     def findings(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from holotrace.catalogue import ANALYSES
+from holotrace.catalogue import ANALYSES, COMPARISONS
 from holotrace.errors import HolotraceError
 from holotrace.figures import further_figures_of
 from holotrace.testing.chromium import MISSING, chromium_path
@@ -61,7 +61,7 @@ _SEEN = """() => {
   const grids = all('.ag-root-wrapper');
   grids.find(grid => !grid.querySelector('.ag-row')?.innerText.trim())?.scrollIntoView();
   return {
-    title: all('h2')[0]?.innerText ?? '',
+    title: all('h1')[0]?.innerText ?? '',
     isWhole: !document.querySelector('#page .mantine-Loader-root, #selectors .mantine-Loader-root, #page .holotrace-awaited')
       && all('.dash-graph').every(graph => graph.querySelector('.main-svg'))
       && grids.every(grid => grid.querySelector('.ag-row, .ag-overlay-no-rows-center'))
@@ -185,6 +185,8 @@ def expect_page(seen: Visit, frame: Frame, page: WebPage, session: Session, sele
     made = [_outcome(lambda make=make: len(make(session, selection).frame) > 0) for make in page.tables.values()]
     reasons = {outcome for outcome in made if isinstance(outcome, str)}
     figures = int(True in made and page.name != "health")
+    if page.name == "diff":
+        figures = len(COMPARISONS) - len(reasons)
     if page.name == "overview":
         figures, reasons = len(session.results(selection.scope, FIRST_FIGURES)), set()
     elif figures and page.name in {question.name for question in ANALYSES}:

@@ -208,7 +208,7 @@ def long_page() -> Page:
         title="Long",
         question="Are all rows there?",
         section="",
-        layout=lambda *_: html.Article([html.H2("Long"), part("rows")]),
+        layout=lambda *_: html.Article([html.H1("Long"), part("rows")]),
         parts={"rows": lambda *_: table_box("long.0", table, Selection())},
         tables={"long.0": lambda *_: table},
     )
@@ -270,7 +270,7 @@ def test_selectors_and_controls_of_tables_change_page_and_address(small, browser
         page.wait_for_function("() => location.search.includes('ranks=1')")
         expect_rows(box, 1)
         page.keyboard.press("Escape")
-        page.locator("h2").first.click()
+        page.locator("h1").first.click()
         page.keyboard.press("]")
         seen.settle(frame, "Kernels")
         assert "ranks=1" in page.url
@@ -319,6 +319,8 @@ def test_names_from_a_trace_are_text_on_every_page(tmp_path, browser) -> None:
     hostile_job().write(tmp_path / "other")
     with serving(tmp_path) as (session, url), visit(browser, url) as seen:
         frame = seen.page.main_frame
+        seen.settle(frame, "Runs")
+        seen.page.goto(url + Selection(run=session.runs[0].id).query())
         seen.settle(frame, "Overview")
         shown = set()
         for page in walk(seen, frame, session, Scope(session.runs[0].id)):
@@ -344,7 +346,7 @@ def test_the_button_switches_the_colours_of_pages_figures_and_tables(small, brow
     session, url = small
     with visit(browser, url + Selection("idle_time", run=session.runs[0].id).query(), color_scheme="light") as seen:
         seen.settle(seen.page.main_frame, "Idle time")
-        text = "() => getComputedStyle(document.querySelector('.js-plotly-plot .gtitle')).fill"
+        text = "() => getComputedStyle(document.querySelector('.js-plotly-plot .xtick text')).fill"
         light = seen.page.evaluate(text)
         seen.page.locator("#dark").click()
         seen.page.wait_for_function(

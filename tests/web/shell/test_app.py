@@ -65,8 +65,8 @@ def test_every_page_appears_at_once_with_its_question(client, gpu, page) -> None
 
 
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
-def test_the_page_of_an_analysis_shows_its_figure_and_its_tables(client, gpu, analysis) -> None:
-    """The page of an analysis shows the library's figure, a table per view, and the definitions."""
+def test_the_page_of_an_analysis_shows_its_answer_figure_and_tables(client, gpu, analysis) -> None:
+    """The page of an analysis shows the library's answer and figure, a table per view, and the definitions."""
     query = f"?view={analysis.name}&{gpu}"
     shown = client.page(query)["page"]
     assert {term for term, _ in analysis.definitions} <= set(texts(shown))
@@ -76,7 +76,8 @@ def test_the_page_of_an_analysis_shows_its_figure_and_its_tables(client, gpu, an
         assert "Not in this recording" in texts(part)
         return
     result = analysis.compute(client.session.trace(_scope(client)))
-    assert figures[0]["figure"] == json.loads(figure_of(analysis.name, result).to_json())
+    assert figures[0]["figure"]["data"] == json.loads(figure_of(analysis.name, result).to_json())["data"]
+    assert result.answer in texts(part)
     assert [text for text in texts(part) if text in {view.caption for view in analysis.views}] == [
         view.caption for view in analysis.views
     ]
@@ -230,7 +231,8 @@ def test_two_runs_are_compared(client, gpu, cpu) -> None:
     """The page of two runs compares the selected run with the control from the address."""
     control = cpu.removeprefix("run=")
     query = f"?view=diff&{gpu}&control={control}"
-    assert components(client.part(query, "changes"), "Graph")
+    assert texts(client.part(query, "changed"))[0].startswith("The runs cannot be compared by step")
+    assert components(client.part(query, "compare_traces"), "Graph")
     rows = client.rows(query, "diff.1", {"startRow": 0, "endRow": 99})["rowData"]
     changes = {row["event|exact"]: row["change"] for row in rows}
     assert (changes["aten::mm"], changes["gemm"]) == ("deleted", "added")

@@ -10,7 +10,7 @@ from plotly.subplots import make_subplots
 
 from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown
 from holotrace.analyses.kernel_breakdown.question import QUESTION
-from holotrace.drawing.colors import KIND_COLORS
+from holotrace.drawing.colors import KIND_COLORS, ink_on
 from holotrace.drawing.named_bars import names_above_bars, names_axis
 from holotrace.drawing.names import hover_text, short_labels
 from holotrace.drawing.stacked_bars import (
@@ -144,7 +144,8 @@ def _kernels_of_kind(kernels: pl.DataFrame, kind: str, *, in_legend: bool) -> go
             f"{percent_text(row['fraction'])}, {duration_text(row['total_ns'])}"
             for row in kernels.iter_rows(named=True)
         ],
-        textposition="outside",
+        textposition="auto",
+        insidetextfont={"color": ink_on(KIND_COLORS[kind])},
         textangle=0,
         cliponaxis=False,
         offset=0.02,

@@ -224,12 +224,13 @@ export interface Addresses {
   pages: Record<string, string>;
 }
 
-interface PlotlyFigure {
+export interface PlotlyFigure {
   data?: { type?: string }[];
+  layout?: { annotations?: { text?: string; xanchor?: string }[] };
 }
 
 interface Plotly {
-  react(element: Element, figure: PlotlyFigure, ...rest: unknown[]): Promise<unknown>;
+  react(element: HTMLElement, figure: PlotlyFigure, ...rest: unknown[]): Promise<unknown>;
 }
 
 interface React {

@@ -11,7 +11,7 @@ from holotrace.catalogue import ANALYSES
 from holotrace.figures import figure_of, further_figures_of
 from holotrace.questions.question import Analysis, Result
 from holotrace.questions.tables import View
-from holotrace.web.parts.components import definitions, findings, graph, python_block, title_block
+from holotrace.web.parts.components import answer_block, caveats, definitions, graph, python_block, title_block
 from holotrace.web.parts.page import Page, Table
 from holotrace.web.parts.python_code import python_of
 from holotrace.web.parts.slow_parts import nothing_found, part
@@ -47,19 +47,20 @@ def _body(question: Analysis, session: Session, selection: Selection) -> list[Co
 
 
 def _shown(question: Analysis, session: Session, selection: Selection) -> Component:
-    """Return the findings, figure and tables of an analysis; only the findings if all tables are empty."""
+    """Return the answer, caveats, figure and tables of an analysis; only the caveats if all tables are empty."""
     result = session.result(selection.scope, question.name)
     tables = {name: make(session, selection) for name, make in _tables_of(question).items()}
     if all(table.frame.is_empty() for table in tables.values()):
         return nothing_found(result.findings, selection)
     boxes = [table_box(name, table, selection) for name, table in tables.items()]
-    return html.Div([*findings(result.findings), *_graphs(question.name, result, selection), *boxes])
+    said = [answer_block(result.answer), *caveats(result.findings)]
+    return html.Div([*said, *_graphs(question, result, selection), *boxes])
 
 
-def _graphs(name: str, result: Result, selection: Selection) -> list[Component]:
-    theme = selection.option("theme", "light")
+def _graphs(question: Analysis, result: Result, selection: Selection) -> list[Component]:
+    name, theme = question.name, selection.option("theme", "light")
     further = further_figures_of(name, result, theme=theme)
-    main = graph(name, figure_of(name, result, theme=theme))
+    main = graph(name, figure_of(name, result, theme=theme), asked=question.question)
     return [main, *(graph(f"{name}-{part}", figure) for part, figure in further.items())]
 
 

@@ -1,18 +1,30 @@
-"""The page that compares two runs."""
+"""The page that compares two runs: what changed in one sentence, then the answer of each question about two traces."""
 
 from __future__ import annotations
 
 from functools import partial
 
 import dash_mantine_components as dmc
-from dash import html
+from dash import dcc, html
 from dash.development.base_component import Component
 
-from holotrace.catalogue import analysis
+from holotrace.catalogue import COMPARISONS, analysis
+from holotrace.drawing.names import printable
+from holotrace.errors import HolotraceError
 from holotrace.figures import figure_of
-from holotrace.questions.question import Result
+from holotrace.questions.question import Analysis, Result
 from holotrace.questions.tables import View
-from holotrace.web.parts.components import definitions, findings, graph, python_block, title_block
+from holotrace.web.pages.changed import changed
+from holotrace.web.pages.headline import headline
+from holotrace.web.parts.components import (
+    answer_block,
+    caveats,
+    definitions,
+    graph,
+    labelled,
+    python_block,
+    title_block,
+)
 from holotrace.web.parts.page import Page, Table
 from holotrace.web.parts.python_code import opening
 from holotrace.web.parts.slow_parts import part
@@ -20,9 +32,15 @@ from holotrace.web.session.selection import Selection
 from holotrace.web.session.session import Scope, Session
 from holotrace.web.tables.box import table_box
 
-_COMPARISON = analysis("compare_traces")
+QUESTION = "What changed from one run to the other?"
 CONTROL = "control"
 """The option of the address that names the run to compare with; the selectors choose the test run."""
+
+_QUESTIONS = tuple(reversed(COMPARISONS))
+"""The questions about two traces, the one that aligns them first."""
+
+_PREFIXES = {"compare_traces": "diff"}
+"""How the tables of a question are named in addresses, if not like the question."""
 
 
 def control_of(session: Session, selection: Selection) -> str:
@@ -40,63 +58,81 @@ def _layout(session: Session, selection: Selection) -> Component:
     test = session.run(selection.scope.run)
     choice = dmc.Select(
         id={"type": "choice", "name": CONTROL},
-        label="control",
+        label="control, the run to compare with",
         data=[{"value": run.id, "label": run.name} for run in session.runs],
         value=control.id,
         allowDeselect=False,
         searchable=True,
-        w=320,
+        maw=320,
         **{"data-served": f"{CONTROL}={control.id}"},
     )
-    code = "\n".join(
-        [
-            "import functools",
-            "import holotrace",
-            "from holotrace.enrich.steps.selections import in_steps, on_devices",
-            "",
-            *opening("control", control, _control_scope(session, selection)),
-            *opening("test", test, selection.scope),
-            f"result = holotrace.{_COMPARISON.name}(control, test)",
-        ]
-    )
+    tested = dmc.Text(["test: ", dmc.Text(printable(test.name), span=True, fw=600)], className="holotrace-tested")
+    swapped = Selection("diff", run=control.id).with_options(**{CONTROL: test.id}).query()
+    lines = [
+        "import functools",
+        "import holotrace",
+        "from holotrace.enrich.steps.selections import in_steps, on_devices",
+        "",
+        *opening("control", control, _control_scope(session, selection)),
+        *opening("test", test, selection.scope),
+        *(f"{question.name} = holotrace.{question.name}(control, test)" for question in _QUESTIONS),
+    ]
     return html.Article(
         [
-            title_block(_COMPARISON.title, _COMPARISON.question),
-            dmc.Group([choice, dmc.Text(["test: ", dmc.Text(test.name, span=True, fw=600)])], align="end"),
-            part("changes", min_height=420),
-            definitions(_COMPARISON.definitions),
-            python_block(code),
+            title_block("Compare", QUESTION),
+            dmc.Group([choice, tested, dcc.Link("swap", href=swapped)], align="end"),
+            part("changed", min_height=60),
+            *(part(question.name, min_height=420) for question in _QUESTIONS),
+            definitions(tuple(dict(term for question in _QUESTIONS for term in question.definitions).items())),
+            python_block("\n".join(lines)),
         ]
     )
 
 
-def _shown(session: Session, selection: Selection) -> Component:
-    result = _comparison(session, selection)
-    figure = figure_of(_COMPARISON.name, result, theme=selection.option("theme", "light"))
-    tables = [table_box(name, make(session, selection), selection) for name, make in DIFF.tables.items()]
-    return html.Div([*findings(result.findings), graph("diff", figure), *tables])
+def _changed(session: Session, selection: Selection) -> Component:
+    """Return the sentence on what changed; traces that cannot be aligned are compared by their headlines."""
+    control, test = headline(session, _control_scope(session, selection)), headline(session, selection.scope)
+    try:
+        operators = _comparison(analysis("compare_operators"), session, selection)
+    except HolotraceError:
+        operators = None
+    return answer_block(changed(control, test, operators))  # type: ignore[arg-type]  # the result of this question
 
 
-def _comparison(session: Session, selection: Selection) -> Result:
+def _shown(question: Analysis, session: Session, selection: Selection) -> Component:
+    result = _comparison(question, session, selection)
+    figure = figure_of(question.name, result, theme=selection.option("theme", "light"))
+    tables = [table_box(name, table(session, selection), selection) for name, table in _tables_of(question).items()]
+    title = dmc.Title(question.title, order=2, size="h3", mt="md")
+    said = [answer_block(result.answer), *caveats(result.findings)]
+    return html.Section([title, *said, graph(question.name, figure), *tables], **labelled(question.title))
+
+
+def _comparison(question: Analysis, session: Session, selection: Selection) -> Result:
     control = _control_scope(session, selection)
-    key = ("diff", control, session.run(control.run).stamp)
-    return session.remembered(selection.scope, key, lambda test: _COMPARISON.compute(session.trace(control), test))
+    key = (question.name, control, session.run(control.run).stamp)
+    return session.remembered(selection.scope, key, lambda test: question.compute(session.trace(control), test))
 
 
 def _control_scope(session: Session, selection: Selection) -> Scope:
     return Scope(control_of(session, selection), selection.ranks, selection.steps, selection.devices)
 
 
-def _table(view: View, session: Session, selection: Selection) -> Table:
-    return Table(view.caption, view.table(_comparison(session, selection)), view.telling)
+def _tables_of(question: Analysis) -> dict[str, partial[Table]]:
+    prefix = _PREFIXES.get(question.name, question.name)
+    return {f"{prefix}.{number}": partial(_table, question, view) for number, view in enumerate(question.views)}
+
+
+def _table(question: Analysis, view: View, session: Session, selection: Selection) -> Table:
+    return Table(view.caption, view.table(_comparison(question, session, selection)), view.telling)
 
 
 DIFF = Page(
     name="diff",
-    title=_COMPARISON.title,
-    question=_COMPARISON.question,
-    section=_COMPARISON.section,
+    title="Compare",
+    question=QUESTION,
+    section="Files",
     layout=_layout,
-    parts={"changes": _shown},
-    tables={f"diff.{number}": partial(_table, view) for number, view in enumerate(_COMPARISON.views)},
+    parts={"changed": _changed, **{question.name: partial(_shown, question) for question in _QUESTIONS}},
+    tables={name: table for question in _QUESTIONS for name, table in _tables_of(question).items()},
 )

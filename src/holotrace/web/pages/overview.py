@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import dash_mantine_components as dmc
-import polars as pl
 from dash import dcc, html
 from dash.development.base_component import Component
 
@@ -14,9 +13,9 @@ from holotrace.analyses.diagnosis.answer import finding_text
 from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
 from holotrace.catalogue import analysis
 from holotrace.drawing.names import printable
-from holotrace.enrich.job.one_job import Wholeness, wholeness
 from holotrace.errors import HolotraceError
 from holotrace.figures import figure_of
+from holotrace.web.pages.headline import doubts, verdict
 from holotrace.web.parts.components import definitions, findings, graph, python_block, title_block
 from holotrace.web.parts.page import Page, Table
 from holotrace.web.parts.python_code import python_of
@@ -24,7 +23,7 @@ from holotrace.web.parts.slow_parts import part
 from holotrace.web.session.selection import Selection
 from holotrace.web.session.session import Session
 from holotrace.web.tables.box import table_box
-from holotrace.whole_job.summary import DIAGNOSIS, losses, verdict_on
+from holotrace.whole_job.summary import DIAGNOSIS
 
 QUESTION = "What matters in this job?"
 
@@ -42,14 +41,14 @@ def _layout(session: Session, selection: Selection) -> Component:
 
 
 def _verdict(session: Session, selection: Selection) -> Component:
-    verdict, _ = _said(session, selection)
-    lost = session.remembered(selection.scope, "losses", losses)
-    doubts = (*_whole(session, selection).sentences, *lost)
+    """Return the verdict, after the reasons to doubt it."""
+    sentence, _ = verdict(session, selection.scope)
+    doubted = doubts(session, selection.scope)
     table = _cpu_side(session, selection)
     return html.Div(
         [
-            *([dmc.Alert(findings(doubts), title="Before you read on", color="orange", mb="sm")] if doubts else []),
-            dmc.Alert(printable(verdict), title="Verdict", className="holotrace-verdict"),
+            *([dmc.Alert(findings(doubted), title="Before you read on", color="orange", mb="sm")] if doubted else []),
+            dmc.Alert(printable(sentence), title="Verdict", className="holotrace-verdict"),
             *([table_box(_CPU_TABLE, table, selection)] if len(table.frame) else []),
         ]
     )
@@ -98,20 +97,7 @@ def _use_of_gpus(session: Session, selection: Selection) -> Table:
 
 
 def _cpu_side(session: Session, selection: Selection) -> Table:
-    return Table("The CPU side of each rank", _said(session, selection)[1], "mean_step_ns")
-
-
-def _said(session: Session, selection: Selection) -> tuple[str, pl.DataFrame]:
-    """Return the verdict, and the table of the CPU side for a job without GPU work."""
-    scope = selection.scope
-    whole = _whole(session, selection)
-    return session.remembered(
-        scope, "verdict", lambda trace: verdict_on(trace, session.results(scope, (DIAGNOSIS,)), whole)
-    )
-
-
-def _whole(session: Session, selection: Selection) -> Wholeness:
-    return session.remembered(selection.scope, "wholeness", wholeness)
+    return Table("The CPU side of each rank", verdict(session, selection.scope)[1], "mean_step_ns")
 
 
 def _diagnosed(session: Session, selection: Selection) -> Diagnosis:

@@ -3,20 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import dash_mantine_components as dmc
 import plotly.graph_objects as go
 from dash import dcc, html
 from dash.development.base_component import Component
 
+from holotrace.drawing.detached_heading import detached
 from holotrace.drawing.names import printable
 
 MOST_FINDINGS = 12
+_SHORT_CAVEAT = 160
 
 
 def title_block(title: str, question: str) -> Component:
     """Return the title of a page and the question that it answers."""
-    return html.Header([dmc.Title(title, order=2), dmc.Text(question, c="dimmed")])
+    return html.Header([dmc.Title(title, order=1, size="h2"), dmc.Text(question, c="dimmed")])
+
+
+def answer_block(sentence: str) -> Component:
+    """Return the answer of a page in one sentence."""
+    return html.P(printable(sentence), className="holotrace-answer")
+
+
+def caveats(sentences: Sequence[str], *, kind: str = "caveat") -> list[Component]:
+    """Fold what the computation noticed, under a line that counts it; a single short caveat is its own line."""
+    if not sentences:
+        return []
+    count = f"{len(sentences):,} {kind}{'' if len(sentences) == 1 else 's'}"
+    first = printable(sentences[0])
+    shown = f"{count}: {first}" if len(sentences) == 1 and len(first) <= _SHORT_CAVEAT else count
+    if shown != count:
+        return [html.P(shown, className="holotrace-caveat")]
+    return [html.Details([html.Summary(shown), *findings(sentences)], className="holotrace-details")]
+
+
+def labelled(text: str) -> dict[str, Any]:
+    """Return the attribute that names an element for screen readers."""
+    return {"aria-label": text}
 
 
 def definitions(terms: Sequence[tuple[str, str]]) -> Component:
@@ -44,12 +69,14 @@ def findings(sentences: Iterable[str]) -> list[Component]:
     return [html.Ul(items[:MOST_FINDINGS], className="holotrace-findings"), *(folded if more else [])]
 
 
-def graph(name: str, figure: go.Figure) -> Component:
-    """Show a figure; its colours follow those of the page."""
-    height = figure.layout.height or 420
-    return dcc.Graph(
-        id={"type": "figure", "name": name},
-        figure=figure,
-        config={"displaylogo": False, "responsive": True},
-        style={"height": f"{height}px"},
+def graph(name: str, figure: go.Figure, *, asked: str = "") -> Component:
+    """Show a figure under its question, unless the page has `asked` it; its colours follow those of the page."""
+    shown = detached(figure)
+    title = [] if shown.title == asked else [dmc.Title(shown.title, order=2, size="h4")]
+    explanation = [dmc.Text(shown.explanation, c="dimmed", size="sm")] if shown.explanation else []
+    drawn = dcc.Graph(
+        id={"type": "figure", "name": name}, figure=shown.figure, config={"displaylogo": False, "responsive": True}
     )
+    heights = {"--height": f"{shown.height}px", "--narrow-height": f"{shown.narrow_height}px"}
+    drawn = html.Div(drawn, style=heights, className="holotrace-graph")
+    return html.Section([*title, *explanation, drawn], className="holotrace-figure", **labelled(shown.title))

@@ -43,6 +43,7 @@ class Page:
     tables    the tables that its parts show with `table_box(name)`
     module    the module in `assets` that only this page needs, in its own folder; empty if the page needs none
     routes    adds the page's own addresses to the server
+    is_in_background  whether its parts are made behind those of other pages
     """
 
     name: str
@@ -54,3 +55,4 @@ class Page:
     tables: Mapping[str, MakeTable] = field(default_factory=dict)
     module: str = ""
     routes: Callable[[Flask, Session], None] | None = None
+    is_in_background: bool = False

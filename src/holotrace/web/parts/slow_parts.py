@@ -19,7 +19,7 @@ from holotrace.errors import HolotraceError, MissingDataError
 from holotrace.web.parts.components import findings
 from holotrace.web.parts.page import Page, Part
 from holotrace.web.session.runs import SPAN_MARK
-from holotrace.web.session.selection import Selection
+from holotrace.web.session.selection import FIRST_VIEW, RUNS_VIEW, Selection
 from holotrace.web.session.session import Session
 
 logger = logging.getLogger("holotrace")
@@ -32,12 +32,12 @@ POLL_MS = 350
 _MOST_POLLS = 20_000
 
 
-def part(name: str, *, min_height: int = 60) -> Component:
-    """Return the placeholder of a part, at least `min_height` pixels high."""
+def part(name: str, *, min_height: int = 60, poll_ms: int = POLL_MS) -> Component:
+    """Return the placeholder of a part, at least `min_height` pixels high, which asks for it every `poll_ms`."""
     return html.Div(
         [
             html.Div(html.Div(_waiting(""), style={"minHeight": min_height}), id=_id("part", name)),
-            dcc.Interval(id=_id("poll", name), interval=POLL_MS, max_intervals=_MOST_POLLS),
+            dcc.Interval(id=_id("poll", name), interval=poll_ms, max_intervals=_MOST_POLLS),
         ],
         id=_id("place", name),
     )
@@ -77,7 +77,9 @@ class Parts:
             answer = self._answer(str(ctx.outputs_list[0]["id"]["name"]), selection, scheme)
             if answer is None:  # the browser has just left the page with this placeholder
                 return no_update, True
-            return _shown(answer, self.session, selection, PATIENCE_S)
+            page = self.pages.get(selection.view)
+            patience_s = 0 if page is not None and page.is_in_background else PATIENCE_S
+            return _shown(answer, self.session, selection, patience_s)
 
     def _answer(self, name: str, selection: Selection, scheme: str | None) -> Future[Component] | None:
         """Return the part of this name, or the work that makes it; None if the page has no such part."""
@@ -87,14 +89,19 @@ class Parts:
             return None
         themed = selection.with_options(theme="dark" if scheme == "dark" else "light")
         run = (selection.run or "").partition(SPAN_MARK)[0]
-        stamp = tuple(info.stamp for info in self.session.runs if info.id == run)
-        return self.session.answer((selection.view, name, themed, stamp), partial(make, self.session, themed))
+        stamp = tuple(info.stamp for info in self.session.runs if run in (info.id, ""))
+        work = partial(make, self.session, themed)
+        return self.session.answer(
+            (selection.view, name, themed, stamp), work, is_in_background=page is not None and page.is_in_background
+        )
 
 
 def with_run(selection: Selection, session: Session) -> Selection:
-    """Select the first run if none is selected."""
-    first = next((run.id for run in session.runs), None)
-    return selection if selection.run else replace(selection, run=first)
+    """Fill in the page and the run that an address does not name: of several runs their list, else the first run."""
+    ids = [run.id for run in session.runs]
+    view = selection.view or (RUNS_VIEW if len(ids) > 1 and not selection.run else FIRST_VIEW)
+    run = selection.run or (None if view == RUNS_VIEW else next(iter(ids), None))
+    return replace(selection, view=view, run=run)
 
 
 def problem(error: HolotraceError, selection: Selection) -> Component:

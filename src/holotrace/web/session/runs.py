@@ -46,6 +46,9 @@ class RunInfo:
     source  the argument for `holotrace.open_trace`
     root    the folder that must contain the run's files; None if the user named the files
     stamp   a text that changes whenever the files change
+
+    file_bytes  size of the files that may be traces
+    written_ns  when the newest of them was written, since 1970; None if the storage does not say
     """
 
     id: str
@@ -53,6 +56,8 @@ class RunInfo:
     source: str | tuple[str, ...]
     root: str | None
     stamp: str
+    file_bytes: int = 0
+    written_ns: int | None = None
 
 
 def runs_under(paths: Sequence[str]) -> Iterator[RunInfo]:
@@ -143,13 +148,21 @@ def _run_of_files(files: tuple[str, ...]) -> RunInfo:
     name = name_of(files[0]) if len(files) == 1 else f"{name_of(files[0])} and {len(files) - 1} more"
     source = files[0] if len(files) == 1 else files
     listing = tuple((path, *_size_and_time(path)) for path in files)
-    return RunInfo(_short_hash(files), name, source, None, _short_hash(listing))
+    return RunInfo(_short_hash(files), name, source, None, _short_hash(listing), *_extent(listing))
 
 
 def _runs_below(path: str) -> Iterator[RunInfo]:
     for folder, listing in islice(_folders(path), MOST_FOLDERS):
         if _is_store(name for name, _, _ in listing) or _holds_a_trace(folder, listing):
-            yield RunInfo(_short_hash(folder), _name(folder, path), folder, path, _short_hash(listing))
+            yield RunInfo(
+                _short_hash(folder), _name(folder, path), folder, path, _short_hash(listing), *_extent(listing)
+            )
+
+
+def _extent(listing: _Listing) -> tuple[int, int | None]:
+    """Return the size of the listed files, and when the newest was written."""
+    times = [time for _, _, time in listing if isinstance(time, int) and time]
+    return sum(max(0, size) for _, size, _ in listing), max(times, default=None)
 
 
 def _folders(root: str) -> Iterator[tuple[str, _Listing]]:

@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from holotrace.web.session.session import Scope
 
-FIRST_VIEW = "overview"
-"""The page that an address without a page name shows."""
+FIRST_VIEW, RUNS_VIEW = "overview", "runs"
+"""The page that an address without a page name shows: the overview of its run or, if there are several, their list."""
 
 LONGEST_QUERY = 8_192
 MOST_NUMBERS = 100_000
@@ -29,8 +29,8 @@ _NAMED = {"view", "run", *_SCOPE_KEYS}
 class Selection:
     """What a page shows.
 
-    view                   name of the page
-    run                    id of the run; None for the first run
+    view                   name of the page; empty if the address has none
+    run                    id of the run; None if the address has none
     ranks, steps, devices  only these; None for all
     options                further (key, value) pairs, sorted by key
     """
@@ -48,7 +48,7 @@ class Selection:
         pairs = dict(_pairs(text or ""))
         options = {key: value for key, value in pairs.items() if key not in _NAMED and _OPTION_KEY.fullmatch(key)}
         return cls(
-            view=pairs.get("view") or cls.view,
+            view=pairs.get("view", ""),
             run=pairs.get("run") or None,
             ranks=numbers_of(pairs.get("ranks", "")),
             steps=numbers_of(pairs.get("steps", "")),

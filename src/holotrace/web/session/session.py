@@ -77,6 +77,7 @@ class Session:
         self._traces: OrderedDict[Hashable, Trace] = OrderedDict()
         self._answers: OrderedDict[Hashable, Future[Any]] = OrderedDict()
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="holotrace-work")
+        self._background = ThreadPoolExecutor(1, thread_name_prefix="holotrace-background")
 
     @property
     def runs(self) -> tuple[RunInfo, ...]:
@@ -155,15 +156,24 @@ class Session:
             raise MissingDataError(*value.args)
         return cast("T", value)
 
-    def answer(self, key: Hashable, work: Callable[[], T]) -> Future[T]:
+    def has(self, scope: Scope, key: Hashable) -> bool:
+        """Whether `remember` holds the result with this key."""
+        whole_key = (scope, self.run(scope.run).stamp, key)
+        with self._lock:
+            return whole_key in self._results
+
+    def answer(self, key: Hashable, work: Callable[[], T], *, is_in_background: bool = False) -> Future[T]:
         """Start `work` on a worker thread and return its future; calls with the same key share one future.
+
+        Work in the background has a thread of its own, so it never delays other work by more than a core.
 
         After a failure, the next call starts the work again.
         """
         with self._lock:
             known = self._answers.get(key)
             if known is None or (known.done() and known.exception() is not None):
-                known = self._answers[key] = self._pool.submit(work)
+                pool = self._background if is_in_background else self._pool
+                known = self._answers[key] = pool.submit(work)
             self._answers.move_to_end(key)
             surplus = len(self._answers) - MOST_ANSWERS
             done = [other for other, future in self._answers.items() if future.done()]
@@ -173,7 +183,8 @@ class Session:
 
     def close(self) -> None:
         """Cancel work that has not started."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._background):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def _keep(self, key: Hashable, value: object) -> None:
         with self._lock:

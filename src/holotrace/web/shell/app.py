@@ -14,9 +14,10 @@ from flask import Flask, Response, has_request_context, request
 from holotrace.drawing.theme import SURFACES, template
 from holotrace.errors import HolotraceError
 from holotrace.web.pages import PAGES, Page
+from holotrace.web.pages.runs import register_comparing
 from holotrace.web.parts.browser_functions import client
 from holotrace.web.parts.slow_parts import Parts, problem, with_run
-from holotrace.web.session.selection import FIRST_VIEW, Selection
+from holotrace.web.session.selection import FIRST_VIEW, RUNS_VIEW, Selection
 from holotrace.web.session.session import Session
 from holotrace.web.shell.callback_bodies import register_body_check
 from holotrace.web.shell.scripts import LeanDash, register_scripts
@@ -40,6 +41,7 @@ def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
     flask.config["MAX_CONTENT_LENGTH"] = MOST_REQUEST_BYTES
     app = LeanDash(
         pages,
+        lambda query: with_run(Selection.from_query(query), session).view,
         name="holotrace.web",
         server=False,
         title="holotrace",
@@ -57,6 +59,7 @@ def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
     register_selectors(app)
     parts.register(app)
     register_tables(app, flask, session, pages)
+    register_comparing(app)
     _register_theme(app)
     for page in PAGES:
         if page.routes is not None:
@@ -111,32 +114,34 @@ def _last_scheme() -> str:
 
 def _shown(session: Session, parts: Parts, query: str | None, scheme: str | None) -> _Shown:
     requested = Selection.from_query(query)
-    selection = with_run(requested if requested.view in parts.pages else requested.at(FIRST_VIEW), session)
-    chosen, page = selectors(session, selection), _page(parts.pages[selection.view], session, selection)
+    is_known = requested.view in ("", *parts.pages)
+    selection = with_run(requested if is_known else requested.at(FIRST_VIEW), session)
+    chosen = [] if selection.view == RUNS_VIEW else selectors(session, selection)
+    page = _page(parts.pages[selection.view], session, selection)
     parts.put_into(html.Div([*chosen, page]), selection, scheme)
     return _Shown(_navigation(selection), chosen, page)
 
 
 def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
-    header = dmc.Group(
+    header = html.Div(
         [
             dmc.Burger(id="burger", size="sm", hiddenFrom="md", opened=False, **{"aria-label": "navigation"}),
-            dmc.Text("holotrace", fw=700, size="lg"),
+            dcc.Link("holotrace", href=f"?view={RUNS_VIEW}", className="holotrace-home", title="all runs"),
             html.Div(shown.selectors, id="selectors", className="holotrace-selectors"),
+            dmc.ActionIcon("?", id="help", variant="default", size="lg", **{"aria-label": "keys (?)"}),
             dmc.ActionIcon("◐", id="dark", variant="default", size="lg", **{"aria-label": "light or dark (t)"}),
         ],
-        h="100%",
-        px="md",
-        wrap="nowrap",
+        className="holotrace-bar",
     )
+    pages = dmc.ScrollArea(html.Div(shown.navigation, id="nav"), type="auto")
     shell = dmc.AppShell(
         [
             dmc.AppShellHeader(header),
-            dmc.AppShellNavbar(dmc.ScrollArea(html.Nav(shown.navigation, id="nav"), type="auto"), p="xs"),
+            dmc.AppShellNavbar(pages, p="xs", **{"aria-label": "pages"}),
             dmc.AppShellMain(html.Div(shown.page, id="page")),
         ],
         id="shell",
-        header={"height": 58},
+        header={"height": {"base": 104, "md": 58}},
         navbar={"width": 230, "breakpoint": "md", "collapsed": {"mobile": True}},
         padding="md",
     )
@@ -147,7 +152,7 @@ def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
 
 
 def _page(page: Page, session: Session, selection: Selection) -> Component:
-    if selection.run is None:
+    if not session.runs:
         return _no_runs(session)
     try:
         return page.layout(session, selection)
@@ -166,6 +171,8 @@ def _no_runs(session: Session) -> Component:
 
 
 def _navigation(selection: Selection) -> list[Component]:
+    if selection.run is None:  # the other pages show a run
+        return [_nav_link(page, selection) for page in PAGES if page.name == RUNS_VIEW]
     links: list[Component] = []
     for section, listed in groupby(sorted(PAGES, key=_position), key=lambda page: page.section):
         if section:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,25 +41,44 @@ _TABLES = "dash_ag_grid"
 _TABLES_SCRIPT = "dash_ag_grid.min.js"
 
 
+_INDEX = """<!DOCTYPE html>
+<html lang="en">
+<head>
+{%metas%}
+<title>{%title%}</title>
+{%favicon%}
+{%css%}
+</head>
+<body>
+{%app_entry%}
+{%config%}
+{%scripts%}
+{%renderer%}
+</body>
+</html>"""
+
+
 class LeanDash(Dash):
     """Dash that loads only what the requested page needs at the start."""
 
-    def __init__(self, pages: Mapping[str, Page], **options: Any) -> None:  # noqa: ANN401 -- Dash's own
-        """Create the application from the pages by name, and from the options of Dash."""
+    def __init__(self, pages: Mapping[str, Page], view_of: Callable[[str], str], **options: Any) -> None:  # noqa: ANN401 -- Dash's own
+        """Create the application from the pages by name, the page that a query shows, and the options of Dash."""
         super().__init__(
             **options,
+            index_string=_INDEX,
             assets_folder=str(ASSETS),
             assets_url_path=assets_path(),
             include_assets_files=False,  # `interpolate_index` adds the assets
         )
         self.scripts = _ScriptsWithoutTables(serve_locally=True, eager=False)
         self.renderer = ""  # `assets/shell/start.js` starts the renderer, after the modules that it calls
-        self._pages = pages
+        self._pages, self._view_of = pages, view_of
 
     def interpolate_index(self, **parts: str) -> str:  # type: ignore[override]  # Dash passes its parts by name
         """Return the HTML around the page that the address names."""
-        page = self._pages.get(request.args.get("view", FIRST_VIEW)) or self._pages[FIRST_VIEW]
+        page = self._pages.get(self._view_of(request.query_string.decode(errors="replace"))) or self._pages[FIRST_VIEW]
         own = {
+            "title": f"{page.title} · {parts['title']}",
             "css": "\n".join(self._head(page)),
             "favicon": f'<link rel="icon" type="image/svg+xml" href="{self.get_asset_url("icon.svg")}">',
             "scripts": "\n".join(

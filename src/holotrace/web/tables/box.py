@@ -48,6 +48,7 @@ def table_box(name: str, table: Table, selection: Selection) -> Component:
             clearable=True,
             size="xs",
             w=170,
+            **{"aria-label": f"group {table.caption}"},
             style={} if groups else {"display": "none"},
         ),
         dmc.Select(
@@ -58,6 +59,7 @@ def table_box(name: str, table: Table, selection: Selection) -> Component:
             clearable=True,
             size="xs",
             w=110,
+            **{"aria-label": f"number of rows of {table.caption}"},
             style={} if len(table.frame) > int(TOPS[0]) else {"display": "none"},
         ),
         *(
@@ -71,7 +73,11 @@ def table_box(name: str, table: Table, selection: Selection) -> Component:
             for form, label in (("csv", "CSV"), ("parquet", "Parquet"))
         ),
     ]
-    caption = dmc.Group([dmc.Text(table.caption, fw=600, flex=1), *controls], gap="xs", className="holotrace-caption")
+    caption = dmc.Group(
+        [dmc.Title(table.caption, order=2, size="h5", flex=1, className="holotrace-caption-text"), *controls],
+        gap="xs",
+        className="holotrace-caption",
+    )
     box = html.Div(grid(name, table, by, top), id=_id("box", name))
     return html.Section(Later([caption, box], height=_height(table.frame)), className="holotrace-table")
 

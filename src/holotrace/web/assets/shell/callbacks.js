@@ -112,6 +112,19 @@ export const callbacks = {
   },
 
   /**
+   * Ticked runs -> the address that compares two of them, and what else to tick. The page lists newer runs first.
+   * @param {(boolean | undefined)[]} ticks
+   * @param {Id[]} ids
+   */
+  compare: (ticks, ids) => {
+    const ticked = ids.filter((_, at) => ticks[at]).map(({ name }) => name);
+    const [test, control] = ticked;
+    const hint = ["Tick two runs to compare them.", "Tick one more run to compare it with.", ""][ticked.length];
+    const href = searchOf(new URLSearchParams({ view: "diff", run: test ?? "", control: control ?? "" }));
+    return [href, ticked.length === 2 ? "holotrace-compare" : "holotrace-hidden", hint ?? "Only two runs can be compared at once."];
+  },
+
+  /**
    * Click on the switch between light and dark -> colour scheme of the page.
    * @param {number | undefined} clicks
    * @param {string} scheme

@@ -1,6 +1,32 @@
 // Keyboard shortcuts of all pages.
 
-const HELP = "/ search   [ ] previous, next page   t light or dark   ? these keys";
+/** @typedef {[string, string][]} Keys keys, and what they do */
+
+/** @type {Keys} */
+const EVERYWHERE = [
+  ["/", "search"],
+  ["[ ]", "previous, next page"],
+  ["t", "light or dark"],
+  ["?", "these keys"],
+  ["Esc", "close, or clear the selection"],
+];
+
+/** @type {Keys} */
+const ON_TABLES = [
+  ["↑ ↓ ← →", "move between cells"],
+  ["Space", "select the row"],
+  ["Enter", "sort, on a column's heading"],
+];
+
+/** @type {Keys} */
+const ON_THE_TIMELINE = [
+  ["W S", "zoom in and out at the pointer"],
+  ["A D", "pan left and right"],
+  ["F", "fit the selection into view"],
+  ["0", "show everything"],
+  ["M", "select the span of the selected event"],
+  ["Enter", "in the search: next match, with Shift the previous one"],
+];
 
 /** @param {number} distance */
 const visit = (distance) => {
@@ -15,17 +41,39 @@ const search = () => {
   box?.focus();
 };
 
-const showKeys = () => {
-  const shown = document.getElementById("holotrace-keys");
-  if (shown) {
-    shown.remove();
+/**
+ * @param {string} tag
+ * @param {string} text
+ */
+const withText = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
+
+/**
+ * @param {string} title
+ * @param {Keys} keys
+ */
+const listOf = (title, keys) => {
+  const list = document.createElement("dl");
+  list.append(...keys.flatMap(([key, meaning]) => [withText("dt", key), withText("dd", meaning)]));
+  return [withText("h2", title), list];
+};
+
+/** Open a dialog with the keys of the page, or close it. */
+export const showKeys = () => {
+  const open = document.getElementById("holotrace-keys");
+  if (open) {
+    open.remove();
     return;
   }
-  const note = document.createElement("div");
-  note.id = "holotrace-keys";
-  note.setAttribute("role", "status");
-  note.textContent = HELP;
-  document.body.append(note);
+  const dialog = document.createElement("dialog");
+  dialog.id = "holotrace-keys";
+  dialog.setAttribute("aria-label", "Keys");
+  const close = withText("button", "Close");
+  const own = document.getElementById("timeline") ? listOf("Timeline", ON_THE_TIMELINE) : listOf("Tables", ON_TABLES);
+  dialog.append(...listOf("Keys", EVERYWHERE), ...own, close);
+  close.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
 };
 
 /** @type {Record<string, () => void>} */
@@ -35,17 +83,22 @@ const ACTIONS = {
   "]": () => visit(1),
   t: () => document.getElementById("dark")?.click(),
   "?": showKeys,
-  Escape: () => document.getElementById("holotrace-keys") && showKeys(),
 };
 
-/** Handle shortcuts, except in elements with their own keys, which have the attribute `data-keys`. */
-export const listenForKeys = () =>
+/** Handle shortcuts, except in elements with their own keys, which have the attribute `data-keys`, and the button of help. */
+export const listenForKeys = () => {
+  document.addEventListener("click", (event) => {
+    if (/** @type {Element} */ (event.target).closest("#help")) {
+      showKeys();
+    }
+  });
   document.addEventListener("keydown", (event) => {
     const target = /** @type {Element} */ (event.target);
-    const isTaken = target.closest("input, textarea, select, [contenteditable], [data-keys]");
+    const isTaken = target.closest("input, textarea, select, dialog, [contenteditable], [data-keys]");
     const action = ACTIONS[event.key];
     if (action && !isTaken && !event.ctrlKey && !event.metaKey && !event.altKey) {
       event.preventDefault();
       action();
     }
   });
+};

@@ -37,6 +37,30 @@ const loadPlotly = () => {
   window.Plotly ??= /** @type {Promise<void>} */ (loading.plotly);
 };
 
+const [LETTER_PX, MOST_BESIDE_PX] = [7.2, 100];
+
+/**
+ * Cut a text, in which `&lt;` is one letter, to a length.
+ * @param {string} text
+ * @param {number} length
+ */
+const cut = (text, length) => {
+  const letters = text.match(/&[#a-z0-9]+;|./gsu) ?? [];
+  return letters.length <= length ? text : `${letters.slice(0, length - 1).join("")}…`;
+};
+
+/**
+ * Cut the names above bars to the width of a figure; their hover texts have whole names.
+ * @param {HTMLElement} element
+ * @param {import("../types.js").PlotlyFigure} figure
+ */
+const fitted = ({ clientWidth }, figure) => {
+  const length = Math.floor((clientWidth - MOST_BESIDE_PX) / LETTER_PX);
+  const notes = figure.layout?.annotations;
+  const short = notes?.map((note) => (note.xanchor === "left" ? { ...note, text: cut(note.text ?? "", length) } : note));
+  return short && clientWidth > 0 ? { ...figure, layout: { ...figure.layout, annotations: short } } : figure;
+};
+
 const nextFrame = () => new Promise((resolve) => window.requestAnimationFrame(() => window.setTimeout(resolve)));
 
 // Draws one figure at a time, so that the first one shows before the next begins. Loads all of plotly.js for a figure
@@ -53,7 +77,7 @@ const drawInTurn = () => {
       loading.wholePlotly ??= loadAll(addresses.wholePlotly);
       return loading.wholePlotly.then(() => /** @type {Plotly} */ (window.Plotly).react(element, figure, ...rest));
     }
-    const drawn = last.then(() => react(element, figure, ...rest));
+    const drawn = last.then(() => react(element, fitted(element, figure), ...rest));
     last = drawn.catch(() => null).then(nextFrame);
     return drawn;
   };
@@ -94,9 +118,20 @@ const loadPage = () => {
   }
 };
 
-/** Load the scripts that the page needs now and after each change of its content. */
+/** Name the document after its page and run, so that tabs, bookmarks and links differ. */
+const nameDocument = () => {
+  const page = document.querySelector("#page h1")?.textContent;
+  const run = /** @type {HTMLInputElement | null} */ (document.querySelector("#selectors input"))?.value;
+  const title = [page, run, "holotrace"].filter(Boolean).join(" · ");
+  if (page && document.title !== title) {
+    document.title = title;
+  }
+};
+
+/** Load the scripts that the page needs, and name the document, now and after each change of the content. */
 export const loadWhatIsShown = () => {
   const look = () => {
+    nameDocument();
     const hasFigures = document.querySelector("#page .mantine-Loader-root, #page .dash-graph");
     if (document.getElementById("holotrace-plotly") || hasFigures) {
       loadPlotly();

@@ -66,7 +66,7 @@ export class Panel {
     exact.forEach(([name, value]) => facts.append(element("dt", "", name), element("dd", "", value)));
     this.linkBox = element("ul");
     this.inside = answer.inside.map((link) => ({ ...link, relation: "inside" }));
-    this.put(element("h4", "", answer.name), element("p", "", summary), facts, this.linkBox);
+    this.put(element("h2", "", answer.name), element("p", "", summary), facts, this.linkBox);
   }
 
   searching() {
@@ -96,7 +96,7 @@ export class Panel {
     const length = span.end - span.start;
     const zero = this.state.view.whole.start;
     const times = `from ${durationText(span.start - zero)} to ${durationText(span.end - zero)}`;
-    const heading = element("h4", "", `${durationText(length)} ${times}`);
+    const heading = element("h2", "", `${durationText(length)} ${times}`);
     const buttons = element("p", "holotrace-timeline-actions");
     buttons.append(...actions);
     /** @param {"device" | "host"} key */
@@ -180,6 +180,6 @@ export class Panel {
       line.append(chip, element("span", "", `rank ${rank.number}, at ${at}`), show);
       list.append(line);
     }
-    this.put(element("h4", "", findings.length ? "Findings" : "No findings on the timeline"), list);
+    this.put(element("h2", "", findings.length ? "Findings" : "No findings on the timeline"), list);
   }
 }

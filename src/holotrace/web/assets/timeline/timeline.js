@@ -18,7 +18,7 @@ import { Pointing } from "./pointing.js";
 import { Search } from "./search.js";
 import { ask } from "./server.js";
 import { Toolbar } from "./toolbar.js";
-import { SIZES, View } from "./view.js";
+import { SIZES, View, labelsWidth } from "./view.js";
 import { button, element } from "./elements.js";
 import { clamp } from "../units.js";
 
@@ -307,6 +307,7 @@ export class Timeline {
     const top = this.frame.getBoundingClientRect().top + window.scrollY;
     const below = this.panel.root.hidden ? 60 : 300;
     this.view.width = Math.max(this.root.clientWidth - 2, 320);
+    SIZES.labels = labelsWidth(this.view.width);
     this.view.height = clamp(window.innerHeight - top - below, 320, 1200);
     if (this.painter.fit()) {
       this.changed();

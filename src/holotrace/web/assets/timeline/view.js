@@ -8,6 +8,14 @@ import { clamp } from "../units.js";
 
 /** Sizes in pixels. */
 export const SIZES = { labels: 230, ruler: 34, lane: 17, head: 22, counter: 34, gap: 5, band: 20 };
+const [NARROW, NARROW_LABELS, WIDE_LABELS] = [600, 132, SIZES.labels];
+
+/**
+ * Return the width of the labels beside a timeline of this width.
+ * @param {number} width
+ */
+export const labelsWidth = (width) => (width < NARROW ? NARROW_LABELS : WIDE_LABELS);
+
 const FIRST_COUNTERS = 3;
 const LEAST_NS = 20;
 

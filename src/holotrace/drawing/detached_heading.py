@@ -1,0 +1,51 @@
+"""Figures whose heading is written beside them, as HTML, which wraps on narrow screens and is a heading for all readers."""
+
+from __future__ import annotations
+
+from html import unescape
+from typing import NamedTuple
+
+import plotly.graph_objects as go
+
+_HEADING_HEIGHT = 68
+"""Height of the title and its explanation in a figure."""
+
+_SMALLEST_MARGIN = 36
+_PLOTLYS_MARGIN, _PLOTLYS_HEIGHT = 100, 450
+_LEGEND_ROW = 20
+
+
+class Detached(NamedTuple):
+    """A figure without its heading.
+
+    title          its question
+    explanation    how to read it; empty if there is none
+    figure         the figure itself, which takes the height of the element around it
+    height         its height in pixels
+    narrow_height  its height on a screen so narrow that each entry of the legend takes a line
+    """
+
+    title: str
+    explanation: str
+    figure: go.Figure
+    height: int
+    narrow_height: int
+
+
+def detached(figure: go.Figure) -> Detached:
+    """Take the heading out of a figure, which changes."""
+    layout = figure.layout
+    title, explanation = unescape(layout.title.text or ""), unescape(layout.title.subtitle.text or "")
+    margin = _PLOTLYS_MARGIN if layout.margin.t is None else layout.margin.t
+    smaller = max(_SMALLEST_MARGIN, margin - _HEADING_HEIGHT)
+    height = int(layout.height or _PLOTLYS_HEIGHT) - (margin - smaller)
+    figure.update_layout(title=None, height=None, margin_t=smaller)
+    return Detached(title, explanation, figure, height, height + _LEGEND_ROW * _legend_entries(figure))
+
+
+def _legend_entries(figure: go.Figure) -> int:
+    """Return how many entries the legend has beyond the first."""
+    is_shown = figure.layout.showlegend is not False and len(figure.data) > 1
+    listed = [trace for trace in figure.data if "showlegend" in trace and trace.showlegend is not False]
+    named = {trace.legendgroup or trace.name for trace in listed}
+    return max(0, len(named) - 1) if is_shown else 0

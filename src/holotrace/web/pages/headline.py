@@ -1,0 +1,78 @@
+"""What the overview and the list of runs say first about a run: its verdict, its headline numbers, and doubts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from holotrace.analyses.diagnosis.compute import Diagnosis
+from holotrace.enrich.job.one_job import Wholeness, wholeness
+from holotrace.store.trace import Trace
+from holotrace.web.session.session import Scope, Session
+from holotrace.whole_job.summary import DIAGNOSIS, losses, verdict_on
+
+VERDICT_KEY = "verdict"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The headline of a run, from its diagnosis.
+
+    verdict        one sentence
+    step_ns        length of the mean steady step; None without steps
+    busy_fraction  part of the mean step, or without steps of the recording, in which a GPU works; None without GPU work
+    rank_count     its readable ranks
+    gpus           the names of its GPU models
+    doubts         why the verdict may not cover the whole job, in sentences
+    """
+
+    verdict: str
+    step_ns: float | None
+    busy_fraction: float | None
+    rank_count: int
+    gpus: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+
+def headline(session: Session, scope: Scope) -> Headline:
+    """Return the headline of a run."""
+    row = _diagnosed(session, scope)
+    trace = session.trace(scope)
+    return Headline(
+        verdict=verdict(session, scope)[0],
+        step_ns=row["step_ns"] if row.get("step_count") else None,
+        busy_fraction=row.get("busy_fraction"),
+        rank_count=len(trace.ranks),
+        gpus=_gpus(trace),
+        doubts=doubts(session, scope),
+    )
+
+
+def verdict(session: Session, scope: Scope) -> tuple[str, pl.DataFrame]:
+    """Return the verdict, and the table of the CPU side for a job without GPU work."""
+    whole = _whole(session, scope)
+    return session.remembered(
+        scope, VERDICT_KEY, lambda trace: verdict_on(trace, session.results(scope, (DIAGNOSIS,)), whole)
+    )
+
+
+def doubts(session: Session, scope: Scope) -> tuple[str, ...]:
+    """Say why the verdict may not cover the whole job."""
+    return (*_whole(session, scope).sentences, *session.remembered(scope, "losses", losses))
+
+
+def _whole(session: Session, scope: Scope) -> Wholeness:
+    return session.remembered(scope, "wholeness", wholeness)
+
+
+def _diagnosed(session: Session, scope: Scope) -> dict[str, float]:
+    """Return the numbers of the diagnosis; empty if the run lacks its input."""
+    known = session.results(scope, (DIAGNOSIS,)).get(DIAGNOSIS)
+    return known.headline.row(0, named=True) if isinstance(known, Diagnosis) and len(known.headline) else {}
+
+
+def _gpus(trace: Trace) -> tuple[str, ...]:
+    headers = (rank_trace.header for rank_trace in trace.ranks.values())
+    names = {gpu.get("name") for header in headers for gpu in header.device_properties}
+    return tuple(sorted(name for name in names if isinstance(name, str)))

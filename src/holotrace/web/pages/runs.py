@@ -1,0 +1,159 @@
+"""The list of runs: what matters about each, and two of them to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+from functools import partial
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import ALL, Dash, Input, Output, State, dcc, html
+from dash.development.base_component import Component
+
+from holotrace.drawing.names import printable
+from holotrace.errors import HolotraceError
+from holotrace.units import duration_text, percent_text, size_text
+from holotrace.web.pages.headline import VERDICT_KEY, Headline, headline
+from holotrace.web.parts.browser_functions import client
+from holotrace.web.parts.components import caveats, labelled, title_block
+from holotrace.web.parts.page import Page, Part
+from holotrace.web.parts.slow_parts import part
+from holotrace.web.session.runs import RunInfo
+from holotrace.web.session.selection import FIRST_VIEW, RUNS_VIEW, Selection
+from holotrace.web.session.session import Scope, Session
+
+QUESTION = "Which runs are there, and how do they differ?"
+
+MOST_SUMMARISED = 40
+"""The page summarises at most this many runs, the newest; it lists the others by name."""
+
+MOST_BYTES_READ = 256 << 20
+"""The page reads runs of at most this size by itself; larger ones are summarised once they have been opened."""
+
+_PREFIX = "run."
+_POLL_MS = 1_000
+_KNOWN: dict[str, Any] = {"data-is-known": ""}
+"""Attribute of cells with a number, to which narrow screens add its meaning."""
+
+_POLITE: dict[str, Any] = {"aria-live": "polite"}
+_UNREAD: dict[str, Any] = {"aria-hidden": "true"}
+_HEADINGS = ("", "run", "step", "GPU busy", "ranks", "GPU", "written")
+
+
+def _layout(session: Session, selection: Selection) -> Component:
+    del selection
+    runs = sorted(session.runs, key=lambda run: run.written_ns or 0, reverse=True)
+    shown, others = runs[:MOST_SUMMARISED], runs[MOST_SUMMARISED:]
+    compare = html.P(
+        [
+            html.Span("Tick two runs to compare them.", id="compare-hint", **_POLITE),
+            dcc.Link("Compare the two ticked runs", id="compare", href="?view=diff", className="holotrace-hidden"),
+        ],
+        className="holotrace-comparing",
+    )
+    heading = html.Div(
+        [html.Span(text) for text in _HEADINGS],
+        className="holotrace-run holotrace-run-heading",
+        **_UNREAD,
+    )
+    listed = html.Ul([_row(run) for run in shown], className="holotrace-runs")
+    older = (
+        [html.Details([html.Summary(f"{len(others):,} older runs"), html.Ul(list(map(_named, others)))])]
+        if others
+        else []
+    )
+    return html.Article([title_block("Runs", QUESTION), *([compare] if len(runs) > 1 else []), heading, listed, *older])
+
+
+def _row(run: RunInfo) -> Component:
+    tick = dmc.Checkbox(id={"type": "tick", "name": run.id}, **labelled(f"compare {printable(run.name)}"))
+    name = html.H2(_link(run), className="holotrace-run-name")
+    written = html.Span(_written(run), className="holotrace-run-written")
+    return html.Li(
+        [tick, name, part(f"{_PREFIX}{run.id}", min_height=0, poll_ms=_POLL_MS), written], className="holotrace-run"
+    )
+
+
+def _named(run: RunInfo) -> Component:
+    return html.Li([_link(run), f" {_written(run)}"])
+
+
+def _link(run: RunInfo) -> Component:
+    return dcc.Link(printable(run.name), href=Selection(FIRST_VIEW, run=run.id).query())
+
+
+def _written(run: RunInfo) -> str:
+    if run.written_ns is None:
+        return "date unknown"
+    return datetime.fromtimestamp(run.written_ns / 1e9, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _summary(run_id: str, session: Session, selection: Selection) -> Component:
+    """Return the numbers and the verdict of a run, or why they are missing."""
+    del selection
+    run, scope = session.run(run_id), Scope(run_id)
+    if run.file_bytes > MOST_BYTES_READ and not session.has(scope, VERDICT_KEY):
+        return _said(f"Not read yet, because it is large ({size_text(run.file_bytes)}); open it to see its verdict.")
+    try:
+        return _headline(headline(session, scope))
+    except HolotraceError as error:
+        return _said(str(error))
+
+
+def _headline(known: Headline) -> Component:
+    busy = "" if known.busy_fraction is None else percent_text(known.busy_fraction)
+    facts = (
+        ("step", "no steps" if known.step_ns is None else duration_text(known.step_ns)),
+        ("busy", busy or "no GPU work"),
+        ("ranks", f"{known.rank_count:,} rank{'' if known.rank_count == 1 else 's'}"),
+        ("gpu", ", ".join(map(printable, known.gpus)) or "not recorded"),
+    )
+    is_known = {"step": known.step_ns is not None, "busy": bool(busy)}
+    cells = [
+        html.Span(text, className=f"holotrace-run-{name}", **(_KNOWN if is_known.get(name) else {}))
+        for name, text in facts
+    ]
+    return html.Div([*cells, _said(known.verdict, known.doubts)], className="holotrace-run-facts")
+
+
+def _said(sentence: str, doubts: tuple[str, ...] = ()) -> Component:
+    return html.Div([html.P(printable(sentence)), *caveats(doubts, kind="warning")], className="holotrace-run-verdict")
+
+
+class _Summaries(Mapping[str, Part]):
+    """The part of each run; `part(name)` asks for the runs that the page lists, and the session knows them."""
+
+    def __getitem__(self, name: str) -> Part:
+        if not name.startswith(_PREFIX):
+            raise KeyError(name)
+        return partial(_summary, name.removeprefix(_PREFIX))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def register_comparing(app: Dash) -> None:
+    """Let the link compare the two ticked runs; it is hidden until there are two."""
+    app.clientside_callback(
+        client("compare"),
+        Output("compare", "href"),
+        Output("compare", "className"),
+        Output("compare-hint", "children"),
+        Input({"type": "tick", "name": ALL}, "checked"),
+        State({"type": "tick", "name": ALL}, "id"),
+    )
+
+
+RUNS = Page(
+    name=RUNS_VIEW,
+    title="Runs",
+    question=QUESTION,
+    section="",
+    layout=_layout,
+    parts=_Summaries(),
+    is_in_background=True,
+)
