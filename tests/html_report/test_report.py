@@ -16,6 +16,7 @@ from plotly.offline import get_plotlyjs
 
 import holotrace
 from holotrace.catalogue import ANALYSES
+from holotrace.drawing.names import printable
 from holotrace.drawing.plotly_js import plotly_js_for, small_plotly_js
 from holotrace.drawing.theme import SURFACES
 from holotrace.errors import InvalidOptionError
@@ -26,7 +27,7 @@ from holotrace.questions.question import Analysis
 from holotrace.store.trace import SkippedFile, Trace
 from holotrace.testing import TraceBuilder, small_job
 from holotrace.units import percent_text
-from holotrace.whole_job.summary import Summary, summary
+from holotrace.whole_job.summary import Summary, has_rows, summary
 from jobs import MARKUP, cpu_job, gpu_job
 
 LARGEST_BYTES = 8_000_000
@@ -118,7 +119,7 @@ def test_only_our_scripts_may_run(page) -> None:
     assert f"script-src 'sha256-{hashes[0]}' 'sha256-{hashes[1]}';" in policy
     assert policy.startswith("default-src 'none'")
     assert "unsafe-eval" not in policy
-    assert json.loads(data)["figures"].keys() == {analysis.name for analysis in ANALYSES}
+    assert json.loads(data)["figures"].keys() == {analysis.name for analysis in with_rows()}
 
 
 def test_no_script_hides_in_attributes(page) -> None:
@@ -141,21 +142,36 @@ def test_every_text_from_outside_is_escaped() -> None:
     assert not Page(render_report(contents)).named("img")
 
 
-def test_every_analysis_has_a_section(page) -> None:
-    """Each analysis has a heading, a figure, tables, definitions and a line of Python."""
+def test_every_analysis_with_data_has_a_section(page) -> None:
+    """Each analysis has a heading, its answer, a figure, tables, definitions and a line of Python."""
     ids = {attributes.get("id") for _, attributes in page.elements}
-    for analysis in ANALYSES:
+    results = summary(gpu_job().build()).results
+    for analysis in with_rows():
         assert {analysis.name, f"figure-{analysis.name}"} <= ids
         assert analysis.title in page.text
+        assert printable(results[analysis.name].answer) in page.text
         assert f"holotrace.{analysis.name}(holotrace.open_trace('runs/42'))" in page.text
         assert all(term in page.text for term, _ in analysis.definitions)
-        assert all(view.caption in page.text for view in analysis.views)
 
 
-def test_an_analysis_without_rows_says_what_to_record(page) -> None:
-    """Without memory events, the page says that rank 0 has none and to record with profile_memory=True."""
-    assert "rank 0 has no memory events" in page.text
-    assert "record with profile_memory=True" in page.text
+def test_only_the_first_section_is_open_when_the_page_is_opened(page) -> None:
+    """All other sections show one line, their title and answer."""
+    sections = [details for details in page.named("details") if "section" in (details.get("class") or "")]
+    assert len(sections) == len(with_rows()) + 1  # and the files
+    assert [section["id"] for section in sections if "open" in section] == [by_section()[0].name]
+
+
+def test_analyses_without_rows_say_what_to_record_in_one_folded_list(page) -> None:
+    """Without memory events, the end of the page says that rank 0 has none and to record with profile_memory=True."""
+    lacking = [analysis for analysis in ANALYSES if analysis not in with_rows()]
+    heading = f"No data for {', '.join(analysis.title for analysis in lacking)}"
+    assert page.text.index("Files and their health") < page.text.index(heading)
+    reasons = page.text[page.text.index(heading) :]
+    assert "rank 0 has no memory events" in reasons
+    assert "record with profile_memory=True" in reasons
+    assert not {f"figure-{analysis.name}" for analysis in lacking} & {
+        attributes.get("id") for _, attributes in page.elements
+    }
 
 
 def test_figures_have_a_template_for_light_and_dark_pages(page) -> None:
@@ -170,36 +186,37 @@ def test_long_tables_are_cut_with_a_note(monkeypatch) -> None:
     assert "1 of 2 rows, those with the largest “idle”. All rows: holotrace temporal-breakdown … --json" in text
 
 
-def test_many_findings_are_folded_away() -> None:
-    """Of 20 findings, the page shows 12 and folds away `8 more`."""
-    many = replace(summary(gpu_job().build()), findings=tuple(f"finding {number}" for number in range(20)))
-    text = Page(render_report(Contents("x", many, ()))).text
-    assert "8 more" in text
-    assert "finding 19" in text
+def test_caveats_are_grouped_by_the_analysis_that_noticed_them() -> None:
+    """A folded list counts the caveats, names the analysis of each, and comes before the sections."""
+    whole = summary(gpu_job().build())
+    text = Page(render_report(Contents("runs/42", whole, ()))).text
+    count = len(whole.findings)
+    assert f"{count} caveat{'s'[: count != 1]}" in text
+    for finding in whole.findings:
+        first = next(analysis for analysis in with_rows() if finding in whole.results[analysis.name].findings)
+        group, told = text.index(first.title), text.index(finding)
+        assert group < told < text.index("What the words mean")
 
 
-def test_too_many_findings_are_cut_with_a_note() -> None:
-    """Of 2,000 findings, the page lists 500 and names the command that prints all."""
+def test_too_many_caveats_are_cut_with_a_note() -> None:
+    """Of 2,000 caveats, the page lists 500 and names the command that prints all."""
     many = replace(summary(gpu_job().build()), findings=tuple(f"finding {number}." for number in range(2_000)))
     text = Page(render_report(Contents("x", many, ()))).text
-    assert "The first 500 of 2,000 findings. All findings: holotrace summary … --json" in text
+    assert "The first 500 of 2,000 caveats. All caveats: holotrace summary … --json" in text
     assert "finding 499." in text
     assert "finding 500." not in text
 
 
-def test_findings_come_before_contents_and_contents_before_analyses(page) -> None:
-    """Findings come before the table of contents, which links to every analysis and to the files."""
-    finding = summary(gpu_job().build()).findings[0]
-    contents = page.text.index("Contents")
-    assert page.text.index(finding) < contents < page.text.index("What the words mean")
-    linked = [link["href"] for link in page.named("a")]
-    assert linked[-len(ANALYSES) - 1 :] == [f"#{analysis.name}" for analysis in by_section()] + ["#files"]
+def with_rows() -> list[Analysis]:
+    """Return the analyses with data in the small GPU job."""
+    results = summary(gpu_job().build()).results
+    return [analysis for analysis in ANALYSES if analysis.name in results and has_rows(results[analysis.name])]
 
 
 def by_section() -> list[Analysis]:
-    """Return the analyses in the order of the table of contents."""
+    """Return the analyses with data in the order of the page."""
     headings = list(dict.fromkeys(analysis.section for analysis in ANALYSES))
-    return sorted(ANALYSES, key=lambda analysis: headings.index(analysis.section))
+    return sorted(with_rows(), key=lambda analysis: headings.index(analysis.section))
 
 
 @pytest.mark.slow
@@ -219,7 +236,7 @@ def test_figures_that_do_not_fit_are_left_out_with_a_note(monkeypatch) -> None:
     monkeypatch.setattr(report, "MOST_FIGURE_BYTES", 0)
     page = Page(render_report(contents_of(gpu_job().build())))
     assert json.loads(page.scripts[0])["figures"] == {}
-    assert page.text.count("This figure is left out to keep the file below") == len(ANALYSES)
+    assert page.text.count("This figure is left out to keep the file below") == len(with_rows())
     assert not [div for div in page.named("div") if str(div.get("id")).startswith("figure-")]
 
 
@@ -329,5 +346,5 @@ def test_the_page_has_the_colours_of_its_figures() -> None:
         assert declared in style
     sheet = (Path(report.__file__).parent / "style.css").read_text(encoding="utf-8")
     used = set(re.findall(r"var\(--([a-z]+)\)", sheet))
-    assert used <= set(vars(SURFACES["light"]))
+    assert used <= {*vars(SURFACES["light"]), "height"}
     assert not re.search(r"#[0-9a-f]{6}", sheet)

@@ -49,6 +49,10 @@ TEST = "#5a4fc0"
 FREED = "#9db8d2"
 KEPT = "#a4493d"
 
+# What a finding costs: replayed, or at most.
+ADVICE = "#8a4fd0"
+ADVICE_BOUND = "#d5b9f0"
+
 # Directions of copies; copies within a device have the colour of memory.
 HOST_TO_DEVICE = "#1f5f4f"
 DEVICE_TO_HOST = "#5ab892"
@@ -100,7 +104,7 @@ AXIS_COLORS = {
 }
 """Colour of each axis of parallelism, by its name in results."""
 
-FINDING_COLORS = {"idle": IDLE, "waiting": RANK_WAIT, "advice": "#8a4fd0"}
+FINDING_COLORS = {"idle": IDLE, "waiting": RANK_WAIT, "advice": ADVICE}
 """Colour of each kind of finding on the timeline page."""
 
 SLOW_TO_FAST = [[0.0, "#f3e3b3"], [0.5, "#5aa9a3"], [1.0, "#1d4e79"]]

@@ -26,6 +26,7 @@ import holotrace
 from holotrace.analyses.diagnosis.answer import finding_text
 from holotrace.analyses.diagnosis.compute import shown_findings
 from holotrace.catalogue import ANALYSES
+from holotrace.drawing.detached_heading import detached
 from holotrace.drawing.names import printable
 from holotrace.drawing.plotly_js import plotly_js_for
 from holotrace.drawing.theme import SURFACES, template
@@ -38,7 +39,7 @@ from holotrace.questions.question import Analysis, Result
 from holotrace.questions.tables import PrintedTable, print_frame, print_view
 from holotrace.store.trace import Trace
 from holotrace.units import percent_text, size_text
-from holotrace.whole_job.summary import Summary, shown_analyses, summary
+from holotrace.whole_job.summary import Summary, has_rows, shown_analyses, summary
 
 MOST_BYTES = 8_000_000
 """Maximum size of the file, which people mail and attach to tickets."""
@@ -50,11 +51,13 @@ MOST_ROWS = (200, 50, 10)
 """Limits on the rows of a table: the report uses the first one that makes the file small enough. A note counts the
 other rows and names the command that prints all."""
 
-MOST_FINDINGS = 12
-"""Number of findings shown unfolded; the others are folded."""
+MOST_REASONS = 12
+"""Maximum number of reasons why an analysis has no data."""
 
-MOST_FINDINGS_LISTED = 500
-"""Maximum number of findings, folded ones included."""
+MOST_CAVEATS = 500
+"""Maximum number of caveats."""
+
+_WHOLE_JOB = "The whole job"
 
 MOST_FILES = 512
 """Maximum number of rows in the table of files, and in the table of skipped files."""
@@ -70,11 +73,23 @@ class Contents:
 
 
 @dataclass(frozen=True)
+class _Figure:
+    """A figure as JSON; its heading and heights are those of `Detached`."""
+
+    title: str
+    explanation: str
+    height: int
+    narrow_height: int
+    drawing: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class _Section:
     """One analysis on the page, and its position there; `missing` says why its tables are empty, if they are."""
 
     position: int
     analysis: Analysis
+    answer: str
     tables: tuple[PrintedTable, ...]
     missing: tuple[str, ...]
     python: str
@@ -140,30 +155,38 @@ def render_report(contents: Contents) -> str:
     return text
 
 
-def _rendered(contents: Contents, figures: dict[str, Any], rows: int) -> str:
+def _rendered(contents: Contents, figures: dict[str, _Figure], rows: int) -> str:
+    sections, caveats = _sections(contents, rows), _caveats(contents.summary)
+    shown = [section for section in sections if not section.missing]
+    count = sum(len(sentences) for _, sentences in caveats)
+    drawings = {name: figure.drawing for name, figure in figures.items()}
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["size"] = size_text
     environment.filters["percent"] = percent_text
     environment.filters["printable"] = printable
     environment.filters["file_name"] = name_of
-    scripts = [Markup(_script(text)) for text in (plotly_js_for(figures.values()), _resource("script.js"))]  # noqa: S704 -- ours
+    scripts = [Markup(_script(text)) for text in (plotly_js_for(drawings.values()), _resource("script.js"))]  # noqa: S704 -- ours
     return environment.from_string(_resource("template.html.j2")).render(
         contents=contents,
         summary=contents.summary,
-        sections=_sections(contents, rows),
-        drawn=figures.keys(),
+        shown=shown,
+        first_position=shown[0].position if shown else -1,
+        empty=[section for section in sections if section.missing],
+        caveats=caveats,
+        caveat_count=f"{count:,}",
+        caveats_left_out=len(contents.summary.findings) - MOST_CAVEATS if count == MOST_CAVEATS else 0,
+        drawn=figures,
         most_bytes=MOST_BYTES,
         recommendations=[{**row, "text": finding_text(row)} for row in shown_findings(contents.summary.diagnosis)],
         titles={analysis.name: analysis.title for analysis in shown_analyses(contents.summary)},
         missing_titles=[analysis.title for analysis in ANALYSES if analysis.name in contents.summary.missing],
         cpu_side=_cpu_side(contents.summary, rows),
         most_files=MOST_FILES,
-        most_findings=MOST_FINDINGS,
-        most_listed=MOST_FINDINGS_LISTED,
+        most_listed=MOST_CAVEATS,
         policy=_policy(scripts),
         style=Markup(_style()),  # noqa: S704 -- ours
         scripts=scripts,
-        figures=Markup(_json_in_html(_with_templates(figures))),  # noqa: S704 -- escaped for this place
+        figures=Markup(_json_in_html(_with_templates(drawings))),  # noqa: S704 -- escaped for this place
         version=holotrace.__version__,
         made_at=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
         event_count=sum(file.event_count for file in contents.files),
@@ -179,9 +202,15 @@ def _sections(contents: Contents, rows: int) -> list[_Section]:
 def _section(position: int, analysis: Analysis, contents: Contents, rows: int) -> _Section:
     result = contents.summary.results[analysis.name]
     tables = tuple(print_view(view, result, rows) for view in analysis.views)
-    missing = () if any(table.rows for table in tables) else result.findings[:MOST_FINDINGS]
+    reasons = result.findings[:MOST_REASONS] or ("no events of this kind",)
+    missing = () if any(table.rows for table in tables) else reasons
     return _Section(
-        position, analysis, tables, missing, f"holotrace.{analysis.name}(holotrace.open_trace({contents.source!r}))"
+        position,
+        analysis,
+        result.answer,
+        tables,
+        missing,
+        f"holotrace.{analysis.name}(holotrace.open_trace({contents.source!r}))",
     )
 
 
@@ -189,10 +218,34 @@ def _cpu_side(summary: Summary, rows: int) -> PrintedTable:
     return print_frame("The CPU side of each rank", summary.cpu_side, rows, telling="mean_step_ns")
 
 
-def _figures(summary: Summary) -> dict[str, Any]:
-    names = [analysis.name for analysis in shown_analyses(summary)]
+def _caveats(summary: Summary) -> list[tuple[str, list[str]]]:
+    """Return the distinct findings of the summary under the title of the analysis that noticed each first."""
+    groups: dict[str, list[str]] = {}
+    titles = _first_noticed(summary)
+    for finding in summary.findings[:MOST_CAVEATS]:
+        groups.setdefault(titles.get(finding, _WHOLE_JOB), []).append(finding)
+    return list(groups.items())
+
+
+def _first_noticed(summary: Summary) -> dict[str, str]:
+    """Return {finding: the title of the first analysis with rows and this finding}."""
+    titles: dict[str, str] = {}
+    for analysis in (shown for shown in shown_analyses(summary) if has_rows(summary.results[shown.name])):
+        for finding in summary.results[analysis.name].findings:
+            titles.setdefault(finding, analysis.title)
+    return titles
+
+
+def _figures(summary: Summary) -> dict[str, _Figure]:
+    """Return the figures of the analyses with rows."""
+    names = [analysis.name for analysis in shown_analyses(summary) if has_rows(summary.results[analysis.name])]
     figures = {key: figure for name in names for key, figure in _figures_of(name, summary.results[name])}
-    return {name: json.loads(plotly.io.to_json(figure)) for name, figure in figures.items()}
+    return {name: _drawn(figure) for name, figure in figures.items()}
+
+
+def _drawn(figure: go.Figure) -> _Figure:
+    title, explanation, alone, height, narrow_height = detached(figure)
+    return _Figure(title, explanation, height, narrow_height, json.loads(plotly.io.to_json(alone)))
 
 
 def _figures_of(name: str, result: Result) -> Iterator[tuple[str, go.Figure]]:
@@ -201,9 +254,9 @@ def _figures_of(name: str, result: Result) -> Iterator[tuple[str, go.Figure]]:
         yield f"{name}-{part}", figure
 
 
-def _fitting(figures: dict[str, Any]) -> dict[str, Any]:
+def _fitting(figures: dict[str, _Figure]) -> dict[str, _Figure]:
     """Keep as many of the smallest figures as fit, in their order."""
-    sizes = {name: len(_json_in_html(figure)) for name, figure in figures.items()}
+    sizes = {name: len(_json_in_html(figure.drawing)) for name, figure in figures.items()}
     rising = sorted(sizes, key=lambda name: sizes[name])
     totals = accumulate(sizes[name] for name in rising)
     kept = {name for name, total in zip(rising, totals, strict=True) if total <= MOST_FIGURE_BYTES}

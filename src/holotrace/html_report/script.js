@@ -9,24 +9,61 @@
     displaylogo: false,
     modeBarButtonsToRemove: ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "autoScale2d"],
   };
+  const letterPx = 7.2;
+  const besidePx = 100;
 
   const theme = () => root.dataset.theme || (prefersDark.matches ? "dark" : "light");
   const nameToggle = () => {
     toggle.textContent = theme() === "dark" ? "Light" : "Dark";
     toggle.hidden = false;
   };
+  const plots = (within) => [...within.querySelectorAll(".plot")];
   const restyle = () => {
     nameToggle();
-    for (const name of Object.keys(figures)) {
-      Plotly.relayout(`figure-${name}`, { template: templates[theme()] });
+    for (const plot of plots(document).filter((plot) => plot.childElementCount)) {
+      Plotly.relayout(plot, { template: templates[theme()] });
     }
   };
 
+  // Names above bars are cut to the width of the figure; in them, `&lt;` is one letter.
+  const cut = (text, length) => {
+    const letters = text.match(/&[#a-z0-9]+;|./gsu) ?? [];
+    return letters.length <= length ? text : `${letters.slice(0, length - 1).join("")}…`;
+  };
+  const fitted = (layout, width) => ({
+    ...layout,
+    annotations: layout.annotations?.map((note) =>
+      note.xanchor === "left" ? { ...note, text: cut(note.text ?? "", Math.floor((width - besidePx) / letterPx)) } : note,
+    ),
+  });
+
+  // A figure is drawn when its section is first open: a closed section has no width.
+  const draw = (plot) => {
+    const figure = figures[plot.id.replace("figure-", "")];
+    const layout = { ...fitted(figure.layout, plot.clientWidth), template: templates[theme()] };
+    Plotly.newPlot(plot, figure.data, layout, config);
+  };
+  const drawOpen = () =>
+    plots(document)
+      .filter((plot) => !plot.childElementCount && plot.clientWidth)
+      .forEach(draw);
+  const openTarget = () => {
+    const target = document.getElementById(window.location.hash.slice(1));
+    for (let at = target; at; at = at.parentElement?.closest("details")) {
+      at.open = true;
+    }
+    target?.scrollIntoView();
+  };
+
   nameToggle();
-  for (const [name, figure] of Object.entries(figures)) {
-    const layout = { ...figure.layout, template: templates[theme()] };
-    Plotly.newPlot(`figure-${name}`, figure.data, layout, config);
-  }
+  openTarget();
+  drawOpen();
+  document.addEventListener("toggle", drawOpen, true);
+  window.addEventListener("hashchange", openTarget);
+  window.addEventListener("beforeprint", () => {
+    document.querySelectorAll("details.section").forEach((section) => (section.open = true));
+    drawOpen();
+  });
   toggle.addEventListener("click", () => {
     root.dataset.theme = theme() === "dark" ? "light" : "dark";
     restyle();

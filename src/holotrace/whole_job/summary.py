@@ -166,17 +166,18 @@ _LOSSES = Plan(_losses_of_rank, _lost_in_all)
 
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:
     """Return the distinct findings of analyses with rows; those of the others only say what the job does not have."""
-    with_rows = (result for result in results.values() if _has_rows(result))
+    with_rows = (result for result in results.values() if has_rows(result))
     return tuple(dict.fromkeys(finding for result in with_rows for finding in result.findings))
 
 
 def shown_analyses(whole: Summary) -> list[Analysis]:
     """Return the analyses that ran; for a job without GPU work, those with rows."""
     made = [analysis for analysis in ANALYSES if analysis.name in whole.results]
-    return [analysis for analysis in made if whole.cpu_side.is_empty() or _has_rows(whole.results[analysis.name])]
+    return [analysis for analysis in made if whole.cpu_side.is_empty() or has_rows(whole.results[analysis.name])]
 
 
-def _has_rows(result: Result) -> bool:
+def has_rows(result: Result) -> bool:
+    """Whether any table of a result has rows."""
     return any(len(value) for value in vars(result).values() if isinstance(value, pl.DataFrame))
 
 

@@ -334,6 +334,9 @@ def test_names_from_a_trace_are_text_in_the_report(tmp_path, browser) -> None:
     opened = hostile_job().build()
     write_report(Contents(HOSTILE, summary(opened), file_health(opened)), tmp_path / "report.html")
     with visit(browser, (tmp_path / "report.html").as_uri()) as seen:
+        seen.page.evaluate(
+            "() => document.querySelectorAll('details.section').forEach(section => { section.open = true; })"
+        )
         seen.page.wait_for_function("() => document.querySelectorAll('.main-svg').length > 9", timeout=PATIENCE_MS)
         assert seen.page.evaluate(NOT_MARKUP.replace("#page script", "main script"))
         assert HOSTILE in seen.page.locator("main").inner_text()

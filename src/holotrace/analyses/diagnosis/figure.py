@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from holotrace.analyses.diagnosis.answer import headline_text
 from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
 from holotrace.analyses.diagnosis.question import QUESTION
-from holotrace.drawing.colors import HOST_WAIT, IDLE
+from holotrace.drawing.colors import ADVICE, ADVICE_BOUND
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
@@ -17,8 +17,8 @@ from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.units import percent_text
 
 _BASES = (
-    ("what-if: a replay of the step saves it", "what-if", HOST_WAIT),
-    ("bound: it may save less", "bound", IDLE),
+    ("what-if: a replay of the step saves it", "what-if", ADVICE),
+    ("bound: it may save less", "bound", ADVICE_BOUND),
 )
 
 
