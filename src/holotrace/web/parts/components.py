@@ -78,5 +78,5 @@ def graph(name: str, figure: go.Figure, *, asked: str = "") -> Component:
         id={"type": "figure", "name": name}, figure=shown.figure, config={"displaylogo": False, "responsive": True}
     )
     heights = {"--height": f"{shown.height}px", "--narrow-height": f"{shown.narrow_height}px"}
-    drawn = html.Div(drawn, style=heights, className="holotrace-graph")
-    return html.Section([*title, *explanation, drawn], className="holotrace-figure", **labelled(shown.title))
+    box = html.Div(drawn, style=heights, className="holotrace-graph")
+    return html.Section([*title, *explanation, box], className="holotrace-figure", **labelled(shown.title))
