@@ -788,13 +788,13 @@ INFERENCE = (
     ),
     _length("unknown_bound_ns", "time in kernels whose roofline is unknown, and in none of the above", "bound unknown"),
     _length("copying_ns", "time in copies and memsets, and in no kernel", "copies"),
-    _length("launch_wait_ns", "time in which nothing runs, but work has been launched", "waits for launch"),
+    _length("launch_idle_ns", "time in which nothing runs, but work has been launched", "waits for launch"),
     _length(
         "unknown_idle_ns",
         "time in which nothing runs, and the launch of the next work was not recorded",
         "idle, unknown",
     ),
-    _length("host_wait_ns", "time in which nothing runs, and nothing has been launched", "waits for host"),
+    _length("host_idle_ns", "time in which nothing runs, and nothing has been launched", "waits for host"),
     _length("attention_ns", "time in which attention runs; null if no step shows any", "attention"),
     ResultColumn(
         "attention_flops", "int64", "operations of the attention of a step; null if unknown", "FLOP", "of attention"
@@ -819,6 +819,7 @@ INFERENCE = (
     _mean(
         "inter_token_ns", "elapsed_ns over the steps that decode: what a request waits for a token", "between tokens"
     ),
+    _number("tokens_per_s", "new tokens of all steady steps per second; null if some are unknown", "tokens/s"),
 )
 """Steps of inference."""
 

@@ -54,8 +54,8 @@ def test_the_parts_of_a_step_add_up() -> None:
         "compute_bound_ns": 2_000,
         "memory_bound_ns": 2_000,
         "copying_ns": 50,
-        "launch_wait_ns": 130,
-        "host_wait_ns": 820,
+        "launch_idle_ns": 130,
+        "host_idle_ns": 820,
     }
     assert row["step_ns"] == sum(row[part] for part in PARTS) == 5_000_000
     times = ("host_ns", "launch_call_ns", "busy_ns", "kernel_ns", "kernel_count", "gap_before_ns")
@@ -108,12 +108,12 @@ def test_parts_always_add_up(builder: TraceBuilder) -> None:
 @pytest.mark.parametrize(
     ("times", "bound"),
     [
-        ({"host_wait_ns": 60, "memory_bound_ns": 40}, "host"),
-        ({"host_wait_ns": 60, "unknown_bound_ns": 40}, "host"),
-        ({"host_wait_ns": 40, "unknown_bound_ns": 60}, "unknown"),
-        ({"host_wait_ns": 50, "memory_bound_ns": 40, "unknown_idle_ns": 11}, "unknown"),
-        ({"host_wait_ns": 50, "memory_bound_ns": 40, "unknown_idle_ns": 10}, "host"),
-        ({"launch_wait_ns": 3, "compute_bound_ns": 2, "exposed_ns": 1}, "launch"),
+        ({"host_idle_ns": 60, "memory_bound_ns": 40}, "host"),
+        ({"host_idle_ns": 60, "unknown_bound_ns": 40}, "host"),
+        ({"host_idle_ns": 40, "unknown_bound_ns": 60}, "unknown"),
+        ({"host_idle_ns": 50, "memory_bound_ns": 40, "unknown_idle_ns": 11}, "unknown"),
+        ({"host_idle_ns": 50, "memory_bound_ns": 40, "unknown_idle_ns": 10}, "host"),
+        ({"launch_idle_ns": 3, "compute_bound_ns": 2, "exposed_ns": 1}, "launch"),
         ({"exposed_ns": 3, "copying_ns": 2}, "communication"),
         ({"copying_ns": 3}, "copy"),
         ({"unknown_bound_ns": 1}, "unknown"),
@@ -163,9 +163,9 @@ def test_idle_time_before_work_without_a_launch_is_unknown() -> None:
     builder.kernel("gemm", start_us=10, duration_us=20, launch_us=5).kernel("relu", start_us=50, duration_us=50)
     assert parts(first_step(builder)) == {
         "unknown_bound_ns": 70,
-        "launch_wait_ns": 5,
+        "launch_idle_ns": 5,
         "unknown_idle_ns": 20,
-        "host_wait_ns": 5,
+        "host_idle_ns": 5,
     }
 
 
@@ -277,11 +277,13 @@ def test_percentiles_are_measured_times() -> None:
 def test_each_batch_has_its_own_row() -> None:
     """Steps with 4 and with 8 requests are not mixed; a request waits for the mean step between its tokens."""
     result = serving([10, 20, 10, 20], [4, 8, 4, 8])
-    assert result.per_kind.select("request_count", "p50_step_ns", "output_token_ns").rows() == [
+    assert result.per_batch.select("request_count", "p50_step_ns", "output_token_ns").rows() == [
         (4, 10_000, 2_500.0),
         (8, 20_000, 2_500.0),
     ]
-    assert result.summary.select("inter_token_ns", "output_token_count", "elapsed_ns").row(0) == (15_000.0, 24, 60_000)
+    assert result.per_kind.select("step_count", "p50_step_ns", "p90_step_ns").row(0) == (4, 10_000, 20_000)
+    columns = ("inter_token_ns", "output_token_count", "elapsed_ns", "tokens_per_s")
+    assert result.summary.select(columns).row(0) == (15_000.0, 24, 60_000, 1e9 * 24 / 60_000)
 
 
 def test_a_slow_start_is_set_apart() -> None:
@@ -365,16 +367,18 @@ def test_one_sentence_without_steps() -> None:
     builder.operator("autograd::engine::evaluate_function: MmBackward0", start_us=10, duration_us=5)
     result = inference(builder.build())
     assert result.answer == "rank 0: no inference steps: no range has the name of one, and the rank trains"
-    assert [table.is_empty() for table in (result.per_step, result.per_kind, result.summary)] == [True] * 3
+    assert [table.is_empty() for table in (result.per_step, result.per_kind, result.per_batch, result.summary)] == [
+        True
+    ] * 4
 
 
 def test_the_answer_names_the_steps_with_most_time() -> None:
     """Ten decoding steps take more time than one prefill."""
     assert serving([100] * 10).answer == (
-        "Most time goes to decode steps with 8 requests: 100 µs in the median, and what bounds them is unknown."
+        "Most time goes to decode steps: 100 µs in the median, and what bounds them is unknown."
     )
     assert inference(product_and_sum(sum_us=2_100).build()).answer == (
-        "Most time goes to decode steps with 4 requests: 5 ms in the median, 42.0 % of it in memory-bound kernels."
+        "Most time goes to decode steps: 5 ms in the median, 42.0 % of it in memory-bound kernels."
     )
 
 
@@ -428,9 +432,9 @@ def test_recorded_steps_equal_an_independent_count(real_traces: Path, where: str
     said = ("kind", "request_count", "token_count", "attention_pair_count")
     assert steps.select(said).rows() == list(zip(kinds, requests, tokens, pairs, strict=True))
     kernels = pl.sum_horizontal("compute_bound_ns", "memory_bound_ns", "unknown_bound_ns").alias("kernels")
-    idle = pl.sum_horizontal("launch_wait_ns", "unknown_idle_ns", "host_wait_ns").alias("idle")
+    idle = pl.sum_horizontal("launch_idle_ns", "unknown_idle_ns", "host_idle_ns").alias("idle")
     times = ("step_ns", "gap_before_ns", "host_ns", "kernel_count", "kernel_ns", "busy_ns")
-    counted = steps.select(*times, kernels, "copying_ns", idle, "launch_wait_ns").rows()
+    counted = steps.select(*times, kernels, "copying_ns", idle, "launch_idle_ns").rows()
     assert counted == independent_count(path, begins, until_next=until_next)
 
 
@@ -529,4 +533,5 @@ def test_the_tables_equal_their_golden_copies(golden: Any) -> None:
     result = inference(holotrace.open_trace(EXAMPLES / "generation", cache=False))
     golden.check(result.per_step, "inference/generation.per_step")
     golden.check(result.per_kind, "inference/generation.per_kind")
+    golden.check(result.per_batch, "inference/generation.per_batch")
     golden.check(result.summary, "inference/generation.summary")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holotrace.analyses.inference.compute import inference
-from holotrace.analyses.inference.figure import MOST_ROWS, plot_inference
+from holotrace.analyses.inference.figure import plot_inference
 from holotrace.testing.builder import TraceBuilder
 
 
@@ -23,14 +23,13 @@ def test_bars_hold_the_parts_of_the_mean_step() -> None:
     assert list(figure.data[0].y) == ["decode · 8 requests · 2 steps"]
 
 
-def test_only_the_kinds_with_most_time_have_bars() -> None:
-    """Of 30 batches, those with the longest steps are drawn, in order of their size."""
+def test_many_batches_are_drawn_as_one_kind() -> None:
+    """Steps of 30 batches have one bar; its length is the mean."""
     builder = TraceBuilder()
-    for batch in range(1, 31):
-        builder.annotation(f"decode bs={batch}", start_us=100 * batch, duration_us=batch)
-    names = list(plot_inference(inference(builder.build())).data[0].y)
-    assert len(names) == MOST_ROWS
-    assert (names[0], names[-1]) == ("decode · 15 requests · 1 step", "decode · 30 requests · 1 step")
+    for batch in range(30, 0, -1):
+        builder.annotation(f"decode bs={batch}", start_us=100 * (30 - batch), duration_us=batch)
+    (bar,) = [bar for bar in plot_inference(inference(builder.build())).data if bar.showlegend]
+    assert (bar.name, list(bar.y), list(bar.x)) == ("idle, cause unknown", ["decode · 30 steps"], [15.5])
 
 
 def test_a_figure_without_steps_says_so() -> None:

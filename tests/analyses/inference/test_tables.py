@@ -32,8 +32,8 @@ def test_columns_without_values_are_left_out() -> None:
     result = inference(job())
     assert not {"is_draft", "moe_fraction", "draft_fraction"} & set(kinds_of_steps(result).columns)
     assert parts_of_kinds(result).columns == [
-        *("rank", "kind", "request_count", "busy_ns"),
-        *("unknown_bound_ns", "launch_wait_ns", "host_wait_ns", "bound"),
+        *("rank", "kind", "busy_ns"),
+        *("unknown_bound_ns", "launch_idle_ns", "host_idle_ns", "bound"),
     ]
 
 

@@ -23,14 +23,11 @@ _WORDS = {
 def answer(result: Inference) -> str:
     """Describe the kind of step that takes most time: how long it is, and what bounds it."""
     sums = result.per_kind.with_columns(pl.sum_horizontal(*PARTS).alias("time"))
-    row = sums.sort("time", "kind", "request_count", descending=[True, False, False], nulls_last=True).row(
-        0, named=True
-    )
+    row = sums.sort("time", "kind", descending=[True, False], nulls_last=True).row(0, named=True)
     steps = f"{'draft' if row['is_draft'] else row['kind'] or 'unknown'} steps"
-    batch = "" if row["request_count"] is None else f" with {row['request_count']:,} requests"
     if row["p50_step_ns"] is None:
-        return f"Most steps are {steps}{batch}, but none is steady."
-    return f"Most time goes to {steps}{batch}: {duration_text(row['p50_step_ns'])} in the median, {_bound(row)}."
+        return f"None of the {steps} is steady."
+    return f"Most time goes to {steps}: {duration_text(row['p50_step_ns'])} in the median, {_bound(row)}."
 
 
 def _bound(row: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ import polars as pl
 
 from holotrace.analyses.inference.findings import findings_of
 from holotrace.analyses.inference.parts import PARTS
-from holotrace.analyses.inference.per_kind import per_kind, summary
+from holotrace.analyses.inference.per_kind import BATCH, KIND, over, summary
 from holotrace.analyses.inference.periods import periods
 from holotrace.analyses.inference.step_times import with_times
 from holotrace.analyses.inference.step_work import work_of_steps
@@ -66,7 +66,6 @@ _PER_KIND = {
     "rank": pl.Int32,
     "kind": pl.String,
     "is_draft": pl.Boolean,
-    "request_count": pl.Int64,
     "step_count": pl.Int64,
     "apart_count": pl.Int64,
     "p50_step_ns": pl.Int64,
@@ -81,6 +80,7 @@ _PER_KIND = {
     "bound": pl.String,
     **_SHARES,
 }
+_PER_BATCH = {"rank": pl.Int32, "kind": pl.String, "is_draft": pl.Boolean, "request_count": pl.Int64, **_PER_KIND}
 _SUMMARY = {
     "rank": pl.Int32,
     "engine": pl.String,
@@ -94,6 +94,7 @@ _SUMMARY = {
     "output_token_count": pl.Int64,
     "draft_token_count": pl.Int64,
     "inter_token_ns": pl.Float64,
+    "tokens_per_s": pl.Float64,
     **_PARTS,
     "bound": pl.String,
     **_SHARES,
@@ -134,15 +135,15 @@ class Inference(Result):
         compute_bound_ns, memory_bound_ns, unknown_bound_ns  int64  parts: kernels, by what their rooflines say
         copying_ns            int64  part: copies and memsets, and no kernel
         exposed_ns            int64  part: communication, and neither of the above
-        launch_wait_ns        int64  part: nothing runs, but work has been launched
+        launch_idle_ns        int64  part: nothing runs, but work has been launched
         unknown_idle_ns       int64  part: nothing runs, and the launch of the next work was not recorded
-        host_wait_ns          int64  part: nothing runs, and nothing has been launched
+        host_idle_ns          int64  part: nothing runs, and nothing has been launched
         bound                 str    the largest part: host, launch, memory, compute, communication or copy; unknown if it could be another
         attention_ns, moe_ns, draft_ns  int64  time in which such work runs; null if no work of the rank shows any
         attention_flops       int64  operations of its attention; null if unknown
         wait_ns               int64  time in collectives in which it waits for other ranks; null if no other rank recorded them
 
-    per_kind   one row per rank, kind, is_draft and request_count, sorted by them:
+    per_kind   one row per rank, kind and is_draft, sorted by them:
 
         step_count, apart_count  int64  steps, and those that are not steady; the other columns are of steady steps
         p50_step_ns, p90_step_ns, p99_step_ns  int64  percentiles of step_ns (nearest rank)
@@ -152,6 +153,8 @@ class Inference(Result):
         bound                    str      of the sums
         attention_fraction, moe_fraction, draft_fraction  float64  shares of busy_ns
 
+    per_batch  the same columns, one row per rank, kind, is_draft and request_count
+
     summary    one row per rank:
 
         engine, found_by         str      of the first step
@@ -159,6 +162,7 @@ class Inference(Result):
         elapsed_ns               int64    from the first step to the end of the last
         busy_ns, the token counts, the parts, wait_ns  int64  sums; null if unknown for a step
         inter_token_ns           float64  elapsed_ns over the steps that decode: what a request waits for each token
+        tokens_per_s             float64  new tokens of all steps per second; null if some are unknown
         bound, the fractions     as in per_kind
 
     findings   how the steps were found, which are set apart, and what is unknown; without steps, the reason
@@ -166,6 +170,7 @@ class Inference(Result):
 
     per_step: pl.DataFrame
     per_kind: pl.DataFrame
+    per_batch: pl.DataFrame
     summary: pl.DataFrame
     findings: tuple[str, ...] = ()
 
@@ -216,7 +221,7 @@ def inference(
     >>> builder = TraceBuilder().annotation("step[DECODE bs=32]", start_us=0, duration_us=100)
     >>> trace = builder.kernel("gemm", start_us=60, duration_us=20, launch_us=50).build()
     >>> steps = holotrace.inference(trace).per_step
-    >>> steps.select("kind", "request_count", "step_ns", "host_wait_ns", "launch_wait_ns", "bound").row(0)
+    >>> steps.select("kind", "request_count", "step_ns", "host_idle_ns", "launch_idle_ns", "bound").row(0)
     ('decode', 32, 100000, 70000, 10000, 'host')
     """
     return plan(device=device, patterns=patterns).run(trace, executor)
@@ -268,13 +273,18 @@ def _combine(ranks: dict[int, InferenceRank]) -> Inference:
     findings = joined_findings({rank: known.findings for rank, known in ranks.items()})
     with_steps = {rank: known.steps for rank, known in ranks.items() if known.steps is not None}
     if not with_steps:
-        empty = (pl.DataFrame(schema=schema) for schema in (_PER_STEP, _PER_KIND, _SUMMARY))
-        return Inference(next(empty), next(empty), next(empty), findings)
+        schemas = (_PER_STEP, _PER_KIND, _PER_BATCH, _SUMMARY)
+        per_step, per_kind, per_batch, per_rank = (pl.DataFrame(schema=schema) for schema in schemas)
+        return Inference(per_step, per_kind, per_batch, per_rank, findings)
     steps = of_all_ranks(with_steps).join(
         _waits(ranks), on=["rank", "inference_step"], how="left", maintain_order="left"
     )
     return Inference(
-        typed(steps, _PER_STEP), typed(per_kind(steps), _PER_KIND), typed(summary(steps), _SUMMARY), findings
+        typed(steps, _PER_STEP),
+        typed(over(steps, KIND), _PER_KIND),
+        typed(over(steps, BATCH), _PER_BATCH),
+        typed(summary(steps), _SUMMARY),
+        findings,
     )
 
 

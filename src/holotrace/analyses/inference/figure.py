@@ -32,14 +32,14 @@ _LOOKS = {
     "unknown_bound_ns": ("kernels, bound unknown", OTHER),
     "copying_ns": ("copies", MEMSET),
     "exposed_ns": ("exposed communication", COMMUNICATION),
-    "launch_wait_ns": ("waits for launch", LAUNCH_DELAY),
+    "launch_idle_ns": ("waits for launch", LAUNCH_DELAY),
     "unknown_idle_ns": ("idle, cause unknown", UNKNOWN),
-    "host_wait_ns": ("waits for host", HOST_GAP),
+    "host_idle_ns": ("waits for host", HOST_GAP),
 }
 
 
 def plot_inference(result: Inference, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for the mean step of each of the kinds and batches that take most time."""
+    """Draw one bar for the mean step of each kind and batch or, if these are many, of each kind."""
     table = _means(result)
     if table.is_empty():
         return empty_figure(_QUESTION, "No steps of inference were found.", theme)
@@ -51,22 +51,31 @@ def plot_inference(result: Inference, *, theme: Theme = "light") -> go.Figure:
 
 
 def _means(result: Inference) -> pl.DataFrame:
-    """Return the parts of the mean step of each kind and batch, those with most time in all, sorted by kind and batch."""
+    """Return the parts of the mean step of each kind and batch or, if these are many, of each kind."""
     keys = ["kind", "is_draft", "request_count"]
-    steady = result.per_kind.filter(pl.col("step_count") > pl.col("apart_count"))
-    counted = steady.with_columns(count=pl.col("step_count") - pl.col("apart_count"), time=pl.sum_horizontal(*PARTS))
-    sums = counted.group_by(keys).agg(pl.col("time", "count", *PARTS).sum())
-    most = sums.sort("time", *keys, descending=[True, False, False, False], nulls_last=True).head(MOST_ROWS)
+    has_few = result.per_batch.select(keys).n_unique() <= MOST_ROWS
+    rows = result.per_batch if has_few else result.per_kind.with_columns(pl.lit(None, pl.Int64).alias("request_count"))
+    steady = rows.filter(pl.col("step_count") > pl.col("apart_count"))
+    counted = steady.with_columns(count=pl.col("step_count") - pl.col("apart_count"))
+    sums = counted.group_by(keys).agg(pl.col("count", *PARTS).sum())
     means = [(pl.col(part) / pl.col("count")).round().cast(pl.Int64).alias(part) for part in PARTS]
-    return most.select(*keys, "count", *means).sort(keys, nulls_last=True)
+    return sums.select(*keys, "count", *means).sort(keys, nulls_last=True)
 
 
 def _names(table: pl.DataFrame) -> list[str]:
     rows = table.select("kind", "is_draft", "request_count", "count").iter_rows()
     return [
-        f"{'draft' if is_draft else kind or 'unknown'} · {'?' if requests is None else f'{requests:,}'} requests · {_steps(count)}"
+        " · ".join([_kind_text(kind, is_draft=is_draft), *_counted(requests, "request"), *_counted(count, "step")])
         for kind, is_draft, requests, count in rows
     ]
+
+
+def _kind_text(kind: str | None, *, is_draft: bool) -> str:
+    return "draft" if is_draft else kind or "unknown"
+
+
+def _counted(count: int | None, what: str) -> list[str]:
+    return [] if count is None else [f"{count:,} {what}{'' if count == 1 else 's'}"]
 
 
 def _part(table: pl.DataFrame, total: pl.Series, part: str, size: int) -> Part:
@@ -81,7 +90,3 @@ def _part(table: pl.DataFrame, total: pl.Series, part: str, size: int) -> Part:
         labels=share_labels(shares),
         in_legend=bool(times.sum()),
     )
-
-
-def _steps(count: int) -> str:
-    return "1 step" if count == 1 else f"{count:,} steps"

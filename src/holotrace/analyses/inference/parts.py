@@ -16,9 +16,9 @@ PARTS = {
     "unknown_bound_ns": None,
     "copying_ns": "copy",
     "exposed_ns": "communication",
-    "launch_wait_ns": "launch",
+    "launch_idle_ns": "launch",
     "unknown_idle_ns": None,
-    "host_wait_ns": "host",
+    "host_idle_ns": "host",
 }
 """The parts of a step by priority, with what they say about its bound; what no other part covers is the last one."""
 
@@ -55,7 +55,7 @@ def waits_for_launches(work: pl.DataFrame) -> dict[str, Intervals]:
     launched = work["launch_start_ns"].fill_null(0).to_numpy()
     begins = gap_begins(starts, ends, [0]) if len(starts) else starts
     return {
-        "launch_wait_ns": (launched[is_known], starts[is_known]),
+        "launch_idle_ns": (launched[is_known], starts[is_known]),
         "unknown_idle_ns": (begins[~is_known], starts[~is_known]),
     }
 

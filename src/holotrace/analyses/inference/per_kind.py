@@ -1,25 +1,28 @@
-"""Steps of a kind and batch, and all steps of a rank, in one row."""
+"""Steps of a kind, of a batch, and of a rank, in one row."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import polars as pl
 
 from holotrace.analyses.inference.parts import PARTS, bounds
 from holotrace.analyses.inference.periods import STEADY
 
-KEYS = ("rank", "kind", "is_draft", "request_count")
+KIND = ("rank", "kind", "is_draft")
+BATCH = (*KIND, "request_count")
 _FAMILIES = ("attention", "moe", "draft")
 _PERCENTILES = (50, 90, 99)
 
 
-def per_kind(steps: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per rank, kind and number of requests, with its steady steps only; see `Inference.per_kind`."""
-    rows = steps.group_by(KEYS, maintain_order=True).agg(
+def over(steps: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Return one row for each combination of keys, with its steady steps only; see `Inference.per_kind`."""
+    rows = steps.group_by(keys, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("step_count"), (~_IS_STEADY).sum().cast(pl.Int64).alias("apart_count")
     )
     steady = (
         steps.filter(_IS_STEADY)
-        .group_by(KEYS)
+        .group_by(keys)
         .agg(
             *(_percentile("step_ns", percent) for percent in _PERCENTILES),
             pl.col("token_count").mean().alias("mean_token_count"),
@@ -29,9 +32,9 @@ def per_kind(steps: pl.DataFrame) -> pl.DataFrame:
             *_summed(),
         )
     )
-    joined = rows.join(steady, on=KEYS, how="left", nulls_equal=True, maintain_order="left")
+    joined = rows.join(steady, on=keys, how="left", nulls_equal=True, maintain_order="left")
     with_bounds = joined.with_columns(pl.col(*PARTS).fill_null(0))
-    return with_bounds.with_columns(bounds(with_bounds)).sort(*KEYS, nulls_last=True)
+    return with_bounds.with_columns(bounds(with_bounds)).sort(keys, nulls_last=True)
 
 
 def summary(steps: pl.DataFrame) -> pl.DataFrame:
@@ -48,6 +51,7 @@ def summary(steps: pl.DataFrame) -> pl.DataFrame:
             (pl.col("end_ns").max() - pl.col("start_ns").min()).alias("elapsed_ns"),
             *(_known_sum(f"{of}_token_count") for of in ("prefill", "decode", "output", "draft")),
             _inter_token_ns(),
+            _tokens_per_s(),
             *_summed(),
             _known_sum("wait_ns"),
         )
@@ -92,6 +96,13 @@ def _inter_token_ns() -> pl.Expr:
     )
     elapsed = pl.col("end_ns").max() - pl.col("start_ns").min()
     return pl.when(is_known & (decodes.sum() > 0)).then(elapsed / decodes.sum()).alias("inter_token_ns")
+
+
+def _tokens_per_s() -> pl.Expr:
+    """Return the new tokens of all steps per second; null if some are unknown."""
+    elapsed, tokens = pl.col("end_ns").max() - pl.col("start_ns").min(), pl.col("token_count")
+    is_known = (tokens.null_count() == 0) & (elapsed > 0)
+    return pl.when(is_known).then(1e9 * tokens.sum() / elapsed).alias("tokens_per_s")
 
 
 def _known_sum(column: str) -> pl.Expr:

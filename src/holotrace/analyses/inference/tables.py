@@ -8,20 +8,26 @@ from holotrace.analyses.inference.compute import Inference
 from holotrace.analyses.inference.parts import PARTS
 from holotrace.questions.tables import View, known_columns
 
+_TIMES = ("p50_step_ns", "p90_step_ns", "p99_step_ns", "mean_gap_before_ns", "mean_host_ns", "output_token_ns")
+_COUNTS = ("step_count", "apart_count", "mean_token_count")
+_SHARES = ("attention_fraction", "moe_fraction", "draft_fraction")
+
 
 def kinds_of_steps(result: Inference) -> pl.DataFrame:
-    """Return the steps of each kind and batch: percentiles, tokens, and what bounds them."""
-    times = ("p50_step_ns", "p90_step_ns", "p99_step_ns", "mean_gap_before_ns", "mean_host_ns", "output_token_ns")
-    keys = ("rank", "kind", "is_draft", "request_count", "step_count", "apart_count", "mean_token_count")
-    shares = ("attention_fraction", "moe_fraction", "draft_fraction")
-    return _shown(result.per_kind.select(*keys, *times, "bound", *shares), "p50_step_ns")
+    """Return the steps of each kind: percentiles, tokens, and what bounds them."""
+    columns = ("rank", "kind", "is_draft", *_COUNTS, *_TIMES, "bound", *_SHARES)
+    return _shown(result.per_kind.select(columns), "p50_step_ns")
+
+
+def batches_of_steps(result: Inference) -> pl.DataFrame:
+    """Return the steps of each kind and number of requests."""
+    columns = ("rank", "kind", "is_draft", "request_count", *_COUNTS, *_TIMES, "bound")
+    return _shown(result.per_batch.select(columns), "p50_step_ns")
 
 
 def parts_of_kinds(result: Inference) -> pl.DataFrame:
-    """Return how the time of each kind and batch divides into parts."""
-    return _shown(
-        result.per_kind.select("rank", "kind", "is_draft", "request_count", "busy_ns", *PARTS, "bound"), "busy_ns"
-    )
+    """Return how the time of each kind divides into parts."""
+    return _shown(result.per_kind.select("rank", "kind", "is_draft", "busy_ns", *PARTS, "bound"), "busy_ns")
 
 
 def ranks_in_short(result: Inference) -> pl.DataFrame:
@@ -51,8 +57,9 @@ def _shown(table: pl.DataFrame, *kept: str) -> pl.DataFrame:
 
 
 VIEWS = (
-    View("Steps by kind and number of requests", kinds_of_steps, "p50_step_ns"),
+    View("Steps by kind", kinds_of_steps, "p50_step_ns"),
     View("Parts of their time", parts_of_kinds, "busy_ns"),
+    View("Steps by kind and number of requests", batches_of_steps, "p50_step_ns"),
     View("All steps of each rank", ranks_in_short, "elapsed_ns"),
     View("Steps set apart", steps_set_apart, "step_ns", is_detail=True),
     View("Each step", times_of_steps, "step_ns", is_detail=True),
