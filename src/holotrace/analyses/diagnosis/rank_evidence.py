@@ -18,9 +18,11 @@ from holotrace.algorithms.intervals import (
     overlaps,
     union,
 )
+from holotrace.analyses.diagnosis.kernel_evidence import costed_work
 from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.device.devices import devices_of_rank
 from holotrace.enrich.device.launches import launched_work
+from holotrace.enrich.device.peaks import Device, device_named
 from holotrace.enrich.job.outliers import stands_out
 from holotrace.enrich.job_graph.cause_names import host_ranges
 from holotrace.enrich.job_graph.host_lines import main_track, segments
@@ -153,6 +155,23 @@ class RankEvidence:
     def devices(self) -> list[dict[str, Any]]:
         """The devices that worked: device, device_name, memory_bytes, compute_capability."""
         return devices_of_rank(self.rank_trace).to_dicts() if self.has_device_work else []
+
+    @cached_property
+    def peaks(self) -> Device | None:
+        """What the device can do; None if it is unknown, or if the rank has several kinds."""
+        names = {device["device_name"] for device in self.devices}
+        return device_named(names.pop()) if len(names) == 1 else None
+
+    @cached_property
+    def costed(self) -> pl.DataFrame:
+        """The rows of `work` that compute or copy, with their operators and lower bounds; see `costed_work`."""
+        return costed_work(self.rank_trace, self.work, self.peaks)
+
+    def activity_at(self, time_ns: int | None) -> dict[str, Any]:
+        """Return the row of `activity` at this time; empty if the host did nothing that was recorded."""
+        starts = self.activity["start_ns"].to_numpy()
+        row = -1 if time_ns is None else int(np.searchsorted(starts, time_ns, side="right")) - 1
+        return self.activity.row(row, named=True) if row >= 0 else {}
 
     def within(self, table: pl.DataFrame, intervals: Intervals) -> pl.DataFrame:
         """Cut the rows of a table with start_ns and end_ns, disjoint and in order, to intervals."""

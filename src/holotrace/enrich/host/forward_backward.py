@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, nearest_above
+from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
+from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.schema import EventKind
 from holotrace.store.derived import derived
@@ -37,6 +38,18 @@ def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
     arrows = _by_arrow(rank_trace, operators)
     numbers = _by_sequence_number(rank_trace, operators, arrows["event_index"])
     return pl.concat([arrows, numbers]).sort("event_index")
+
+
+def forward_of_calls(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
+    """Return the event of the forward operator of the nearest backward operator around each of these rows of `call_stacks`."""
+    stacks, links = call_stacks(rank_trace), forward_of(rank_trace)
+    backward = rows_of_events(stacks, links["event_index"])
+    link_of_row = np.full(stacks.height, NO_PARENT, np.int64)
+    known = backward != NO_PARENT
+    link_of_row[backward[known]] = np.flatnonzero(known)
+    around = itself_or_above(stacks["parent_row"].to_numpy(), link_of_row != NO_PARENT, rows.to_numpy())
+    link = np.where(around == NO_PARENT, NO_PARENT, link_of_row[around])
+    return gathered(links["forward_index"], link)
 
 
 def _operators(rank_trace: RankTrace) -> pl.DataFrame:

@@ -95,7 +95,7 @@ def costed_calls(rank_trace: RankTrace) -> CostedCalls:
 
 
 def _calls_on_device(rank_trace: RankTrace, all_work: pl.DataFrame, counted: pl.Series) -> pl.DataFrame:
-    owner, work = _owners(rank_trace, all_work)[counted.to_numpy()], all_work.filter(counted)
+    owner, work = owners_of_work(rank_trace, all_work)[counted.to_numpy()], all_work.filter(counted)
     rows, group = np.unique(owner, return_inverse=True)
     lengths = (work["end_ns"] - work["start_ns"]).to_numpy()
     busy = covered_by_number(group, work["start_ns"].to_numpy(), work["end_ns"].to_numpy(), len(rows))
@@ -133,7 +133,7 @@ def _longest(names: pl.Series, lengths: _Rows, group: _Rows, count: int) -> pl.S
     return names.gather(pl.Series(chosen))
 
 
-def _owners(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
+def owners_of_work(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
     """Return the row in `call_stacks` of the call that each piece of work counts for; -1 if no operator is known."""
     stacks = call_stacks(rank_trace)
     operators = of_work(launching_operator(rank_trace), work)["operator_index"]

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from holotrace.analyses.diagnosis.rule import JobRule, Rule
-from holotrace.analyses.diagnosis.rules import host_time, late_ranks
+from holotrace.analyses.diagnosis.rules import attention, fusion, host_time, kernels, late_ranks, products
 
-RULES: tuple[Rule, ...] = (*host_time.RULES,)
+RULES: tuple[Rule, ...] = (
+    *host_time.RULES,
+    *products.RULES,
+    *attention.RULES,
+    *fusion.RULES,
+    *kernels.RULES,
+)
 """The rules about one rank."""
 
 JOB_RULES: tuple[JobRule, ...] = (*late_ranks.RULES,)

@@ -1,0 +1,128 @@
+"""The rule about attention that is not fused into one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT
+from holotrace.analyses.diagnosis.kernel_evidence import rows_inside
+from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.device_cases import DURATION, LEAST_SHARE, case_of, idle_while_called
+from holotrace.analyses.diagnosis.rules.products import needs_costs
+from holotrace.enrich.events.event_rows import of_events
+from holotrace.enrich.host.call_stack import call_stacks
+from holotrace.enrich.host.forward_backward import forward_of_calls
+from holotrace.schema import EventKind
+
+_ATTAINABLE = 0.3
+"""Share of the peak that fused attention reaches: FlashAttention-2 reports 0.35 to 0.72 for long sequences, and less for
+short ones; https://arxiv.org/abs/2307.08691"""
+_MATH = r"scaled_dot_product_attention_math"
+_PRODUCT, _SOFTMAX, _OTHER_PRODUCT = (
+    r"^aten::(baddbmm|bmm)$",
+    r"^aten::_(safe_)?softmax$",
+    r"^aten::(addmm|mm|convolution)$",
+)
+
+
+def unfused_attention(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for attention as two products with a softmax between them, forward and backward."""
+    operators = pl.concat([_math_attention(evidence), _written_out(evidence)]).unique()
+    rows = _work_of(evidence, operators)
+    if rows.is_empty() or evidence.peaks is None:
+        return
+    products = rows.filter((pl.col("cores") == "matrix") & pl.col("flops").is_not_null())
+    if products.is_empty():
+        return
+    rate = evidence.peaks.flops_per_s(_precision(evidence, products), matrix=True)
+    if rate:
+        fused_ns = 1e9 * products["flops"].sum() / rate / _ATTAINABLE
+        left = min(1.0, fused_ns / rows["duration_ns"].sum())
+        yield case_of(
+            evidence, rows.with_columns(saved_ns=DURATION * (1 - left)), waits=idle_while_called(evidence, rows)
+        )
+
+
+def _work_of(evidence: RankEvidence, operators: pl.Series) -> pl.DataFrame:
+    """Return the device work of these forward operators, and of the gradients of what runs inside them."""
+    work = evidence.costed
+    calls = work["row"].filter(work["row"] != NO_PARENT).unique().sort()
+    if operators.is_empty() or calls.is_empty():
+        return work.clear()
+    stacks = call_stacks(evidence.rank_trace)
+    forward = pl.Series("forward", forward_of_calls(evidence.rank_trace, calls))
+    known = forward.drop_nulls().unique()
+    rows_of_forward = of_events(stacks.select("event_index", row=pl.int_range(pl.len())), known)["row"]
+    inside = known.filter(rows_inside(evidence.rank_trace, operators, rows_of_forward))
+    chosen = rows_inside(evidence.rank_trace, operators, calls) | forward.is_in(inside.implode()).fill_null(value=False)
+    return work.filter(pl.col("row").is_in(calls.filter(chosen).implode()))
+
+
+def _math_attention(evidence: RankEvidence) -> pl.Series:
+    """Return the calls of the implementation of `scaled_dot_product_attention` that is not fused."""
+    return _named(evidence, _MATH)["event_index"]
+
+
+def _written_out(evidence: RankEvidence) -> pl.Series:
+    """Return the operators from a batched product to the next one with only a softmax of products between them."""
+    names = {"product": _PRODUCT, "softmax": _SOFTMAX, "other": _OTHER_PRODUCT}
+    parts = [_named(evidence, pattern).with_columns(part=pl.lit(part)) for part, pattern in names.items()]
+    ordered = pl.concat(parts).sort("track_id", "start_ns")
+    before, after = ordered.shift(), ordered.shift(-1)
+    same_track = (before["track_id"] == ordered["track_id"]) & (after["track_id"] == ordered["track_id"])
+    is_core = (before["part"] == "product") & (ordered["part"] == "softmax") & (after["part"] == "product") & same_track
+    core = is_core.fill_null(value=False)
+    spans = pl.DataFrame(
+        {
+            "track_id": ordered["track_id"].filter(core),
+            "start_ns": before["start_ns"].filter(core),
+            "last_ns": after["end_ns"].filter(core),
+        }
+    )
+    operators = _named(evidence, "").sort("start_ns")
+    within = operators.join_asof(spans.sort("start_ns"), on="start_ns", by="track_id", check_sortedness=False)
+    return within.filter(pl.col("end_ns") <= pl.col("last_ns"))["event_index"]
+
+
+def _named(evidence: RankEvidence, pattern: str) -> pl.DataFrame:
+    """Return the operators whose name matches: event_index, track_id, start_ns, end_ns."""
+    ids = evidence.rank_trace.strings.str.contains(pattern).arg_true().cast(pl.UInt32)
+    chosen = (pl.col("kind") == EventKind.CPU_OP) & pl.col("name").is_in(ids.implode())
+    return call_stacks(evidence.rank_trace).filter(chosen).select("event_index", "track_id", "start_ns", "end_ns")
+
+
+def _precision(evidence: RankEvidence, products: pl.DataFrame) -> str | None:
+    """Return the precision of the fused kernel: 16 bits if anything computes in 16 bits, since mixed precision is on."""
+    all_products = evidence.costed.filter(pl.col("cores") == "matrix")["precision"].drop_nulls()
+    low = next((name for name in ("bfloat16", "float16") if (all_products == name).any()), None)
+    return low or products.row(int(np.argmax(products["duration_ns"].to_numpy())), named=True)["precision"]
+
+
+def _say(_: Sequence[RankCase]) -> Said:
+    return Said(
+        "attention runs as separate kernels: a product, a softmax and another product, with the whole matrix of scores in "
+        "memory",
+        "Use torch.nn.functional.scaled_dot_product_attention with 16-bit inputs, and a mask that its fused kernels take "
+        "(is_causal=True, or FlexAttention for others); do not force SDPBackend.MATH.",
+    )
+
+
+RULES = (
+    Rule(
+        "unfused_attention",
+        "attention as two products with a softmax between them, in separate kernels",
+        threshold=LEAST_SHARE,
+        unit="of the step",
+        reason="Fused attention reads the inputs and writes the result once; smaller gains are within the noise of a step.",
+        source="https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",
+        check=unfused_attention,
+        say=_say,
+        precedence=0,
+        needs=needs_costs,
+    ),
+)
+"""The rules about attention."""

@@ -1,0 +1,261 @@
+"""Rules about kernels that better code would not need: unfused chains, unfused attention, casts, conversions of layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from holotrace.algorithms.intervals import Intervals, intersection, union
+from holotrace.analyses.diagnosis.kernel_evidence import ATTAINABLE_BANDWIDTH, inputs_of
+from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.device_cases import (
+    DURATION,
+    FLOOR,
+    LAYOUT_KERNELS,
+    LEAST_SHARE,
+    attained,
+    case_of,
+    idle_while_called,
+)
+from holotrace.analyses.diagnosis.rules.products import needs_costs
+from holotrace.enrich.collectives.element_types import type_name
+from holotrace.units import percent_text
+
+_ELEMENTWISE = r"elementwise_kernel|triton_poi_|CUDAFunctor|pointwise"
+_LONGEST_GAP_NS = 50_000
+"""Between two kernels of a chain, the host does no more than launch: this takes 5 µs, and under the profiler up to 50 µs."""
+_LEAST_CHAIN = 8
+_ATTAINABLE_WINDOWS = 0.3
+"""Share of the bandwidth that normalisations and pooling of images reach in channels-last layout."""
+_OF_IMAGES = r"batch_norm|pool"
+_SLOW_MEMORY = 0.3
+_IRREGULAR = r"pool|embedding|index|scatter|gather|sort|topk|unique|nonzero|masked|cumsum|upsample|roll|grid_sampl"
+"""These operators read or write scattered or overlapping elements, so the bytes of their inputs are no reachable bound."""
+_SHORTEST_CALL_NS = 20_000
+
+
+def unfused_chains(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for runs of element-wise kernels that one kernel could replace."""
+    chains = _chains(evidence.costed.filter(pl.col("phase").ne_missing("optimizer")))
+    if chains.is_empty():
+        return
+    # The fused kernel reads and writes about as much as one of the chain.
+    kept = pl.when(pl.int_range(pl.len()).over("chain") == 0).then(DURATION).otherwise(0)
+    rows = chains.with_columns(saved_ns=DURATION - kept)
+    longest = int(rows["chain"].value_counts()["count"].max() or 0)  # type: ignore[arg-type]
+    yield case_of(evidence, rows, words={"longest": longest}, waits=_waits_between(evidence, rows))
+
+
+def _chains(work: pl.DataFrame) -> pl.DataFrame:
+    """Return the element-wise kernels that follow each other on a stream, at least 8 in a row, with the number of the chain."""
+    is_elementwise = pl.col("kernel").str.contains(_ELEMENTWISE) & pl.col("cores").ne_missing("matrix")
+    on_stream = work.sort("device", "stream", "start_ns", maintain_order=True).with_columns(
+        is_elementwise.alias("fits")
+    )
+    same_stream = (pl.col("device") == pl.col("device").shift()) & (pl.col("stream") == pl.col("stream").shift())
+    is_next = pl.col("start_ns") - pl.col("end_ns").shift() <= _LONGEST_GAP_NS
+    continues = same_stream & is_next & pl.col("fits") & pl.col("fits").shift()
+    numbered = on_stream.with_columns(chain=(~continues.fill_null(value=False)).cum_sum()).filter("fits")
+    return numbered.filter(pl.len().over("chain") >= _LEAST_CHAIN)
+
+
+def _waits_between(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
+    """Return the idle time between the first and the last kernel of each chain."""
+    spans = rows.group_by("chain").agg(pl.col("start_ns").min(), pl.col("end_ns").max())
+    return intersection(union(spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy()), evidence.idle)
+
+
+def casts(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for copies between element types."""
+    rows = _copies(evidence, differ_in_type=True).with_columns(saved_ns=DURATION.cast(pl.Float64))
+    if len(rows):
+        key = rows["key"][int(rows["duration_ns"].arg_max() or 0)]
+        types = inputs_of(evidence.rank_trace, rows["key"])[key].types
+        yield case_of(evidence, rows, words={"to": type_name(str(types[0])), "of": type_name(str(types[1]))})
+
+
+def transposes(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for copies between layouts of the same element type."""
+    rows = _copies(evidence, differ_in_type=False).with_columns(saved_ns=DURATION.cast(pl.Float64))
+    if len(rows):
+        yield case_of(evidence, rows)
+
+
+def _copies(evidence: RankEvidence, *, differ_in_type: bool) -> pl.DataFrame:
+    copies = evidence.costed.filter((pl.col("operator") == "aten::copy_") & (pl.col("kernel_kind") == 0))
+    known = inputs_of(evidence.rank_trace, copies["key"])
+    chosen = []
+    for key, (_, strides, types) in known.items():
+        if len(types) > 1 and all(types[:2]):
+            is_cast = types[0] != types[1]
+            is_moved = len(strides) > 1 and strides[0] != strides[1]
+            if is_cast if differ_in_type else is_moved and not is_cast:
+                chosen.append(key)
+    return copies.filter(pl.col("key").is_in(chosen))
+
+
+def channels_first(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for conversions between the layouts of images, and the slow normalisations and pooling around them."""
+    work = evidence.costed
+    is_conversion = pl.col("kernel").str.contains(LAYOUT_KERNELS) & ~pl.col("kernel").str.contains("AddPadding")
+    if work.filter(is_conversion).is_empty():
+        return
+    is_slow = pl.col("operator").str.contains(_OF_IMAGES).fill_null(value=False) & FLOOR.is_not_null()
+    per_call = pl.when(is_conversion).then(DURATION.cast(pl.Float64)).otherwise(attained(_ATTAINABLE_WINDOWS))
+    rows = work.filter(is_conversion | is_slow).with_columns(saved_ns=per_call)
+    conversions = work.filter(is_conversion)
+    share = conversions["duration_ns"].sum() / evidence.time_ns
+    words = {"conversions": conversions.height / evidence.step_count, "share": share}
+    yield case_of(evidence, rows.filter(pl.col("saved_ns") > 0), words=words)
+
+
+def slow_memory_kernels(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for each operator bound by memory whose long kernels reach less than 30 % of the bandwidth."""
+    is_regular = ~pl.col("operator").str.contains(_IRREGULAR).fill_null(value=True)
+    is_bound = pl.col("cores").is_in(["vector", "copy"]) & FLOOR.is_not_null() & is_regular
+    per_call = DURATION.sum().over("row")
+    is_slow = (FLOOR.sum().over("row") < _SLOW_MEMORY * per_call) & (per_call > _SHORTEST_CALL_NS)
+    slow = evidence.costed.filter(is_bound & is_slow & (pl.col("kernel_kind") == 0))
+    for (operator,), rows in slow.group_by("operator", maintain_order=True):
+        costed = rows.with_columns(saved_ns=attained(ATTAINABLE_BANDWIDTH))
+        share = costed["floor_ns"].sum() / costed["duration_ns"].sum()
+        yield case_of(evidence, costed, subject=str(operator), words={"attained": share})
+
+
+def recomputation(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for the forward work that activation checkpointing does again in the backward pass."""
+    rows = evidence.costed.filter(pl.col("phase") == "recompute").with_columns(saved_ns=DURATION.cast(pl.Float64))
+    if len(rows):
+        share = rows["duration_ns"].sum() / evidence.costed["duration_ns"].sum()
+        yield case_of(evidence, rows, words={"share": share}, waits=idle_while_called(evidence, rows))
+
+
+def _say_chains(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    return Said(
+        f"{words['count']:,.0f} element-wise kernels per step run one after another, up to {words['longest']} in a row, "
+        "although one kernel could do the work of each chain",
+        "Compile this function with torch.compile, which fuses element-wise operations.",
+    )
+
+
+def _say_casts(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    return Said(
+        f"{words['count']:,.0f} kernels per step only convert element types, mostly {words['of']} to {words['to']}",
+        "Keep tensors in one type across operators that follow each other, or compile the model with torch.compile, which "
+        "fuses conversions into other kernels.",
+    )
+
+
+def _say_transposes(cases: Sequence[RankCase]) -> Said:
+    return Said(
+        f"{cases[0].words['count']:,.0f} kernels per step only copy tensors into another layout",
+        "Look for .contiguous(), .clone() and reshape() of permuted tensors; create the tensor in the layout that its reader "
+        "needs, or compile the model with torch.compile.",
+    )
+
+
+def _say_channels_first(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    return Said(
+        f"images are stored channels first: {words['conversions']:,.0f} kernels per step convert them for the convolutions "
+        f"({percent_text(words['share'])} of the step), and normalisations and pooling are slower in this layout",
+        "Call model.to(memory_format=torch.channels_last), and images.to(memory_format=torch.channels_last) on each batch.",
+    )
+
+
+def _say_slow_memory(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    return Said(
+        f"{words['operator']} moves its data at {percent_text(words['attained'])} of the peak bandwidth of the memory "
+        f"(kernel {words['kernel']})",
+        "Make its inputs contiguous, or compile this part with torch.compile to get another kernel.",
+    )
+
+
+def _say_recomputation(cases: Sequence[RankCase]) -> Said:
+    return Said(
+        f"activation checkpointing computes the forward pass again ({percent_text(cases[0].words['share'])} of the device's "
+        "work)",
+        "If memory allows, checkpoint fewer blocks, or only cheap operators (selective checkpointing: "
+        "torch.utils.checkpoint.create_selective_checkpoint_contexts).",
+    )
+
+
+_TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
+
+RULES = (
+    Rule(
+        "unfused_chain",
+        "runs of eight or more element-wise kernels on one stream, the optimizer's left out",
+        threshold=LEAST_SHARE,
+        unit="of the step",
+        reason="Fused chains of models are rarely longer than a few operations; eight in a row read and write memory in vain.",
+        source=_TUNING,
+        check=unfused_chains,
+        say=_say_chains,
+    ),
+    Rule(
+        "casts",
+        "kernels that only convert element types",
+        threshold=0.1,
+        unit="of the step",
+        reason="Autocast alone converts weights and activations in 5 to 10 % of the step.",
+        source="https://docs.pytorch.org/docs/stable/amp.html",
+        check=casts,
+        say=_say_casts,
+        needs=needs_costs,
+        confidence="medium",
+    ),
+    Rule(
+        "transposes",
+        "kernels that only copy tensors into another layout",
+        threshold=0.05,
+        unit="of the step",
+        reason="Attention permutes its heads once per pass, which stays below 5 % of the step.",
+        source="https://docs.pytorch.org/docs/stable/tensor_view.html",
+        check=transposes,
+        say=_say_transposes,
+        needs=needs_costs,
+        confidence="medium",
+    ),
+    Rule(
+        "channels_first",
+        "kernels that convert images between layouts around convolutions, and slow normalisations and pooling with them",
+        threshold=LEAST_SHARE,
+        unit="of the step",
+        reason="In channels-last layout, tensor cores need no conversions at all.",
+        source="https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html",
+        check=channels_first,
+        say=_say_channels_first,
+        precedence=0,
+    ),
+    Rule(
+        "slow_memory_kernels",
+        "operators bound by memory, longer than 20 µs, below 30 % of the peak bandwidth",
+        threshold=0.05,
+        unit="of the step",
+        reason="Simple kernels reach 70 % and reductions 40 %; below 5 % of the step another kernel hardly pays.",
+        source=_TUNING,
+        check=slow_memory_kernels,
+        say=_say_slow_memory,
+        precedence=2,
+        needs=needs_costs,
+        confidence="medium",
+    ),
+    Rule(
+        "recomputation",
+        "forward work that the backward pass computes again",
+        threshold=0.05,
+        unit="of the step",
+        reason="Checkpointing everything costs a quarter to a third of the step; it is often necessary.",
+        source="https://docs.pytorch.org/docs/stable/checkpoint.html",
+        check=recomputation,
+        say=_say_recomputation,
+        confidence="low",
+    ),
+)
+"""The rules about kernels that better code would not need."""

@@ -1,0 +1,184 @@
+"""Rules about the shape of kernels: too few blocks, low occupancy, and very short ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from holotrace.analyses.diagnosis.kernel_evidence import ATTAINABLE_BANDWIDTH, with_launch_shapes
+from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.device_cases import DURATION, FLOOR, LEAST_SHARE, case_of
+from holotrace.enrich.device.devices import properties_of
+from holotrace.units import duration_text, percent_text
+
+_LONG_NS = 10_000
+"""Shorter kernels are bound by their launch, whatever their shape."""
+_TINY_NS = 5_000
+_FIXED_NS = 2_000
+"""What starting and draining any kernel takes on the device; https://developer.nvidia.com/blog/cuda-graphs measures 2 µs."""
+_FEW_BLOCKS = 0.5
+_LOW_OCCUPANCY = 0.25
+_ENOUGH_OCCUPANCY = 0.5
+_WARP = 32
+_MOST_BLOCKS = 32
+_REGISTER_UNIT = 256
+
+
+def small_grids(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for each kernel with less than one block for every two SMs; only long ones count."""
+    shaped = with_launch_shapes(evidence.rank_trace, evidence.costed)
+    is_small = (pl.col("blocks_per_sm") < _FEW_BLOCKS) & (DURATION >= _LONG_NS)
+    # With a block on every SM the kernel takes at least its share of the time now, and at least its lower bound.
+    least = pl.max_horizontal(DURATION * pl.col("blocks_per_sm"), FLOOR / ATTAINABLE_BANDWIDTH)
+    rows = shaped.filter(is_small).with_columns(saved_ns=(DURATION - least).clip(lower_bound=0))
+    for (kernel,), of_kernel in rows.group_by("kernel", maintain_order=True):
+        blocks = float(of_kernel["blocks_per_sm"].median() or 0)  # type: ignore[arg-type]
+        yield case_of(evidence, of_kernel, subject=str(kernel), words={"blocks_per_sm": blocks})
+
+
+def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for each long kernel, except products, of whose warps few fit on an SM."""
+    limits = _limits(evidence)
+    if limits is None:
+        return
+    shaped = with_launch_shapes(evidence.rank_trace, evidence.costed)
+    candidates = shaped.filter(
+        (DURATION >= _LONG_NS)
+        & pl.col("cores").ne_missing("matrix")
+        & (pl.col("uses_tensor_cores") == pl.lit(value=False))
+        & (pl.col("blocks_per_sm") >= 1)
+    ).with_columns(**limits)
+    blocks = pl.min_horizontal("by_registers", "by_shared_memory", "by_threads", pl.lit(_MOST_BLOCKS))
+    occupancy = (blocks * pl.col("threads") / pl.col("most_threads")).alias("occupancy")
+    # More warps hide more latency, at most in proportion; the lower bound stays.
+    least = pl.max_horizontal(DURATION * pl.col("occupancy") / _ENOUGH_OCCUPANCY, FLOOR / ATTAINABLE_BANDWIDTH)
+    low = candidates.with_columns(occupancy).filter(pl.col("occupancy") <= _LOW_OCCUPANCY)
+    rows = low.with_columns(saved_ns=(DURATION - least).clip(lower_bound=0))
+    for (kernel,), of_kernel in rows.group_by("kernel", maintain_order=True):
+        first = of_kernel.row(int(of_kernel["saved_ns"].arg_max() or 0), named=True)
+        words = {"occupancy": first["occupancy"], "limit": _limit(first), **first}
+        yield case_of(evidence, of_kernel, subject=str(kernel), words=words)
+
+
+def _limits(evidence: RankEvidence) -> dict[str, pl.Expr] | None:
+    """Return how many blocks fit on an SM by each resource; None if the file does not describe the device."""
+    (properties,) = properties_of(evidence.rank_trace, [evidence.devices[0]["device"]]) if evidence.devices else ({},)
+    names = ("regsPerMultiprocessor", "sharedMemPerMultiprocessor", "maxThreadsPerMultiprocessor")
+    registers, shared, threads = (properties.get(name) for name in names)
+    if not all(type(value) is int and value > 0 for value in (registers, shared, threads)):
+        return None
+    warps = (pl.col("threads") / _WARP).ceil()
+    of_warp = (pl.col("registers_per_thread") * _WARP / _REGISTER_UNIT).ceil() * _REGISTER_UNIT
+    return {
+        "by_registers": pl.when(of_warp > 0).then((registers / (of_warp * warps)).floor()),
+        "by_shared_memory": pl.when(pl.col("shared_memory_bytes") > 0).then(
+            (shared / pl.col("shared_memory_bytes")).floor()
+        ),
+        "by_threads": pl.when(warps > 0).then((threads / (warps * _WARP)).floor()),
+        "most_threads": pl.lit(threads),
+    }
+
+
+def _limit(row: dict[str, Any]) -> str:
+    counts = {"registers": row["by_registers"], "shared memory": row["by_shared_memory"], "threads": row["by_threads"]}
+    known = {name: count for name, count in counts.items() if count is not None}
+    least = min(known, key=lambda name: known[name])
+    return "block size" if known[least] > _MOST_BLOCKS else least
+
+
+def tiny_kernels(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for kernels that take less than 5 µs, most of which is the fixed cost of a kernel."""
+    tiny = evidence.costed.filter((pl.col("kernel_kind") == 0) & (DURATION < _TINY_NS))
+    rows = tiny.with_columns(saved_ns=pl.min_horizontal(DURATION, pl.lit(_FIXED_NS)).cast(pl.Float64))
+    if len(rows):
+        yield case_of(evidence, rows, words={"mean_ns": rows["duration_ns"].mean()})
+
+
+def _say_small(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    return Said(
+        f"{words['kernel']} has {words['blocks_per_sm']:.2g} blocks per SM, so most SMs are idle while it runs",
+        "Split its work into more blocks (smaller tiles, or split along the reduced dimension), or run it on a second stream "
+        "beside other work.",
+    )
+
+
+_MORE_WARPS = {
+    "registers": "Lower the registers per thread (fewer values per thread, or maxnreg in Triton and __launch_bounds__ in CUDA).",
+    "shared memory": "Lower the shared memory per block (smaller tiles or fewer pipeline stages).",
+    "threads": "Use blocks whose threads divide those of an SM, for example 128 or 256.",
+    "block size": "Use larger blocks (128 threads or more), since an SM holds only 32 blocks.",
+}
+
+
+def _say_occupancy(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    return Said(
+        f"{words['kernel']} fills only {percent_text(words['occupancy'])} of the warps of an SM, limited by its {words['limit']} "
+        f"({words['registers_per_thread']} registers per thread, {words['shared_memory_bytes']:,} bytes of shared memory and "
+        f"{words['threads']} threads per block)",
+        _MORE_WARPS[words["limit"]],
+    )
+
+
+def _say_tiny(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    return Said(
+        f"{words['count']:,.0f} kernels per step take {duration_text(words['mean_ns'])} on average, so starting and draining "
+        "them is much of the device's work",
+        "Fuse them with torch.compile, batch equal operations on small tensors (torch._foreach_*, bmm), or replace loops over "
+        "tensors by one operation.",
+    )
+
+
+def _needs_kernels(evidence: RankEvidence) -> str | None:
+    return None if evidence.has_device_work else "no kernels were recorded; record with ProfilerActivity.CUDA"
+
+
+def _needs_properties(evidence: RankEvidence) -> str | None:
+    if (missing := _needs_kernels(evidence)) is not None:
+        return missing
+    return None if _limits(evidence) is not None else "the file does not describe the device's SMs (deviceProperties)"
+
+
+_GUIDE = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html"
+
+_rule = partial(Rule, unit="of the step", source=_GUIDE, needs=_needs_kernels)
+
+RULES = (
+    _rule(
+        "small_grid",
+        "kernels of 10 µs and more with less than one block for every two SMs",
+        threshold=LEAST_SHARE,
+        reason="At half an SM's block each, at least half of the device is idle; smaller losses are within the noise.",
+        check=small_grids,
+        say=_say_small,
+        confidence="medium",
+    ),
+    _rule(
+        "low_occupancy",
+        "kernels of 10 µs and more, except products, whose registers, shared memory or block size leave an SM at most a "
+        "quarter of its warps",
+        threshold=0.05,
+        reason="Kernels bound by memory need about half of the warps to hide its latency; products need far fewer.",
+        check=low_occupancy,
+        say=_say_occupancy,
+        needs=_needs_properties,
+        confidence="low",
+    ),
+    _rule(
+        "tiny_kernels",
+        "kernels of less than 5 µs that together take much of the step",
+        threshold=0.2,
+        reason="Starting and draining a kernel takes about 2 µs; below a fifth of the step, other causes weigh more.",
+        check=tiny_kernels,
+        say=_say_tiny,
+        precedence=2,
+        confidence="medium",
+    ),
+)
+"""The rules about the shape of kernels."""

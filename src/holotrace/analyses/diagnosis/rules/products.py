@@ -1,0 +1,309 @@
+"""Rules about matrix products: alignment, precision, tensor cores, and how far they are from their lower bound."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from holotrace.analyses.diagnosis.kernel_evidence import ATTAINABLE_PRODUCTS, CallInputs, floor_at, inputs_of
+from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.device_cases import DURATION, FLOOR, LAYOUT_KERNELS, LEAST_SHARE, attained, case_of
+from holotrace.enrich.collectives.element_types import element_bytes
+from holotrace.enrich.device.devices import is_rocm
+from holotrace.enrich.device.peaks import Device
+from holotrace.units import percent_text
+
+_IS_MATRIX = pl.col("cores") == "matrix"
+_IS_ATTENTION = pl.col("operator").str.contains("attention|sdpa").fill_null(value=False)
+_OF_ALIGNMENT = re.compile(r"aten::(_?grouped_mm|_?scaled_mm|addmm|baddbmm|bmm|linear|matmul|mm)(_|\.|$)")
+_ALIGNMENT_BYTES = 16
+_SLOW = 0.4
+_IMAGE_DIMENSIONS, _LEAST_CHANNELS = 4, 16
+_SHORTEST_CALL_NS = 20_000
+_MATRIX_DIMENSIONS = 2
+_SIXTEEN_BITS = ("bfloat16", "float16")
+_FLOAT8_FLOPS_PER_BYTE = 500
+"""Products with lower intensity than this are bound by memory at the rates of FP8 on Hopper: 1979 TFLOP/s / 3.35 TB/s."""
+
+
+def unaligned_products(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for slow products with matrices whose rows do not begin at multiples of 16 bytes."""
+    slow = evidence.costed.filter(
+        _IS_MATRIX
+        & ~_IS_ATTENTION
+        & pl.col("precision").is_in(["bfloat16", "float16", "tf32", "float8", "int8"])
+        & (FLOOR < _SLOW * DURATION)
+    )
+    slow = slow.filter(pl.col("operator").str.contains(_OF_ALIGNMENT.pattern))
+    known = inputs_of(evidence.rank_trace, slow["key"])
+    sizes = {key: size for key, inputs in known.items() if (size := _unaligned_row(inputs)) is not None}
+    rows = slow.filter(pl.col("key").is_in(list(sizes))).with_columns(saved_ns=attained(ATTAINABLE_PRODUCTS))
+    if len(rows):
+        key = rows["key"][int(rows["saved_ns"].arg_max() or 0)]
+        yield case_of(evidence, rows, words={**sizes[key], "shapes": shapes_text(known[key])})
+
+
+def _unaligned_row(inputs: CallInputs) -> dict[str, int] | None:
+    """Return the length of a row in memory that is not a multiple of 16 bytes, and the bytes of its elements."""
+    matrices = [index for index, dims in enumerate(inputs.dims) if _is_matrix(dims)][-2:]
+    for index in matrices:
+        size = element_bytes(str(inputs.types[index])) if index < len(inputs.types) else None
+        length = _row_length(inputs, index)
+        if size and length and length * size % _ALIGNMENT_BYTES:
+            return {"length": length, "multiple": _ALIGNMENT_BYTES // size}
+    result = inputs.dims[matrices[-1]][-1] if len(matrices) == _MATRIX_DIMENSIONS else None  # type: ignore[index]
+    size = element_bytes(str(inputs.types[matrices[-1]])) if matrices and matrices[-1] < len(inputs.types) else None
+    if size and isinstance(result, int) and result * size % _ALIGNMENT_BYTES:
+        return {"length": result, "multiple": _ALIGNMENT_BYTES // size}
+    return None
+
+
+def _is_matrix(dims: object) -> bool:
+    return isinstance(dims, list) and len(dims) >= _MATRIX_DIMENSIONS and all(isinstance(size, int) for size in dims)
+
+
+def _row_length(inputs: CallInputs, index: int) -> int | None:
+    """Return the distance between two rows (or columns, if those are contiguous) in elements."""
+    dims, strides = inputs.dims[index], inputs.strides[index] if index < len(inputs.strides) else None
+    if not isinstance(strides, list) or len(strides) < _MATRIX_DIMENSIONS:
+        return dims[-1]  # type: ignore[index,no-any-return]
+    outer, inner = strides[-2:]
+    return outer if inner == 1 else inner if outer == 1 else None
+
+
+def shapes_text(inputs: CallInputs) -> str:
+    """Return the shapes of the matrices of a product: `4096 x 1008 by 1008 x 8191`."""
+    matrices = [dims for dims in inputs.dims if _is_matrix(dims)][-2:]
+    return " by ".join(" x ".join(map(str, dims)) for dims in matrices)  # type: ignore[call-overload]
+
+
+def tf32_off(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for float32 products on ordinary cores of a device whose tensor cores multiply in TF32."""
+    device = evidence.peaks
+    if device is not None and not is_rocm(evidence.rank_trace) and device.flops_per_s("tf32", matrix=True):
+        yield from _faster_as(evidence, device, "tf32", ("float32",))
+
+
+def mixed_precision_off(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for products in float32 or TF32 on a device with bfloat16 or float16."""
+    device = evidence.peaks
+    wanted = next((name for name in _SIXTEEN_BITS if device and device.flops_per_s(name, matrix=True)), None)
+    if device is not None and wanted is not None:
+        yield from _faster_as(evidence, device, wanted, ("float32", "tf32"))
+
+
+def float8_possible(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for large 16-bit products on a device with FP8; its value is their share of the step."""
+    device = evidence.peaks
+    if device is None or not device.flops_per_s("float8", matrix=True):
+        return
+    intensity = pl.col("flops") / pl.col("bytes_moved")
+    is_large = (
+        _IS_MATRIX & ~_IS_ATTENTION & pl.col("precision").is_in(_SIXTEEN_BITS) & (intensity > _FLOAT8_FLOPS_PER_BYTE)
+    )
+    # The gain of FP8 is at most the shorter lower bound; what a product loses to other causes stays.
+    rows = evidence.costed.filter(is_large).with_columns(saved_ns=(FLOOR - floor_at("float8", device)).clip(0))
+    if len(rows):
+        yield case_of(evidence, rows)
+
+
+def _faster_as(evidence: RankEvidence, device: Device, precision: str, instead_of: Sequence[str]) -> Iterator[Case]:
+    chosen = _IS_MATRIX & pl.col("precision").is_in(instead_of) & pl.col("flops").is_not_null()
+    saved = (DURATION - floor_at(precision, device) / ATTAINABLE_PRODUCTS).clip(0).fill_null(0)
+    rows = evidence.costed.filter(chosen).with_columns(saved_ns=saved)
+    if len(rows):
+        share = rows["duration_ns"].sum() / evidence.time_ns
+        yield case_of(
+            evidence, rows, words={"precision": precision, "share": share, "now": rows["precision"].mode()[0]}
+        )
+
+
+def ordinary_cores(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for 16-bit products that run on ordinary cores."""
+    uses = pl.col("uses_tensor_cores").fill_null(value=True)
+    products = evidence.costed.filter(_IS_MATRIX & pl.col("precision").is_in(_SIXTEEN_BITS))
+    rows = products.filter(~uses.any().over("row")).with_columns(saved_ns=attained(ATTAINABLE_PRODUCTS))
+    rows = rows.filter(pl.col("saved_ns") > 0)
+    if len(rows):
+        yield case_of(evidence, rows)
+
+
+def slow_products(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for long products that reach less than 40 % of their lower bound."""
+    products = evidence.costed.filter(_IS_MATRIX & ~_IS_ATTENTION & FLOOR.is_not_null())
+    floor_of_call = FLOOR.sum().over("row")
+    kernels = products.with_columns(floor_of_call.alias("call_floor_ns")).filter(
+        ~pl.col("kernel").str.contains(LAYOUT_KERNELS)
+    )
+    per_call = DURATION.sum().over("row")
+    slow = kernels.filter((pl.col("call_floor_ns") < _SLOW * per_call) & (per_call > _SHORTEST_CALL_NS))
+    known = inputs_of(evidence.rank_trace, slow["key"])
+    rows = slow.filter(~pl.col("key").is_in([key for key, inputs in known.items() if _has_few_channels(inputs)]))
+    if len(rows):
+        share = pl.col("call_floor_ns") / per_call
+        rows = rows.with_columns(saved_ns=DURATION * (1 - share / ATTAINABLE_PRODUCTS), attained=share)
+        attained_share = (rows["attained"] * rows["duration_ns"]).sum() / rows["duration_ns"].sum()
+        key = rows["key"][int(rows["saved_ns"].arg_max() or 0)]
+        yield case_of(evidence, rows, words={"attained": attained_share, "shapes": shapes_text(known[key])})
+
+
+def _has_few_channels(inputs: CallInputs) -> bool:
+    """Whether this is a convolution of images, or another with too few channels to fill tensor cores."""
+    images = [dims for dims in inputs.dims if isinstance(dims, list) and len(dims) >= _IMAGE_DIMENSIONS]
+    return any(isinstance(dims[1], int) and dims[1] < _LEAST_CHANNELS for dims in images)
+
+
+def _say_unaligned(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    length, multiple = words["length"], words["multiple"]
+    return Said(
+        f"matrix products run far below the speed of the tensor cores, because rows of {length:,} elements are not aligned "
+        f"({words['operator']}, {words['shapes']})",
+        f"Pad this dimension to a multiple of {multiple}, better of 64: {-(-length // 64) * 64:,} instead of {length:,}. It is "
+        "often the vocabulary, the width of a head or the number of classes.",
+    )
+
+
+def _say_tf32(cases: Sequence[RankCase]) -> Said:
+    return Said(
+        f"float32 matrix products run without tensor cores ({cases[0].words['operator']} and others)",
+        'Call torch.set_float32_matmul_precision("high") to multiply in TF32; training in bfloat16 '
+        "(torch.autocast) is faster still.",
+    )
+
+
+def _say_mixed(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    advice = (
+        "Run the forward pass under torch.autocast(device_type, torch.bfloat16)."
+        if words["precision"] == "bfloat16"
+        else "Run the forward pass under torch.autocast(device_type, torch.float16), and scale the loss with "
+        "torch.amp.GradScaler; this device has no bfloat16."
+    )
+    names = {"tf32": "TF32"}
+    return Said(
+        f"matrix products compute in {names.get(words['now'], words['now'])}, although the device is faster in "
+        f"{words['precision']} ({percent_text(words['share'])} of the step)",
+        advice,
+    )
+
+
+def _say_float8(cases: Sequence[RankCase]) -> Said:
+    return Said(
+        f"large matrix products compute in 16 bits, and the device also has FP8 ({cases[0].words['operator']} and others)",
+        "If the model tolerates it, convert its large linear layers to FP8 (torchao.float8.convert_to_float8_training, or "
+        "Transformer Engine), and compare the loss.",
+    )
+
+
+def _say_ordinary(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    return Said(
+        f"16-bit matrix products run without tensor cores ({words['operator']}, kernel {words['kernel']})",
+        "Make the dimensions multiples of 8 and the inputs contiguous; then the library has kernels for tensor cores.",
+    )
+
+
+def _say_slow(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    shapes = f", {words['shapes']}" if words["shapes"] else ""
+    return Said(
+        f"matrix products and convolutions reach only {percent_text(words['attained'])} of what the device can do "
+        f"({words['operator']}{shapes})",
+        'Let torch.compile(mode="max-autotune") or torch.backends.cudnn.benchmark = True choose the kernels, and join small '
+        "products into larger ones.",
+    )
+
+
+def needs_costs(evidence: RankEvidence) -> str | None:
+    """Say what the lower bounds lack: device work, shapes, or a known device."""
+    if not evidence.has_device_work:
+        return "no kernels were recorded; record with ProfilerActivity.CUDA"
+    if evidence.costed["flops"].null_count() == evidence.costed.height:
+        return "the shapes of the operators' inputs were not recorded; record with record_shapes=True"
+    if evidence.peaks is None:
+        return "the peak rates of the device are unknown; add it to a file that HOLOTRACE_DEVICES names"
+    return None
+
+
+_TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
+_MATMUL = "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html"
+
+RULES = (
+    Rule(
+        "unaligned_products",
+        "products on tensor cores below 40 % of their lower bound, with a matrix whose rows are not multiples of 16 bytes",
+        threshold=LEAST_SHARE,
+        unit="of the step",
+        reason="Aligned products of the same size reach 55 % and more; smaller losses are within the noise of a step.",
+        source=_MATMUL,
+        check=unaligned_products,
+        say=_say_unaligned,
+        precedence=0,
+        needs=needs_costs,
+    ),
+    Rule(
+        "tf32_off",
+        "float32 products on ordinary cores, on a device whose tensor cores have TF32",
+        threshold=LEAST_SHARE,
+        unit="of the step",
+        reason="TF32 is up to 8 times as fast; smaller gains are within the noise of a step.",
+        source="https://docs.pytorch.org/docs/stable/notes/cuda.html",
+        check=tf32_off,
+        say=_say_tf32,
+        precedence=0,
+        needs=needs_costs,
+    ),
+    Rule(
+        "mixed_precision_off",
+        "products in float32 or TF32, on a device with bfloat16 or float16",
+        threshold=0.05,
+        unit="of the step",
+        reason="Changing the precision of training is worth a test only for a gain that shows.",
+        source="https://docs.pytorch.org/docs/stable/amp.html",
+        check=mixed_precision_off,
+        say=_say_mixed,
+        needs=needs_costs,
+        confidence="medium",
+    ),
+    Rule(
+        "float8_possible",
+        "large 16-bit products that dominate the step, on a device with FP8",
+        threshold=0.2,
+        unit="of the step",
+        reason="FP8 needs care with numerics, so it must save a fifth of the step.",
+        source="https://pytorch.org/blog/training-using-float8-fsdp2/",
+        check=float8_possible,
+        say=_say_float8,
+        precedence=2,
+        needs=needs_costs,
+        confidence="low",
+    ),
+    Rule(
+        "ordinary_cores",
+        "16-bit products whose kernels do not use tensor cores",
+        threshold=LEAST_SHARE,
+        unit="of the step",
+        reason="Products that tensor cores could not speed up, because memory bounds them, do not count.",
+        source=_MATMUL,
+        check=ordinary_cores,
+        say=_say_ordinary,
+        needs=needs_costs,
+    ),
+    Rule(
+        "slow_products",
+        "products and convolutions of more than 20 µs below 40 % of their lower bound",
+        threshold=0.05,
+        unit="of the step",
+        reason="Well-shaped products reach 55 to 78 %; other kernels rarely gain more than that.",
+        source=_TUNING,
+        check=slow_products,
+        say=_say_slow,
+        needs=needs_costs,
+        confidence="medium",
+    ),
+)
+"""The rules about matrix products."""
