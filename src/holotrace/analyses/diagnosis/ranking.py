@@ -79,7 +79,7 @@ def ranking(evidence: JobEvidence, rules: Sequence[Rule], job_rules: Sequence[Jo
     of_ranks = _without_shared(_rank_groups(evidence, rules), of_job)
     groups = [*(_with_own_delay(group, evidence, of_ranks) for group in of_job), *of_ranks]
     rows = [(group, _finding(group, evidence)) for group in groups]
-    kept = [(group, row) for group, row in rows if _matters(row)]
+    kept = _with_their_whole([(group, row) for group, row in rows if _matters(row)])
     kept.sort(key=lambda pair: (pair[1]["part_of"] is not None, -(pair[1]["stake_ns"] or 0)))
     return Ranking(
         [row for _, row in kept],
@@ -194,6 +194,12 @@ def _absorber(cases: Sequence[RankCase]) -> str | None:
     if not explained or claimed >= _ABSORBED * explained:
         return None
     return next((case.absorbed_by for case in cases if case.absorbed_by), None)
+
+
+def _with_their_whole(kept: Sequence[tuple[_Group, dict[str, Any]]]) -> list[tuple[_Group, dict[str, Any]]]:
+    """Leave out findings that are part of another which does not matter."""
+    whole = {row["rule"] for _, row in kept if row["part_of"] is None}
+    return [(group, row) for group, row in kept if row["part_of"] is None or row["part_of"] in whole]
 
 
 def _matters(row: Mapping[str, Any]) -> bool:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from holotrace.analyses.diagnosis.rule import JobRule, Rule
-from holotrace.analyses.diagnosis.rules import attention, fusion, host_time, kernels, late_ranks, products
+from holotrace.analyses.diagnosis.rules import (
+    attention,
+    fusion,
+    host_time,
+    kernels,
+    late_ranks,
+    memory,
+    products,
+    streams,
+)
 
 RULES: tuple[Rule, ...] = (
     *host_time.RULES,
@@ -11,6 +20,8 @@ RULES: tuple[Rule, ...] = (
     *attention.RULES,
     *fusion.RULES,
     *kernels.RULES,
+    *streams.RULES,
+    *memory.RULES,
 )
 """The rules about one rank."""
 

@@ -40,8 +40,8 @@ def unfused_attention(evidence: RankEvidence) -> Iterator[Case]:
         return
     rate = evidence.peaks.flops_per_s(_precision(evidence, products), matrix=True)
     if rate:
-        fused_ns = 1e9 * products["flops"].sum() / rate / _ATTAINABLE
-        left = min(1.0, fused_ns / rows["duration_ns"].sum())
+        fused_ns = 1e9 * float(products["flops"].sum()) / rate / _ATTAINABLE
+        left = min(1.0, fused_ns / float(rows["duration_ns"].sum()))
         yield case_of(
             evidence, rows.with_columns(saved_ns=DURATION * (1 - left)), waits=idle_while_called(evidence, rows)
         )

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, concatenated, covered_length, intersection, union
 from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import Case, Place
 from holotrace.enrich.critical_path.what_if import Scale
+from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.call_stack import call_stacks
+from holotrace.schema import LAUNCH_KINDS, EventKind
 
 LEAST_SHARE = 0.03
 """Rules about device work apply if mending the cause saves this share of the step or more."""
@@ -21,8 +22,10 @@ LAYOUT_KERNELS = r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose|AddPadding"
 """Kernels by which cuDNN and MIOpen convert their inputs and results; https://docs.nvidia.com/deeplearning/performance/
 dl-performance-convolutional/index.html (tensor layouts)."""
 
-_BRIDGED_NS = 20_000
-"""Python runs this long between two operators under the profiler."""
+_LEAST_VALUE = 0.02
+"""Every threshold of the rules that use this module is higher, so smaller cases need no change."""
+
+_HOST_KINDS = (EventKind.CPU_OP, EventKind.PYTHON_FUNCTION, *LAUNCH_KINDS)
 
 DURATION, FLOOR = pl.col("duration_ns"), pl.col("floor_ns")
 
@@ -30,6 +33,12 @@ DURATION, FLOOR = pl.col("duration_ns"), pl.col("floor_ns")
 def attained(share: float) -> pl.Expr:
     """Return what work saves if it reaches this share of the peak; 0 if its lower bound is unknown."""
     return (DURATION - FLOOR / share).clip(lower_bound=0).fill_null(0.0)
+
+
+def share_of(part: pl.Series, whole: pl.Series) -> float:
+    """Return the sum of one column over the sum of another; 0 if that is 0."""
+    total = float(whole.sum())
+    return float(part.sum()) / total if total else 0.0
 
 
 def case_of(
@@ -52,7 +61,7 @@ def case_of(
     busy = intervals_of(rows)
     explained = busy if waits is None else union(*concatenated([busy, waits]))
     length = max(1, covered_length(*explained))
-    saved = rows["saved_ns"].sum() / max(1, rows["duration_ns"].sum()) * covered_length(*busy)
+    saved = share_of(rows["saved_ns"], rows["duration_ns"]) * covered_length(*busy)
     fraction = min(1.0, (saved + (0 if waits is None else covered_length(*waits))) / length)
     first = rows.row(int(rows["saved_ns"].arg_max() or 0), named=True)
     told = {
@@ -62,8 +71,7 @@ def case_of(
         **(words or {}),
     }
     value = length * fraction / evidence.time_ns if evidence.time_ns else 0.0
-    changed = _events(evidence, rows, with_host=waits is not None)
-    change = Scale(pl.col("event_index").is_in(changed.implode()), 1 - fraction)
+    change = _change(evidence, rows, 1 - fraction, with_host=waits is not None) if value >= _LEAST_VALUE else None
     return Case(explained, value, fraction, rows.height, subject, place_of(evidence, first), change, told)
 
 
@@ -81,17 +89,38 @@ def place_of(evidence: RankEvidence, row: Mapping[str, Any]) -> Place:
 
 
 def idle_while_called(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
-    """Return when no device works and the host runs the operators of these rows, or little Python between them."""
-    stacks = call_stacks(evidence.rank_trace)
-    called = stacks[rows["row"].filter(rows["row"] >= 0).unique().cast(pl.UInt32)]
-    starts, ends = union(called["start_ns"].to_numpy(), called["end_ns"].to_numpy() + _BRIDGED_NS)
-    return intersection((starts, np.maximum(starts, ends - _BRIDGED_NS)), evidence.idle)
+    """Return when no device works and the host makes the calls of these rows, one after another."""
+    spans = host_spans(evidence, rows)
+    return intersection(union(spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy()), evidence.idle)
 
 
-def _events(evidence: RankEvidence, rows: pl.DataFrame, *, with_host: bool) -> pl.Series:
-    """Return the events that a change makes shorter: the work and, if the host also gains, its launches and operators."""
+def host_spans(evidence: RankEvidence, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return when a thread makes only calls of these rows: from the first to the last, until it makes a call of another.
+
+    Returns:
+        track_id, start_ns and end_ns, sorted by start.
+    """
+    stacks, all_rows = call_stacks(evidence.rank_trace), evidence.costed["row"]
+    calls = stacks[all_rows.filter(all_rows >= 0).unique().cast(pl.UInt32)]
+    chosen = stacks["event_index"][rows["row"].filter(rows["row"] >= 0).unique().cast(pl.UInt32)]
+    in_order = calls.sort("track_id", "start_ns").with_columns(
+        pl.col("event_index").is_in(chosen.implode()).alias("fits")
+    )
+    runs = in_order.with_columns(run=pl.struct("track_id", "fits").rle_id()).filter("fits")
+    spans = runs.group_by("run").agg(pl.col("track_id").first(), pl.col("start_ns").min(), pl.col("end_ns").max())
+    return spans.sort("start_ns").drop("run")
+
+
+def _change(evidence: RankEvidence, rows: pl.DataFrame, factor: float, *, with_host: bool) -> Scale:
     events = rows["event_index"]
-    if not with_host:
-        return events
-    called = call_stacks(evidence.rank_trace)["event_index"][rows["row"].filter(rows["row"] >= 0).cast(pl.UInt32)]
-    return pl.concat([events, rows["launch_index"].drop_nulls(), called]).unique()
+    if with_host:
+        events = pl.concat([events, _host_events(evidence, rows)])
+    return Scale(pl.col("event_index").is_in(events.implode()), factor)
+
+
+def _host_events(evidence: RankEvidence, rows: pl.DataFrame) -> pl.Series:
+    """Return the operators, calls and Python functions of the host inside the spans of these rows."""
+    spans = host_spans(evidence, rows).rename({"end_ns": "last_ns"})
+    ranges = event_ranges(evidence.rank_trace, _HOST_KINDS, ["event_index", "track_id", "start_ns", "end_ns"])
+    inside = ranges.sort("start_ns").join_asof(spans, on="start_ns", by="track_id", check_sortedness=False)
+    return inside.filter(pl.col("end_ns") <= pl.col("last_ns"))["event_index"]

@@ -18,6 +18,7 @@ from holotrace.analyses.diagnosis.rules.device_cases import (
     attained,
     case_of,
     idle_while_called,
+    share_of,
 )
 from holotrace.analyses.diagnosis.rules.products import needs_costs
 from holotrace.enrich.collectives.element_types import type_name
@@ -27,18 +28,22 @@ _ELEMENTWISE = r"elementwise_kernel|triton_poi_|CUDAFunctor|pointwise"
 _LONGEST_GAP_NS = 50_000
 """Between two kernels of a chain, the host does no more than launch: this takes 5 µs, and under the profiler up to 50 µs."""
 _LEAST_CHAIN = 8
+_NO_LINK = r"^aten::(fill|zero|copy)_$|^aten::add_$"
+"""Initialisation, copies, and gradients added up, which follow each other without being a chain."""
 _ATTAINABLE_WINDOWS = 0.3
 """Share of the bandwidth that normalisations and pooling of images reach in channels-last layout."""
 _OF_IMAGES = r"batch_norm|pool"
 _SLOW_MEMORY = 0.3
-_IRREGULAR = r"pool|embedding|index|scatter|gather|sort|topk|unique|nonzero|masked|cumsum|upsample|roll|grid_sampl"
-"""These operators read or write scattered or overlapping elements, so the bytes of their inputs are no reachable bound."""
+_IRREGULAR = (
+    r"pool|batch_norm|embedding|index|scatter|gather|sort|topk|unique|nonzero|masked|cumsum|upsample|roll|grid_sampl"
+)
+"""These operators read scattered or overlapping elements, or their inputs twice, so the bytes of inputs are no reachable bound."""
 _SHORTEST_CALL_NS = 20_000
 
 
 def unfused_chains(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for runs of element-wise kernels that one kernel could replace."""
-    chains = _chains(evidence.costed.filter(pl.col("phase").ne_missing("optimizer")))
+    chains = _chains(evidence.costed)
     if chains.is_empty():
         return
     # The fused kernel reads and writes about as much as one of the chain.
@@ -50,7 +55,8 @@ def unfused_chains(evidence: RankEvidence) -> Iterator[Case]:
 
 def _chains(work: pl.DataFrame) -> pl.DataFrame:
     """Return the element-wise kernels that follow each other on a stream, at least 8 in a row, with the number of the chain."""
-    is_elementwise = pl.col("kernel").str.contains(_ELEMENTWISE) & pl.col("cores").ne_missing("matrix")
+    is_left_out = (pl.col("phase") == "optimizer") | pl.col("operator").str.contains(_NO_LINK)
+    is_elementwise = pl.col("kernel").str.contains(_ELEMENTWISE) & ~is_left_out.fill_null(value=False)
     on_stream = work.sort("device", "stream", "start_ns", maintain_order=True).with_columns(
         is_elementwise.alias("fits")
     )
@@ -106,7 +112,7 @@ def channels_first(evidence: RankEvidence) -> Iterator[Case]:
     per_call = pl.when(is_conversion).then(DURATION.cast(pl.Float64)).otherwise(attained(_ATTAINABLE_WINDOWS))
     rows = work.filter(is_conversion | is_slow).with_columns(saved_ns=per_call)
     conversions = work.filter(is_conversion)
-    share = conversions["duration_ns"].sum() / evidence.time_ns
+    share = float(conversions["duration_ns"].sum()) / evidence.time_ns
     words = {"conversions": conversions.height / evidence.step_count, "share": share}
     yield case_of(evidence, rows.filter(pl.col("saved_ns") > 0), words=words)
 
@@ -120,7 +126,7 @@ def slow_memory_kernels(evidence: RankEvidence) -> Iterator[Case]:
     slow = evidence.costed.filter(is_bound & is_slow & (pl.col("kernel_kind") == 0))
     for (operator,), rows in slow.group_by("operator", maintain_order=True):
         costed = rows.with_columns(saved_ns=attained(ATTAINABLE_BANDWIDTH))
-        share = costed["floor_ns"].sum() / costed["duration_ns"].sum()
+        share = share_of(costed["floor_ns"], costed["duration_ns"])
         yield case_of(evidence, costed, subject=str(operator), words={"attained": share})
 
 
@@ -128,7 +134,7 @@ def recomputation(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the forward work that activation checkpointing does again in the backward pass."""
     rows = evidence.costed.filter(pl.col("phase") == "recompute").with_columns(saved_ns=DURATION.cast(pl.Float64))
     if len(rows):
-        share = rows["duration_ns"].sum() / evidence.costed["duration_ns"].sum()
+        share = share_of(rows["duration_ns"], evidence.costed["duration_ns"])
         yield case_of(evidence, rows, words={"share": share}, waits=idle_while_called(evidence, rows))
 
 

@@ -23,6 +23,8 @@ _FIXED_NS = 2_000
 _FEW_BLOCKS = 0.5
 _LOW_OCCUPANCY = 0.25
 _ENOUGH_OCCUPANCY = 0.5
+_PRODUCTS = r"(?i)gemm|conv|cutlass|attention|fmha"
+"""Kernels that multiply matrices keep their data in registers, so they need few warps."""
 _WARP = 32
 _MOST_BLOCKS = 32
 _REGISTER_UNIT = 256
@@ -49,6 +51,7 @@ def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
     candidates = shaped.filter(
         (DURATION >= _LONG_NS)
         & pl.col("cores").ne_missing("matrix")
+        & ~pl.col("kernel").str.contains(_PRODUCTS)
         & (pl.col("uses_tensor_cores") == pl.lit(value=False))
         & (pl.col("blocks_per_sm") >= 1)
     ).with_columns(**limits)

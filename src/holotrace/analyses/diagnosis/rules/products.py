@@ -10,10 +10,20 @@ import polars as pl
 from holotrace.analyses.diagnosis.kernel_evidence import ATTAINABLE_PRODUCTS, CallInputs, floor_at, inputs_of
 from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
-from holotrace.analyses.diagnosis.rules.device_cases import DURATION, FLOOR, LAYOUT_KERNELS, LEAST_SHARE, attained, case_of
+from holotrace.analyses.diagnosis.rules.device_cases import (
+    DURATION,
+    FLOOR,
+    LAYOUT_KERNELS,
+    LEAST_SHARE,
+    attained,
+    case_of,
+    share_of,
+)
 from holotrace.enrich.collectives.element_types import element_bytes
 from holotrace.enrich.device.devices import is_rocm
 from holotrace.enrich.device.peaks import Device
+from holotrace.enrich.device.precisions import low_precisions
+from holotrace.enrich.kernels.tensor_cores import is_tensor_core_eligible
 from holotrace.units import percent_text
 
 _IS_MATRIX = pl.col("cores") == "matrix"
@@ -25,6 +35,9 @@ _IMAGE_DIMENSIONS, _LEAST_CHANNELS = 4, 16
 _SHORTEST_CALL_NS = 20_000
 _MATRIX_DIMENSIONS = 2
 _SIXTEEN_BITS = ("bfloat16", "float16")
+_MOSTLY = 0.9
+_LEAST_SPEEDUP = 3
+"""Mixed precision makes training up to three times as fast; https://developer.nvidia.com/automatic-mixed-precision"""
 _FLOAT8_FLOPS_PER_BYTE = 500
 """Products with lower intensity than this are bound by memory at the rates of FP8 on Hopper: 1979 TFLOP/s / 3.35 TB/s."""
 
@@ -115,10 +128,41 @@ def _faster_as(evidence: RankEvidence, device: Device, precision: str, instead_o
     saved = (DURATION - floor_at(precision, device) / ATTAINABLE_PRODUCTS).clip(0).fill_null(0)
     rows = evidence.costed.filter(chosen).with_columns(saved_ns=saved)
     if len(rows):
-        share = rows["duration_ns"].sum() / evidence.time_ns
+        share = float(rows["duration_ns"].sum()) / evidence.time_ns
         yield case_of(
             evidence, rows, words={"precision": precision, "share": share, "now": rows["precision"].mode()[0]}
         )
+
+
+def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for products of unknown shapes if no kernel uses tensor cores, although every device has them.
+
+    The names of operators and kernels decide. Kernels whose names do not show their cores might use tensor cores.
+    """
+    types = _common_precisions(evidence)
+    named = evidence.costed.drop_nulls("operator")
+    eligible = pl.Series(is_tensor_core_eligible(named["operator"]))
+    products = named.filter(eligible)
+    is_bounded = evidence.peaks is not None and products["flops"].count() > 0
+    if not types or is_bounded or named["uses_tensor_cores"].any() or not _mostly_ordinary(products):
+        return
+    rows = products.filter(~pl.col("uses_tensor_cores")).with_columns(saved_ns=DURATION * (1 - 1 / _LEAST_SPEEDUP))
+    yield case_of(evidence, rows, words={"types": types})
+
+
+def _mostly_ordinary(products: pl.DataFrame) -> bool:
+    """Whether the names of the kernels show ordinary cores for most of the time of the products."""
+    ordinary = products.filter(~pl.col("uses_tensor_cores"))
+    return len(ordinary) > 0 and float(ordinary["duration_ns"].sum()) >= _MOSTLY * float(products["duration_ns"].sum())
+
+
+def _common_precisions(evidence: RankEvidence) -> tuple[str, ...]:
+    """Return the low-precision types that all devices of the rank have."""
+    known = [
+        low_precisions(device["device_name"], device["compute_capability"], is_rocm=is_rocm(evidence.rank_trace))
+        for device in evidence.devices
+    ]
+    return tuple(name for name in known[0] if all(name in types for types in known)) if known else ()
 
 
 def ordinary_cores(evidence: RankEvidence) -> Iterator[Case]:
@@ -145,7 +189,7 @@ def slow_products(evidence: RankEvidence) -> Iterator[Case]:
     if len(rows):
         share = pl.col("call_floor_ns") / per_call
         rows = rows.with_columns(saved_ns=DURATION * (1 - share / ATTAINABLE_PRODUCTS), attained=share)
-        attained_share = (rows["attained"] * rows["duration_ns"]).sum() / rows["duration_ns"].sum()
+        attained_share = share_of(rows["attained"] * rows["duration_ns"], rows["duration_ns"])
         key = rows["key"][int(rows["saved_ns"].arg_max() or 0)]
         yield case_of(evidence, rows, words={"attained": attained_share, "shapes": shapes_text(known[key])})
 
@@ -172,6 +216,17 @@ def _say_tf32(cases: Sequence[RankCase]) -> Said:
         f"float32 matrix products run without tensor cores ({cases[0].words['operator']} and others)",
         'Call torch.set_float32_matmul_precision("high") to multiply in TF32; training in bfloat16 '
         "(torch.autocast) is faster still.",
+    )
+
+
+def _say_unused(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    also = ', or torch.set_float32_matmul_precision("high") to stay in float32' if "tf32" in words["types"] else ""
+    scaled = "" if words["types"][0] == "bfloat16" else ", with torch.amp.GradScaler"
+    return Said(
+        f"no kernel uses tensor cores, although {words['operator']} and other products could",
+        f"Run the forward pass under torch.autocast(device_type, torch.{words['types'][0]}){scaled}{also}. With "
+        "record_shapes=True, the next recording shows what this saves.",
     )
 
 
@@ -260,7 +315,7 @@ RULES = (
     Rule(
         "mixed_precision_off",
         "products in float32 or TF32, on a device with bfloat16 or float16",
-        threshold=0.05,
+        threshold=0.1,
         unit="of the step",
         reason="Changing the precision of training is worth a test only for a gain that shows.",
         source="https://docs.pytorch.org/docs/stable/amp.html",
@@ -268,6 +323,17 @@ RULES = (
         say=_say_mixed,
         needs=needs_costs,
         confidence="medium",
+    ),
+    Rule(
+        "tensor_cores_unused",
+        "products of unknown shapes, in a job without any kernel on tensor cores, on devices that have them",
+        threshold=0.1,
+        unit="of the step",
+        reason="Without shapes, the gain is a guess: two thirds of the time, so only large ones count.",
+        source=_MATMUL,
+        check=tensor_cores_unused,
+        say=_say_unused,
+        confidence="low",
     ),
     Rule(
         "float8_possible",

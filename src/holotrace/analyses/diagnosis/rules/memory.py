@@ -1,0 +1,233 @@
+"""Rules about the memory of the device: the allocator's calls, its peak, and what it reserves in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.intervals import Intervals
+from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
+from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
+from holotrace.analyses.memory_timeline.compute import plan as memory_timeline
+from holotrace.enrich.critical_path.what_if import Remove
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.schema import LAUNCH_KINDS, EventKind
+from holotrace.units import percent_text, size_text
+
+_ALLOCATION = "allocation"
+_FREE = r"^(cuda|hip)Free$|^cuMem(Unmap|Release)$|^hipMem(Unmap|Release)$"
+_EMPTY_CACHE = r"empty_?cache"
+_NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
+_MOST_NAMED = 3
+
+
+def empties_cache(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for calls that give memory back to the driver and fetch it again, if every step empties the cache."""
+    if _emptying_calls(evidence) >= evidence.step_count:
+        yield from _allocations(evidence)
+
+
+def allocator_retries(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for memory that the allocator fetches from the driver in steady steps, unless the job empties the cache."""
+    if _emptying_calls(evidence) < evidence.step_count:
+        yield from _allocations(evidence)
+
+
+def _allocations(evidence: RankEvidence) -> Iterator[Case]:
+    pieces = evidence.while_idle.filter(pl.col("cause") == _ALLOCATION)
+    if pieces.is_empty():
+        return
+    explained = intervals_of(pieces)
+    events = pieces["event_index"].drop_nulls().unique()
+    longest = pieces.row(int((pieces["end_ns"] - pieces["start_ns"]).arg_max() or 0), named=True)
+    frees = int(pieces["name"].str.contains(_FREE).sum())
+    place = Place(longest["module"], None, None, longest["frame"], longest["event_index"], longest["start_ns"])
+    words = {"frees": frees / evidence.step_count, "calls": len(events) / evidence.step_count}
+    change = Remove(pl.col("event_index").is_in(events.implode())) if len(events) else None
+    yield Case(explained, evidence.share(explained), 1.0, len(events), "", place, change, words)
+
+
+def _emptying_calls(evidence: RankEvidence) -> int:
+    """Count the calls of `empty_cache` in steady steps; without recorded Python, runs of frees outside all operators."""
+    ids = evidence.rank_trace.strings.str.contains(_EMPTY_CACHE).arg_true().cast(pl.UInt32)
+    kinds = (EventKind.PYTHON_FUNCTION, EventKind.CPU_OP)
+    named = event_ranges(evidence.rank_trace, kinds, ["name", "start_ns"]).filter(pl.col("name").is_in(ids.implode()))
+    if len(named):
+        return _in_steps(evidence, named["start_ns"])
+    frees = evidence.activity.filter((pl.col("cause") == _ALLOCATION) & pl.col("name").str.contains(_FREE))
+    return _in_steps(evidence, frees["start_ns"]) if _are_outside_operators(evidence, frees) else 0
+
+
+def _in_steps(evidence: RankEvidence, starts: pl.Series) -> int:
+    """Return in how many steady steps one of these times lies."""
+    first, last = (np.searchsorted(np.sort(starts.to_numpy()), side) for side in evidence.step_windows)
+    return int((last > first).sum()) if evidence.step_count > 1 else min(1, int((last - first).sum()))
+
+
+def _are_outside_operators(evidence: RankEvidence, frees: pl.DataFrame) -> bool:
+    """Whether most calls that free memory are not inside an operator, where the allocator frees to try again."""
+    if frees.is_empty():
+        return False
+    columns = ["event_index", "start_ns", "end_ns", "kind"]
+    ranges = event_ranges(evidence.rank_trace, (EventKind.CPU_OP, *LAUNCH_KINDS), columns)
+    operators = intervals_of(ranges.filter(pl.col("kind") == EventKind.CPU_OP))
+    rows = np.searchsorted(operators[0], frees["start_ns"].to_numpy(), side="right") - 1
+    inside = (rows >= 0) & (frees["start_ns"].to_numpy() < np.append(operators[1], 0)[rows])
+    return bool(inside.mean() < 1 / 2)
+
+
+def near_limit(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for each device whose allocated memory comes close to its capacity; it costs no time by itself."""
+    for device in _devices(evidence):
+        if device["capacity_bytes"]:
+            words = {**device, "holders": _holders(evidence, device)}
+            yield _without_cost(device, device["peak_bytes"] / device["capacity_bytes"], words)
+
+
+def fragmentation(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for each device on which the allocator reserves much more than was ever allocated."""
+    for device in _devices(evidence):
+        if device["capacity_bytes"] and device["peak_reserved_bytes"]:
+            unused = device["peak_reserved_bytes"] - device["peak_bytes"]
+            is_full = device["peak_reserved_bytes"] >= _FULL * device["capacity_bytes"]
+            yield _without_cost(
+                device, unused / device["capacity_bytes"] if is_full else 0.0, {**device, "unused": unused}
+            )
+
+
+_FULL = 0.8
+"""Unused reserved memory hurts only when the device is almost full."""
+
+
+def _without_cost(device: dict[str, Any], value: float, words: dict[str, Any]) -> Case:
+    return Case(_NOTHING, value, subject=str(device["device"]), place=Place(at_ns=device["peak_ns"]), words=words)
+
+
+def _devices(evidence: RankEvidence) -> list[dict[str, Any]]:
+    table = memory_timeline().one_rank(evidence.rank_trace).per_device
+    return table.filter(~pl.col("device_type").is_in(["cpu", "?"])).to_dicts()
+
+
+def _holders(evidence: RankEvidence, device: dict[str, Any]) -> list[tuple[str, int]]:
+    """Return the operators that allocated most of what was alive at the peak, with their bytes."""
+    at_peak = memory_timeline().one_rank(evidence.rank_trace).at_peak
+    here = at_peak.filter((pl.col("device_type") == device["device_type"]) & (pl.col("device") == device["device"]))
+    return list(here.head(_MOST_NAMED).select("operator", "bytes").iter_rows())
+
+
+def _say_empties(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    return Said(
+        f"every step empties the allocator's cache, and then fetches the memory from the driver again ({words['calls']:,.0f} "
+        "calls per step)",
+        "Remove torch.cuda.empty_cache() from the training loop; the allocator reuses its memory without it.",
+    )
+
+
+def _say_retries(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    if words["frees"]:
+        return Said(
+            f"the allocator runs out of memory, frees its cache and fetches memory again ({words['calls']:,.0f} calls per step)",
+            "Set PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.10) against fragmentation, "
+            "or use less memory: checkpoint activations, or make batches smaller.",
+        )
+    return Said(
+        f"the allocator still fetches memory from the driver in steady steps ({words['calls']:,.0f} calls per step)",
+        "Keep the shapes of tensors equal from step to step, or set PYTORCH_ALLOC_CONF=expandable_segments:True "
+        "(PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.10).",
+    )
+
+
+def _say_limit(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    holders = ", ".join(f"{operator} {size_text(size)}" for operator, size in words["holders"])
+    return Said(
+        f"device {words['device']} had {size_text(words['peak_bytes'])} of its {size_text(words['capacity_bytes'])} allocated at "
+        f"the peak ({percent_text(words['peak_bytes'] / words['capacity_bytes'])}); most of it by {holders}",
+        "Free memory before the allocator has to retry: checkpoint activations, shard the optimizer's state, or lower the "
+        "precision.",
+    )
+
+
+def _say_fragmentation(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    return Said(
+        f"the allocator reserves {size_text(words['unused'])} of device {words['device']} that no tensor ever uses at the same "
+        "time, on an almost full device",
+        "Set PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.10).",
+    )
+
+
+def _needs_device_work(evidence: RankEvidence) -> str | None:
+    return None if evidence.has_device_work else "no device work was recorded; record with ProfilerActivity.CUDA"
+
+
+def _needs_memory(evidence: RankEvidence) -> str | None:
+    if (missing := _needs_device_work(evidence)) is not None:
+        return missing
+    devices = _devices(evidence)
+    if not devices:
+        return "no memory events were recorded; record with profile_memory=True"
+    return (
+        None
+        if any(device["capacity_bytes"] for device in devices)
+        else "the file does not say how much memory devices have"
+    )
+
+
+_ALLOCATOR = "https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management"
+_OF_THE_STEP = "of the step"
+
+RULES = (
+    Rule(
+        "empties_cache",
+        "calls of the driver's allocator while no device works, in a job that empties the cache in every step",
+        threshold=0.02,
+        unit=_OF_THE_STEP,
+        reason="The allocator needs no calls of the driver in steady steps.",
+        source=_ALLOCATOR,
+        check=empties_cache,
+        say=_say_empties,
+        precedence=0,
+        needs=_needs_device_work,
+    ),
+    Rule(
+        "allocator_retries",
+        "calls of the driver's allocator in steady steps while no device works",
+        threshold=0.02,
+        unit=_OF_THE_STEP,
+        reason="The allocator needs no calls of the driver in steady steps.",
+        source=_ALLOCATOR,
+        check=allocator_retries,
+        say=_say_retries,
+        precedence=0,
+        needs=_needs_device_work,
+    ),
+    Rule(
+        "memory_limit",
+        "the most memory that was allocated on a device",
+        threshold=0.9,
+        unit="of the device's memory",
+        reason="Above 90 %, fragments and libraries leave the allocator nothing to retry with.",
+        source=_ALLOCATOR,
+        check=near_limit,
+        say=_say_limit,
+        needs=_needs_memory,
+    ),
+    Rule(
+        "fragmentation",
+        "memory that the allocator reserves beyond the peak of the allocated memory, on a device that is 80 % full",
+        threshold=0.2,
+        unit="of the device's memory",
+        reason="A cache of some gigabytes is normal; a fifth of an almost full device is missing elsewhere.",
+        source=_ALLOCATOR,
+        check=fragmentation,
+        say=_say_fragmentation,
+        needs=_needs_memory,
+    ),
+)
+"""The rules about memory."""

@@ -1,0 +1,87 @@
+"""Rules about work that could overlap other work on another stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from holotrace.algorithms.intervals import concatenated, covered_length, difference, intersection, union
+from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
+from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.device_cases import place_of
+from holotrace.enrich.critical_path.what_if import Scale
+from holotrace.schema import KernelKind
+from holotrace.units import size_text
+
+_TO_DEVICE = r"HtoD|HostToDevice|CopyHostToDevice"
+_MOSTLY = 0.8
+
+
+def copies_in_turn(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for asynchronous copies to the device during which it computes nothing, though it could.
+
+    Copies from pageable memory do not count, because they are not asynchronous. The device must compute at least as long
+    as it only copies; otherwise computation cannot hide the copies.
+    """
+    work = evidence.work.with_columns(evidence.rank_trace.texts(evidence.work["name"]).alias("kernel"))
+    is_copy = pl.col("kernel").str.contains(_TO_DEVICE) & ~pl.col("kernel").str.contains("(?i)pageable")
+    copies = work.filter((pl.col("kernel_kind") == KernelKind.MEMORY) & is_copy)
+    others = union(*concatenated([evidence.roles["kernel"], evidence.roles["communication"]]))
+    alone = intersection(difference(intervals_of(copies), others), evidence.step_windows)
+    computing = difference(evidence.roles["kernel"], intervals_of(copies))
+    alone_ns = covered_length(*alone)
+    if (
+        not alone_ns
+        or alone_ns < _MOSTLY * covered_length(*intervals_of(copies))
+        or covered_length(*computing) < alone_ns
+    ):
+        return
+    first = copies.row(int(copies["duration_ns"].arg_max() or 0), named=True)
+    streams = set(copies["stream"].unique()) & set(evidence.kernels["stream"].unique())
+    copied = evidence.rank_trace.table("copies", ["event_index", "bytes"]).join(copies, on="event_index", how="semi")
+    words = {
+        "count": copies.height / evidence.step_count,
+        "bytes": float(copied["bytes"].sum()) / evidence.step_count,
+        "shares_stream": bool(streams),
+    }
+    # The first copy of all steps has nothing to hide behind.
+    fraction = 1 - 1 / max(2, copies.height)
+    change = Scale(pl.col("event_index").is_in(copies["event_index"].implode()), 1 - fraction)
+    place = place_of(evidence, {**first, "operator": None})
+    yield Case(alone, evidence.share(alone), fraction, copies.height, "", place, change, words)
+
+
+def _say_copies(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    why = (
+        "on the stream of the kernels"
+        if words["shares_stream"]
+        else "on a stream of their own that the kernels wait for"
+    )
+    return Said(
+        f"the device computes nothing while it copies {size_text(words['bytes'])} per step from the host, in "
+        f"{words['count']:,.0f} copies {why}",
+        "Copy the next batch on a second stream (torch.cuda.Stream, non_blocking=True, pinned memory) while the device computes "
+        "the current one, and let the computation wait for its own batch only (wait_stream).",
+    )
+
+
+def _needs_copies(evidence: RankEvidence) -> str | None:
+    return None if evidence.has_device_work else "no device work was recorded; record with ProfilerActivity.CUDA"
+
+
+RULES = (
+    Rule(
+        "copies_in_turn",
+        "asynchronous copies to the device, at least 80 % of which nothing hides, beside enough computation to hide them",
+        threshold=0.05,
+        unit="of the step",
+        reason="Copying on a second stream takes some lines of code, which a few percent of the step do not justify.",
+        source="https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
+        check=copies_in_turn,
+        say=_say_copies,
+        needs=_needs_copies,
+    ),
+)
+"""The rules about streams."""
