@@ -19,6 +19,7 @@ from holotrace.algorithms.intervals import (
     union,
 )
 from holotrace.analyses.diagnosis.kernel_evidence import costed_work
+from holotrace.analyses.memory_timeline.compute import plan as memory_timeline
 from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.device.devices import devices_of_rank
 from holotrace.enrich.device.launches import launched_work
@@ -166,6 +167,11 @@ class RankEvidence:
     def costed(self) -> pl.DataFrame:
         """The rows of `work` that compute or copy, with their operators and lower bounds; see `costed_work`."""
         return costed_work(self.rank_trace, self.work, self.peaks)
+
+    @cached_property
+    def memory(self) -> Any:  # noqa: ANN401 -- what `memory_timeline` computes of a rank
+        """The tables `per_device` and `at_peak` of `memory_timeline`."""
+        return memory_timeline().one_rank(self.rank_trace)
 
     def activity_at(self, time_ns: int | None) -> dict[str, Any]:
         """Return the row of `activity` at this time; empty if the host did nothing that was recorded."""

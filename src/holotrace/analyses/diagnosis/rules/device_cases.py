@@ -25,6 +25,9 @@ dl-performance-convolutional/index.html (tensor layouts)."""
 _LEAST_VALUE = 0.02
 """Every threshold of the rules that use this module is higher, so smaller cases need no change."""
 
+_PAUSE_NS = 200_000
+"""Python between two operators of a function takes less, even under the profiler."""
+
 _HOST_KINDS = (EventKind.CPU_OP, EventKind.PYTHON_FUNCTION, *LAUNCH_KINDS)
 
 DURATION, FLOOR = pl.col("duration_ns"), pl.col("floor_ns")
@@ -39,6 +42,13 @@ def share_of(part: pl.Series, whole: pl.Series) -> float:
     """Return the sum of one column over the sum of another; 0 if that is 0."""
     total = float(whole.sum())
     return float(part.sum()) / total if total else 0.0
+
+
+def matches(names: pl.Series, pattern: str) -> pl.Series:
+    """Return whether each name contains the pattern, false for null; each distinct name is searched once."""
+    distinct = names.drop_nulls().unique()
+    found = distinct.filter(distinct.str.contains(pattern))
+    return names.is_in(found.implode()).fill_null(value=False)
 
 
 def case_of(
@@ -95,7 +105,7 @@ def idle_while_called(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
 
 
 def host_spans(evidence: RankEvidence, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return when a thread makes only calls of these rows: from the first to the last, until it makes a call of another.
+    """Return when a thread makes only calls of these rows, until it makes another call or none for 0.2 ms.
 
     Returns:
         track_id, start_ns and end_ns, sorted by start.
@@ -106,7 +116,8 @@ def host_spans(evidence: RankEvidence, rows: pl.DataFrame) -> pl.DataFrame:
     in_order = calls.sort("track_id", "start_ns").with_columns(
         pl.col("event_index").is_in(chosen.implode()).alias("fits")
     )
-    runs = in_order.with_columns(run=pl.struct("track_id", "fits").rle_id()).filter("fits")
+    pauses = (pl.col("start_ns") - pl.col("end_ns").shift() > _PAUSE_NS).fill_null(value=False).cum_sum()
+    runs = in_order.with_columns(run=pl.struct("track_id", "fits", pauses.alias("pause")).rle_id()).filter("fits")
     spans = runs.group_by("run").agg(pl.col("track_id").first(), pl.col("start_ns").min(), pl.col("end_ns").max())
     return spans.sort("start_ns").drop("run")
 

@@ -18,6 +18,7 @@ from holotrace.analyses.diagnosis.rules.device_cases import (
     attained,
     case_of,
     idle_while_called,
+    matches,
     share_of,
 )
 from holotrace.analyses.diagnosis.rules.products import needs_costs
@@ -55,11 +56,9 @@ def unfused_chains(evidence: RankEvidence) -> Iterator[Case]:
 
 def _chains(work: pl.DataFrame) -> pl.DataFrame:
     """Return the element-wise kernels that follow each other on a stream, at least 8 in a row, with the number of the chain."""
-    is_left_out = (pl.col("phase") == "optimizer") | pl.col("operator").str.contains(_NO_LINK)
-    is_elementwise = pl.col("kernel").str.contains(_ELEMENTWISE) & ~is_left_out.fill_null(value=False)
-    on_stream = work.sort("device", "stream", "start_ns", maintain_order=True).with_columns(
-        is_elementwise.alias("fits")
-    )
+    is_left_out = (work["phase"] == "optimizer").fill_null(value=False) | matches(work["operator"], _NO_LINK)
+    marked = work.with_columns(fits=matches(work["kernel"], _ELEMENTWISE) & ~is_left_out)
+    on_stream = marked.sort("device", "stream", "start_ns", maintain_order=True)
     same_stream = (pl.col("device") == pl.col("device").shift()) & (pl.col("stream") == pl.col("stream").shift())
     is_next = pl.col("start_ns") - pl.col("end_ns").shift() <= _LONGEST_GAP_NS
     continues = same_stream & is_next & pl.col("fits") & pl.col("fits").shift()

@@ -11,7 +11,6 @@ import polars as pl
 from holotrace.algorithms.intervals import Intervals
 from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
-from holotrace.analyses.memory_timeline.compute import plan as memory_timeline
 from holotrace.enrich.critical_path.what_if import Remove
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import LAUNCH_KINDS, EventKind
@@ -19,7 +18,7 @@ from holotrace.units import percent_text, size_text
 
 _ALLOCATION = "allocation"
 _FREE = r"^(cuda|hip)Free$|^cuMem(Unmap|Release)$|^hipMem(Unmap|Release)$"
-_EMPTY_CACHE = r"empty_?cache"
+_EMPTY_CACHE = r"(^|: )empty_cache$"
 _NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 _MOST_NAMED = 3
 
@@ -51,7 +50,7 @@ def _allocations(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _emptying_calls(evidence: RankEvidence) -> int:
-    """Count the calls of `empty_cache` in steady steps; without recorded Python, runs of frees outside all operators."""
+    """Count the calls of `empty_cache` in steady steps; without recorded Python, calls that free outside all operators."""
     ids = evidence.rank_trace.strings.str.contains(_EMPTY_CACHE).arg_true().cast(pl.UInt32)
     kinds = (EventKind.PYTHON_FUNCTION, EventKind.CPU_OP)
     named = event_ranges(evidence.rank_trace, kinds, ["name", "start_ns"]).filter(pl.col("name").is_in(ids.implode()))
@@ -62,9 +61,9 @@ def _emptying_calls(evidence: RankEvidence) -> int:
 
 
 def _in_steps(evidence: RankEvidence, starts: pl.Series) -> int:
-    """Return in how many steady steps one of these times lies."""
+    """Return how many of these times are in steady steps."""
     first, last = (np.searchsorted(np.sort(starts.to_numpy()), side) for side in evidence.step_windows)
-    return int((last > first).sum()) if evidence.step_count > 1 else min(1, int((last - first).sum()))
+    return int((last - first).sum())
 
 
 def _are_outside_operators(evidence: RankEvidence, frees: pl.DataFrame) -> bool:
@@ -107,13 +106,12 @@ def _without_cost(device: dict[str, Any], value: float, words: dict[str, Any]) -
 
 
 def _devices(evidence: RankEvidence) -> list[dict[str, Any]]:
-    table = memory_timeline().one_rank(evidence.rank_trace).per_device
-    return table.filter(~pl.col("device_type").is_in(["cpu", "?"])).to_dicts()
+    return evidence.memory.per_device.filter(~pl.col("device_type").is_in(["cpu", "?"])).to_dicts()
 
 
 def _holders(evidence: RankEvidence, device: dict[str, Any]) -> list[tuple[str, int]]:
     """Return the operators that allocated most of what was alive at the peak, with their bytes."""
-    at_peak = memory_timeline().one_rank(evidence.rank_trace).at_peak
+    at_peak = evidence.memory.at_peak
     here = at_peak.filter((pl.col("device_type") == device["device_type"]) & (pl.col("device") == device["device"]))
     return list(here.head(_MOST_NAMED).select("operator", "bytes").iter_rows())
 

@@ -9,7 +9,7 @@ import polars as pl
 from holotrace.algorithms.intervals import concatenated, covered_length, difference, intersection, union
 from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
-from holotrace.analyses.diagnosis.rules.device_cases import place_of
+from holotrace.analyses.diagnosis.rules.device_cases import matches, place_of
 from holotrace.enrich.critical_path.what_if import Scale
 from holotrace.schema import KernelKind
 from holotrace.units import size_text
@@ -24,9 +24,11 @@ def copies_in_turn(evidence: RankEvidence) -> Iterator[Case]:
     Copies from pageable memory do not count, because they are not asynchronous. The device must compute at least as long
     as it only copies; otherwise computation cannot hide the copies.
     """
-    work = evidence.work.with_columns(evidence.rank_trace.texts(evidence.work["name"]).alias("kernel"))
-    is_copy = pl.col("kernel").str.contains(_TO_DEVICE) & ~pl.col("kernel").str.contains("(?i)pageable")
-    copies = work.filter((pl.col("kernel_kind") == KernelKind.MEMORY) & is_copy)
+    moves = evidence.work.filter(pl.col("kernel_kind") == KernelKind.MEMORY)
+    names = evidence.rank_trace.texts(moves["name"])
+    copies = moves.with_columns(names.alias("kernel")).filter(
+        matches(names, _TO_DEVICE) & ~matches(names, "(?i)pageable")
+    )
     others = union(*concatenated([evidence.roles["kernel"], evidence.roles["communication"]]))
     alone = intersection(difference(intervals_of(copies), others), evidence.step_windows)
     computing = difference(evidence.roles["kernel"], intervals_of(copies))

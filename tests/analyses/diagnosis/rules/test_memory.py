@@ -1,0 +1,88 @@
+"""Calls of the driver's allocator, and memory close to the limit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import holotrace
+from device_jobs import H100, cases_of, missing_for, said
+from holotrace.testing.builder import TraceBuilder
+
+EXAMPLES = Path(__file__).parents[4] / "examples" / "gpu" / "traces"
+GIGABYTE = 1_000_000_000
+
+
+def allocating_job(*, in_operator: bool, hidden: bool = False) -> holotrace.Trace:
+    """Return three steps of 100 µs; each frees and fetches memory for 30 µs, while a kernel runs or not."""
+    trace = TraceBuilder().header(deviceProperties=[dict(H100)])
+    for number in range(3):
+        begin = 100 * number
+        trace.step(number, begin, 100)
+        if in_operator:
+            trace.operator("aten::empty", start_us=begin + 9, duration_us=32)
+        trace.runtime("cudaFree", start_us=begin + 10, duration_us=10)
+        trace.runtime("cudaMalloc", start_us=begin + 20, duration_us=20)
+        start = begin + (8 if hidden else 50)
+        trace.kernel("gemm", start_us=start, duration_us=45, launch_us=start - 3)
+    return trace.build()
+
+
+@pytest.mark.parametrize(("in_operator", "rule"), [(True, "allocator_retries"), (False, "empties_cache")])
+def test_the_calls_cost_the_time_in_which_no_device_works(in_operator: bool, rule: str) -> None:  # noqa: FBT001
+    """The allocator frees inside an operator to try again, `empty_cache` outside of all; both cost 30 µs per step."""
+    trace = allocating_job(in_operator=in_operator)
+    found = {name: cases_of(trace, name) for name in ("allocator_retries", "empties_cache")}
+
+    assert [name for name, cases in found.items() if cases] == [rule]
+    assert found[rule][""].cost_ns == pytest.approx(30_000, rel=0.001)
+
+
+def test_calls_behind_a_kernel_cost_nothing() -> None:
+    """The kernel of the step runs during all of them."""
+    trace = allocating_job(in_operator=True, hidden=True)
+
+    assert not cases_of(trace, "allocator_retries")
+
+
+def full_job(allocated: int, reserved: int) -> holotrace.Trace:
+    """Return a job with one allocation, which leaves this much allocated and reserved of 80 GB."""
+    trace = TraceBuilder().header(deviceProperties=[dict(H100)]).step(0, 0, 100)
+    trace.operator("aten::empty", start_us=10, duration_us=10)
+    trace.kernel("fill", start_us=30, duration_us=60, launch_us=25)
+    sizes = {"Bytes": allocated, "Total Allocated": allocated, "Total Reserved": reserved}
+    args = {"Device Type": 1, "Device Id": 0, "Addr": 16, **sizes}
+    trace.event(ph="i", s="t", cat="cpu_instant_event", name="[memory]", pid=1000, tid=1, ts=15, args=args)
+    return trace.build()
+
+
+def test_memory_near_the_limit_names_what_holds_it() -> None:
+    """76 of 80 GB are allocated, all by one operator; 70 GB are not too much."""
+    trace = full_job(76 * GIGABYTE, 78 * GIGABYTE)
+
+    assert cases_of(trace, "memory_limit")["0"].value == pytest.approx(0.95)
+    assert "aten::empty 70.8 GiB" in said(trace, "memory_limit").what
+    assert not cases_of(full_job(70 * GIGABYTE, 78 * GIGABYTE), "memory_limit")
+
+
+def test_fragmentation_matters_on_a_full_device() -> None:
+    """40 of 79 reserved GB are never used at once; of 50 reserved GB it does no harm."""
+    assert cases_of(full_job(39 * GIGABYTE, 79 * GIGABYTE), "fragmentation")["0"].value == pytest.approx(0.5)
+    assert not cases_of(full_job(10 * GIGABYTE, 50 * GIGABYTE), "fragmentation")
+
+
+def test_memory_events_are_needed() -> None:
+    """Without `profile_memory=True`, nothing is known about memory."""
+    assert "profile_memory=True" in (missing_for(allocating_job(in_operator=True), "memory_limit") or "")
+
+
+def test_the_recorded_jobs() -> None:
+    """The job that empties its cache loses 4.4 ms per step to the driver's allocator; the fragmented one is almost full."""
+    (case,) = cases_of(holotrace.open_trace(EXAMPLES / "training-empties_cache"), "empties_cache").values()
+    full = cases_of(holotrace.open_trace(EXAMPLES / "memory-fragmented"), "memory_limit")
+
+    assert case.cost_ns / 1e6 == pytest.approx(4.4, abs=0.2)
+    assert full["0"].value > 0.9
+    for rule in ("empties_cache", "allocator_retries"):
+        assert not cases_of(holotrace.open_trace(EXAMPLES / "training"), rule)

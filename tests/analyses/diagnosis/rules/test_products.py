@@ -1,0 +1,138 @@
+"""Matrix products: alignment, precision, tensor cores, and distance from the lower bound, with what mending each saves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import holotrace
+from device_jobs import FLOAT32, H100, V100, DeviceJob, cases_of, missing_for, said
+
+EXAMPLES = Path(__file__).parents[4] / "examples" / "gpu" / "traces"
+SIMT = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x128x8_stage3_ffma_aligna4"
+
+
+def floor_us(rows: int, inner: int, columns: int, tflops: float) -> float:
+    """Return the time of a product at this rate."""
+    return 2 * rows * inner * columns / tflops / 1e6
+
+
+def test_a_row_of_8191_elements_is_not_aligned() -> None:
+    """4096 x 1024 x 8191 takes 69.4 µs at peak and 115.7 µs at 60 % of it, so a product of 600 µs can save 484 µs."""
+    (case,) = cases_of(DeviceJob().product(4096, 1024, 8191, duration_us=600).build(), "unaligned_products").values()
+
+    attainable_us = floor_us(4096, 1024, 8191, 989.4) / 0.6
+    assert case.cost_ns == pytest.approx(1000 * (600 - attainable_us), rel=0.01)
+    assert (case.words["length"], case.words["multiple"]) == (8191, 8)
+
+
+def test_an_aligned_product_or_a_fast_one_is_not_reported() -> None:
+    """8192 is a multiple of 8; and a product that takes 115 µs runs at 60 % of the peak, whatever its alignment."""
+    for columns, duration_us in ((8192, 600), (8191, 115)):
+        job = DeviceJob().product(4096, 1024, columns, duration_us=duration_us)
+        assert not cases_of(job.build(), "unaligned_products")
+
+
+def test_tokens_need_not_be_aligned() -> None:
+    """The number of rows does not change how rows lie in memory."""
+    assert not cases_of(DeviceJob().product(4095, 1024, 8192, duration_us=600).build(), "unaligned_products")
+
+
+def test_float32_products_on_ordinary_cores_could_use_tf32() -> None:
+    """4096³ takes 277.8 µs at the peak of TF32 and 463 µs at 60 % of it: of 900 µs, 437 µs are saved."""
+    job = DeviceJob().product(4096, 4096, 4096, duration_us=900, kernel=SIMT, type=FLOAT32)
+    (case,) = cases_of(job.build(), "tf32_off").values()
+
+    assert case.cost_ns == pytest.approx(1000 * (900 - floor_us(4096, 4096, 4096, 494.7) / 0.6), rel=0.01)
+
+
+def test_v100_has_neither_tf32_nor_bfloat16() -> None:
+    """On V100, the same product is advised to use float16 with a scaled loss."""
+    job = (
+        DeviceJob(V100).product(2048, 2048, 2048, duration_us=900, kernel="volta_sgemm_128x64_nn", type=FLOAT32).build()
+    )
+
+    assert not cases_of(job, "tf32_off")
+    advice = said(job, "mixed_precision_off").advice
+    assert "float16" in advice
+    assert "bfloat16)" not in advice
+    assert "GradScaler" in advice
+
+
+def test_products_in_bfloat16_need_no_other_precision() -> None:
+    """A fast product in bfloat16 is healthy, and only half of the step."""
+    job = DeviceJob().product(4096, 4096, 4096, duration_us=200).build()
+
+    for rule in ("tf32_off", "mixed_precision_off", "float8_possible", "ordinary_cores", "slow_products"):
+        assert not cases_of(job, rule)
+
+
+def test_float8_is_offered_where_large_products_fill_the_step() -> None:
+    """Two products of 8192 x 8192 x 2560 at 70 % of the peak fill the step; FP8 saves half of their lower bound."""
+    job = DeviceJob()
+    for start_us in (5, 505):
+        job.product(8192, 8192, 2560, duration_us=490, start_us=start_us)
+    (case,) = cases_of(job.build(), "float8_possible").values()
+
+    assert case.cost_ns == pytest.approx(1000 * floor_us(8192, 8192, 2560, 989.4), rel=0.02)
+
+
+def test_sixteen_bits_on_ordinary_cores() -> None:
+    """The name of the kernel shows that it does not use tensor cores."""
+    job = DeviceJob().product(4096, 1024, 1024, duration_us=300, kernel="cutlass::Kernel<OpClassSimt_gemm>").build()
+    (case,) = cases_of(job, "ordinary_cores").values()
+
+    assert case.cost_ns == pytest.approx(1000 * (300 - floor_us(4096, 1024, 1024, 989.4) / 0.6), rel=0.01)
+
+
+def test_a_slow_product_and_one_that_is_too_short_to_tell() -> None:
+    """300 µs for 14.5 µs of work count; 15 µs for less than 1 µs do not."""
+    slow = DeviceJob().product(4096, 1024, 1712, duration_us=300).build()
+    short = DeviceJob()
+    for start_us in range(10, 410, 20):
+        short.product(128, 1024, 1024, duration_us=15, start_us=start_us)
+
+    (case,) = cases_of(slow, "slow_products").values()
+    assert case.cost_ns == pytest.approx(1000 * (300 - floor_us(4096, 1024, 1712, 989.4) / 0.6), rel=0.01)
+    assert not cases_of(short.build(), "slow_products")
+
+
+def test_without_shapes_only_the_names_decide() -> None:
+    """No kernel uses tensor cores on a V100: two thirds of 600 µs may be saved; with one that does, nothing is said."""
+    job = DeviceJob(V100).call("aten::mm", "volta_sgemm_128x64_nn", start_us=10, duration_us=600)
+    (case,) = cases_of(job.build(), "tensor_cores_unused").values()
+    assert case.cost_ns == pytest.approx(400_000, rel=0.01)
+
+    job.call("aten::mm", "volta_h884gemm_128x64_nn", start_us=700, duration_us=20)
+    assert not cases_of(job.build(), "tensor_cores_unused")
+
+
+def test_missing_shapes_and_unknown_devices_are_named() -> None:
+    """Without shapes or peaks, there is no lower bound."""
+    without_shapes = DeviceJob().call("aten::mm", "nvjet_sm90_tst", start_us=10, duration_us=600).build()
+    unknown = DeviceJob({**H100, "name": "GPU 9000"}).product(4096, 1024, 8191, duration_us=600).build()
+
+    assert "record_shapes=True" in (missing_for(without_shapes, "slow_products") or "")
+    assert "HOLOTRACE_DEVICES" in (missing_for(unknown, "slow_products") or "")
+
+
+@pytest.mark.parametrize(
+    ("job", "rule", "saved_ms", "tolerance_ms"),
+    [
+        ("training-full_precision", "tf32_off", 27.104 - 8.425, 1.0),
+        ("training-odd_shapes", "unaligned_products", 12.366 / 2 - 9.533 / 2, 0.25),  # difference of the devices' work
+        ("training-tf32", "mixed_precision_off", 8.425 - 5.880, 1.1),
+    ],
+)
+def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, tolerance_ms: float) -> None:
+    """The claim is close to the difference between the job and the same job without the mistake."""
+    (case,) = cases_of(holotrace.open_trace(EXAMPLES / job), rule).values()
+
+    assert case.cost_ns / 1e6 == pytest.approx(saved_ms, abs=tolerance_ms)
+
+
+@pytest.mark.parametrize("rule", ["tf32_off", "unaligned_products", "mixed_precision_off", "slow_products"])
+def test_the_healthy_training_is_silent(rule: str) -> None:
+    """It multiplies aligned matrices in bfloat16 near their lower bound."""
+    assert not cases_of(holotrace.open_trace(EXAMPLES / "training"), rule)

@@ -1,0 +1,55 @@
+"""Copies that could run beside computation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import holotrace
+from device_jobs import H100, cases_of
+from holotrace.testing.builder import TraceBuilder
+
+EXAMPLES = Path(__file__).parents[4] / "examples" / "gpu" / "traces"
+PINNED = "Memcpy HtoD (Pinned -> Device)"
+
+
+def copying_job(*, name: str = PINNED, copy_us: int = 100, compute_us: int = 300, copy_at: int = 20) -> holotrace.Trace:
+    """Return ten steps of 500 µs, each with a copy and, from 200 µs on, a kernel."""
+    trace = TraceBuilder().header(deviceProperties=[dict(H100)])
+    for number in range(10):
+        begin = 500 * number
+        trace.step(number, begin, 500)
+        trace.copy(name, start_us=begin + copy_at, duration_us=copy_us, launch_us=begin + 2, byte_count=5_000_000)
+        trace.kernel("gemm", start_us=begin + 200, duration_us=compute_us - 1, launch_us=begin + 5)
+    return trace.build()
+
+
+def test_copies_that_run_alone_cost_their_time() -> None:
+    """Each copy takes 100 µs while no kernel runs; all but the first of ten can hide."""
+    (case,) = cases_of(copying_job(), "copies_in_turn").values()
+
+    assert case.cost_ns == pytest.approx(90_000, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"copy_at": 210},  # hidden behind the kernel
+        {"name": "Memcpy HtoD (Pageable -> Device)"},  # cannot be asynchronous
+        {"name": "Memcpy DtoD (Device -> Device)"},
+        {"compute_us": 50},  # too little computation to hide behind
+        {"copy_us": 20},  # 4 % of the step
+    ],
+)
+def test_other_copies_are_silent(job: dict[str, object]) -> None:
+    """Nothing is gained by moving these copies to another stream."""
+    assert not cases_of(copying_job(**job), "copies_in_turn")  # type: ignore[arg-type]
+
+
+def test_the_recorded_pair() -> None:
+    """Prefetching on a second stream hides 4.9 ms of copies per step, and is silent itself."""
+    (case,) = cases_of(holotrace.open_trace(EXAMPLES / "prefetching-in_turn"), "copies_in_turn").values()
+
+    assert case.cost_ns / 1e6 == pytest.approx(17.053 - 10.656, abs=2)
+    assert not cases_of(holotrace.open_trace(EXAMPLES / "prefetching"), "copies_in_turn")
