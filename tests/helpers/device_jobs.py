@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from holotrace.analyses.diagnosis.rank_examination import examined
 from holotrace.analyses.diagnosis.rule import RankCase, Said
 from holotrace.analyses.diagnosis.rules.all_rules import RULES
+from holotrace.ingest.open_trace import open_trace
 from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "gpu" / "traces"
 
 H100 = {
     "id": 0,
@@ -90,6 +95,12 @@ class DeviceJob:
     def build(self) -> Trace:
         """Return the trace."""
         return self._builder.build()
+
+
+@cache
+def recorded(name: str) -> Trace:
+    """Return a job of `examples/gpu/traces`; it is opened once."""
+    return open_trace(EXAMPLES / name)
 
 
 def cases_of(trace: Trace, rule: str) -> dict[str, RankCase]:

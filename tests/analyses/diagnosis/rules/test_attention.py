@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-import holotrace
-from device_jobs import BFLOAT16, DeviceJob, cases_of
+from device_jobs import BFLOAT16, DeviceJob, cases_of, recorded
 
-EXAMPLES = Path(__file__).parents[4] / "examples" / "gpu" / "traces"
 SCORES = [64, 1024, 1024]
 HEADS, KEYS = [64, 1024, 64], [64, 64, 1024]
 
@@ -40,11 +36,11 @@ def test_other_products_are_not_attention(between: str | None) -> None:
 
 def test_the_recorded_job_with_the_math_backend() -> None:
     """The device works 3.9 ms longer per step than with fused attention, and the host launches 4 ms longer."""
-    (case,) = cases_of(holotrace.open_trace(EXAMPLES / "training-math_attention"), "unfused_attention").values()
+    (case,) = cases_of(recorded("training-math_attention"), "unfused_attention").values()
 
     assert 3.9e6 < case.cost_ns < 9e6
 
 
 def test_fused_attention_is_silent() -> None:
     """The healthy job uses cuDNN's fused attention."""
-    assert not cases_of(holotrace.open_trace(EXAMPLES / "training"), "unfused_attention")
+    assert not cases_of(recorded("training"), "unfused_attention")

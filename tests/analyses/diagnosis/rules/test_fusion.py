@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-import holotrace
-from device_jobs import BFLOAT16, FLOAT32, DeviceJob, cases_of, said
+from device_jobs import BFLOAT16, FLOAT32, DeviceJob, cases_of, recorded, said
 
-EXAMPLES = Path(__file__).parents[4] / "examples" / "gpu" / "traces"
 ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::AUnaryFunctor<float> >(int)"
 SHAPE = [[1024, 1024]]
 
@@ -95,7 +91,7 @@ def test_a_kernel_far_below_the_bandwidth() -> None:
 )
 def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, tolerance_ms: float) -> None:
     """The claim is close to the difference between the job and the same job without the mistake."""
-    (case,) = cases_of(holotrace.open_trace(EXAMPLES / job), rule).values()
+    (case,) = cases_of(recorded(job), rule).values()
 
     assert case.cost_ns / 1e6 == pytest.approx(saved_ms, abs=tolerance_ms)
 
@@ -103,7 +99,7 @@ def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, toler
 @pytest.mark.parametrize("job", ["training", "images"])
 def test_healthy_jobs_are_silent(job: str) -> None:
     """They fuse what they can, and store images channels last."""
-    trace = holotrace.open_trace(EXAMPLES / job)
+    trace = recorded(job)
 
     for rule in ("unfused_chain", "casts", "transposes", "channels_first", "slow_memory_kernels", "recomputation"):
         assert not cases_of(trace, rule)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import holotrace
-from device_jobs import H100, cases_of, missing_for, said
+from device_jobs import H100, cases_of, missing_for, recorded, said
 from holotrace.testing.builder import TraceBuilder
 
-EXAMPLES = Path(__file__).parents[4] / "examples" / "gpu" / "traces"
 GIGABYTE = 1_000_000_000
 
 
@@ -79,10 +76,10 @@ def test_memory_events_are_needed() -> None:
 
 def test_the_recorded_jobs() -> None:
     """The job that empties its cache loses 4.4 ms per step to the driver's allocator; the fragmented one is almost full."""
-    (case,) = cases_of(holotrace.open_trace(EXAMPLES / "training-empties_cache"), "empties_cache").values()
-    full = cases_of(holotrace.open_trace(EXAMPLES / "memory-fragmented"), "memory_limit")
+    (case,) = cases_of(recorded("training-empties_cache"), "empties_cache").values()
+    full = cases_of(recorded("memory-fragmented"), "memory_limit")
 
     assert case.cost_ns / 1e6 == pytest.approx(4.4, abs=0.2)
     assert full["0"].value > 0.9
     for rule in ("empties_cache", "allocator_retries"):
-        assert not cases_of(holotrace.open_trace(EXAMPLES / "training"), rule)
+        assert not cases_of(recorded("training"), rule)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-import holotrace
-from device_jobs import FLOAT32, H100, V100, DeviceJob, cases_of, missing_for, said
+from device_jobs import FLOAT32, H100, V100, DeviceJob, cases_of, missing_for, recorded, said
 
-EXAMPLES = Path(__file__).parents[4] / "examples" / "gpu" / "traces"
 SIMT = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x128x8_stage3_ffma_aligna4"
 
 
@@ -127,7 +123,7 @@ def test_missing_shapes_and_unknown_devices_are_named() -> None:
 )
 def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, tolerance_ms: float) -> None:
     """The claim is close to the difference between the job and the same job without the mistake."""
-    (case,) = cases_of(holotrace.open_trace(EXAMPLES / job), rule).values()
+    (case,) = cases_of(recorded(job), rule).values()
 
     assert case.cost_ns / 1e6 == pytest.approx(saved_ms, abs=tolerance_ms)
 
@@ -135,4 +131,4 @@ def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, toler
 @pytest.mark.parametrize("rule", ["tf32_off", "unaligned_products", "mixed_precision_off", "slow_products"])
 def test_the_healthy_training_is_silent(rule: str) -> None:
     """It multiplies aligned matrices in bfloat16 near their lower bound."""
-    assert not cases_of(holotrace.open_trace(EXAMPLES / "training"), rule)
+    assert not cases_of(recorded("training"), rule)

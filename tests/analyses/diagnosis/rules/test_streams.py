@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import holotrace
-from device_jobs import H100, cases_of
+from device_jobs import H100, cases_of, recorded
 from holotrace.testing.builder import TraceBuilder
 
-EXAMPLES = Path(__file__).parents[4] / "examples" / "gpu" / "traces"
 PINNED = "Memcpy HtoD (Pinned -> Device)"
 
 
@@ -49,7 +46,7 @@ def test_other_copies_are_silent(job: dict[str, object]) -> None:
 
 def test_the_recorded_pair() -> None:
     """Prefetching on a second stream hides 4.9 ms of copies per step, and is silent itself."""
-    (case,) = cases_of(holotrace.open_trace(EXAMPLES / "prefetching-in_turn"), "copies_in_turn").values()
+    (case,) = cases_of(recorded("prefetching-in_turn"), "copies_in_turn").values()
 
     assert case.cost_ns / 1e6 == pytest.approx(17.053 - 10.656, abs=2)
-    assert not cases_of(holotrace.open_trace(EXAMPLES / "prefetching"), "copies_in_turn")
+    assert not cases_of(recorded("prefetching"), "copies_in_turn")
