@@ -106,7 +106,8 @@ def _without_cost(device: dict[str, Any], value: float, words: dict[str, Any]) -
 
 
 def _devices(evidence: RankEvidence) -> list[dict[str, Any]]:
-    return evidence.memory.per_device.filter(~pl.col("device_type").is_in(["cpu", "?"])).to_dicts()
+    per_device: pl.DataFrame = evidence.memory.per_device
+    return per_device.filter(~pl.col("device_type").is_in(["cpu", "?"])).to_dicts()
 
 
 def _holders(evidence: RankEvidence, device: dict[str, Any]) -> list[tuple[str, int]]:
