@@ -34,7 +34,7 @@ from holotrace.errors import (
     UnreadableTraceError,
 )
 from holotrace.ingest.kineto import Peek, peek
-from holotrace.ingest.rank_names import rank_in_name
+from holotrace.ingest.rank_names import is_capture_name, rank_in_name
 from holotrace.locations import (
     Address,
     Child,
@@ -196,8 +196,7 @@ def traces_among(source: str, paths: list[str], read_rank: ReadRank) -> JobFiles
         TraceNotFoundError: none of the files is a trace.
     """
     ranks: dict[str, int | None] = {}
-    skipped: list[SkippedFile] = []
-    ordered = sorted(paths, key=natural_order)
+    ordered, skipped = _without_captures(sorted(paths, key=natural_order))
     for path, rank_or_error in zip(ordered, side_by_side(_peek_rank, ordered), strict=True):
         try:
             ranks[path] = _read_if_unknown(path, _value_or_raise(rank_or_error), read_rank)
@@ -207,6 +206,17 @@ def traces_among(source: str, paths: list[str], read_rank: ReadRank) -> JobFiles
         raise TraceNotFoundError(_no_trace_in(source, skipped))
     taken, older = _newest_of_each_rank(ranks)
     return JobFiles(_fill_up(taken, ranks), (*skipped, *older))
+
+
+def _without_captures(paths: list[str]) -> tuple[list[str], list[SkippedFile]]:
+    """Set aside the recordings of captured graphs, which explain the traces beside them; alone they are traces."""
+    captures = [path for path in paths if is_capture_name(path)]
+    traces = [path for path in paths if path not in set(captures)]
+    if not captures or not any(map(is_or_was_a_trace, traces)):
+        return paths, []
+    return traces, [
+        SkippedFile(path, "the capture of CUDA graphs, used to attribute their kernels") for path in captures
+    ]
 
 
 def rank_of_trace(path: str, read_rank: ReadRank) -> int | None:

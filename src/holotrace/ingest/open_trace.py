@@ -6,9 +6,11 @@ import functools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from holotrace.execution.notebook_progress import default_progress
 from holotrace.execution.progress import Progress
+from holotrace.ingest.captures import CaptureFiles, CaptureOption, captures_beside, captures_named
 from holotrace.ingest.discover import JobFiles, ReadRank, TraceSource, discover, traces_among
 from holotrace.ingest.kineto import KinetoReader
 from holotrace.ingest.recorded import Profiler, export, keep_while_used
@@ -27,6 +29,7 @@ def open_trace(
     source: TraceSource | Profiler,
     *,
     ranks: Iterable[int] | None = None,
+    capture: CaptureOption = None,
     cache: CacheOption = True,
     progress: Progress | None = None,
     on_error: OnError = "fail",
@@ -41,6 +44,9 @@ def open_trace(
             `holotrace.write_store` wrote; paths may be URLs such as `s3://bucket/job`. Or a finished
             `torch.profiler.profile`, whose last recording is opened.
         ranks: open only these ranks.
+        capture: recordings that say which operators launched the kernels of CUDA and HIP graphs: files or folders with
+            the trace of a capture, the trace of the same step without graphs, or annotations by graph node id. By
+            default, those that vLLM and SGLang write next to a local trace.
         cache: where to keep the tables. True: the user's cache folder (or the one HOLOTRACE_CACHE_DIR names); "beside":
             `.holotrace_cache` beside the trace; a `pathlib.Path`: that folder; the URL of a folder: the user's
             cache folder, and that folder, which several machines can share; False: only in memory.
@@ -66,15 +72,18 @@ def open_trace(
     2
     """
     if isinstance(source, Profiler):
-        return _of_profiler(source, cache, progress, on_error).select(ranks)
+        return _of_profiler(source, capture, cache, progress, on_error).select(ranks)
+    named = None if capture is None else captures_named(capture, cache, _shown(progress))
     stored = _stored(source)
-    trace = (_opened(functools.partial(discover, source), cache, progress) if stored is None else stored).select(ranks)
-    return Trace(trace.ranks, trace.skipped, on_error)
+    opened = _opened(functools.partial(discover, source), cache, progress) if stored is None else stored
+    return _with_captures(opened.select(ranks), named, on_error, cache, _shown(progress))
 
 
-def _of_profiler(profiler: Profiler, cache: CacheOption, progress: Progress | None, on_error: OnError) -> Trace:
+def _of_profiler(
+    profiler: Profiler, capture: CaptureOption, cache: CacheOption, progress: Progress | None, on_error: OnError
+) -> Trace:
     path = export(profiler)
-    trace = open_trace(path, cache=cache, progress=progress, on_error=on_error)
+    trace = open_trace(path, capture=capture, cache=cache, progress=progress, on_error=on_error)
     for rank_trace in trace.ranks.values():
         keep_while_used(path, rank_trace.file)
     return trace
@@ -99,8 +108,24 @@ def _stored(source: TraceSource) -> Trace | None:
     return open_store(location) if is_store(location) else None
 
 
+def _with_captures(
+    trace: Trace, named: CaptureFiles | None, on_error: OnError, cache: CacheOption, progress: Progress
+) -> Trace:
+    """Return the trace with the captures that the user named, else with those beside its files."""
+    beside = functools.cache(functools.partial(captures_beside, cache=cache, progress=progress))
+    ranks = {
+        rank: rank_trace.with_captures(beside(Path(rank_trace.source).parent) if named is None else named)
+        for rank, rank_trace in trace.ranks.items()
+    }
+    return Trace(ranks, trace.skipped, on_error)
+
+
+def _shown(progress: Progress | None) -> Progress:
+    return default_progress() if progress is None else progress
+
+
 def _opened(find: Callable[[ReadRank], JobFiles], cache: CacheOption, progress: Progress | None) -> Trace:
-    progress = default_progress() if progress is None else progress
+    progress = _shown(progress)
     open_file = functools.cache(functools.partial(TraceFile, reader=KinetoReader(), cache=cache, progress=progress))
     job = find(lambda path: _rank_after_reading(open_file(path)))
     rank_traces = {rank: RankTrace(rank, open_file(path)) for rank, path in job.files.items()}

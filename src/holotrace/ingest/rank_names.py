@@ -8,6 +8,9 @@ from holotrace.locations import name_of
 
 _RANK_IN_NAME = re.compile(r"(?<![a-z0-9])(?P<of>[a-z]+[-_.])?rank[-_.=]?(?P<rank>\d{1,7})(?!\d)", re.IGNORECASE)
 _WORKER_IN_NAME = re.compile(r"(?<![a-z0-9])worker[-_.=]?(?P<rank>\d{1,7})(?!\d)", re.IGNORECASE)
+_CAPTURE_NAME = re.compile(r"graph_capture_rank_?\d+\.|bs_\d+_rank_?\d+\.")
+"""vLLM writes `graph_capture_rank_0.*`, SGLang `bs_32_rank0.json.gz`."""
+
 _PARALLEL_AXES = {"local", "node", "tp", "pp", "dp", "ep", "cp", "sp", "dcp"}
 
 
@@ -22,3 +25,8 @@ def rank_in_name(path: str) -> int | None:
             return int(match["rank"])
     worker = _WORKER_IN_NAME.search(name)
     return int(worker["rank"]) if worker else None
+
+
+def is_capture_name(path: str) -> bool:
+    """Return whether an inference engine writes the recordings of its captured graphs to files of this name."""
+    return _CAPTURE_NAME.match(name_of(path)) is not None

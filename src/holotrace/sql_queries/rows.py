@@ -12,6 +12,7 @@ from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT, communic
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.launches import asked_for, launched_work, of_work
 from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.host.annotations import annotation_of_work, device_annotations, host_annotations
 from holotrace.enrich.host.call_stack import CALL_KINDS
 from holotrace.enrich.host.host_names import NodeClass
@@ -90,7 +91,7 @@ def operator_rows(rank_trace: RankTrace) -> pl.DataFrame:
     rows = np.flatnonzero(is_operator)
     chosen = nodes[rows].hstack(node_times(rank_trace)[rows])
     around = pl.Series(nearest_above(parent, is_operator, rows)).replace(NO_PARENT, None)
-    inputs = rank_trace.table("operator_inputs", ["event_index", "input_dims", "input_types"])
+    inputs = described_events(rank_trace, "operator_inputs", ["event_index", "input_dims", "input_types"])
     described = chosen.join(inputs, on="event_index", how="left", maintain_order="left")
     return described.with_columns(
         _DURATION,

@@ -25,6 +25,7 @@ from holotrace.errors import (
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import STEP_NAME, EventKind
 from holotrace.store.arrow_tables import ColumnMemo, known_columns
+from holotrace.store.captures import Capture, CaptureSource, replays_graphs, with_texts_of
 from holotrace.store.header import Header
 from holotrace.store.health import Health, state_of
 from holotrace.store.rule_table import rules_in_force, under_rules
@@ -95,22 +96,29 @@ class RankFile(Protocol):
 class RankTrace:
     """The recording of one rank, as the tables of `holotrace.schema.TABLES`.
 
-    Files are opened when first needed. A RankTrace pickles as its address (file, rank, selections), so a worker opens
-    its own copy.
+    Files are opened when first needed. A RankTrace pickles as its address (file, rank, selections, captures), so a worker
+    opens its own copy.
     """
 
-    def __init__(self, rank: int, file: RankFile, selections: tuple[Selection, ...] = ()) -> None:
-        """Create the trace of a rank from its file and selections; `holotrace.open_trace` does so for users."""
+    def __init__(
+        self,
+        rank: int,
+        file: RankFile,
+        selections: tuple[Selection, ...] = (),
+        capture_source: CaptureSource | None = None,
+    ) -> None:
+        """Create the trace of a rank from its file, selections and captures; `holotrace.open_trace` does so for users."""
         self.rank = rank
         self._file = file
         self._selections = selections
+        self._capture_source = capture_source
         self._unselected: RankTrace | None = None
         self._derived: dict[Hashable, Any] = {}
         self._is_used = False
 
-    def __reduce__(self) -> tuple[type[RankTrace], tuple[int, RankFile, tuple[Selection, ...]]]:
+    def __reduce__(self) -> tuple[type[RankTrace], tuple[int, RankFile, tuple[Selection, ...], CaptureSource | None]]:
         """Pickle the address alone."""
-        return RankTrace, (self.rank, self._file, self._selections)
+        return RankTrace, (self.rank, self._file, self._selections, self._capture_source)
 
     def __repr__(self) -> str:
         """Show the rank and its file."""
@@ -152,12 +160,38 @@ class RankTrace:
         if not self._selections:
             return self
         if self._unselected is None:
-            self._unselected = RankTrace(self.rank, self._file)
+            self._unselected = RankTrace(self.rank, self._file, capture_source=self._capture_source)
         return self._unselected
+
+    def with_captures(self, source: CaptureSource | None) -> RankTrace:
+        """Return this rank with these recordings of its graphs."""
+        return self if source is None else RankTrace(self.rank, self._file, self._selections, source)
+
+    @property
+    def capture_source(self) -> CaptureSource | None:
+        """The recordings that say which operators launched the kernels of graphs; None if there are none."""
+        return self._capture_source
+
+    @functools.cached_property
+    def captures(self) -> tuple[Capture, ...]:
+        """The recordings for the graphs that this rank replays; empty if it replays none."""
+        if self is not self.unselected:
+            return self.unselected.captures
+        texts = self._own_strings
+        if self._capture_source is None or not replays_graphs(texts):
+            return ()
+        return self._capture_source.of_rank(self.rank, texts)
 
     @functools.cached_property
     def strings(self) -> pl.Series:
-        """The text of every string id `i`, `strings[i]`; the series is named `text`."""
+        """The text of every string id `i`, `strings[i]`; the series is named `text`.
+
+        The texts of the file come first, then those of its captures.
+        """
+        return with_texts_of(self._own_strings, self.captures)
+
+    @property
+    def _own_strings(self) -> pl.Series:
         return self.table("strings")["text"].rechunk()
 
     def texts(self, ids: pl.Series) -> pl.Series:
@@ -204,7 +238,7 @@ class RankTrace:
         `selection` receives the rank with all events and returns one bool for each row of `events`. Use a module-level
         function, or a `functools.partial` of one, so that the result pickles.
         """
-        selected = RankTrace(self.rank, self._file, (*self._selections, selection))
+        selected = RankTrace(self.rank, self._file, (*self._selections, selection), self._capture_source)
         selected._unselected = self.unselected  # both share the facts that are already derived
         return selected
 
@@ -229,9 +263,11 @@ class RankTrace:
             view._forget_own()  # noqa: SLF001 -- the same class
 
     def _forget_own(self) -> None:
+        for capture in self.__dict__.get("captures", ()):
+            capture.trace.forget()
         self._is_used = False
         self._derived = {}  # a new dict, because another thread may be adding to the old one
-        for cached in ("strings", "_mask", "_is_selected", "_selected_events"):
+        for cached in ("captures", "strings", "_mask", "_is_selected", "_selected_events"):
             self.__dict__.pop(cached, None)
 
     @functools.cached_property

@@ -17,6 +17,7 @@ from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_abo
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
@@ -162,7 +163,7 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
 def _described(rank_trace: RankTrace, nodes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
     """Return the counted operators with their input shapes and call stacks."""
     stacks = attribution.operator_stacks(rank_trace).stack_of
-    shapes = rank_trace.table("operator_inputs", ["event_index", "input_dims"])
+    shapes = described_events(rank_trace, "operator_inputs", ["event_index", "input_dims"])
     return (
         attribution.counted_operators(nodes)
         .select("node", "event_index", "name", "is_tensor_core_eligible", *HOST_TIMES, *DEVICE_TIMES)

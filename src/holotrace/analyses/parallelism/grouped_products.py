@@ -16,6 +16,7 @@ import polars as pl
 
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import of_events
+from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 
@@ -37,7 +38,7 @@ def grouped_products(rank_trace: RankTrace) -> pl.DataFrame:
     """
     names = rank_trace.strings.str.contains(_OPERATOR).arg_true().cast(pl.UInt32)
     operators = event_ranges(rank_trace, [EventKind.CPU_OP], ["event_index", "start_ns", "end_ns"], names=names)
-    inputs = rank_trace.table("operator_inputs", ["event_index", "input_dims"])
+    inputs = described_events(rank_trace, "operator_inputs", ["event_index", "input_dims"])
     dims = rank_trace.texts(of_events(inputs, operators["event_index"])["input_dims"])
     counts = dims.drop_nulls().value_counts(name="count").rows()
     shapes = [(shape, count) for text, count in counts if (shape := _shape(text))]

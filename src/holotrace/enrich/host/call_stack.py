@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+import numpy as np
 import polars as pl
 
-from holotrace.algorithms.nesting import nesting
-from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.algorithms.nesting import NO_PARENT, depths, nearest_above
+from holotrace.enrich.events.event_rows import rows_of_events
+from holotrace.enrich.graph_attribution.grafts import grafts, may_graft
+from holotrace.enrich.host.host_names import NodeClass
+from holotrace.enrich.recorded_host.calls import CALL_KINDS, recorded_calls, recorded_frames
 from holotrace.schema import EventKind
 from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
-CALL_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION, EventKind.RUNTIME, EventKind.DRIVER)
-PYTHON_KINDS = (EventKind.PYTHON_FUNCTION,)
+__all__ = ["CALL_KINDS", "call_stacks", "python_stacks"]
+
+python_stacks = recorded_frames
 
 
-@derived
 def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the caller of each operator, annotation, runtime and driver call.
 
     One event contains another of the same process and thread if it begins no later and ends no earlier; of two equal
     events, the first in the file is outside. The parent is the innermost event that contains the whole event, so an
     event that outlives the event it began in is its sibling. Python functions are separate, in `python_stacks`, so that
-    depths do not depend on whether Python was recorded.
+    depths do not depend on whether Python was recorded. The operators that graphs replay are inside the launch of their
+    graph and take no time; see `holotrace.enrich.graph_attribution.grafts`.
 
     Returns:
-        In file order:
+        In file order, followed by the operators that graphs replay:
 
         event_index     uint32
         track_id        uint32  process and thread, a row of `tracks`
@@ -38,21 +41,30 @@ def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
         depth           int32   number of events around this one; 0 for roots
         is_overlapping  bool    the event began inside a sibling, which ended sooner
     """
-    return _stacks(rank_trace, CALL_KINDS)
+    return _with_replayed(rank_trace) if may_graft(rank_trace) else recorded_calls(rank_trace)
 
 
 @derived
-def python_stacks(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the caller of each Python function, with the columns of `call_stacks`."""
-    return _stacks(rank_trace, PYTHON_KINDS)
-
-
-def _stacks(rank_trace: RankTrace, kinds: Sequence[EventKind]) -> pl.DataFrame:
-    columns = ["event_index", "track_id", "kind", "name", "start_ns", "end_ns"]
-    calls = event_ranges(rank_trace, kinds, columns)
-    nested = nesting(*(calls[column].to_numpy() for column in ("track_id", "start_ns", "end_ns")))
-    return calls.with_columns(
-        pl.Series("parent_row", nested.parent),
-        pl.Series("depth", nested.depth),
-        pl.Series("is_overlapping", nested.is_overlapping),
+def _with_replayed(rank_trace: RankTrace) -> pl.DataFrame:
+    recorded, nodes = recorded_calls(rank_trace), grafts(rank_trace).nodes
+    is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
+    rows = np.flatnonzero(is_operator)
+    if not len(rows):
+        return recorded
+    place = np.append(np.cumsum(is_operator) - 1 + recorded.height, NO_PARENT)
+    above = place[nearest_above(nodes["above"].to_numpy(), is_operator, rows)]
+    operators = nodes[rows]
+    launch = rows_of_events(recorded, operators["launch_index"])
+    added = operators.select(
+        "event_index",
+        "track_id",
+        pl.lit(EventKind.CPU_OP, pl.UInt8).alias("kind"),
+        "name",
+        "start_ns",
+        pl.col("start_ns").alias("end_ns"),
+        pl.Series("parent_row", np.where(above == NO_PARENT, launch, above)),
+        pl.lit(0, pl.Int32).alias("depth"),
+        pl.lit(value=False).alias("is_overlapping"),
     )
+    stacks = pl.concat([recorded, added])
+    return stacks.with_columns(pl.Series("depth", depths(stacks["parent_row"].to_numpy())))

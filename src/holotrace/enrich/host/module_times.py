@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above, path_numbers, subtree_sums
+from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.host.host_names import (
     LIGHTNING_MODULE_PREFIX,
     LIGHTNING_PROFILE_PREFIX,
@@ -84,7 +85,7 @@ def _calls(rank_trace: RankTrace, nodes: pl.DataFrame, is_module: _Bools) -> tup
     rows, around = np.flatnonzero(is_module), nodes["parent"].to_numpy()
     call_of = np.append(np.where(is_module, np.cumsum(is_module) - 1, NO_PARENT), NO_PARENT)
     parent = call_of[nearest_above(around, is_module, rows)]
-    ids = rank_trace.table("python_frames", ["event_index", "python_module_id"])
+    ids = described_events(rank_trace, "python_frames", ["event_index", "python_module_id"])
     calls = nodes[rows].join(ids, on="event_index", how="left", maintain_order="left")
     return calls.with_columns(
         pl.col("python_module_id").alias("module_id"),

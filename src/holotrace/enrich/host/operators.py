@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, furthest_above, nearest_above
+from holotrace.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above, nearest_above
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
+from holotrace.enrich.graph_attribution.grafts import grafts, may_graft
 from holotrace.enrich.host.call_stack import call_stacks
+from holotrace.enrich.host.host_names import NodeClass
+from holotrace.enrich.recorded_host.external_ids import same_external_id
 from holotrace.schema import EventKind
 from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
+
+_Rows = npt.NDArray[np.int64]
 
 
 @derived
@@ -41,6 +47,8 @@ def launching_operator(rank_trace: RankTrace) -> pl.DataFrame:
         inner[unknown] = rows_of_events(stacks, same_id)
         above = furthest_above(parent, is_operator, inner[unknown])
         outer[unknown] = np.where(above == NO_PARENT, inner[unknown], above)
+    if may_graft(rank_trace):
+        _replace_by_replayed(rank_trace, stacks, launched["event_index"], inner, outer)
     return launched.select("event_index", "launch_index").with_columns(
         gathered(stacks["event_index"], inner).alias("operator_index"),
         gathered(stacks["name"], inner).alias("operator_name"),
@@ -48,11 +56,16 @@ def launching_operator(rank_trace: RankTrace) -> pl.DataFrame:
     )
 
 
-def same_external_id(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.Series:
-    """Return the first operator in the file with the external id of each device row."""
-    kinds_wanted = pl.col("kind") == EventKind.CPU_OP
-    events = rank_trace.table("events", ["event_index", "kind", "external_id"]).filter(pl.col("external_id") > 0)
-    operators = events.filter(kinds_wanted).unique("external_id", keep="first", maintain_order=True)
-    by_id = operators.select("external_id", pl.col("event_index").alias("operator_index"))
-    ids = launched.join(events, on="event_index", how="left", maintain_order="left").select("external_id")
-    return ids.join(by_id, on="external_id", how="left", maintain_order="left")["operator_index"]
+def _replace_by_replayed(
+    rank_trace: RankTrace, stacks: pl.DataFrame, work: pl.Series, inner: _Rows, outer: _Rows
+) -> None:
+    """Replace the operators around the launch of a graph by those that launched each kernel when it was captured."""
+    replayed = grafts(rank_trace)
+    is_operator = (replayed.nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
+    graft = np.append(replayed.owners["graft"].to_numpy(), NO_PARENT)[rows_of_events(replayed.owners, work)]
+    operator = itself_or_above(replayed.nodes["above"].to_numpy(), is_operator, graft)
+    known = np.flatnonzero(operator != NO_PARENT)
+    inner[known] = rows_of_events(stacks, replayed.nodes["event_index"].gather(operator[known]))
+    is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
+    above = furthest_above(stacks["parent_row"].to_numpy(), is_operator, inner[known])
+    outer[known] = np.where(above == NO_PARENT, inner[known], above)

@@ -19,6 +19,7 @@ from holotrace.algorithms.nesting import NO_PARENT, furthest_above, itself_or_ab
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.launches import asked_for, launches, of_work
 from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
+from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.kernels.tensor_cores import uses_tensor_cores
@@ -219,8 +220,8 @@ def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame,
     """Return the calls with the number of their key, and the keys."""
     stacks, rows = call_stacks(rank_trace), calls["row"].to_numpy()
     event_index = gathered(stacks["event_index"], rows)
-    inputs = rank_trace.table("operator_inputs", ["event_index", *INPUTS])
-    compiled = rank_trace.table("compiled_kernels", ["event_index", *_RECORDED])
+    inputs = described_events(rank_trace, "operator_inputs", ["event_index", *INPUTS])
+    compiled = described_events(rank_trace, "compiled_kernels", ["event_index", *_RECORDED])
     described = (
         calls.select("kernel", "is_on_tensor_cores", "is_graph")
         .with_columns(gathered(stacks["name"], rows).alias("name"), steps_with_sums(rank_trace, stacks, rows))

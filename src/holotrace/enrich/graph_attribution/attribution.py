@@ -1,0 +1,200 @@
+"""Choose the recording that explains each replay of a graph, and pair their kernels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.common_subsequence import NO_PARTNER
+from holotrace.algorithms.nesting import NO_PARENT
+from holotrace.enrich.events.event_rows import rows_of_events
+from holotrace.enrich.graph_attribution.alignment import Work, aligned
+from holotrace.enrich.graph_attribution.kernel_names import numbered_names
+from holotrace.enrich.graph_attribution.references import CAPTURE, Sequence, captured_sequences, eager_sequences
+from holotrace.enrich.graph_attribution.replays import replayed_work
+from holotrace.enrich.recorded_host.nodes import recorded_nodes, recorded_runtime_owner
+from holotrace.schema import EventKind
+from holotrace.store.captures import batch_sizes
+from holotrace.store.derived import derived
+from holotrace.store.trace import RankTrace
+
+_Rows = npt.NDArray[np.int64]
+
+_LEAST_SHARE = {CAPTURE: 0.5}
+_LEAST_SHARE_ELSEWHERE = 0.8
+"""A recording explains a replay only from this share of its work on. A recording without graphs may hold similar kernels
+of other work, so more must agree."""
+
+
+class Match(NamedTuple):
+    """The recording that explains a replay.
+
+    reference  number of the recording in `references_of`
+    how        how it explains the replay: see `references`
+    nodes      row in `recorded_nodes` of the recording, for each piece of work of the replay; -1 if unknown
+    """
+
+    reference: int
+    how: str
+    nodes: _Rows
+
+
+class Replay(NamedTuple):
+    """One launch of a graph: its rows in `replayed_work`, from `first` to before `last`, and the recording that explains it."""
+
+    first: int
+    last: int
+    match: Match | None
+
+
+class _Candidate(NamedTuple):
+    reference: int
+    sequence: Sequence
+
+
+def references_of(rank_trace: RankTrace) -> tuple[RankTrace, ...]:
+    """Return the recordings that may explain the graphs of a rank: its captures, and the rank itself."""
+    return (*(capture.trace for capture in rank_trace.captures), rank_trace.unselected)
+
+
+@derived
+def replays(rank_trace: RankTrace) -> tuple[Replay, ...]:
+    """Return every launch of a graph, in order, with the recording that explains it.
+
+    Captures for the batch size of the replay come first, or for the next larger one, because engines pad batches. The
+    recording with the largest share of common work explains the replay; of equal ones, the shortest, and of these the next
+    one after the recording of the replay before, because engines replay the parts of a model in the order of their
+    capture.
+    """
+    work = replayed_work(rank_trace)
+    if work.is_empty():
+        return ()
+    candidates = _candidates(rank_trace)
+    launch = work["launch_index"].to_numpy()
+    bounds = [0, *(np.flatnonzero(launch[1:] != launch[:-1]) + 1).tolist(), len(launch)]
+    choice = _Choice(rank_trace, work, candidates)
+    sizes = _batch_sizes(rank_trace, work["launch_index"].gather(bounds[:-1]))
+    return tuple(
+        Replay(first, last, choice.of(first, last, size))
+        for first, last, size in zip(bounds, bounds[1:], sizes, strict=False)
+    )
+
+
+def _candidates(rank_trace: RankTrace) -> list[_Candidate]:
+    return list(_listed(rank_trace))
+
+
+def _listed(rank_trace: RankTrace) -> Iterator[_Candidate]:
+    references = references_of(rank_trace)
+    of_files = [capture.batch_size for capture in rank_trace.captures] + [None]
+    for number, (reference, batch_size) in enumerate(zip(references, of_files, strict=True)):
+        for sequence in captured_sequences(reference) or eager_sequences(reference):
+            size = sequence.batch_size if batch_size is None else batch_size
+            yield _Candidate(number, sequence._replace(batch_size=size))
+    if captured_sequences(rank_trace.unselected):
+        yield from (_Candidate(len(references) - 1, sequence) for sequence in eager_sequences(rank_trace.unselected))
+
+
+def _batch_sizes(rank_trace: RankTrace, launches: pl.Series) -> list[int | None]:
+    """Return the batch size that the innermost annotation around each launch states; None if none states one."""
+    nodes, owners = recorded_nodes(rank_trace), recorded_runtime_owner(rank_trace)
+    stated = batch_sizes(rank_trace.texts(nodes["name"])).to_list()
+    parent = nodes["parent"].to_list()
+    around = np.append(owners["node"].to_numpy(), NO_PARENT)[rows_of_events(owners, launches)]
+    return [_nearest(stated, parent, node) for node in around.tolist()]
+
+
+def _nearest(stated: list[int | None], parent: list[int], node: int) -> int | None:
+    while node != NO_PARENT:
+        if stated[node] is not None:
+            return stated[node]
+        node = parent[node]
+    return None
+
+
+class _Choice:
+    """Chooses among the candidates; replays with the same work are compared only once."""
+
+    def __init__(self, rank_trace: RankTrace, work: pl.DataFrame, candidates: list[_Candidate]) -> None:
+        self._work = work
+        self._candidates = candidates
+        self._names = rank_trace.texts(work["name"]).to_list()
+        self._ids = work["name"].to_numpy()
+        self._kinds = np.array([_compared_kind(kind) for kind in work["kind"]], np.int64)
+        self._streams = work["stream"].to_numpy()
+        self._pairs: dict[tuple[bytes, int], _Rows] = {}
+        self._same = _first_equal(candidates)
+        self._last = -1
+
+    def of(self, first: int, last: int, batch_size: int | None) -> Match | None:
+        """Return the recording that explains this replay; None if none does."""
+        fitting = self._of_size(batch_size)
+        best = self._best(first, last, fitting) or self._best(first, last, range(len(self._candidates)))
+        if best is None:
+            return None
+        self._last, partner = best
+        reference, sequence = self._candidates[self._last]
+        return Match(reference, sequence.how, np.append(sequence.nodes, NO_PARENT)[partner])
+
+    def _of_size(self, batch_size: int | None) -> list[int]:
+        """Return the captures for a batch size, or for the next larger one."""
+        captures = [number for number, one in enumerate(self._candidates) if one.sequence.how == CAPTURE]
+        sizes = {self._candidates[number].sequence.batch_size for number in captures} - {None}
+        padded = min(
+            (size for size in sizes if batch_size is not None and size is not None and size >= batch_size), default=None
+        )
+        return [
+            number
+            for number in captures
+            if padded is None or self._candidates[number].sequence.batch_size in (padded, None)
+        ]
+
+    def _best(self, first: int, last: int, numbers: list[int] | range) -> tuple[int, _Rows] | None:
+        best: tuple[tuple[float, int, int], int, _Rows] | None = None
+        for number in sorted(numbers, key=lambda one: (one <= self._last, one)):
+            sequence = self._candidates[number].sequence
+            share = self._highest_share(first, last, number)
+            if share < _LEAST_SHARE.get(sequence.how, _LEAST_SHARE_ELSEWHERE) or (best and share < best[0][0]):
+                continue
+            partner = self._partner(first, last, number)
+            merit = (float((partner != NO_PARTNER).mean()), -len(sequence.names), 0)
+            if merit[0] >= _LEAST_SHARE.get(sequence.how, _LEAST_SHARE_ELSEWHERE) and (best is None or merit > best[0]):
+                best = (merit, number, partner)
+        return None if best is None else best[1:]
+
+    def _highest_share(self, first: int, last: int, number: int) -> float:
+        """Return the share of the replay that a candidate can explain at most, by the number of its pieces alone."""
+        sequence = self._candidates[number].sequence
+        kinds = Counter(_compared_kind(kind) for kind in sequence.kinds.tolist())
+        own = Counter(self._kinds[first:last].tolist())
+        return sum(min(count, kinds[kind]) for kind, count in own.items()) / (last - first)
+
+    def _partner(self, first: int, last: int, number: int) -> _Rows:
+        same = self._same[number]
+        rows = slice(first, last)
+        key = (self._ids[rows].tobytes() + self._streams[rows].tobytes(), same)
+        if key not in self._pairs:
+            sequence = self._candidates[same].sequence
+            own, captured = numbered_names(self._names[rows], list(sequence.names))
+            kinds = np.array([_compared_kind(kind) for kind in sequence.kinds.tolist()], np.int64)
+            self._pairs[key] = aligned(Work(own, self._kinds[rows]), self._streams[rows], Work(captured, kinds))
+        return self._pairs[key]
+
+
+def _compared_kind(kind: int) -> int:
+    """Return the kind of a piece of work; ROCm records copies and memsets of graphs as kernels or as copies."""
+    return kind if kind in (EventKind.GPU_MEMCPY, EventKind.GPU_MEMSET) else EventKind.KERNEL
+
+
+def _first_equal(candidates: list[_Candidate]) -> list[int]:
+    """Return for each candidate the first with the same names and kinds: the layers of a model are often equal."""
+    first: dict[tuple[object, ...], int] = {}
+    return [
+        first.setdefault((one.sequence.names, one.sequence.kinds.tobytes()), number)
+        for number, one in enumerate(candidates)
+    ]

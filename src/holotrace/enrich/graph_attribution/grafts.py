@@ -1,0 +1,216 @@
+"""The operators and modules that launched the kernels of a graph when it was captured, once for each replay.
+
+They are added to the trees of the host at the launch of the graph. On the host they take no time, because a replay does
+not call them again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT, nearest_above
+from holotrace.enrich.events.event_rows import rows_of_events
+from holotrace.enrich.graph_attribution.attribution import Match, Replay, references_of, replays
+from holotrace.enrich.graph_attribution.replays import replayed_work
+from holotrace.enrich.host.host_names import NodeClass
+from holotrace.enrich.recorded_host.nodes import recorded_nodes, recorded_runtime_owner
+from holotrace.store.captures import replays_graphs
+from holotrace.store.derived import derived
+from holotrace.store.trace import RankTrace
+
+_Rows = npt.NDArray[np.int64]
+
+_GRAFTED = (NodeClass.OPERATOR, NodeClass.MODULE, NodeClass.LIGHTNING_MODULE, NodeClass.OPTIMIZER)
+"""Annotations and steps are left out: they name times of the recording, not of the replay."""
+
+_NODES = {
+    "event_index": pl.UInt32,
+    "launch_index": pl.UInt32,
+    "above": pl.Int64,
+    "node_class": pl.UInt8,
+    "name": pl.UInt32,
+    "is_counted": pl.Boolean,
+    "reference": pl.Int64,
+    "reference_index": pl.UInt32,
+    "start_ns": pl.Int64,
+    "track_id": pl.UInt32,
+}
+_OWNERS = {"event_index": pl.UInt32, "graft": pl.Int64, "how": pl.String}
+
+
+class Grafts(NamedTuple):
+    """What graphs replay on the host.
+
+    nodes   operators and modules, each after those around it:
+
+        event_index      uint32  a number that no event of the file has
+        launch_index     uint32  the call that launched the graph
+        above            int64   row of the node around it; -1 if that is the node around the launch
+        node_class       uint8   NodeClass
+        name             uint32  string id
+        is_counted       bool    see `host_nodes`
+        reference        int64   number of the recording in `references_of`
+        reference_index  uint32  the event in that recording
+        start_ns         int64   start of the launch
+        track_id         uint32  thread of the launch
+
+    owners  device work of graphs, in the order of `replayed_work`: event_index uint32; graft int64, the row of its
+            innermost node, -1 if unknown; how str, see `references`, null if unknown
+    """
+
+    nodes: pl.DataFrame
+    owners: pl.DataFrame
+
+
+class _Template(NamedTuple):
+    """The nodes that one replay adds: their rows in the recording, the row of each above, and the node of each piece of work."""
+
+    rows: _Rows
+    above: _Rows
+    owner: _Rows
+
+
+@derived
+def grafts(rank_trace: RankTrace) -> Grafts:
+    """Return the operators and modules behind all replays of graphs; empty if the rank replays none."""
+    known = [replay for replay in replays(rank_trace) if replay.match is not None] if may_graft(rank_trace) else []
+    if not known:
+        return Grafts(pl.DataFrame(schema=_NODES), _unknown(rank_trace))
+    work, templates = replayed_work(rank_trace), _Templates(rank_trace)
+    first_index = int(rank_trace.unselected.table("events", ["event_index"])["event_index"].max() or 0) + 1  # type: ignore[arg-type]
+    graft = np.full(work.height, NO_PARENT, np.int64)
+    how: list[str | None] = [None] * work.height
+    parts: list[pl.DataFrame] = []
+    count = 0
+    for replay in known:
+        template = templates.of(replay, work)
+        match = _known(replay)
+        owner = np.where(template.owner == NO_PARENT, NO_PARENT, template.owner + count)
+        graft[replay.first : replay.last] = owner
+        how[replay.first : replay.last] = [match.how if row != NO_PARENT else None for row in owner.tolist()]
+        parts.append(
+            templates.nodes(match.reference, template).with_columns(
+                pl.Series("above", np.where(template.above == NO_PARENT, NO_PARENT, template.above + count)),
+                launch_index=pl.lit(work["launch_index"][replay.first], pl.UInt32),
+                start_ns=pl.lit(work["launch_start_ns"][replay.first], pl.Int64),
+                track_id=pl.lit(work["track_id"][replay.first], pl.UInt32),
+            )
+        )
+        count += len(template.rows)
+    nodes = pl.concat(parts).with_columns(
+        event_index=pl.int_range(first_index, first_index + count, dtype=pl.UInt32, eager=True)
+    )
+    owners = work.select("event_index", graft=pl.Series(graft), how=pl.Series(how, dtype=pl.String))
+    return Grafts(nodes.select(pl.col(name).cast(kind) for name, kind in _NODES.items()), owners)
+
+
+def may_graft(rank_trace: RankTrace) -> bool:
+    """Return whether a rank may replay graphs; quick, so that ranks without graphs lose no time."""
+    return replays_graphs(rank_trace.strings)
+
+
+def _unknown(rank_trace: RankTrace) -> pl.DataFrame:
+    if not may_graft(rank_trace):
+        return pl.DataFrame(schema=_OWNERS)
+    return replayed_work(rank_trace).select(
+        "event_index", graft=pl.lit(NO_PARENT, pl.Int64), how=pl.lit(None, pl.String)
+    )
+
+
+def _known(replay: Replay) -> Match:
+    assert replay.match is not None  # noqa: S101 -- the caller chose replays with a match
+    return replay.match
+
+
+class _Templates:
+    """The nodes of each distinct replay, made once."""
+
+    def __init__(self, rank_trace: RankTrace) -> None:
+        self._rank_trace = rank_trace
+        self._references = references_of(rank_trace)
+        self._made: dict[tuple[int, bytes, frozenset[str]], _Template] = {}
+        self._tables: dict[tuple[int, int], pl.DataFrame] = {}
+        self._names: dict[int, tuple[list[str], pl.Series]] = {}
+
+    def of(self, replay: Replay, work: pl.DataFrame) -> _Template:
+        """Return the nodes of a replay."""
+        match = _known(replay)
+        around = self._names_around(work["launch_index"][replay.first])
+        key = (match.reference, match.nodes.tobytes(), around)
+        if key not in self._made:
+            self._made[key] = self._template(match, around)
+        return self._made[key]
+
+    def nodes(self, reference: int, template: _Template) -> pl.DataFrame:
+        """Return the columns of `Grafts.nodes` that are the same for every replay."""
+        key = (reference, id(template))
+        if key not in self._tables:
+            nodes = recorded_nodes(self._references[reference])[template.rows]
+            self._tables[key] = nodes.select(
+                "node_class",
+                self._ids(reference).gather(nodes["name"]).alias("name"),
+                "is_counted",
+                pl.lit(reference, pl.Int64).alias("reference"),
+                pl.col("event_index").alias("reference_index"),
+            )
+        return self._tables[key]
+
+    def _template(self, match: Match, around: frozenset[str]) -> _Template:
+        nodes = recorded_nodes(self._references[match.reference])
+        parent = nodes["parent"].to_numpy()
+        is_kept = nodes["node_class"].is_in(list(map(int, _GRAFTED))).to_numpy().copy()
+        rows = _with_all_above(parent, match.nodes)
+        texts, _ = self._texts(match.reference)
+        names = nodes["name"].gather(rows).to_list()
+        again = [row for row, name in zip(rows.tolist(), names, strict=True) if texts[name] in around]
+        is_kept[_with_all_above(parent, np.array(again, np.int64))] = False
+        kept = rows[is_kept[rows]]
+        place = np.full(nodes.height + 1, NO_PARENT, np.int64)
+        place[kept] = np.arange(len(kept))
+        itself = np.where(
+            np.append(is_kept, False)[match.nodes], match.nodes, nearest_above(parent, is_kept, match.nodes)
+        )
+        return _Template(kept, place[nearest_above(parent, is_kept, kept)], place[itself])
+
+    def _names_around(self, launch: int) -> frozenset[str]:
+        """Return the names of the operators and modules around the launch of a graph, which recordings of it repeat."""
+        nodes, owners = recorded_nodes(self._rank_trace), recorded_runtime_owner(self._rank_trace)
+        row = rows_of_events(owners, pl.Series([launch], dtype=pl.UInt32))[0]
+        at = np.array([NO_PARENT if row == NO_PARENT else owners["node"][int(row)]])
+        around = nodes[_with_all_above(nodes["parent"].to_numpy(), at)]
+        chosen = around.filter(pl.col("node_class").is_in(list(map(int, _GRAFTED))))
+        return frozenset(self._rank_trace.texts(chosen["name"]))
+
+    def _texts(self, reference: int) -> tuple[list[str], pl.Series]:
+        """Return the texts of a recording, and the string ids that the rank has for them."""
+        if reference not in self._names:
+            strings = self._references[reference].strings
+            self._names[reference] = strings.to_list(), ids_of(self._rank_trace, self._references[reference])
+        return self._names[reference]
+
+    def _ids(self, reference: int) -> pl.Series:
+        return self._texts(reference)[1]
+
+
+def ids_of(rank_trace: RankTrace, reference: RankTrace) -> pl.Series:
+    """Return the string id in the rank of each text of a recording."""
+    if reference is rank_trace.unselected:
+        return pl.int_range(len(rank_trace.strings), dtype=pl.UInt32, eager=True)
+    own = rank_trace.strings.to_frame("text").with_row_index("id").unique("text", keep="first", maintain_order=True)
+    return (
+        reference.strings.to_frame("text").join(own, on="text", how="left", maintain_order="left")["id"].cast(pl.UInt32)
+    )
+
+
+def _with_all_above(parent: _Rows, rows: _Rows) -> _Rows:
+    """Return these rows and all rows above them, each once, in order."""
+    collected, at = [np.empty(0, np.int64)], np.unique(rows[rows != NO_PARENT])
+    while len(at):
+        collected.append(at)
+        at = np.unique(parent[at])
+        at = at[at != NO_PARENT]
+    return np.unique(np.concatenate(collected))

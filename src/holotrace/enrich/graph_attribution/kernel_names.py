@@ -1,0 +1,69 @@
+"""Compare the names that different recordings give to one kernel: mangled, demangled, or that of a copy."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+
+COPY, MEMSET = "\x1fcopy", "\x1fmemset"
+"""Stand for every copy and every memset; no kernel has such a name."""
+
+_COPIES = re.compile(r"^(Memcpy|CopyDevice|CopyHost|__amd_rocclr_copy)", re.IGNORECASE)
+_MEMSETS = re.compile(r"^(Memset|__amd_rocclr_fill)", re.IGNORECASE)
+"""ROCm runs copies and memsets of graphs as kernels of its own."""
+
+_ARGUMENTS = re.compile(r"[<(].*$", re.DOTALL)
+_ANONYMOUS = re.compile(r"\(anonymous namespace\)::|\(anonymous class\)::")
+
+
+def plain_name(name: str) -> str:
+    """Return `COPY`, `MEMSET` or the name itself.
+
+    >>> plain_name("Memcpy DtoD (Device -> Device)") == COPY
+    True
+    """
+    if _COPIES.match(name):
+        return COPY
+    return MEMSET if _MEMSETS.match(name) else name.removesuffix(".kd")
+
+
+def function_name(name: str) -> str:
+    """Return the name of the function without namespaces, template arguments and parameters.
+
+    >>> function_name("void at::native::(anonymous namespace)::copy_kernel<float, 4>(int)")
+    'copy_kernel'
+    >>> function_name("_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bEEvPT0_")
+    'add_rmsnorm_quant_kernel'
+    """
+    if name.startswith("_Z"):
+        return _mangled_function(name)
+    return _ARGUMENTS.sub("", _ANONYMOUS.sub("", name)).strip().split("::")[-1].split(" ")[-1]
+
+
+def _mangled_function(name: str) -> str:
+    """Return the last of the names that open a mangled name, each written after its length.
+
+    https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling
+    """
+    at = re.compile(r"_Z(?:L|N[rVK]*(?:St)?)?").match(name)
+    position, last = at.end() if at else len(name), name
+    while length := re.compile(r"L?(\d{1,4})").match(name, position):
+        position = length.end() + int(length[1])
+        last = name[length.end() : position]
+    return last
+
+
+def numbered_names(first: list[str | None], second: list[str | None]) -> tuple[npt.NDArray[np.int64], ...]:
+    """Return a number for each name, equal where two names may belong to one kernel; -1 for None.
+
+    A name that only one side has is compared by its function alone, because the sides may write it differently.
+    """
+    plain = [[None if name is None else plain_name(name) for name in names] for names in (first, second)]
+    shared = set(plain[0]) & set(plain[1])
+    keys = [
+        [name if name is None or name in shared else "\x1f" + function_name(name) for name in names] for names in plain
+    ]
+    number = {key: place for place, key in enumerate(dict.fromkeys(keys[0] + keys[1])) if key is not None}
+    return tuple(np.array([-1 if key is None else number[key] for key in side], np.int64) for side in keys)

@@ -1,0 +1,192 @@
+"""Find the recordings that say which operators launched the kernels of CUDA and HIP graphs.
+
+vLLM writes them to `capture_traces/graph_capture_rank_0.*`, SGLang to `capture_traces/bs_32_rank0.json.gz`;
+`execution_details.json` beside them lists the batch size of each file. They are found by themselves next to a trace.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from holotrace.errors import NotATraceError, TraceNotFoundError, UnreadableTraceError
+from holotrace.execution.progress import SILENT, Progress
+from holotrace.ingest.discover import nothing_there
+from holotrace.ingest.kineto import KinetoReader, peek
+from holotrace.ingest.rank_names import is_capture_name, rank_in_name
+from holotrace.locations import Address, RemotePath, address_text, is_url, located, name_of, scan
+from holotrace.store.cache import CacheOption
+from holotrace.store.captures import Capture, batch_sizes
+from holotrace.store.trace import RankTrace
+from holotrace.store.trace_file import TraceFile
+
+CaptureOption: TypeAlias = Address | Iterable[Address] | None
+"""What `holotrace.open_trace` accepts as `capture`."""
+
+CAPTURE_FOLDER = "capture_traces"
+_DETAILS = "execution_details.json"
+_MOST_BYTES = 256 << 20
+"""Annotation files and lists of batch sizes above this size are not read."""
+
+_NODE_ID = re.compile(r"\d{1,20}")
+
+
+@dataclass(frozen=True)
+class CaptureFiles:
+    """The files of the captures of a job; listed when a rank first needs them.
+
+    paths  files and folders
+    named  whether the user named them, so that a file that is no capture is an error
+    """
+
+    paths: tuple[str, ...]
+    cache: CacheOption = True
+    progress: Progress = SILENT
+    named: bool = True
+
+    def __reduce__(self) -> tuple[type[CaptureFiles], tuple[tuple[str, ...], CacheOption, Progress, bool]]:
+        """Pickle the addresses; workers report no progress."""
+        return CaptureFiles, (self.paths, self.cache, SILENT, self.named)
+
+    def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
+        """Return the captures of a rank, else those of the lowest rank, for the batch sizes among the texts."""
+        files = self._of_rank(rank)
+        sizes = sorted({file.batch_size for file in files if file.batch_size is not None})
+        ran = batch_sizes(texts).drop_nulls().unique().to_list()
+        wanted = {next((size for size in sizes if size >= one), None) for one in ran} - {None}
+        chosen = [file for file in files if not wanted or file.batch_size is None or file.batch_size in wanted]
+        return tuple(Capture(RankTrace(rank, self._opened(file.path)), file.batch_size) for file in chosen)
+
+    def annotations(self) -> Mapping[int, Mapping[str, Any]]:
+        """Return what annotation files say about graph nodes, by node id."""
+        return {node: said for path in self._files[1] for node, said in _annotations(path).items()}
+
+    def _opened(self, path: str) -> TraceFile:
+        return TraceFile(path, KinetoReader(), cache=self.cache, progress=self.progress)
+
+    def _of_rank(self, rank: int) -> list[_File]:
+        files = self._files[0]
+        ranks = {file.rank for file in files}
+        taken = rank if rank in ranks else min((one for one in ranks if one is not None), default=None)
+        return [file for file in files if file.rank is None or file.rank == taken]
+
+    @cached_property
+    def _files(self) -> tuple[list[_File], list[str]]:
+        """Return the captures, and the annotation files."""
+        listed = [file for path in self.paths for file in _listed(path)]
+        sizes = {name: size for path in listed if name_of(path) == _DETAILS for name, size in _details(path).items()}
+        captures, annotations = [], []
+        for path in listed:
+            if name_of(path) == _DETAILS:
+                continue
+            if peek(path).is_trace:
+                captures.append(_described(path, sizes))
+            elif _annotations(path):
+                annotations.append(path)
+            elif self.named and path in self.paths:
+                message = (
+                    f"{path} is neither the recording of a capture nor a JSON file of annotations by graph node id"
+                )
+                raise NotATraceError(message)
+        return captures, annotations
+
+
+@dataclass(frozen=True)
+class _File:
+    path: str
+    rank: int | None
+    batch_size: int | None
+
+
+def captures_named(capture: Address | Iterable[Address], cache: CacheOption, progress: Progress) -> CaptureFiles:
+    """Return the captures at these paths.
+
+    Raises:
+        TraceNotFoundError: a path does not exist.
+    """
+    many = [capture] if isinstance(capture, (str, Path, RemotePath)) or not isinstance(capture, Iterable) else capture
+    paths = tuple(address_text(path) for path in many)
+    for path in paths:
+        if not located(path).exists():
+            raise TraceNotFoundError(nothing_there(path))
+    return CaptureFiles(tuple(path if is_url(path) else str(Path(path).absolute()) for path in paths), cache, progress)
+
+
+def captures_beside(folder: Path, cache: CacheOption, progress: Progress) -> CaptureFiles | None:
+    """Return the captures that an inference engine wrote into a local folder of traces; None if there are none."""
+    try:
+        children = scan(folder.absolute())
+    except OSError:
+        return None
+    of_engines = [
+        child.path
+        for child in children
+        if is_capture_name(child.name) or (child.is_dir and child.name == CAPTURE_FOLDER)
+    ]
+    return CaptureFiles(tuple(sorted(of_engines)), cache, progress, named=False) if of_engines else None
+
+
+def _listed(path: str) -> list[str]:
+    if not located(path).is_dir():
+        return [path]
+    return sorted(child.path for child in scan(path) if not child.is_dir and ".json" in child.name)
+
+
+def _described(path: str, sizes: Mapping[str, int]) -> _File:
+    name = name_of(path)
+    in_name = batch_sizes(pl.Series([name])).item()
+    return _File(path, rank_in_name(path), sizes.get(name, in_name))
+
+
+def _details(path: str) -> dict[str, int]:
+    """Return the batch size of each file in a list of captures."""
+    listed = _json(path)
+    rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+    return {
+        row["file"]: row["batch_size"]
+        for row in rows
+        if isinstance(row.get("file"), str) and type(row.get("batch_size")) is int
+    }
+
+
+def _annotations(path: str) -> dict[int, dict[str, Any]]:
+    """Return what a file says about graph nodes: `{"42": {"module_fqn": "layers.0"}}`, or a list of such objects per node.
+
+    PyTorch's `torch.cuda.graph(..., enable_annotations=True)` collects them.
+    """
+    written = _json(path)
+    if not isinstance(written, dict) or not all(_NODE_ID.fullmatch(key) for key in written):
+        return {}
+    return {int(node): _merged(said) for node, said in written.items()}
+
+
+def _merged(said: object) -> dict[str, Any]:
+    parts = said if isinstance(said, list) else [said]
+    return {
+        key: value
+        for part in parts
+        for key, value in (part if isinstance(part, dict) else {"name": part}).items()
+        if isinstance(key, str)
+    }
+
+
+def _json(path: str) -> object:
+    """Return the content of a JSON file; None if it is damaged, too large or something else."""
+    location = located(path)
+    try:
+        with location.open("rb") as file:
+            raw = file.read(_MOST_BYTES)
+        if name_of(path).endswith(".gz"):
+            with gzip.open(location.open("rb")) as packed:  # type: ignore[arg-type]  # a binary file, local or remote
+                raw = packed.read(_MOST_BYTES)
+        return json.loads(raw)
+    except (OSError, EOFError, ValueError, RecursionError, UnreadableTraceError):
+        return None
