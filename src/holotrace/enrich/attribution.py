@@ -20,6 +20,7 @@ from holotrace.enrich.across_ranks.ranges import JobRanges, job_ranges
 from holotrace.enrich.collectives.collectives import host_call_count
 from holotrace.enrich.collectives.libraries import communication_libraries
 from holotrace.enrich.device.device_work import device_work
+from holotrace.enrich.graph_attribution.findings import graph_findings
 from holotrace.enrich.host.host_nodes import device_owner, host_nodes
 from holotrace.enrich.host.memory_blocks import TimeWindow, blocks_in_window
 from holotrace.enrich.host.memory_events import Rows, nodes_of_memory_events
@@ -216,6 +217,10 @@ class Attribution:
         return around.unique()
 
     # Findings
+
+    def graph_findings(self, rank_trace: RankTrace) -> tuple[str, ...]:
+        """Return how much of the time in graphs is attributed to operators."""
+        return graph_findings(rank_trace)
 
     def shown_findings(self, findings: tuple[str, ...]) -> tuple[str, ...]:
         """Return the findings that are shown."""

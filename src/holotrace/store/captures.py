@@ -6,7 +6,8 @@ capture does, and so does a recording of the same step without graphs. A rank re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,8 +19,19 @@ if TYPE_CHECKING:
 _GRAPH_LAUNCH = "GraphLaunch"
 """Part of the names of all calls that replay a graph, such as `cudaGraphLaunch` and `hipGraphLaunch`."""
 
-_BATCH_SIZES = (r"^execute_(\d{1,9})_", r"(?i)(?:^|[^a-z])(?:bs|batch[_ ]?size)[=_: ]{0,2}(\d{1,9})")
-"""vLLM writes `execute_<tokens>_context_…`, SGLang `step[DECODE bs=32]` and files named `bs_32_rank0`."""
+_BATCH_SIZES = (
+    r"^execute_(\d{1,9})_",
+    r"^capture_(\d{1,9})_",
+    r"(?i)(?:^|[^a-z])(?:bs|batch[_ ]?size)[=_: ]{0,2}(\d{1,9})",
+)
+"""vLLM writes `execute_<tokens>_context_…` and `capture_<tokens>_FULL`, SGLang `step[DECODE bs=32]` and files named `bs_32_rank0`."""
+
+
+_MODULE_KEYS = ("module_fqn", "fqn")
+"""torchtitan and torch.compile write the qualified name of the module under these keys."""
+
+_MODULE_PREFIX = "nn.Module: "
+_ANNOTATED = {"event_index": pl.UInt32, "module": pl.String}
 
 
 @dataclass(frozen=True)
@@ -54,13 +66,51 @@ def is_graph_launch(names: pl.Series) -> pl.Series:
     return names.str.contains(_GRAPH_LAUNCH, literal=True).fill_null(value=False)
 
 
-def with_texts_of(texts: pl.Series, captures: tuple[Capture, ...]) -> pl.Series:
-    """Return the texts, followed by all other texts of the captures; existing ids stay valid."""
-    if not captures:
+def with_other_texts(texts: pl.Series, others: Iterable[pl.Series]) -> pl.Series:
+    """Return the texts, followed by all others; existing ids stay valid."""
+    parts = [part.alias(texts.name) for part in others if len(part)]
+    if not parts:
         return texts
-    others = pl.concat([capture.trace.strings for capture in captures]).unique(maintain_order=True)
-    new = others.filter(~others.is_in(texts.implode()))
-    return pl.concat([texts, new.alias(texts.name)]).rechunk()
+    distinct = pl.concat(parts).drop_nulls().unique(maintain_order=True)
+    return pl.concat([texts, distinct.filter(~distinct.is_in(texts.implode()))]).rechunk()
+
+
+def annotated_modules(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the module that annotations of graph nodes name for each kernel: event_index uint32, module str.
+
+    A name begins like those of recorded modules, `nn.Module: layers.0.attention.wq`.
+
+    PyTorch collects the annotations by node while it captures a graph. They are args of the kernels, if the trace was
+    written with them, or in a file of their own.
+    """
+    nodes = rank_trace.file.table("kernels", ["event_index", "graph_node_id"]).filter(pl.col("graph_node_id") > 0)
+    if nodes.is_empty():
+        return pl.DataFrame(schema=_ANNOTATED)
+    written = rank_trace.file.table("extra_args", ["event_index", "json"]).join(nodes, on="event_index", how="semi")
+    in_args = pl.DataFrame(
+        [(event, module) for event, text in written.iter_rows() if (module := _module(_object(text)))],
+        _ANNOTATED,
+        orient="row",
+    )
+    source = rank_trace.capture_source
+    by_node = {node: _module(said) for node, said in (source.annotations() if source else {}).items()}
+    named = {node: module for node, module in by_node.items() if module}
+    modules = nodes["graph_node_id"].replace_strict(named, default=None, return_dtype=pl.String).alias("module")
+    in_files = nodes.select("event_index", modules).drop_nulls().join(in_args, on="event_index", how="anti")
+    return pl.concat([in_args, in_files])
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):  # damaged
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _module(said: Mapping[str, Any]) -> str | None:
+    names = (said.get(key) for key in _MODULE_KEYS)
+    return next((_MODULE_PREFIX + name for name in names if isinstance(name, str) and name), None)
 
 
 def batch_sizes(texts: pl.Series) -> pl.Series:

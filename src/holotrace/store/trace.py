@@ -25,7 +25,7 @@ from holotrace.errors import (
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import STEP_NAME, EventKind
 from holotrace.store.arrow_tables import ColumnMemo, known_columns
-from holotrace.store.captures import Capture, CaptureSource, replays_graphs, with_texts_of
+from holotrace.store.captures import Capture, CaptureSource, annotated_modules, replays_graphs, with_other_texts
 from holotrace.store.header import Header
 from holotrace.store.health import Health, state_of
 from holotrace.store.rule_table import rules_in_force, under_rules
@@ -186,9 +186,13 @@ class RankTrace:
     def strings(self) -> pl.Series:
         """The text of every string id `i`, `strings[i]`; the series is named `text`.
 
-        The texts of the file come first, then those of its captures.
+        The texts of the file come first, then those of its captures, and the modules that annotations of graphs name.
         """
-        return with_texts_of(self._own_strings, self.captures)
+        texts = self._own_strings
+        if not replays_graphs(texts):
+            return texts
+        others = [capture.trace.strings for capture in self.captures]
+        return with_other_texts(texts, [*others, annotated_modules(self)["module"]])
 
     @property
     def _own_strings(self) -> pl.Series:

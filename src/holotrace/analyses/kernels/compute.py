@@ -12,6 +12,7 @@ import polars as pl
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import no_device_work
+from holotrace.enrich.graph_attribution.findings import graph_findings
 from holotrace.enrich.host.host_nodes import node_texts
 from holotrace.enrich.host.source_lines import lines_of_events
 from holotrace.enrich.kernels.kernel_calls import BLOCK, GRID
@@ -131,7 +132,7 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
     return _Partial(
         _summed(rank_trace, attribution.kernels_by_name(rank_trace, calls), ["name"], attribution),
         _with_texts(_summed(rank_trace, per_launch_shape, keys, attribution)),
-        attribution.shown_findings(_findings(rank_trace, calls, per_launch_shape)),
+        attribution.shown_findings((*_findings(rank_trace, calls, per_launch_shape), *_of_graphs(rank_trace))),
     )
 
 
@@ -207,6 +208,10 @@ def _findings(rank_trace: RankTrace, calls: pl.DataFrame, per_launch_shape: pl.D
         (unknown, f"{rank}: the names of {unknown:,} kernels do not show whether they use tensor cores"),
     )
     return tuple(sentence for is_so, sentence in sentences if is_so)
+
+
+def _of_graphs(rank_trace: RankTrace) -> tuple[str, ...]:
+    return tuple(f"rank {rank_trace.rank}: {sentence}" for sentence in graph_findings(rank_trace))
 
 
 def _combine(partials: dict[int, _Partial]) -> Kernels:

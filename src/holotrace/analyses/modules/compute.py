@@ -112,7 +112,11 @@ def summed_modules(table: pl.DataFrame) -> pl.DataFrame:
 
 def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
     per_module, hooks = (_in_columns(rank_trace, table) for table in attribution.module_times(rank_trace))
-    return _Partial(per_module, hooks, attribution.shown_findings(_findings(rank_trace, per_module)))
+    return _Partial(
+        per_module,
+        hooks,
+        attribution.shown_findings((*_findings(rank_trace, per_module), *attribution.graph_findings(rank_trace))),
+    )
 
 
 def _in_columns(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:

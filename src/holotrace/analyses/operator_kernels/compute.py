@@ -13,6 +13,7 @@ from holotrace.algorithms.nesting import NO_PARENT, itself_or_above
 from holotrace.enrich.device.device_work import device_work, no_device_work
 from holotrace.enrich.device.launches import launches, of_work
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
+from holotrace.enrich.graph_attribution.findings import graph_findings
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.enrich.host.forward_backward import forward_of
 from holotrace.enrich.host.host_names import MODULE_PREFIX
@@ -63,7 +64,7 @@ class OperatorKernels(Result):
 class _Partial(NamedTuple):
     per_sequence: pl.DataFrame
     per_forward: pl.DataFrame
-    finding: str
+    findings: tuple[str, ...]
 
 
 def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Executor = IN_PROCESS) -> OperatorKernels:
@@ -113,7 +114,7 @@ def _one_rank(rank_trace: RankTrace, *, include_memory: bool) -> _Partial:
     return _Partial(
         _per_sequence(rank_trace, owned).select(rank, pl.all()),
         _per_forward(rank_trace, owned).select(rank, pl.all()),
-        _finding(rank_trace, kernels.height, kernels.height - owned.height),
+        (*_findings(rank_trace, kernels.height, kernels.height - owned.height), *_of_graphs(rank_trace)),
     )
 
 
@@ -198,15 +199,19 @@ def _forward_rows(
     return np.where(is_backward, forward_of_row[backward], itself), is_backward
 
 
-def _finding(rank_trace: RankTrace, count: int, unknown_launch_count: int) -> str:
+def _of_graphs(rank_trace: RankTrace) -> tuple[str, ...]:
+    return tuple(f"rank {rank_trace.rank}: {sentence}" for sentence in graph_findings(rank_trace))
+
+
+def _findings(rank_trace: RankTrace, count: int, unknown_launch_count: int) -> tuple[str, ...]:
     if not unknown_launch_count:
-        return ""
-    return f"rank {rank_trace.rank}: {unknown_launch_count:,} of {count:,} kernels have no known operator"
+        return ()
+    return (f"rank {rank_trace.rank}: {unknown_launch_count:,} of {count:,} kernels have no known operator",)
 
 
 def _combine(partials: dict[int, _Partial]) -> OperatorKernels:
     return OperatorKernels(
         pl.concat([of_rank.per_sequence for of_rank in partials.values()]),
         pl.concat([of_rank.per_forward for of_rank in partials.values()]),
-        tuple(of_rank.finding for of_rank in partials.values() if of_rank.finding),
+        tuple(finding for of_rank in partials.values() for finding in of_rank.findings),
     )

@@ -156,7 +156,7 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
         shown(busy(["name"])),
         shown(busy(["name", "input_dims"])),
         shown(per_call_stack),
-        _findings(described, work, rows),
+        (*_findings(described, work, rows), *attribution.graph_findings(rank_trace)),
     )
 
 

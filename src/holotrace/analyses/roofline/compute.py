@@ -14,6 +14,7 @@ from holotrace.analyses.roofline.steps import per_step
 from holotrace.enrich.device.devices import devices_of_rank
 from holotrace.enrich.device.floors import MEMORY, Peaks, peaks_of, with_floors
 from holotrace.enrich.device.peaks import Device, device_named
+from holotrace.enrich.graph_attribution.findings import graph_findings
 from holotrace.enrich.operator_costs.costed_calls import costed_calls
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -164,13 +165,14 @@ def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
     )
     steps = per_step(rank_trace, costed, peaks).select(rank, pl.all())
     found = findings_of(per_operator, steps, totals.row(0, named=True), peaks, on_device=costed.on_device)
+    of_graphs = tuple(f"rank {rank_trace.rank}: {sentence}" for sentence in graph_findings(rank_trace))
     return _Partial(
         per_operator,
         _per_module(with_floors(per_module.drop_nulls("module"), peaks)).select(rank, pl.all()),
         steps,
         totals,
         _shown_peaks(peaks).select(rank, pl.all()),
-        found,
+        (*found, *of_graphs),
     )
 
 

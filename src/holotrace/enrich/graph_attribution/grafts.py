@@ -13,12 +13,13 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, nearest_above
-from holotrace.enrich.events.event_rows import rows_of_events
+from holotrace.enrich.events.event_rows import of_events, rows_of_events
 from holotrace.enrich.graph_attribution.attribution import Match, Replay, references_of, replays
+from holotrace.enrich.graph_attribution.references import KERNEL_NAME, NODE_ID
 from holotrace.enrich.graph_attribution.replays import replayed_work
 from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.recorded_host.nodes import recorded_nodes, recorded_runtime_owner
-from holotrace.store.captures import replays_graphs
+from holotrace.store.captures import annotated_modules, replays_graphs
 from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
@@ -26,6 +27,9 @@ _Rows = npt.NDArray[np.int64]
 
 _GRAFTED = (NodeClass.OPERATOR, NodeClass.MODULE, NodeClass.LIGHTNING_MODULE, NodeClass.OPTIMIZER)
 """Annotations and steps are left out: they name times of the recording, not of the replay."""
+
+_COMPILED = r"^triton_[a-z]{2,4}_fused"
+"""Inductor records an operator with the name of each kernel that it generates, such as `triton_poi_fused_add_0`."""
 
 _NODES = {
     "event_index": pl.UInt32,
@@ -53,8 +57,8 @@ class Grafts(NamedTuple):
         node_class       uint8   NodeClass
         name             uint32  string id
         is_counted       bool    see `host_nodes`
-        reference        int64   number of the recording in `references_of`
-        reference_index  uint32  the event in that recording
+        reference        int64   number of the recording in `references_of`; null without one
+        reference_index  uint32  the event in that recording; null without one
         start_ns         int64   start of the launch
         track_id         uint32  thread of the launch
 
@@ -77,9 +81,9 @@ class _Template(NamedTuple):
 @derived
 def grafts(rank_trace: RankTrace) -> Grafts:
     """Return the operators and modules behind all replays of graphs; empty if the rank replays none."""
-    known = [replay for replay in replays(rank_trace) if replay.match is not None] if may_graft(rank_trace) else []
-    if not known:
-        return Grafts(pl.DataFrame(schema=_NODES), _unknown(rank_trace))
+    if not may_graft(rank_trace) or replayed_work(rank_trace).is_empty():
+        return Grafts(pl.DataFrame(schema=_NODES), pl.DataFrame(schema=_OWNERS))
+    known = [replay for replay in replays(rank_trace) if replay.match is not None]
     work, templates = replayed_work(rank_trace), _Templates(rank_trace)
     first_index = int(rank_trace.unselected.table("events", ["event_index"])["event_index"].max() or 0) + 1  # type: ignore[arg-type]
     graft = np.full(work.height, NO_PARENT, np.int64)
@@ -101,11 +105,17 @@ def grafts(rank_trace: RankTrace) -> Grafts:
             )
         )
         count += len(template.rows)
-    nodes = pl.concat(parts).with_columns(
-        event_index=pl.int_range(first_index, first_index + count, dtype=pl.UInt32, eager=True)
-    )
-    owners = work.select("event_index", graft=pl.Series(graft), how=pl.Series(how, dtype=pl.String))
-    return Grafts(nodes.select(pl.col(name).cast(kind) for name, kind in _NODES.items()), owners)
+    own, owner, how_named = _named_by_themselves(rank_trace, work.filter(graft == NO_PARENT))
+    parts.append(own)
+    is_left = np.flatnonzero(graft == NO_PARENT)
+    graft[is_left] = np.where(owner == NO_PARENT, NO_PARENT, owner + count)
+    hows = pl.Series(how, dtype=pl.String)
+    hows[is_left] = how_named
+    nodes = pl.concat(parts, how="diagonal_relaxed")
+    numbers = pl.int_range(first_index, first_index + nodes.height, dtype=pl.UInt32, eager=True)
+    owners = work.select("event_index", graft=pl.Series(graft), how=hows)
+    listed = nodes.with_columns(event_index=numbers).select(pl.col(name).cast(kind) for name, kind in _NODES.items())
+    return Grafts(listed, owners)
 
 
 def may_graft(rank_trace: RankTrace) -> bool:
@@ -113,12 +123,40 @@ def may_graft(rank_trace: RankTrace) -> bool:
     return replays_graphs(rank_trace.strings)
 
 
-def _unknown(rank_trace: RankTrace) -> pl.DataFrame:
-    if not may_graft(rank_trace):
-        return pl.DataFrame(schema=_OWNERS)
-    return replayed_work(rank_trace).select(
-        "event_index", graft=pl.lit(NO_PARENT, pl.Int64), how=pl.lit(None, pl.String)
+def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> tuple[pl.DataFrame, _Rows, pl.Series]:
+    """Return the nodes of work that no recording explains, the node of each piece of work, and how it is known.
+
+    An annotation of the graph's node names the module; a kernel that torch.compile generated has the name of its operator.
+    """
+    modules = of_events(annotated_modules(rank_trace), work["event_index"])["module"]
+    is_compiled = rank_trace.texts(work["name"]).str.contains(_COMPILED) & modules.is_null()
+    described = work.select("launch_index", "launch_start_ns", "track_id").with_columns(
+        work["name"].zip_with(is_compiled, _ids_of_texts(rank_trace, modules)).alias("name"),
+        node_class=pl.when(is_compiled).then(int(NodeClass.OPERATOR)).otherwise(int(NodeClass.MODULE)).cast(pl.UInt8),
+        how=pl.when(is_compiled).then(pl.lit(KERNEL_NAME)).when(modules.is_not_null()).then(pl.lit(NODE_ID)),
+        call=pl.when(is_compiled).then(pl.int_range(pl.len())).otherwise(-1),
     )
+    keys = ["launch_index", "node_class", "name", "call"]
+    nodes = described.drop_nulls("how").unique(keys, keep="first", maintain_order=True)
+    numbered = nodes.select(*keys, row=pl.int_range(pl.len(), dtype=pl.Int64))
+    rows = described.join(numbered, on=keys, how="left", maintain_order="left")["row"].fill_null(NO_PARENT)
+    listed = nodes.select(
+        "launch_index",
+        "node_class",
+        "name",
+        "track_id",
+        above=pl.lit(NO_PARENT, pl.Int64),
+        is_counted=pl.col("node_class") == int(NodeClass.OPERATOR),
+        start_ns="launch_start_ns",
+        reference=pl.lit(None, pl.Int64),
+        reference_index=pl.lit(None, pl.UInt32),
+    )
+    return listed, rows.to_numpy(), described["how"]
+
+
+def _ids_of_texts(rank_trace: RankTrace, texts: pl.Series) -> pl.Series:
+    own = rank_trace.strings.to_frame("text").with_row_index("id").unique("text", keep="first", maintain_order=True)
+    return texts.alias("text").to_frame().join(own, on="text", how="left", maintain_order="left")["id"].cast(pl.UInt32)
 
 
 def _known(replay: Replay) -> Match:
@@ -200,10 +238,7 @@ def ids_of(rank_trace: RankTrace, reference: RankTrace) -> pl.Series:
     """Return the string id in the rank of each text of a recording."""
     if reference is rank_trace.unselected:
         return pl.int_range(len(rank_trace.strings), dtype=pl.UInt32, eager=True)
-    own = rank_trace.strings.to_frame("text").with_row_index("id").unique("text", keep="first", maintain_order=True)
-    return (
-        reference.strings.to_frame("text").join(own, on="text", how="left", maintain_order="left")["id"].cast(pl.UInt32)
-    )
+    return _ids_of_texts(rank_trace, reference.strings)
 
 
 def _with_all_above(parent: _Rows, rows: _Rows) -> _Rows:

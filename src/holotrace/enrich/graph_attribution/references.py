@@ -23,7 +23,9 @@ from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
 
-CAPTURE, WITHOUT_GRAPH = "capture", "eager"
+NODE_ID, CAPTURE, WITHOUT_GRAPH, KERNEL_NAME = "node_id", "capture", "eager", "kernel_name"
+"""How a kernel of a graph is attributed: by an annotation of its node, by the trace of the capture, by a recording of the
+same work without graphs, or by the name of a kernel that torch.compile generated, which is that of its operator."""
 
 _BEGIN, _END = "StreamBeginCapture", "StreamEndCapture"
 _LAUNCH = re.compile(r"Launch.*Kernel|LaunchKernel|LaunchCooperative")

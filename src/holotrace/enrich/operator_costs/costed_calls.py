@@ -17,9 +17,10 @@ import polars as pl
 from holotrace.algorithms.covered_by_group import covered_by_number
 from holotrace.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above, nearest_above
 from holotrace.enrich.device.device_work import device_work
-from holotrace.enrich.device.launches import asked_for, launches, of_work
+from holotrace.enrich.device.launches import asked_for, of_work
 from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
+from holotrace.enrich.graph_attribution.grafts import grafts, may_graft
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.kernels.tensor_cores import uses_tensor_cores
@@ -116,11 +117,11 @@ def _calls_on_device(rank_trace: RankTrace, all_work: pl.DataFrame, counted: pl.
 
 
 def _in_graph(rank_trace: RankTrace, work: pl.DataFrame) -> _Bools:
-    """Return whether the launch of a CUDA or HIP graph launched each piece of work."""
-    names = of_work(launches(rank_trace), work)["launch_name"]
-    distinct = names.unique().drop_nulls()
-    of_graphs = distinct.filter(rank_trace.texts(distinct).str.contains("GraphLaunch"))
-    in_graph: _Bools = names.is_in(of_graphs.implode()).fill_null(value=False).to_numpy()
+    """Return whether a CUDA or HIP graph replayed each piece of work, whose operator is unknown."""
+    if not may_graft(rank_trace):
+        return np.zeros(work.height, np.bool_)
+    unknown = grafts(rank_trace).owners.filter(pl.col("graft") == NO_PARENT)["event_index"]
+    in_graph: _Bools = work["event_index"].is_in(unknown.implode()).to_numpy()
     return in_graph
 
 

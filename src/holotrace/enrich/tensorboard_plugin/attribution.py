@@ -247,6 +247,10 @@ class PluginAttribution(Attribution):
 
     # Findings
 
+    def graph_findings(self, _: RankTrace) -> tuple[str, ...]:
+        """Return nothing: the plugin did not look into graphs."""
+        return ()
+
     def shown_findings(self, _: tuple[str, ...]) -> tuple[str, ...]:
         """Return no findings, because the plugin had none."""
         return ()
