@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 from holotrace.cli.option_groups import read_or_refuse
 from holotrace.cli.options import (
+    Capture,
     Control,
+    ControlCapture,
     ControlRanks,
     Dask,
     Mpi,
@@ -19,6 +21,7 @@ from holotrace.cli.options import (
     Ray,
     Sources,
     Test,
+    TestCapture,
     TestRanks,
     Workers,
 )
@@ -50,6 +53,7 @@ class ReadingOptions:
 
     sources: Sources
     ranks: Ranks = None
+    capture: Capture = None
     no_cache: NoCache = False
 
     @property
@@ -61,7 +65,14 @@ class ReadingOptions:
         """Open the traces."""
         source = self.sources[0] if len(self.sources) == 1 else self.sources
         ranks = None if self.ranks is None else read_or_refuse(numbers, self.ranks)
-        return open_trace(source, ranks=ranks, cache=not self.no_cache, progress=display.reading, on_error=on_error)
+        return open_trace(
+            source,
+            ranks=ranks,
+            capture=self.capture or None,
+            cache=not self.no_cache,
+            progress=display.reading,
+            on_error=on_error,
+        )
 
 
 @dataclass(frozen=True)
@@ -113,14 +124,16 @@ class SidesOptions:
     test: Test
     control_ranks: ControlRanks = None
     test_ranks: TestRanks = None
+    control_capture: ControlCapture = None
+    test_capture: TestCapture = None
     no_cache: NoCache = False
     execution: Execution = field(default_factory=Execution)
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Trace, Trace, Executor]]:
         """Open both traces, with an executor for the work on them."""
-        control = ReadingOptions([self.control], self.control_ranks, self.no_cache)
-        test = ReadingOptions([self.test], self.test_ranks, self.no_cache)
+        control = ReadingOptions([self.control], self.control_ranks, self.control_capture, self.no_cache)
+        test = ReadingOptions([self.test], self.test_ranks, self.test_capture, self.no_cache)
         with self.execution.opened(control, test) as ((control_trace, test_trace), executor):
             yield control_trace, test_trace, executor
 

@@ -68,6 +68,24 @@ TestRanks = Annotated[
     str | None, typer.Option("--test-ranks", metavar="0-7,9", help="Compare only these ranks of test.")
 ]
 CompatMode = Annotated[Literal["torch_tb_profiler"] | None, typer.Option(COMPAT.name, help=COMPAT.help)]
+Capture = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--capture",
+        parser=without_secret,
+        metavar="PATH",
+        help="A file or folder that says which operators launched the kernels of CUDA graphs: the trace of the capture, "
+        "of the same step without graphs, or annotations of graph nodes; may be repeated.",
+    ),
+]
+ControlCapture = Annotated[
+    list[str] | None,
+    typer.Option("--control-capture", parser=without_secret, metavar="PATH", help="As --capture, for control."),
+]
+TestCapture = Annotated[
+    list[str] | None,
+    typer.Option("--test-capture", parser=without_secret, metavar="PATH", help="As --capture, for test."),
+]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither use nor write the cache of files already read.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with all rows, in ns and fractions of 1.")]
 Figure = Annotated[

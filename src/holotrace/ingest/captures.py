@@ -1,7 +1,8 @@
 """Find the recordings that say which operators launched the kernels of CUDA and HIP graphs.
 
-vLLM writes them to `capture_traces/graph_capture_rank_0.*`, SGLang to `capture_traces/bs_32_rank0.json.gz`;
-`execution_details.json` beside them lists the batch size of each file. They are found by themselves next to a trace.
+vLLM writes them to `capture_traces/graph_capture_rank_0.*`, SGLang to `capture_traces/bs_32_rank0.json.gz` or
+`graph_capture_profile/`; `execution_details.json` beside them lists the batch size of each file. They are found by
+themselves next to a trace.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,35 +27,46 @@ from holotrace.locations import Address, RemotePath, address_text, is_url, locat
 from holotrace.store.cache import CacheOption
 from holotrace.store.captures import Capture, batch_sizes
 from holotrace.store.trace import RankTrace
-from holotrace.store.trace_file import TraceFile
+from holotrace.store.trace_file import Reader, TraceFile
 
 CaptureOption: TypeAlias = Address | Iterable[Address] | None
 """What `holotrace.open_trace` accepts as `capture`."""
 
-CAPTURE_FOLDER = "capture_traces"
+CAPTURE_FOLDERS = ("capture_traces", "graph_capture_profile")
 _DETAILS = "execution_details.json"
 _MOST_BYTES = 256 << 20
 """Annotation files and lists of batch sizes above this size are not read."""
 
+_TENSOR_RANK = re.compile(r"^cuda_graph_capture-.*-TP-(\d{1,7})\.")
+"""SGLang names files by the rank within the tensor-parallel group."""
+
 _NODE_ID = re.compile(r"\d{1,20}")
+
+
+def _reader_of(_: str) -> Reader:
+    return KinetoReader()
 
 
 @dataclass(frozen=True)
 class CaptureFiles:
     """The files of the captures of a job; listed when a rank first needs them.
 
-    paths  files and folders
-    named  whether the user named them, so that a file that is no capture is an error
+    paths      files and folders
+    named      whether the user named them, so that a file that is no capture is an error
+    reader_of  returns the reader of a file; None for a file that may not be read
     """
 
     paths: tuple[str, ...]
     cache: CacheOption = True
     progress: Progress = SILENT
     named: bool = True
+    reader_of: Callable[[str], Reader | None] = _reader_of
 
-    def __reduce__(self) -> tuple[type[CaptureFiles], tuple[tuple[str, ...], CacheOption, Progress, bool]]:
+    def __reduce__(
+        self,
+    ) -> tuple[type[CaptureFiles], tuple[tuple[str, ...], CacheOption, Progress, bool, Callable[[str], Reader | None]]]:
         """Pickle the addresses; workers report no progress."""
-        return CaptureFiles, (self.paths, self.cache, SILENT, self.named)
+        return CaptureFiles, (self.paths, self.cache, SILENT, self.named, self.reader_of)
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
         """Return the captures of a rank, else those of the lowest rank, for the batch sizes among the texts."""
@@ -70,7 +82,11 @@ class CaptureFiles:
         return {node: said for path in self._files[1] for node, said in _annotations(path).items()}
 
     def _opened(self, path: str) -> TraceFile:
-        return TraceFile(path, KinetoReader(), cache=self.cache, progress=self.progress)
+        reader = self.reader_of(path)
+        if reader is None:
+            message = f"{path} may not be read"
+            raise UnreadableTraceError(message)
+        return TraceFile(path, reader, cache=self.cache, progress=self.progress)
 
     def _of_rank(self, rank: int) -> list[_File]:
         files = self._files[0]
@@ -81,7 +97,7 @@ class CaptureFiles:
     @cached_property
     def _files(self) -> tuple[list[_File], list[str]]:
         """Return the captures, and the annotation files."""
-        listed = [file for path in self.paths for file in _listed(path)]
+        listed = [file for path in self.paths for file in _listed(path) if self.reader_of(file) is not None]
         sizes = {name: size for path in listed if name_of(path) == _DETAILS for name, size in _details(path).items()}
         captures, annotations = [], []
         for path in listed:
@@ -129,7 +145,7 @@ def captures_beside(folder: Path, cache: CacheOption, progress: Progress) -> Cap
     of_engines = [
         child.path
         for child in children
-        if is_capture_name(child.name) or (child.is_dir and child.name == CAPTURE_FOLDER)
+        if is_capture_name(child.name) or (child.is_dir and child.name in CAPTURE_FOLDERS)
     ]
     return CaptureFiles(tuple(sorted(of_engines)), cache, progress, named=False) if of_engines else None
 
@@ -143,7 +159,9 @@ def _listed(path: str) -> list[str]:
 def _described(path: str, sizes: Mapping[str, int]) -> _File:
     name = name_of(path)
     in_name = batch_sizes(pl.Series([name])).item()
-    return _File(path, rank_in_name(path), sizes.get(name, in_name))
+    in_tensor_group = _TENSOR_RANK.search(name)
+    rank = int(in_tensor_group[1]) if in_tensor_group else rank_in_name(path)
+    return _File(path, rank, sizes.get(name, in_name))
 
 
 def _details(path: str) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from holotrace.cli.options import NoCache, Sources
+from holotrace.cli.options import Capture, NoCache, Sources
 from holotrace.cli.output import console, print_line
 from holotrace.errors import InvalidOptionError, TraceNotFoundError
 
@@ -39,6 +39,7 @@ def serve(  # noqa: PLR0913 -- one argument an option
     open_browser: Open = False,
     no_token: NoToken = False,
     allow_host: AllowHost = None,
+    capture: Capture = None,
     no_cache: NoCache = False,
 ) -> None:
     """Serve the runs until Ctrl-C; stop at once if there is no run, or if a file that the user named is not a trace."""
@@ -46,7 +47,7 @@ def serve(  # noqa: PLR0913 -- one argument an option
     from holotrace.web.server.server import Address, bound_server  # noqa: PLC0415 -- loads dash
     from holotrace.web.session.session import Session  # noqa: PLC0415
 
-    session = Session(sources, cache=not no_cache)
+    session = Session(sources, cache=not no_cache, capture=tuple(capture or ()))
     if not session.runs:
         raise TraceNotFoundError.nothing_under(sources)
     for run in session.runs:

@@ -10,6 +10,8 @@ import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, path_numbers
 from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.graph_attribution.attribution import references_of
+from holotrace.enrich.graph_attribution.grafts import grafts, may_graft
 from holotrace.enrich.host.call_stack import python_stacks
 from holotrace.schema import EventKind
 from holotrace.store.derived import derived
@@ -35,15 +37,36 @@ class OperatorStacks(NamedTuple):
     texts: pl.Series
 
 
-@derived
 def operator_stacks(rank_trace: RankTrace) -> OperatorStacks:
-    """Return the call stacks of the operators.
+    """Return the call stacks of the operators; those that graphs replay have the stacks of their capture.
 
     A stack is the `Call stack` that the profiler recorded (until PyTorch 1.12), else the Python functions around the
     operator on its thread. Operators of autograd's threads have no stack, because no Python runs there.
     """
+    return _with_replayed(rank_trace) if may_graft(rank_trace) else _of_file(rank_trace)
+
+
+@derived
+def _of_file(rank_trace: RankTrace) -> OperatorStacks:
     recorded = recorded_stacks(rank_trace)
     return recorded if len(recorded.stack_of) else _rebuilt(rank_trace)
+
+
+@derived
+def _with_replayed(rank_trace: RankTrace) -> OperatorStacks:
+    """Add the stacks of the recordings that explain the graphs; event numbers and rows of texts count on."""
+    nodes, parts = grafts(rank_trace).nodes, [_of_file(rank_trace)]
+    for number in nodes["reference"].drop_nulls().unique().sort():
+        of_reference = _of_file(references_of(rank_trace)[number])
+        replayed = nodes.filter(pl.col("reference") == number).select(
+            graft="event_index", event_index="reference_index"
+        )
+        known = replayed.join(of_reference.stack_of, on="event_index", maintain_order="left")
+        before = sum(len(part.texts) for part in parts)
+        stack_of = known.select(event_index="graft", stack=pl.col("stack") + pl.lit(before, pl.UInt32))
+        parts.append(OperatorStacks(stack_of, of_reference.texts))
+    texts = pl.concat([part.texts for part in parts])
+    return OperatorStacks(pl.concat([part.stack_of for part in parts]), texts)
 
 
 @derived

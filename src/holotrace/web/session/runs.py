@@ -12,14 +12,17 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 
 from holotrace.errors import UnreadableTraceError
+from holotrace.ingest.captures import CaptureFiles
 from holotrace.ingest.discover import is_or_was_a_trace, natural_order
+from holotrace.ingest.kineto import KinetoReader
 from holotrace.ingest.runs import run_in
 from holotrace.locations import Child, RemotePath, Status, is_url, located, name_of, scan, status_of
+from holotrace.store.captures import CaptureSource
 from holotrace.store.job_store import StoredFile
 from holotrace.store.store_files import RANKS_FOLDER, STORE_MANIFEST
 from holotrace.store.trace import RankFile, RankTrace, SkippedFile, Trace
@@ -121,9 +124,22 @@ def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
     if isinstance(file, TraceFile) and not is_url(file.path):
         bound = BoundFile.of(file.path, root)
         reader = None if bound is None else BoundReader(file.reader, bound)
-        return None if reader is None else RankTrace(rank_trace.rank, file.read_by(reader))
+        captures = _bound_captures(rank_trace.capture_source, root)
+        return None if reader is None else RankTrace(rank_trace.rank, file.read_by(reader), capture_source=captures)
     is_inside = root is None or all(_is_inside(path, root) for path in _files_of(file))
     return rank_trace if is_inside else None
+
+
+def _bound_captures(source: CaptureSource | None, root: str | None) -> CaptureSource | None:
+    """Return captures that were found beside a trace, bound like the trace; the user chose all others."""
+    if not isinstance(source, CaptureFiles) or source.named:
+        return source
+    return replace(source, reader_of=partial(_bound_reader, root=root))
+
+
+def _bound_reader(path: str, root: str | None) -> BoundReader | None:
+    bound = None if Path(path).is_symlink() else BoundFile.of(path, root)
+    return None if bound is None else BoundReader(KinetoReader(), bound)
 
 
 @lru_cache(maxsize=256)

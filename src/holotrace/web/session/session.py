@@ -63,8 +63,14 @@ class Scope:
 class Session:
     """Runs, open traces and results of one server; all methods are thread-safe."""
 
-    def __init__(self, paths: Iterable[Address], *, cache: CacheOption = True) -> None:
-        """Serve these folders, files and patterns; all files among the paths form one run."""
+    def __init__(
+        self, paths: Iterable[Address], *, cache: CacheOption = True, capture: tuple[Address, ...] = ()
+    ) -> None:
+        """Serve these folders, files and patterns; all files among the paths form one run.
+
+        `capture` names recordings for the graphs of all runs; without it, each run uses those beside its files.
+        """
+        self._capture = capture
         self.paths = tuple(map(address_text, paths))
         self.reading = Reading()
         self._named = real_paths(self.paths)
@@ -222,7 +228,9 @@ class Session:
 
     def _opened(self, info: RunInfo) -> Trace:
         expect_still_there(self._named if info.root is None else {})
-        return contained(open_trace(info.source, cache=self._cache, progress=self.reading), info.root)
+        return contained(
+            open_trace(info.source, capture=self._capture or None, cache=self._cache, progress=self.reading), info.root
+        )
 
     def _scanned(self) -> dict[str, RunInfo]:
         with self._turn("scan"):

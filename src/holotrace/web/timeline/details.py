@@ -10,6 +10,7 @@ import polars as pl
 from holotrace.analyses.operators.compute import one_spacing
 from holotrace.drawing.names import printable
 from holotrace.enrich.device.launches import launches
+from holotrace.enrich.graph_attribution.explained_kernel import explained_kernel
 from holotrace.enrich.host.forward_backward import forward_of
 from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.host.source_lines import has_source_lines, lines_of_events
@@ -42,7 +43,11 @@ def event_details(rank_trace: RankTrace, index: TimelineIndex, event_index: int)
         "kind": kind.name.lower().replace("_", " "),
         "at": [row, depth, start, length, event_index],
         "start_ns": str(index.origin_ns + start),
-        "arguments": [*_missing_line(rank_trace, kind), *_arguments(rank_trace, event_index)],
+        "arguments": [
+            *_missing_line(rank_trace, kind),
+            *_arguments(rank_trace, event_index),
+            *_explained(rank_trace, event_index),
+        ],
         "inside": [_named(index, outer) for outer in index.around(place)],
     }
 
@@ -123,6 +128,12 @@ def _arguments(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, s
         if table not in _NOT_ARGUMENTS:
             names = tuple(column.name for column in columns if column.name != "event_index")
             yield from _row_of(rank_trace, table, names, event_index)
+
+
+def _explained(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, str]]:
+    """Yield what launched a kernel of a graph when it was captured, as texts."""
+    for name, text in explained_kernel(rank_trace.unselected, event_index):
+        yield name, printable(" ".join(text.splitlines()))[:LONGEST_TEXT]
 
 
 def _row_of(rank_trace: RankTrace, table: str, names: tuple[str, ...], event_index: int) -> Iterator[tuple[str, str]]:
