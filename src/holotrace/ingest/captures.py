@@ -203,7 +203,7 @@ def _json(path: str) -> object:
         with location.open("rb") as file:
             raw = file.read(_MOST_BYTES)
         if name_of(path).endswith(".gz"):
-            with gzip.open(location.open("rb")) as packed:  # type: ignore[arg-type]  # a binary file, local or remote
+            with gzip.open(location.open("rb")) as packed:
                 raw = packed.read(_MOST_BYTES)
         return json.loads(raw)
     except (OSError, EOFError, ValueError, RecursionError, UnreadableTraceError):

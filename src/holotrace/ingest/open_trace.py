@@ -25,7 +25,7 @@ _FILE_SUFFIXES = {".json", ".gz", ".zst"}
 """Files with these suffixes are never stores; skip the remote lookup."""
 
 
-def open_trace(
+def open_trace(  # noqa: PLR0913 -- one option per choice
     source: TraceSource | Profiler,
     *,
     ranks: Iterable[int] | None = None,
@@ -46,7 +46,7 @@ def open_trace(
         ranks: open only these ranks.
         capture: recordings that say which operators launched the kernels of CUDA and HIP graphs: files or folders with
             the trace of a capture, the trace of the same step without graphs, or annotations by graph node id. By
-            default, those that vLLM and SGLang write next to a local trace.
+            default, those that vLLM and SGLang write next to a local trace; an empty list uses none.
         cache: where to keep the tables. True: the user's cache folder (or the one HOLOTRACE_CACHE_DIR names); "beside":
             `.holotrace_cache` beside the trace; a `pathlib.Path`: that folder; the URL of a folder: the user's
             cache folder, and that folder, which several machines can share; False: only in memory.

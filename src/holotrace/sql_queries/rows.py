@@ -12,9 +12,11 @@ from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT, communic
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.launches import asked_for, launched_work, of_work
 from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
+from holotrace.enrich.graph_attribution.grafts import grafts
 from holotrace.enrich.host.annotations import annotation_of_work, device_annotations, host_annotations
-from holotrace.enrich.host.call_stack import CALL_KINDS
+from holotrace.enrich.host.call_stack import CALL_KINDS, call_stacks
 from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.enrich.host.memory_events import memory_events, nodes_of_memory_events
@@ -71,17 +73,35 @@ def kernel_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 def launch_rows(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the rows of `launches`, sorted by start."""
-    work = _work(rank_trace).filter(pl.col("launch_index").is_not_null())
+    replayed = grafts(rank_trace).owners["event_index"]
+    work = _work(rank_trace).with_columns(is_replayed=pl.col("event_index").is_in(replayed.implode()))
+    work = work.filter(pl.col("launch_index").is_not_null())
     launched = work.group_by("launch_index").agg(
         pl.len().cast(pl.Int64).alias("work_count"),
         pl.col("duration_ns").sum().alias("work_ns"),
         pl.col("start_ns").min().alias("first_start_ns"),
-        pl.col("operator_index", "operator").first(),
+        pl.col("operator_index").filter(~pl.col("is_replayed")).first(),
     )
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["event_index", "name", "start_ns", "end_ns", "track_id"])
     rows = calls.join(launched, left_on="event_index", right_on="launch_index", maintain_order="left")
-    named = rows.with_columns(rank_trace.texts(rows["name"]), _thread(rank_trace, rows["track_id"]))
+    operator_index = rows["operator_index"].zip_with(
+        rows["operator_index"].is_not_null(), _around(rank_trace, rows["event_index"])
+    )
+    named = rows.with_columns(
+        rank_trace.texts(rows["name"]),
+        _thread(rank_trace, rows["track_id"]),
+        operator_index,
+        _name_of(rank_trace, operator_index).alias("operator"),
+    )
     return named.with_columns(_DURATION, launch_delay_ns=pl.col("first_start_ns") - pl.col("end_ns")).sort("start_ns")
+
+
+def _around(rank_trace: RankTrace, calls: pl.Series) -> pl.Series:
+    """Return the innermost operator around each call."""
+    stacks = call_stacks(rank_trace)
+    is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
+    around = nearest_above(stacks["parent_row"].to_numpy(), is_operator, rows_of_events(stacks, calls))
+    return gathered(stacks["event_index"], around)
 
 
 def operator_rows(rank_trace: RankTrace) -> pl.DataFrame:
@@ -193,9 +213,7 @@ def _work(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _name_of(rank_trace: RankTrace, operator_index: pl.Series) -> pl.Series:
-    names = rank_trace.events_of([EventKind.CPU_OP], ["event_index", "name"])
-    asked = operator_index.to_frame("event_index")
-    return rank_trace.texts(asked.join(names, on="event_index", how="left", maintain_order="left")["name"])
+    return rank_trace.texts(of_events(call_stacks(rank_trace).select("event_index", "name"), operator_index)["name"])
 
 
 def _thread(rank_trace: RankTrace, track_id: pl.Series) -> pl.Series:

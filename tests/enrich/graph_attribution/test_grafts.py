@@ -1,0 +1,305 @@
+"""Tests of the operators and modules behind replayed graphs: hand-built captures and replays with a known answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import holotrace
+from holotrace.enrich.graph_attribution.findings import attributed_work
+from holotrace.enrich.host.operators import launching_operator
+from holotrace.execution.processes import processes
+from holotrace.testing.builder import TraceBuilder
+
+FIRST_CORRELATION = 1_000
+
+
+def capture_of(*kernels: tuple[str, str], begin: int = 0, builder: TraceBuilder | None = None) -> TraceBuilder:
+    """Record the capture of (operator, kernel) pairs on ROCm, each operator inside the module Linear_<n> of Model_0."""
+    builder = TraceBuilder() if builder is None else builder
+    builder.runtime("hipStreamBeginCapture", start_us=begin, duration_us=1)
+    end = begin + 10 + 10 * len(kernels)
+    frame(builder, "nn.Module: Model_0", begin + 2, end - begin - 4)
+    for number, (operator, kernel) in enumerate(kernels):
+        start = begin + 5 + 10 * number
+        frame(builder, f"nn.Module: Linear_{number}", start, 8)
+        shapes = {"Input Dims": [[32, 64 + number]], "Input type": ["float"]}
+        builder.operator(operator, start_us=start + 1, duration_us=6, args=shapes)
+        builder.runtime("hipLaunchKernel", start_us=start + 2, duration_us=2, args={"kernel": kernel})
+    return builder.runtime("hipStreamEndCapture", start_us=end, duration_us=1)
+
+
+def frame(builder: TraceBuilder, name: str, start: int, duration: int) -> TraceBuilder:
+    """Add a Python function on thread 1."""
+    return builder.event(ph="X", cat="python_function", name=name, pid=1000, tid=1, ts=start, dur=duration)
+
+
+def replay_of(*graphs: list[tuple[str, int]], annotation: str | None = None) -> TraceBuilder:
+    """Replay graphs one after the other; each is a list of kernels with their streams, of 10 µs each."""
+    builder = TraceBuilder()
+    for number, kernels in enumerate(graphs):
+        start = 1_000 * number
+        if annotation:
+            builder.annotation(annotation, start_us=start, duration_us=500)
+        builder.runtime("hipGraphLaunch", start_us=start + 5, duration_us=20, correlation=FIRST_CORRELATION + number)
+        for place, (kernel, stream) in enumerate(kernels):
+            options = {"stream": stream, "correlation": FIRST_CORRELATION + number}
+            builder.kernel(kernel, start_us=start + 30 + 10 * place, duration_us=10, **options)
+    return builder
+
+
+def opened(folder: Path, replayed: TraceBuilder, **captures: TraceBuilder) -> holotrace.Trace:
+    """Write the replay, and the captures under these names into `capture_traces`, and open the folder."""
+    replayed.write(folder)
+    (folder / "capture_traces").mkdir(exist_ok=True)
+    for name, builder in captures.items():
+        (folder / "capture_traces" / f"{name}.json").write_bytes(builder.json())
+    return holotrace.open_trace(folder, cache=False)
+
+
+def operators_of(trace: holotrace.Trace) -> list[str | None]:
+    """Return the operator of each kernel of rank 0, by start."""
+    rank_trace = trace.ranks[0]
+    return rank_trace.texts(launching_operator(rank_trace)["operator_name"]).to_list()
+
+
+def test_each_kernel_has_the_operator_that_launched_it_when_captured(tmp_path):
+    """The capture called mm and relu; on the host they take no time, because the replay does not call them."""
+    captured = capture_of(("aten::mm", "gemm"), ("aten::relu", "relu"))
+    trace = opened(tmp_path, replay_of([("gemm", 7), ("relu", 7)], [("gemm", 7), ("relu", 7)]), bs_1_rank0=captured)
+    result = holotrace.operators(trace)
+
+    assert operators_of(trace) == ["aten::mm", "aten::relu"] * 2
+    columns = ("operator", "input_shape", "call_count", "host_total_ns", "device_self_ns", "device_total_ns")
+    assert result.per_input_shape.select(columns).rows() == [
+        ("aten::mm", "[[32, 64]]", 2, 0, 20_000, 20_000),
+        ("aten::relu", "[[32, 65]]", 2, 0, 20_000, 20_000),
+    ]
+    assert result.findings[-1] == (
+        "rank 0: graphs replayed 4 kernels, copies and memsets, 40 µs of device time; 100.0 % of it is attributed to "
+        "operators: 100.0 % by the trace of the capture"
+    )
+
+
+def test_modules_shapes_and_frames_come_from_the_capture(tmp_path):
+    """Every analysis that asks for the module or the shapes of a kernel has them."""
+    captured = capture_of(("aten::mm", "gemm"), ("aten::relu", "relu"))
+    trace = opened(tmp_path, replay_of([("gemm", 7), ("relu", 7)]), bs_1_rank0=captured)
+
+    modules = holotrace.modules(trace).per_module
+    assert modules.select("path", "call_count", "device_total_ns").rows() == [
+        ("Model_0", 1, 20_000),
+        ("Model_0 > Linear_0", 1, 10_000),
+        ("Model_0 > Linear_1", 1, 10_000),
+    ]
+    forward = holotrace.operator_kernels(trace).per_forward
+    assert forward.select("operator", "module").sort("operator").rows() == [
+        ("aten::mm", "Linear_0"),
+        ("aten::relu", "Linear_1"),
+    ]
+    launched = holotrace.kernels(trace).per_launch_shape
+    assert dict(launched.select("name", "operator").rows()) == {"gemm": "aten::mm", "relu": "aten::relu"}
+    costs = holotrace.roofline(trace).per_operator
+    assert dict(costs.select("operator", "flops").rows())["aten::relu"] == 32 * 65
+    stacks = holotrace.operators(trace).per_call_stack
+    assert stacks.filter(operator="aten::mm")["call_stack"].item() == "nn.Module: Linear_0;nn.Module: Model_0"
+
+
+def test_modules_around_both_the_capture_and_the_replay_count_once(tmp_path):
+    """Model_0 called the graph, and was around its capture: the path has it once."""
+    replayed = replay_of([("gemm", 7)])
+    frame(replayed, "nn.Module: Model_0", 1, 400)
+    trace = opened(tmp_path, replayed, bs_1_rank0=capture_of(("aten::mm", "gemm")))
+
+    assert holotrace.modules(trace).per_module.select("path", "host_total_ns", "device_total_ns").rows() == [
+        ("Model_0", 400_000, 10_000),
+        ("Model_0 > Linear_0", 0, 10_000),
+    ]
+
+
+def test_two_streams_and_a_missing_launch(tmp_path):
+    """Captured gemm, copy_k, relu, gemm; the replay runs copy_k on another stream, and lacks relu."""
+    kinds = (("aten::mm", "gemm"), ("aten::copy_", "copy_k"), ("aten::relu", "relu"), ("aten::bmm", "gemm"))
+    trace = opened(tmp_path, replay_of([("gemm", 7), ("gemm", 7), ("copy_k", 8)]), bs_1_rank0=capture_of(*kinds))
+
+    assert operators_of(trace) == ["aten::mm", "aten::bmm", "aten::copy_"]
+
+
+def test_graphs_of_equal_kernels_follow_the_order_of_their_capture(tmp_path):
+    """Two layers have the same kernels; a step replays them one after the other."""
+    captured = capture_of(("aten::mm", "gemm"))
+    capture_of(("aten::addmm", "gemm"), begin=100, builder=captured)
+    graph = [("gemm", 7)]
+    trace = opened(tmp_path, replay_of(graph, graph, graph, graph), graph_capture_rank_0=captured)
+
+    assert operators_of(trace) == ["aten::mm", "aten::addmm", "aten::mm", "aten::addmm"]
+
+
+def test_a_padded_batch_uses_the_next_larger_capture(tmp_path):
+    """Batches of 3 run the graph for 4; the captures have equal kernels and different operators."""
+    sizes = {f"bs_{size}_rank0": capture_of((f"op::of_{size}", "gemm")) for size in (2, 4, 8)}
+    trace = opened(tmp_path, replay_of([("gemm", 7)], annotation="step[DECODE bs=3]"), **sizes)
+
+    assert operators_of(trace) == ["op::of_4"]
+
+
+def test_details_of_the_engine_state_the_batch_size(tmp_path):
+    """The list in execution_details.json has the batch size of each file, as vLLM writes it."""
+    files = {name: capture_of((f"op::{name}", "gemm")) for name in ("graph_capture_rank_0_a", "graph_capture_rank_0_b")}
+    trace_folder = tmp_path / "capture_traces"
+    trace_folder.mkdir()
+    details = [
+        {"file": "graph_capture_rank_0_a.json", "batch_size": 64},
+        {"file": "graph_capture_rank_0_b.json", "batch_size": 8},
+        3,
+    ]
+    (trace_folder / "execution_details.json").write_text(json.dumps(details))
+    replayed = replay_of([("gemm", 7)], annotation="execute_8_context_0(sq0)_generation_8(sq8)")
+
+    assert operators_of(opened(tmp_path, replayed, **files)) == ["op::graph_capture_rank_0_b"]
+
+
+def test_a_capture_of_other_work_explains_nothing(tmp_path):
+    """One of three kernels is in the capture, which is thus another graph's; the finding says what to record."""
+    captured = capture_of(("aten::mm", "gemm"), ("aten::add", "add"))
+    trace = opened(tmp_path, replay_of([("gemm", 7), ("conv", 7), ("pool", 7)]), bs_1_rank0=captured)
+
+    assert operators_of(trace) == [None] * 3
+    (*_, finding) = holotrace.operators(trace).findings
+    assert "0.0 % of it is attributed to operators. To attribute the rest, record the capture" in finding
+    assert "--capture PATH" in finding
+
+
+def test_launches_without_kernel_names_are_counted(tmp_path):
+    """NVIDIA's launches do not name their kernels; three launches of equal kinds explain three kernels."""
+    captured = TraceBuilder().runtime("cudaStreamBeginCapture", start_us=0, duration_us=1)
+    for place, (operator, call) in enumerate(
+        [("aten::mm", "cudaLaunchKernel"), ("aten::copy_", "cudaMemcpyAsync"), ("aten::add", "cuLaunchKernelEx")]
+    ):
+        captured.operator(operator, start_us=10 + 10 * place, duration_us=8)
+        captured.runtime(call, start_us=12 + 10 * place, duration_us=2)
+    captured.runtime("cudaStreamEndCapture", start_us=50, duration_us=1)
+    replayed = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=5, correlation=9)
+    replayed.kernel("gemm", start_us=10, duration_us=5, correlation=9)
+    replayed.copy("Memcpy DtoD (Device -> Device)", start_us=20, duration_us=5, correlation=9)
+    replayed.kernel("add", start_us=30, duration_us=5, correlation=9)
+
+    assert operators_of(opened(tmp_path, replayed, bs_1_rank0=captured)) == ["aten::mm", "aten::copy_", "aten::add"]
+
+
+def test_an_eager_step_of_the_same_recording_explains_the_graph():
+    """The warm-up ran the same kernels without a graph."""
+    builder = replay_of([("gemm", 7), ("relu", 7)])
+    for place, (operator, kernel) in enumerate([("aten::mm", "gemm"), ("aten::relu", "relu")]):
+        start = 5_000 + 100 * place
+        builder.operator(operator, start_us=start, duration_us=50)
+        builder.kernel(kernel, start_us=start + 60, duration_us=10, launch_us=start + 10)
+
+    trace = builder.build()
+    assert operators_of(trace) == ["aten::mm", "aten::relu"] * 2
+    assert attributed_work(trace.ranks[0])["how"].to_list() == ["eager", "eager"]
+
+
+def test_an_eager_recording_can_be_given(tmp_path):
+    """`capture` also takes a trace of the same step without graphs."""
+    eager = TraceBuilder()
+    for place, (operator, kernel) in enumerate([("aten::mm", "gemm"), ("aten::relu", "relu")]):
+        eager.operator(operator, start_us=100 * place, duration_us=50)
+        eager.kernel(kernel, start_us=100 * place + 60, duration_us=10, launch_us=100 * place + 10)
+    (replay,) = replay_of([("gemm", 7), ("relu", 7)]).write(tmp_path / "replay")
+    (reference,) = eager.write(tmp_path / "eager")
+
+    trace = holotrace.open_trace(replay, capture=reference, cache=False)
+    assert operators_of(trace) == ["aten::mm", "aten::relu"]
+
+
+def test_annotations_of_graph_nodes_name_the_module(tmp_path):
+    """Node 41 is annotated in the trace, node 42 in a file; node 43 is unknown."""
+    builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=5, correlation=9)
+    for node in (41, 42, 43):
+        said = {"module_fqn": "layers.0.wq"} if node == 41 else {}
+        args = {"graph node id": node, "graph id": 1, **said}
+        builder.kernel("gemm", start_us=node, duration_us=1, correlation=9, args=args)
+    (path,) = builder.write(tmp_path)
+    annotations = tmp_path / "annotations.json"
+    annotations.write_text(json.dumps({"42": [{"fqn": "layers.0.wk"}]}))
+
+    trace = holotrace.open_trace(path, capture=annotations, cache=False)
+    assert holotrace.modules(trace).per_module.select("path", "device_total_ns").rows() == [
+        ("layers.0.wq", 1_000),
+        ("layers.0.wk", 1_000),
+    ]
+    assert attributed_work(trace.ranks[0])["how"].to_list() == ["node_id", "node_id", None]
+
+
+def test_kernels_of_torch_compile_have_the_name_of_their_operator():
+    """Inductor records an operator with the name of each kernel that it generates."""
+    trace = replay_of([("triton_poi_fused_add_0", 7), ("gemm", 7)]).build()
+
+    assert operators_of(trace) == ["triton_poi_fused_add_0", None]
+    assert attributed_work(trace.ranks[0])["how"].to_list() == ["kernel_name", None]
+
+
+def test_workers_and_the_cache_have_the_capture(tmp_path, monkeypatch):
+    """A rank pickles with its captures; with and without them, the same cached trace gives different answers."""
+    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
+    (path,) = replay_of([("gemm", 7)]).write(tmp_path / "replay")
+    capture = tmp_path / "capture.json"
+    capture.write_bytes(capture_of(("aten::mm", "gemm")).json())
+
+    for _ in range(2):
+        with processes(1) as executor:
+            known = holotrace.operators(holotrace.open_trace(path, capture=capture), executor=executor)
+        assert known.per_operator["operator"].to_list() == ["aten::mm"]
+        assert holotrace.operators(holotrace.open_trace(path)).per_operator.is_empty()
+
+
+def test_a_rank_without_a_capture_uses_that_of_the_lowest_rank(tmp_path):
+    """Engines record the capture of rank 0 alone; all ranks run the same model."""
+    builder = replay_of([("gemm", 7)])
+    builder.rank(1).runtime("hipGraphLaunch", start_us=0, duration_us=5, correlation=9)
+    builder.kernel("gemm", start_us=10, duration_us=5, correlation=9)
+    trace = opened(tmp_path, builder, graph_capture_rank_0=capture_of(("aten::mm", "gemm")))
+
+    assert holotrace.operators(trace).per_operator.select("rank", "operator").rows() == [
+        (0, "aten::mm"),
+        (1, "aten::mm"),
+    ]
+
+
+def test_selected_steps_keep_their_graphs(tmp_path):
+    """A selection of one of two steps has the operators of the replay in it."""
+    replayed = replay_of([("gemm", 7)], [("gemm", 7)])
+    replayed.step(0, 0, 900).step(1, 1_000, 900)
+    trace = opened(tmp_path, replayed, bs_1_rank0=capture_of(("aten::mm", "gemm")))
+    from functools import partial  # noqa: PLC0415
+
+    from holotrace.enrich.steps.selections import in_steps  # noqa: PLC0415
+
+    chosen = trace.where(partial(in_steps, steps=(1,)))
+    assert holotrace.operators(chosen).per_operator.select("operator", "call_count").rows() == [("aten::mm", 1)]
+
+
+@pytest.mark.parametrize("args", [{"Input Dims": [[1]]}, {}])
+def test_a_recording_without_graphs_is_unchanged(args):
+    """Without the launch of a graph, nothing is added."""
+    trace = (
+        TraceBuilder()
+        .operator("aten::mm", start_us=0, duration_us=9, args=args)
+        .kernel("gemm", start_us=9, duration_us=1, launch_us=2)
+        .build()
+    )
+
+    assert trace.ranks[0].captures == ()
+    assert holotrace.operators(trace).per_operator["operator"].to_list() == ["aten::mm"]
+    assert not any("graphs replayed" in finding for finding in holotrace.operators(trace).findings)
+
+
+def test_tables_in_sql_name_the_operators(tmp_path):
+    """The view `kernels` has the operator of each replayed kernel."""
+    pytest.importorskip("duckdb")
+    trace = opened(tmp_path, replay_of([("gemm", 7)]), bs_1_rank0=capture_of(("aten::mm", "gemm")))
+
+    assert holotrace.sql(trace, "SELECT operator FROM kernels").rows() == [("aten::mm",)]
