@@ -118,8 +118,9 @@ def grafts(rank_trace: RankTrace) -> Grafts:
     return Grafts(listed, owners)
 
 
+@derived
 def may_graft(rank_trace: RankTrace) -> bool:
-    """Return whether a rank may replay graphs; quick, so that ranks without graphs lose no time."""
+    """Return whether a rank may replay graphs; ranks that do not lose no time."""
     return replays_graphs(rank_trace.strings)
 
 
