@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 Confidence = Literal["high", "medium", "low"]
 
 
+def needs_nothing(_: object) -> None:
+    """Say that a rule has all it needs: the default, which other processes can unpickle."""
+
+
 class Place(NamedTuple):
     """Where to look: what caused a case, as far as it is known.
 
@@ -128,7 +132,7 @@ class Rule:
     check: Callable[[RankEvidence], Iterable[Case]]
     say: Callable[[Sequence[RankCase]], Said]
     precedence: int = 1
-    needs: Callable[[RankEvidence], str | None] = lambda _: None
+    needs: Callable[[RankEvidence], str | None] = needs_nothing
     confidence: Confidence = "high"
 
 
@@ -149,5 +153,5 @@ class JobRule:
     check: Callable[[JobEvidence], Iterable[JobCase]]
     say: Callable[[Sequence[RankCase]], Said]
     precedence: int = 1
-    needs: Callable[[JobEvidence], str | None] = lambda _: None
+    needs: Callable[[JobEvidence], str | None] = needs_nothing
     confidence: Confidence = "high"

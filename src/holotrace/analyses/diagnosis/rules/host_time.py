@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import polars as pl
 
@@ -95,7 +96,12 @@ def _needs_stacks(evidence: RankEvidence) -> str | None:
 
 
 def _check(*causes: str) -> Callable[[RankEvidence], Iterator[Case]]:
-    return lambda evidence: host_time_of(evidence, *causes)
+    # A partial can be sent to other processes, unlike a lambda.
+    return partial(_host_time_of_all, causes=causes)
+
+
+def _host_time_of_all(evidence: RankEvidence, causes: Sequence[str]) -> Iterator[Case]:
+    return host_time_of(evidence, *causes)
 
 
 RULES = (
