@@ -260,7 +260,7 @@ def sorted_points(
     """Sort starts and ends; the fields of `holotrace.algorithms.threads.Points`."""
 
 def thread_edges(
-    ranges: tuple[_Numbers, _Numbers, _Numbers, _Numbers, _Flags, _Flags],
+    ranges: tuple[_Numbers, _Numbers, _Numbers, _Numbers, _Flags, _Flags, _Flags],
     points: tuple[_Numbers, _Flags, _Numbers],
     main_lane: int,
     works_inside: Sequence[int],

@@ -54,6 +54,7 @@ fn edges_of(is_waiting: bool, works_inside: &[i64]) -> ThreadEdges {
         start: &[0, 12, 50],
         is_waiting: &[is_waiting, false, false],
         is_call: &[false; 3],
+        ends_on_thread: &[false; 3],
     };
     let points = Points { activity: &points.activity, is_start: &points.is_start, time: &points.time };
     HandOvers::new(ranges, points, 0, works_inside, 65).unwrap().edges()
@@ -80,6 +81,27 @@ fn time_in_a_range_that_waits_has_no_weight() {
 }
 
 #[test]
+fn a_range_that_ends_on_its_thread_depends_on_the_thread() {
+    // Thread 0 sends from 5 on, works at 10..20 and 40..50, and looks at the send at 22: it has long been sent.
+    let points = sorted_points(&[5, 10, 40], &[22, 20, 50], (0, 60)).unwrap();
+    let ranges = |ends_on_thread| Ranges {
+        lane: &[1, 0, 0],
+        thread: &[0, 0, 0],
+        parent: &[-1, -1, -1],
+        start: &[5, 10, 40],
+        is_waiting: &[false; 3],
+        is_call: &[false; 3],
+        ends_on_thread,
+    };
+    let points = Points { activity: &points.activity, is_start: &points.is_start, time: &points.time };
+    let edges = |ends_on_thread| HandOvers::new(ranges(ends_on_thread), points, 0, &[], 60).unwrap().edges();
+    let (alone, decided) = (edges(&[false; 3]), edges(&[true, false, false]));
+    assert_eq!((alone.counts[2], decided.counts[2]), (0, 1));
+    let row = (decided.counts[0] + decided.counts[1]) as usize;
+    assert_eq!((decided.source[row], decided.target[row], decided.weight[row]), (3, 4, 2));
+}
+
+#[test]
 fn rows_that_do_not_exist_are_errors() {
     let ranges = Ranges {
         lane: &[0],
@@ -88,6 +110,7 @@ fn rows_that_do_not_exist_are_errors() {
         start: &[0],
         is_waiting: &[false],
         is_call: &[false],
+        ends_on_thread: &[false],
     };
     let points = Points { activity: &[-1, 0], is_start: &[true, true], time: &[0, 0] };
     assert_eq!(HandOvers::new(ranges, points, 0, &[], 0).err(), Some(AlgorithmError::Row(1)));

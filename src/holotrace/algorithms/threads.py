@@ -48,6 +48,7 @@ class Ranges(NamedTuple):
     start_ns
     is_waiting  whether the thread waits
     is_call     whether it is a call during which other threads never work for this one
+    ends_on_thread  whether a range with a lane of its own ends when its thread has waited for it
     """
 
     lane: _Int64
@@ -56,6 +57,7 @@ class Ranges(NamedTuple):
     start_ns: _Int64
     is_waiting: _Flags
     is_call: _Flags
+    ends_on_thread: _Flags
 
 
 class ThreadEdges(NamedTuple):
@@ -65,7 +67,8 @@ class ThreadEdges(NamedTuple):
     weight_ns       the least time from source to target
     owner           the range to which this time belongs, -1 if there is none
     counts          the number of edges of each kind, in this order: back to the main thread, from the main thread, from
-                    where the main thread begins to wait to the end of a range that started before, along lanes, to the window
+                    where the main thread turns to a range that started before to the end of that range, along lanes, to
+                    the window
     """
 
     source: npt.NDArray[np.uint32]

@@ -138,15 +138,16 @@ impl<'a> HandOvers<'a> {
         edges
     }
 
-    /// Whether the end of each point's range was awaited by the main thread, which began to wait after the range started.
+    /// Whether the main thread decided when the range of each point ends, and turned to it after the range started.
     fn awaited_later(&self) -> Vec<bool> {
         let mut awaited = vec![false; self.lanes.len()];
-        for at in (0..self.lanes.len()).filter(|&at| self.is_awaited(at)) {
+        for at in (0..self.lanes.len()).filter(|&at| self.ends[at]) {
             let range = self.points.activity[self.lanes.node[at] as usize] as usize;
             let recorded_by_main = self.ranges.thread[range] == self.main_lane;
             let began = self.ranges.start[range] < self.segments.time[self.segments.of_point[at]];
             let is_apart = self.ranges.lane[range] != self.ranges.thread[range];
-            awaited[at] = recorded_by_main && is_apart && began;
+            let is_decided = self.is_awaited(at) || self.ranges.ends_on_thread[range];
+            awaited[at] = recorded_by_main && is_apart && began && is_decided;
         }
         awaited
     }

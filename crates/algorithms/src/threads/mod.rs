@@ -26,6 +26,8 @@ pub struct Ranges<'a> {
     pub is_waiting: &'a [bool],
     /// Whether the range is a call into the runtime of a device: other threads never work on behalf of it.
     pub is_call: &'a [bool],
+    /// Whether a range with a lane of its own ends when its thread has waited for it, whether or not this took time.
+    pub ends_on_thread: &'a [bool],
 }
 
 /// The starts and ends of all activities in time order. The first and the last point are the ends of the window.
@@ -44,7 +46,7 @@ impl Ranges<'_> {
         let count = self.lane.len();
         check_row_count(count)?;
         check_lengths([count, self.thread.len(), self.parent.len(), self.start.len()])?;
-        check_lengths([count, self.is_waiting.len(), self.is_call.len()])?;
+        check_lengths([count, self.is_waiting.len(), self.is_call.len(), self.ends_on_thread.len()])?;
         check_rows(self.parent, count)
     }
 }

@@ -37,6 +37,7 @@ pub(crate) fn thread_edges<'py>(
         Input<'py, i64>,
         Input<'py, bool>,
         Input<'py, bool>,
+        Input<'py, bool>,
     ),
     points: (Input<'py, i64>, Input<'py, bool>, Input<'py, i64>),
     main_lane: i64,
@@ -50,6 +51,7 @@ pub(crate) fn thread_edges<'py>(
         start: ranges.3.as_slice()?,
         is_waiting: ranges.4.as_slice()?,
         is_call: ranges.5.as_slice()?,
+        ends_on_thread: ranges.6.as_slice()?,
     };
     let points =
         Points { activity: points.0.as_slice()?, is_start: points.1.as_slice()?, time: points.2.as_slice()? };

@@ -17,6 +17,8 @@ from holotrace.store.trace import RankTrace
 
 _Rows = npt.NDArray[np.int64]
 
+_ENDS_ON_THREAD = r"^gloo:(send|recv)"
+
 
 def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: int | None) -> list[GraphEdges]:
     """Return the edges of the host; of edges that arrive at the same time, the first binds.
@@ -32,14 +34,14 @@ def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: in
     for it.
 
     If the main thread begins to wait for a collective beside it after the collective has started, an edge leads from
-    there to its end: the range `gloo:send` of PyTorch ends when the thread has waited for it, however early the message
-    was sent.
+    there to its end. The ranges `gloo:send` and `gloo:recv` of PyTorch always end so, however early the message arrived:
+    https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupGloo.cpp (`SendWork::wait`).
     """
     if not activities.is_host.any():
         return []
     main = _main_lane(activities, track_id)
     edges = thread_edges(
-        _ranges(activities),
+        _ranges(rank_trace, activities),
         activities.nodes,
         main,
         _backward_lanes(rank_trace, activities, main),
@@ -63,7 +65,8 @@ def _main_lane(activities: WindowActivities, track_id: int | None) -> int:
     return int(np.argmax(np.bincount(lanes)))
 
 
-def _ranges(activities: WindowActivities) -> Ranges:
+def _ranges(rank_trace: RankTrace, activities: WindowActivities) -> Ranges:
+    ending_on_thread = rank_trace.strings.str.contains(_ENDS_ON_THREAD).fill_null(value=False).to_numpy()
     return Ranges(
         np.where(activities.is_host, activities.column("lane"), NO_LANE),
         activities.column("track_id").astype(np.int64),
@@ -71,6 +74,7 @@ def _ranges(activities: WindowActivities) -> Ranges:
         activities.column("start_ns"),
         activities.column("is_waiting"),
         np.isin(activities.column("kind"), LAUNCH_KINDS),
+        ending_on_thread[activities.column("name")],
     )
 
 
