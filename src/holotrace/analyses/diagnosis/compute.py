@@ -100,7 +100,7 @@ def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
     >>> from holotrace.testing import small_job
     >>> result = holotrace.analyses.diagnosis(small_job())
     >>> result.per_finding.select("rule", "rank", "stake_ns", "stake_fraction").rows()
-    [('late_rank', 1, 200000, 0.2)]
+    [('device_synchronisation', 0, 225000, 0.225), ('late_rank', 1, 200000, 0.2)]
     """
     compares = ANALYSES_OF_JOBS if len(trace.ranks) > 1 else {}
     return _plan(compares).run(trace, executor)

@@ -41,7 +41,8 @@ def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]
     step = _step(evidence) if chosen else None
     if step is not None:
         for row in chosen:
-            saved[row] = _saved_ns(step, cases[row][1].change)
+            change = cases[row][1].change
+            saved[row] = _saved_ns(step, change if isinstance(change, tuple) else (change,))
     return saved
 
 
@@ -57,13 +58,20 @@ def _step(evidence: RankEvidence) -> _Step | None:
     return None
 
 
-def _saved_ns(step: _Step, change: Change | None) -> float | None:
-    """Return what the change saves; None if it selects nothing in this step."""
-    if change is None:
-        return None
-    replay = None
+def _saved_ns(step: _Step, changes: Sequence[Change | None]) -> float | None:
+    """Return what the changes save together; None if they select nothing in this step."""
+    replay = step.replay
+    for change in changes:
+        if change is not None:
+            replay = _changed(step, replay, change) or replay
+    return None if replay is step.replay else float(step.replayed_ns - window_ns(replay))
+
+
+def _changed(step: _Step, replay: Replay, change: Change) -> Replay | None:
+    """Apply a change, also to Python functions; None if it selects nothing."""
+    after = None
     with suppress(InvalidOptionError):
-        replay = changed(step.graph, step.replay, change)
+        after = changed(step.graph, replay, change)
     if isinstance(change, Scale | Remove | Replace):
-        replay = with_python_time(step.graph.graph, replay or step.replay, step.functions, change) or replay
-    return None if replay is None else float(step.replayed_ns - window_ns(replay))
+        after = with_python_time(step.graph.graph, after or replay, step.functions, change) or after
+    return after

@@ -14,6 +14,7 @@ from holotrace.algorithms.intervals import (
     concatenated,
     covered_length,
     difference,
+    holding,
     intersection,
     overlaps,
     union,
@@ -22,8 +23,9 @@ from holotrace.analyses.diagnosis.kernel_evidence import costed_work
 from holotrace.analyses.memory_timeline.compute import plan as memory_timeline
 from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.device.devices import devices_of_rank
-from holotrace.enrich.device.launches import launched_work
+from holotrace.enrich.device.launches import launched_work, launches
 from holotrace.enrich.device.peaks import Device, device_named
+from holotrace.enrich.device.synchronisations import host_synchronisations
 from holotrace.enrich.job.outliers import stands_out
 from holotrace.enrich.job_graph.cause_names import host_ranges
 from holotrace.enrich.job_graph.host_lines import main_track, segments
@@ -178,6 +180,45 @@ class RankEvidence:
         starts = self.activity["start_ns"].to_numpy()
         row = -1 if time_ns is None else int(np.searchsorted(starts, time_ns, side="right")) - 1
         return self.activity.row(row, named=True) if row >= 0 else {}
+
+    @cached_property
+    def synchronisations(self) -> pl.DataFrame:
+        """The calls in which the host waits for a device that then runs dry, with the idle time that follows.
+
+        The device runs dry if it is idle when the call returns: had the host gone on, it would have launched more work.
+
+        event_index, end_ns       of the call
+        call                      its name
+        name, module, frame       of the operator around it, and of its module and Python function; null if unknown
+        gap_start_ns, gap_end_ns  the idle time
+        """
+        calls = host_synchronisations(self.rank_trace).select("event_index").unique()
+        known = self.activity.join(calls, on="event_index", how="semi")
+        made = known.group_by("event_index", maintain_order=True).agg(
+            pl.col("end_ns").max(), pl.col("name", "module", "frame").first()
+        )
+        gap = holding(self.idle, made["end_ns"].to_numpy())
+        kept, gap = made.filter(pl.Series(gap >= 0)), gap[gap >= 0]
+        names = self.rank_trace.table("events", ["event_index", "name"])
+        called = kept.select("event_index").join(names, on="event_index", how="left", maintain_order="left")["name"]
+        starts, ends = (times[gap] for times in self.idle)
+        return kept.with_columns(
+            self.rank_trace.texts(called).alias("call"),
+            pl.Series("gap_start_ns", starts, pl.Int64),
+            pl.Series("gap_end_ns", ends, pl.Int64),
+        )
+
+    @cached_property
+    def has_graph_launches(self) -> bool:
+        """Whether CUDA or HIP graphs were launched."""
+        names = self.rank_trace.texts(launches(self.rank_trace)["launch_name"].drop_nulls().unique())
+        return bool(names.str.contains("(?i)graph_?launch").any())
+
+    @property
+    def capability(self) -> int:
+        """The major compute capability of the first device; 0 if unknown."""
+        known = next((device["compute_capability"] for device in self.devices), None)
+        return int(known.partition(".")[0]) if known else 0
 
     def within(self, table: pl.DataFrame, intervals: Intervals) -> pl.DataFrame:
         """Cut the rows of a table with start_ns and end_ns, disjoint and in order, to intervals."""

@@ -45,7 +45,7 @@ class Case:
     count           how many events caused it, in all steady steps
     subject         tells several cases of one rule apart, for example an operator; each subject becomes its own finding
     place           where to look
-    change          the change of the critical path's graph that mends the cause, to predict what it saves
+    change          the change, or changes, of the critical path's graph that mend the cause, to predict what it saves
     words           what the sentences of the rule need besides
     """
 
@@ -55,7 +55,7 @@ class Case:
     count: int = 1
     subject: str = ""
     place: Place = field(default_factory=Place)
-    change: Change | None = None
+    change: Change | tuple[Change, ...] | None = None
     words: Mapping[str, Any] = field(default_factory=dict)
 
 

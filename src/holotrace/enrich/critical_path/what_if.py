@@ -61,7 +61,14 @@ class PerfectOverlap:
     """Only other communication and the end of the window wait for communication on devices."""
 
 
-Change: TypeAlias = Scale | Remove | Replace | NoLaunchOverhead | PerfectOverlap
+@dataclass(frozen=True)
+class NoWait:
+    """The selected calls of the host return without waiting for a device; `where` as in `Scale`."""
+
+    where: pl.Expr
+
+
+Change: TypeAlias = Scale | Remove | Replace | NoLaunchOverhead | PerfectOverlap | NoWait
 
 
 @dataclass(frozen=True)
@@ -170,6 +177,8 @@ def changed(found: NamedGraph, replay: Replay, change: Change) -> Replay:
     if isinstance(change, NoLaunchOverhead):
         return _without_launch_overhead(found.graph, replay)
     selected = _selected(found, change.where)
+    if isinstance(change, NoWait):
+        return _without_waits(found.graph, replay, selected)
     own = own_time(found.graph, len(replay.length_ns))
     if isinstance(change, Replace):
         factors = _checked(change.duration_ns) / np.maximum(_sums(own, replay.length_ns, len(selected)), 1)
@@ -227,6 +236,18 @@ def _without_launch_overhead(graph: EventGraph, replay: Replay) -> Replay:
     is_overhead = (pl.col("type") == EdgeType.LAUNCH) & (pl.col("path_class") != PathClass.UNKNOWN)
     overhead[: len(edges)] = edges.select(is_overhead).to_series().to_numpy()
     return _scaled(replay, np.flatnonzero(overhead | np.isin(own, calls.to_numpy())), 0.0)
+
+
+def _without_waits(graph: EventGraph, replay: Replay, selected: npt.NDArray[np.bool_]) -> Replay:
+    """Remove the edges from device work to the ends of the selected calls."""
+    is_wait = (graph.edges["type"] == EdgeType.HOST_SYNCHRONISATION).to_numpy()
+    target = graph.nodes["activity"].gather(graph.edges["target"]).fill_null(0).to_numpy()
+    freed = np.zeros(len(replay.length_ns), np.bool_)
+    freed[: len(is_wait)] = is_wait & selected[target]
+    edges = Edges(
+        replay.edges.node_count, np.where(freed, 0, replay.edges.source).astype(np.uint32), replay.edges.target
+    )
+    return Replay(edges, np.where(freed, 0.0, replay.length_ns))
 
 
 def _with_perfect_overlap(graph: EventGraph, replay: Replay) -> Replay:

@@ -9,13 +9,17 @@ from holotrace.analyses.diagnosis.rules import (
     host_time,
     kernels,
     late_ranks,
+    launches,
     memory,
     products,
     streams,
+    synchronisations,
 )
 
 RULES: tuple[Rule, ...] = (
     *host_time.RULES,
+    *synchronisations.RULES,
+    *launches.RULES,
     *products.RULES,
     *attention.RULES,
     *fusion.RULES,

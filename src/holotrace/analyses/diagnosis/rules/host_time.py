@@ -13,6 +13,9 @@ from holotrace.enrich.critical_path.what_if import Remove
 
 _LEAST_SHARE = 0.02
 _LEAST_FUNCTION = 0.05
+_LONG_NS = 100_000
+_IS_LONG = pl.col("end_ns") - pl.col("start_ns") >= _LONG_NS
+"""Python runs for a few microseconds between two operators; a hundred are work of its own."""
 
 
 def host_time_of(evidence: RankEvidence, *causes: str) -> Iterator[Case]:
@@ -21,8 +24,11 @@ def host_time_of(evidence: RankEvidence, *causes: str) -> Iterator[Case]:
 
 
 def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each Python function during which no device works; torch's own functions belong to their caller."""
-    python = evidence.while_idle.filter((pl.col("cause") == "python") & pl.col("frame").is_not_null())
+    """Yield a case for each Python function that keeps the devices idle for long at a time.
+
+    Many short pieces are the overhead of Python between operators, which is another rule's.
+    """
+    python = evidence.while_idle.filter((pl.col("cause") == "python") & pl.col("frame").is_not_null() & _IS_LONG)
     for (name,), pieces in python.group_by("name", maintain_order=True):
         yield from _cases(evidence, pieces, str(name))
 

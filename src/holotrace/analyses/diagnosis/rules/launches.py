@@ -1,0 +1,240 @@
+"""Rules about a host that launches work too slowly: many operators, Python between them, an optimizer with many kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.intervals import Intervals, concatenated, holding, intersection, union
+from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
+from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
+from holotrace.enrich.critical_path.what_if import Remove
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.schema import LAUNCH_KINDS, EventKind
+
+_LONG_NS = 100_000
+_IS_SHORT = pl.col("end_ns") - pl.col("start_ns") < _LONG_NS
+"""Longer pieces of Python are work of their own, not overhead between operators."""
+
+_OPTIMIZER = r"^(Optimizer\.step#|\[pl\]\[.*\]optimizer_step)"
+_FEW_KERNELS = 20
+"""About as many kernels as a multi-tensor optimizer launches for a group of parameters."""
+
+_BREAKS = r"^Torch-Compiled Region: \d+/\d+"
+_COMPILING = r"^dynamo$|dynamo_timed|^torch/_(dynamo|inductor)|backend_compile|compile_(inner|fx|attempt)"
+
+
+def launch_bound(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for the idle time in which the host runs operators and launches their work."""
+    pieces = evidence.while_idle.filter(pl.col("cause") == "operator")
+    kinds = [int(kind) for kind in (EventKind.CPU_OP, *LAUNCH_KINDS)]
+    yield from _case(evidence, pieces, Remove(pl.col("kind").is_in(kinds)))
+
+
+def python_overhead(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for the idle time in which Python runs between operators, in short pieces."""
+    is_python = (pl.col("cause") == "python") | (pl.col("cause") == "host_idle")
+    yield from _case(evidence, evidence.while_idle.filter(is_python & _IS_SHORT), None)
+
+
+def compiling(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for the idle time in which torch.compile compiles, although the steps are steady."""
+    pieces = evidence.while_idle.filter(pl.col("name").str.contains(_COMPILING).fill_null(value=False))
+    yield from _case(evidence, pieces, None)
+
+
+def optimizer_not_fused(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case if the optimizer launches many more kernels than a fused one."""
+    ranges = _ranges(evidence, _OPTIMIZER)
+    times = intersection(intervals_of(ranges), evidence.step_windows)
+    is_inside = holding(times, evidence.work["launch_start_ns"].fill_null(-1).to_numpy()) >= 0
+    launched = evidence.work.filter(pl.Series(is_inside))
+    steps = max(1, len(times[0]))
+    if launched.is_empty():
+        return
+    first = launched.row(0, named=True)
+    name = evidence.rank_trace.texts(ranges["name"])[0]
+    yield Case(
+        union(*concatenated([intersection(evidence.idle, times), intervals_of(launched)])),
+        value=len(launched) / steps,
+        saved_fraction=max(0.0, 1 - _FEW_KERNELS * steps / len(launched)),
+        count=len(launched),
+        place=Place(operator=name, event_index=first["launch_index"], at_ns=first["launch_start_ns"]),
+        words={"count": len(launched) / steps, "name": name},
+    )
+
+
+def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for the idle time between the compiled regions of a step, if each step runs several."""
+    regions = _ranges(evidence, _BREAKS)
+    names = evidence.rank_trace.texts(regions["name"])
+    frames = names.str.extract(r": (\d+)/")
+    times = intersection(intervals_of(regions), evidence.step_windows)
+    count = frames.n_unique()
+    if len(times[0]) < 2 * evidence.step_count or count < 2:  # noqa: PLR2004 -- one region has no break
+        return
+    outside = evidence.while_idle.filter(pl.col("cause").is_in(["operator", "python", "host_idle"]))
+    yield from _case(evidence, evidence.within(outside, _between(evidence, times)), None, count=count)
+
+
+def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
+    """Return the time between the first and the last region of each step, outside all regions."""
+    step = holding(evidence.step_windows, regions[0])
+    same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))
+    return regions[1][same], regions[0][same + 1]
+
+
+def _ranges(evidence: RankEvidence, pattern: str) -> pl.DataFrame:
+    kinds = (EventKind.CPU_OP, EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION)
+    texts = evidence.rank_trace.strings
+    ids = pl.Series("name", texts.str.contains(pattern).fill_null(value=False).arg_true(), pl.UInt32)
+    return event_ranges(evidence.rank_trace, kinds, ["event_index", "name", "start_ns", "end_ns"], names=ids)
+
+
+def _case(evidence: RankEvidence, pieces: pl.DataFrame, change: Remove | None, *, count: int = 0) -> Iterator[Case]:
+    if pieces.is_empty():
+        return
+    explained = intervals_of(pieces)
+    time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns")
+    sums = pieces.group_by("name", "module", "frame", maintain_order=True).agg(
+        time, pl.col("event_index").first(), pl.col("start_ns").first()
+    )
+    most = sums.sort("time_ns", descending=True, maintain_order=True).row(0, named=True)
+    place = Place(most["module"], most["name"], None, most["frame"], most["event_index"], most["start_ns"])
+    kernels = len(evidence.work) / evidence.step_count
+    words = {
+        "kernels": kernels,
+        "kernel_ns": _mean_kernel_ns(evidence),
+        "regions": count,
+        "has_graphs": evidence.has_graph_launches,
+    }
+    yield Case(explained, evidence.share(explained), count=len(pieces), place=place, change=change, words=words)
+
+
+def _mean_kernel_ns(evidence: RankEvidence) -> float:
+    mean = evidence.work["duration_ns"].mean()
+    return float(mean) if isinstance(mean, int | float) else 0.0
+
+
+_INTO_GRAPHS = (
+    'Launch a step as one CUDA graph (torch.compile(mode="reduce-overhead") or torch.cuda.graph), or fuse kernels with '
+    "torch.compile."
+)
+_MORE_IN_GRAPHS = (
+    "Move what still runs outside the CUDA graphs into them: copies of the inputs, the optimizer, sampling; or do more work "
+    "per launch of a graph."
+)
+
+
+def _say_launch_bound(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    return Said(
+        f"the GPU waits for the host to launch work: {words['kernels']:,.0f} kernels and copies per step, "
+        f"{words['kernel_ns'] / 1000:.3g} µs each on average; {cases[0].place.operator} takes most",
+        _MORE_IN_GRAPHS if words["has_graphs"] else _INTO_GRAPHS,
+    )
+
+
+def _say_python(cases: Sequence[RankCase]) -> Said:
+    line = cases[0].place.source_line or cases[0].place.operator
+    where = f", most in {line}" if line else ""
+    return Said(
+        f"the GPU waits while Python runs between operators{where}",
+        "Compile the model (torch.compile), or launch the step as a CUDA graph; both leave Python out of the step.",
+    )
+
+
+def _say_compiling(_: Sequence[RankCase]) -> Said:
+    return Said(
+        "the GPU waits while torch.compile compiles again",
+        "Find what changes with TORCH_LOGS=recompiles: pad inputs to a few lengths, mark changing dimensions with "
+        "torch._dynamo.mark_dynamic, or compile with dynamic=True.",
+    )
+
+
+def _say_breaks(cases: Sequence[RankCase]) -> Said:
+    return Said(
+        f"the GPU waits between compiled regions: {cases[0].words['regions']} regions, so the graph breaks",
+        "Find the breaks with TORCH_LOGS=graph_breaks or fullgraph=True; printing, .item() and unsupported calls cause them.",
+    )
+
+
+def _say_optimizer(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    return Said(
+        f"the optimizer launches {words['count']:,.0f} kernels per step ({words['name']})",
+        "Pass fused=True (or foreach=True) to the optimizer.",
+    )
+
+
+def _needs_device(evidence: RankEvidence) -> str | None:
+    return None if evidence.has_device_work else "no device work was recorded; record with ProfilerActivity.CUDA"
+
+
+_GUIDE = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
+
+RULES = (
+    Rule(
+        "optimizer_not_fused",
+        "an optimizer that updates one tensor after the other",
+        threshold=100,
+        unit="kernels per step of the optimizer",
+        reason="A multi-tensor optimizer launches about 20 for a group of parameters; 100 are clearly one by one.",
+        source="https://docs.pytorch.org/docs/stable/optim.html#algorithms",
+        check=optimizer_not_fused,
+        say=_say_optimizer,
+        precedence=0,
+        needs=_needs_device,
+    ),
+    Rule(
+        "recompilation",
+        "idle time in which torch.compile compiles in steady steps",
+        threshold=0.02,
+        unit="of the step",
+        reason="A compiled step compiles nothing.",
+        source="https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html",
+        check=compiling,
+        say=_say_compiling,
+        precedence=0,
+    ),
+    Rule(
+        "graph_breaks",
+        "idle time between the compiled regions of a step",
+        threshold=0.05,
+        unit="of the step",
+        reason="Below 5 % of a step, whole graphs save little.",
+        source="https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html",
+        check=graph_breaks,
+        say=_say_breaks,
+        precedence=1,
+        needs=_needs_device,
+        confidence="medium",
+    ),
+    Rule(
+        "launch_bound",
+        "idle time in which the host runs operators and launches their work",
+        threshold=0.10,
+        unit="of the step",
+        reason="A step begins and ends with a few idle microseconds; a tenth of the step is more than that.",
+        source="https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
+        check=launch_bound,
+        say=_say_launch_bound,
+        precedence=2,
+        needs=_needs_device,
+    ),
+    Rule(
+        "python_overhead",
+        "idle time in which Python runs between operators, in pieces below 0.1 ms",
+        threshold=0.10,
+        unit="of the step",
+        reason="As for launches.",
+        source=_GUIDE,
+        check=python_overhead,
+        say=_say_python,
+        precedence=2,
+        needs=_needs_device,
+        confidence="medium",
+    ),
+)

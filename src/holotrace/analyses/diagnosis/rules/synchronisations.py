@@ -1,0 +1,189 @@
+"""Rules about a host that waits for its devices, so that they run dry: `.item()`, shapes that depend on data, copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import polars as pl
+
+from holotrace.algorithms.intervals import concatenated, difference, union
+from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
+from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
+from holotrace.enrich.critical_path.what_if import NoWait, Remove
+
+_SHARE = 0.02
+_PINNED_BYTES_PER_S = {9: 50e9, 8: 25e9}
+"""What pinned copies reach, by the least compute capability: about 80 % of PCIe 5.0 x16 and 4.0 x16.
+
+https://en.wikipedia.org/wiki/PCI_Express gives 63 and 31.5 GB/s in theory."""
+_PINNED_ELSEWHERE = 12e9
+"""The same of PCIe 3.0 x16, for older and unknown devices."""
+
+_SCALARS = r"^aten::(item|_local_scalar_dense|is_nonzero|equal|allclose)$"
+_SHAPES = r"^aten::(nonzero|masked_select|index|index_put_|_index_put_impl_|unique\w*|_unique2?|repeat_interleave|where|bincount)$"
+_COPIES = r"^aten::(to|_to_copy|copy_|cpu|cuda)$"
+_DEVICE = r"(?i)device_?synchroni[sz]e|synchroni[sz]e_?device"
+
+
+def waits_in(evidence: RankEvidence, chosen: pl.Expr) -> Iterator[Case]:
+    """Yield a case for the idle time after the chosen calls, and in operators that exist to wait, such as `aten::item`."""
+    calls = evidence.synchronisations.filter(chosen.fill_null(value=False))
+    if calls.is_empty():
+        return
+    inside = evidence.while_idle.filter(_IS_KNOWN.fill_null(value=False)).join(
+        calls.select("name", "frame").unique(), on=["name", "frame"], how="semi", nulls_equal=True
+    )
+    gaps = (calls["gap_start_ns"].to_numpy(), calls["gap_end_ns"].to_numpy())
+    explained = union(*concatenated([gaps, intervals_of(inside)]))
+    longest = calls.sort(pl.col("gap_end_ns") - pl.col("gap_start_ns"), descending=True, maintain_order=True).row(
+        0, named=True
+    )
+    yield Case(
+        explained,
+        evidence.share(explained),
+        count=len(calls),
+        place=Place(
+            module=longest["module"],
+            operator=longest["name"],
+            source_line=longest["frame"],
+            event_index=longest["event_index"],
+            at_ns=longest["gap_start_ns"],
+        ),
+        change=(
+            NoWait(pl.col("event_index").is_in(calls["event_index"].implode())),
+            Remove(pl.col("event_index").is_in(inside["event_index"].drop_nulls().unique().implode())),
+        ),
+        words={"call": longest["call"], "steps": evidence.step_count},
+    )
+
+
+def pageable_copies(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for the copies from or to pageable memory that no kernel hides."""
+    names = evidence.rank_trace.texts(evidence.work["name"])
+    copies = evidence.work.filter(names.str.contains(r"(?i)pageable"))
+    if copies.is_empty():
+        return
+    explained = difference(intervals_of(copies), evidence.roles["kernel"])
+    total_ns = int(copies["duration_ns"].sum())
+    first = copies.sort("duration_ns", descending=True, maintain_order=True).row(0, named=True)
+    yield Case(
+        explained,
+        evidence.share(explained),
+        saved_fraction=_saved_by_pinning(evidence, copies, total_ns),
+        count=len(copies),
+        place=Place(event_index=first["event_index"], at_ns=first["start_ns"]),
+        words={"call": "", "steps": evidence.step_count},
+    )
+
+
+def _saved_by_pinning(evidence: RankEvidence, copies: pl.DataFrame, total_ns: int) -> float:
+    """Return the share of the time that copies from pinned memory would save; all of it if the sizes are unknown."""
+    sizes = evidence.rank_trace.table("copies", ["event_index", "bytes"])
+    size = int(copies.join(sizes, on="event_index", how="left")["bytes"].fill_null(0).sum())
+    rate = next(
+        (rate for least, rate in _PINNED_BYTES_PER_S.items() if evidence.capability >= least), _PINNED_ELSEWHERE
+    )
+    return max(0.0, 1 - size / rate * 1e9 / total_ns) if size and total_ns else 1.0
+
+
+def _where(case: RankCase) -> str:
+    place = case.place
+    within = ", ".join(filter(None, (place.module, place.source_line)))
+    name = place.operator or case.words["call"]
+    return f"{name} in {within}" if within else str(name)
+
+
+def _per_step(case: RankCase) -> str:
+    count = case.count / case.words["steps"]
+    return f"{count:.0f} time{'' if round(count) == 1 else 's'} per step" if count >= 1 else "in some steps"
+
+
+def _say(what: str, advice: str, cases: Sequence[RankCase]) -> Said:
+    return Said(f"the GPU runs dry because the host {what} {_per_step(cases[0])} ({_where(cases[0])})", advice)
+
+
+def _say_pageable(cases: Sequence[RankCase]) -> Said:
+    return Said(
+        f"copies from or to pageable memory, {_per_step(cases[0])}",
+        "Allocate the host's side in pinned memory (DataLoader(pin_memory=True) or tensor.pin_memory()) and copy with "
+        "non_blocking=True.",
+    )
+
+
+def _rule(name: str, looks_for: str, chosen: pl.Expr, what: str, advice: str) -> Rule:
+    check: Callable[[RankEvidence], Iterator[Case]] = partial(waits_in, chosen=chosen)
+    return Rule(
+        name,
+        looks_for,
+        threshold=_SHARE,
+        unit="of the step",
+        reason="One wait with the launches that follow takes some 50 µs, 2 % of a fast step.",
+        source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization",
+        check=check,
+        say=partial(_say, what, advice),
+        precedence=0,
+        needs=_needs_device,
+    )
+
+
+def _needs_device(evidence: RankEvidence) -> str | None:
+    return None if evidence.has_device_work else "no device work was recorded; record with ProfilerActivity.CUDA"
+
+
+_IS_SCALAR, _IS_SHAPE, _IS_COPY = (pl.col("name").str.contains(pattern) for pattern in (_SCALARS, _SHAPES, _COPIES))
+_IS_KNOWN = _IS_SCALAR | _IS_SHAPE | _IS_COPY
+_IS_DEVICE = pl.col("call").str.contains(_DEVICE) & ~_IS_KNOWN.fill_null(value=False)
+_IS_OTHER = ~(_IS_KNOWN | _IS_DEVICE).fill_null(value=False)
+
+RULES = (
+    _rule(
+        "scalar_read",
+        "idle time after the host waited to read a value, as `.item()`, `float(tensor)` and `if tensor` do",
+        _IS_SCALAR,
+        "reads a value",
+        "Keep the value on the GPU (tensor.detach()), and read it every few hundred steps, or one step later from a copy with "
+        "non_blocking=True.",
+    ),
+    _rule(
+        "data_dependent_shape",
+        "idle time after the host waited for the shape of a result, as indexing with a mask and `nonzero` do",
+        _IS_SHAPE,
+        "waits for a shape that depends on data",
+        "Use torch.where, masked_fill or multiplication by the mask instead of indexing with it, or nonzero_static with a "
+        "fixed size.",
+    ),
+    _rule(
+        "blocking_copy",
+        "idle time after a copy that blocked the host",
+        _IS_COPY,
+        "waits for a copy",
+        "Copy with non_blocking=True from and to pinned memory, and use the result later.",
+    ),
+    _rule(
+        "device_synchronisation",
+        "idle time after the host waited for the whole device",
+        _IS_DEVICE,
+        "waits for the whole device",
+        "Remove torch.cuda.synchronize() from the step; measure time with CUDA events, and read them after the step.",
+    ),
+    _rule(
+        "stream_synchronisation",
+        "idle time after the host waited for a stream or an event, for no reason that the other rules know",
+        _IS_OTHER,
+        "waits for a stream or an event",
+        "Let streams wait for each other (stream.wait_event) rather than the host.",
+    ),
+    Rule(
+        "pageable_copy",
+        "copies from or to pageable memory that no kernel hides",
+        threshold=_SHARE,
+        unit="of the step",
+        reason="Below 2 % of a step, pinning saves less than it costs in memory.",
+        source="https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
+        check=pageable_copies,
+        say=_say_pageable,
+        precedence=0,
+        needs=_needs_device,
+    ),
+)

@@ -1,0 +1,63 @@
+"""Each mistake in the jobs recorded on a GPU is found, at about what it costs, and healthy jobs stay silent.
+
+The cost is the difference to the step of the healthy twin, both with the profiler, which slows the host.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holotrace
+
+TRACES = Path(__file__).parents[4] / "examples" / "gpu" / "traces"
+
+
+def findings_of(job: str) -> dict[str, dict[str, Any]]:
+    """Return the findings of a recorded job by rule, without those that are part of others."""
+    result = holotrace.diagnosis(holotrace.open_trace(TRACES / job, cache=False))
+    return {row["rule"]: row for row in result.per_finding.to_dicts() if row["part_of"] is None}
+
+
+@pytest.mark.parametrize(
+    ("job", "rule", "cost_ms"),
+    [
+        ("small-slow_loading", "slow_function", 20.1),
+        ("small-loader", "data_loading", 21.2),
+        ("small-collects_garbage", "garbage_collection", 251),
+        ("small-not_fused", "optimizer_not_fused", 8.8),
+        ("training-not_fused", "optimizer_not_fused", 5.4),
+        ("compiled-recompiles", "recompilation", 577),
+        ("rows-masked", "data_dependent_shape", 1.4),
+        ("copies-pageable", "pageable_copy", 7.1),
+        ("small", "launch_bound", 11),
+    ],
+)
+def test_a_mistake_is_found_with_its_cost(job: str, rule: str, cost_ms: float) -> None:
+    """The finding of the rule costs what the job takes longer than its twin, within a fifth."""
+    assert findings_of(job)[rule]["stake_ns"] / 1e6 == pytest.approx(cost_ms, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "job", ["small-loader_workers", "prefetching", "copies", "rows", "training", "training-compiled_graphs", "images"]
+)
+def test_a_healthy_job_has_no_mistake_on_the_host(job: str) -> None:
+    """Whatever the profiler slows down, no rule about a mistake applies to a healthy job."""
+    mistakes = {
+        "data_loading",
+        "garbage_collection",
+        "slow_function",
+        "optimizer_not_fused",
+        "recompilation",
+        "graph_breaks",
+        "scalar_read",
+        "data_dependent_shape",
+        "blocking_copy",
+        "device_synchronisation",
+        "stream_synchronisation",
+        "pageable_copy",
+    }
+
+    assert mistakes.isdisjoint(findings_of(job))
