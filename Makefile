@@ -12,7 +12,7 @@ WORKERS := -n auto --dist worksteal
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)' 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-python test-paths test-everything test-rust test-pages test-lowest test-clusters test-stores test-servers store-trials check lint types layers generate generated javascript rust docs links bench pictures fuzz fuzz-files golden clean needs
+.PHONY: help demo test test-all test-python test-everything test-rust test-pages test-lowest test-clusters test-stores test-servers store-trials check lint types layers generate generated javascript rust docs links bench pictures fuzz fuzz-files golden clean needs
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-13s %s\n", $$1, $$2}'
@@ -30,9 +30,6 @@ test-all: test-rust test-everything test-clusters test-stores ## run all tests, 
 
 test-python: $(VENV)/.built $(VENV)/.test-tools
 	$(BIN)/python -m pytest -q $(WORKERS) -m "not clusters and not stores and not slow"
-
-test-paths: $(VENV)/.built $(VENV)/.test-tools ## run only the tests that write files or open sockets, for unusual temporary folders
-	$(BIN)/python -m pytest -q $(WORKERS) -m "not clusters and not stores and not slow" $(PATH_TESTS)
 
 test-everything: $(VENV)/.built $(VENV)/.test-tools
 	$(BIN)/python -m pytest -q $(WORKERS) -m "not clusters and not stores" --hypothesis-profile thorough
@@ -138,7 +135,6 @@ $(VENV)/.built: pyproject.toml packages/holotrace-hta/pyproject.toml $(RUST_SOUR
 	@touch $@
 
 # Uses the lowest Python on this machine, or LOWEST_PYTHON. Old direct dependencies meet new indirect ones, so deprecation warnings are not errors.
-PATH_TESTS := $(addprefix tests/,cli execution export html_report ingest input locations sql_queries store testing web whole_job)
 LOWEST_TESTS := tests/analyses tests/enrich tests/recommendations tests/cli/test_commands.py tests/cli/test_pipes.py tests/cli/test_output.py tests/sql_queries tests/export tests/html_report tests/drawing tests/store/test_arrow_tables.py tests/test_init.py tests/test_content_equality.py
 LOWEST_TESTS += packages/holotrace-hta/tests -m "not slow"
 LOWEST_WARNINGS := -W default::DeprecationWarning -W default::PendingDeprecationWarning -W default::FutureWarning
