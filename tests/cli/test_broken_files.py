@@ -11,35 +11,44 @@ import pytest
 from broken_files import BROKEN, write_broken
 from holotrace.catalogue import ANALYSES
 from holotrace.cli.app import main
+from holotrace.cli.questions import ResultOptions, show
+from holotrace.errors import HolotraceError
+from holotrace.figures import figure_of
+from holotrace.ingest.open_trace import open_trace
+from holotrace.questions.question import Analysis
+from holotrace.store.trace import Trace
+from matrices import slow_except
 
-ONE_OF_EACH = {
-    **{name: [name, "{job}"] for name in ("summary", "advice", "check", "runs")},
+OF_THE_JOB = {
+    **{name: [name, "{job}"] for name in ("summary", "advice", "check", "runs", "critical-path", "straggler-cost")},
     "check --strict": ["check", "{job}", "--strict"],
-    **{analysis.command: [analysis.command, "{job}"] for analysis in ANALYSES},
     "report": ["report", "{job}", "-o", "{out}.html"],
     "export csv": ["export", "{job}", "--to", "csv", "-o", "{out}"],
     "export perfetto": ["export", "{job}", "--to", "perfetto", "-o", "{out}"],
     "ingest": ["ingest", "{job}", "-o", "{out}"],
     "sql": ["sql", "{job}", "SELECT * FROM kernels"],
+    "sql of operators": ["sql", "{job}", "SELECT * FROM operators", "--format", "json"],
     "diff": ["diff", "{job}", "{sound}"],
+    "diff --json": ["diff", "{sound}", "{job}", "--json"],
     "compare-operators": ["compare-operators", "{job}", "{sound}"],
     "critical-path --scale": ["critical-path", "{job}", "--scale", "gemm=0.5"],
 }
-FURTHER = {
-    **{f"{name} --json": [name, "{job}", "--json"] for name in ("summary", "advice", "check", "runs")},
+COMPAT = ("kernels", "operators", "distributed", "step_time", "gpu_summary", "modules")
+OF_A_QUESTION = {
+    **{analysis.command: [analysis.command, "{job}"] for analysis in ANALYSES},
     **{f"{analysis.command} --json": [analysis.command, "{job}", "--json"] for analysis in ANALYSES},
     **{f"{analysis.command} --figure": [analysis.command, "{job}", "--figure", "{out}.html"] for analysis in ANALYSES},
-    **{
-        f"{name} --compat": [name, "{job}", "--compat", "torch_tb_profiler"]
-        for name in ("kernels", "operators", "distributed", "step-time", "gpu-summary", "modules")
-    },
+    **{f"{name} --json": [name, "{job}", "--json"] for name in ("summary", "advice", "check", "runs")},
+    **{f"{name} --compat": [name.replace("_", "-"), "{job}", "--compat", "torch_tb_profiler"] for name in COMPAT},
     "export parquet": ["export", "{job}", "--to", "parquet", "-o", "{out}"],
-    "diff --json": ["diff", "{sound}", "{job}", "--json"],
     "compare-operators --json": ["compare-operators", "{sound}", "{job}", "--json"],
-    "sql of operators": ["sql", "{job}", "SELECT * FROM operators", "--format", "json"],
 }
-QUICK = ("odd_inputs.json",)
+"""Commands that share their code: one file runs all of them, the others ask each question in Python and print it."""
+
+QUICK = "odd_inputs.json"
 """A file with damaged args; the tests of all other files are marked slow."""
+
+EACH_FILE = pytest.mark.parametrize("name", slow_except(BROKEN, [QUICK]))
 
 REPAIRED = ("stray_bracket.json", "stray_bracket.json.gz", "two_documents.json", "two_lists.json")
 LOSING = (
@@ -95,19 +104,38 @@ def failures(commands: dict[str, list[str]], job: Path, out: Path, monkeypatch, 
     return failed
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in BROKEN]
-)
+@EACH_FILE
 def test_every_command_answers_or_fails_with_one_line(name, folder, tmp_path, monkeypatch, capsys) -> None:
     """A command given a broken file exits with 0, or with 1 and one line; it never prints a traceback."""
-    assert failures(ONE_OF_EACH, folder / name, tmp_path, monkeypatch, capsys) == {}
+    assert failures(OF_THE_JOB, folder / name, tmp_path, monkeypatch, capsys) == {}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BROKEN)
-def test_every_form_of_an_answer(name, folder, tmp_path, monkeypatch, capsys) -> None:
-    """JSON, figures and `--compat` on a broken file also answer or fail with one line."""
-    assert failures(FURTHER, folder / name, tmp_path, monkeypatch, capsys) == {}
+def test_every_form_of_an_answer(folder, tmp_path, monkeypatch, capsys) -> None:
+    """The commands of all questions, also with `--json`, `--figure` and `--compat`, answer or fail with one line."""
+    assert failures(OF_A_QUESTION, folder / QUICK, tmp_path, monkeypatch, capsys) == {}
+
+
+@EACH_FILE
+def test_every_answer_can_be_shown(name, folder, capsys) -> None:
+    """Tables, JSON and figure of every question are shown, or an error of one line says why there are none."""
+    trace = open_trace(folder / name, cache=False)
+    for question in ANALYSES:
+        for settings in ({}, {"compat": "torch_tb_profiler"}) if question.name in COMPAT else ({},):
+            assert "\n" not in shown(question, trace, settings)
+    assert capsys.readouterr().err == ""
+
+
+def shown(question: Analysis, trace: Trace, settings: dict[str, str]) -> str:
+    """Ask a question, print its tables and JSON, and draw its figure; return the message if it has no answer."""
+    try:
+        result = question.compute(trace, **settings)
+    except HolotraceError as error:
+        return str(error)
+    show(question, result, ResultOptions(), {})
+    show(question, result, ResultOptions(as_json=True), {})
+    figure_of(question.name, result).to_json()
+    return ""
 
 
 @pytest.mark.parametrize("name", LOSING)
