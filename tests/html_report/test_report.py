@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -72,15 +73,21 @@ def contents_of(trace: Trace, **changes) -> Contents:
     return Contents(**{"source": "runs/42", "summary": summary(trace), "files": file_health(trace), **changes})
 
 
+@cache
+def contents_of_gpu_job() -> Contents:
+    """Return the contents of the report on the small GPU job, computed once."""
+    return contents_of(gpu_job().build())
+
+
 def lacking_a_file(path: str, reason: str) -> Summary:
     """Return the summary of a job of which a file was skipped."""
-    return replace(summary(gpu_job().build()), skipped=(SkippedFile(path, reason),))
+    return replace(contents_of_gpu_job().summary, skipped=(SkippedFile(path, reason),))
 
 
 @pytest.fixture(scope="module")
 def text() -> str:
     """Return the HTML of the report on the small GPU job."""
-    return render_report(contents_of(gpu_job().build()))
+    return render_report(contents_of_gpu_job())
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +98,7 @@ def page(text) -> Page:
 
 def test_the_verdict_comes_first(page) -> None:
     """The verdict on the job comes before the first analysis."""
-    verdict = summary(gpu_job().build()).verdict
+    verdict = contents_of_gpu_job().summary.verdict
     assert verdict in page.text
     assert page.text.index(verdict) < page.text.index("Temporal breakdown")
 
@@ -145,7 +152,7 @@ def test_every_text_from_outside_is_escaped() -> None:
 def test_every_analysis_with_data_has_a_section(page) -> None:
     """Each analysis has a heading, its answer, a figure, tables, definitions and a line of Python."""
     ids = {attributes.get("id") for _, attributes in page.elements}
-    results = summary(gpu_job().build()).results
+    results = contents_of_gpu_job().summary.results
     for analysis in with_rows():
         assert {analysis.name, f"figure-{analysis.name}"} <= ids
         assert analysis.title in page.text
@@ -182,13 +189,13 @@ def test_figures_have_a_template_for_light_and_dark_pages(page) -> None:
 def test_long_tables_are_cut_with_a_note(monkeypatch) -> None:
     """A table cut to 1 of 2 rows keeps the largest; its note names the command that prints all rows."""
     monkeypatch.setattr(report, "MOST_ROWS", (1,))
-    text = Page(render_report(contents_of(gpu_job().build()))).text
+    text = Page(render_report(contents_of_gpu_job())).text
     assert "1 of 2 rows, those with the largest “idle”. All rows: holotrace temporal-breakdown … --json" in text
 
 
 def test_caveats_are_grouped_by_the_analysis_that_noticed_them() -> None:
     """A folded list counts the caveats, names the analysis of each, and comes before the sections."""
-    whole = summary(gpu_job().build())
+    whole = contents_of_gpu_job().summary
     text = Page(render_report(Contents("runs/42", whole, ()))).text
     count = len(whole.findings)
     assert f"{count} caveat{'s'[: count != 1]}" in text
@@ -200,7 +207,7 @@ def test_caveats_are_grouped_by_the_analysis_that_noticed_them() -> None:
 
 def test_too_many_caveats_are_cut_with_a_note() -> None:
     """Of 2,000 caveats, the page lists 500 and names the command that prints all."""
-    many = replace(summary(gpu_job().build()), findings=tuple(f"finding {number}." for number in range(2_000)))
+    many = replace(contents_of_gpu_job().summary, findings=tuple(f"finding {number}." for number in range(2_000)))
     text = Page(render_report(Contents("x", many, ()))).text
     assert "The first 500 of 2,000 caveats. All caveats: holotrace summary … --json" in text
     assert "finding 499." in text
@@ -209,7 +216,7 @@ def test_too_many_caveats_are_cut_with_a_note() -> None:
 
 def with_rows() -> list[Analysis]:
     """Return the analyses with data in the small GPU job."""
-    results = summary(gpu_job().build()).results
+    results = contents_of_gpu_job().summary.results
     return [analysis for analysis in ANALYSES if analysis.name in results and has_rows(results[analysis.name])]
 
 
@@ -222,7 +229,7 @@ def by_section() -> list[Analysis]:
 @pytest.mark.slow
 def test_tables_shrink_until_the_file_is_small_enough(monkeypatch) -> None:
     """A report above the size limit is written again with fewer rows per table."""
-    contents = contents_of(gpu_job().build())
+    contents = contents_of_gpu_job()
     whole = len(render_report(contents).encode())
     monkeypatch.setattr(report, "MOST_ROWS", (200, 1))
     monkeypatch.setattr(report, "MOST_BYTES", whole - 1)
@@ -234,7 +241,7 @@ def test_tables_shrink_until_the_file_is_small_enough(monkeypatch) -> None:
 def test_figures_that_do_not_fit_are_left_out_with_a_note(monkeypatch) -> None:
     """With no room for figures, each figure becomes a note and the page contains no figure data."""
     monkeypatch.setattr(report, "MOST_FIGURE_BYTES", 0)
-    page = Page(render_report(contents_of(gpu_job().build())))
+    page = Page(render_report(contents_of_gpu_job()))
     assert json.loads(page.scripts[0])["figures"] == {}
     assert page.text.count("This figure is left out to keep the file below") == len(with_rows())
     assert not [div for div in page.named("div") if str(div.get("id")).startswith("figure-")]
@@ -242,8 +249,7 @@ def test_figures_that_do_not_fit_are_left_out_with_a_note(monkeypatch) -> None:
 
 def test_files_are_listed_with_their_health() -> None:
     """The page lists the files of the ranks and counts and names the skipped ones."""
-    trace = gpu_job().build()
-    page = Page(render_report(contents_of(trace, summary=lacking_a_file("notes.txt", "a text"))))
+    page = Page(render_report(replace(contents_of_gpu_job(), summary=lacking_a_file("notes.txt", "a text"))))
     assert "rank0.pt.trace.json" in page.text
     assert "1 file left out" in page.text
     assert "notes.txt" in page.text
@@ -287,7 +293,7 @@ def test_the_report_is_written_whole(tmp_path) -> None:
     """Writing a report replaces an older file and leaves no temporary file."""
     path = tmp_path / "report.html"
     path.write_text("older")
-    write_report(contents_of(gpu_job().build()), path)
+    write_report(contents_of_gpu_job(), path)
     assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
@@ -340,7 +346,7 @@ def test_a_report_is_an_html_file(tmp_path) -> None:
 
 def test_the_page_has_the_colours_of_its_figures() -> None:
     """Both schemes declare the colours of `SURFACES`; the style sheet only refers to them."""
-    style = render_report(contents_of(gpu_job().build()))
+    style = render_report(contents_of_gpu_job())
     for surface in SURFACES.values():
         declared = "".join(f"--{name}: {color}; " for name, color in vars(surface).items())
         assert declared in style

@@ -48,9 +48,9 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[holotrace.Trace]:
 
 
 @pytest.fixture(scope="module")
-def tables(traces: list[holotrace.Trace]) -> list[tuple[str, pl.DataFrame]]:
-    """Return every table of every result, with its name."""
-    return [table for result, _ in results(traces) for table in tables_of(result)]
+def answers(traces: list[holotrace.Trace]) -> list[tuple[Any, tuple[View, ...]]]:
+    """Return every result, with its views."""
+    return list(results(traces))
 
 
 def results(traces: list[holotrace.Trace]) -> Iterator[tuple[Any, tuple[View, ...]]]:
@@ -72,21 +72,22 @@ def tables_of(result: Any) -> list[tuple[str, pl.DataFrame]]:
     return [(f"{type(result).__name__}.{name}", table) for name, table in tables]
 
 
-def test_every_column_of_a_result_is_declared_with_its_type(tables: list[tuple[str, pl.DataFrame]]) -> None:
+def test_every_column_of_a_result_is_declared_with_its_type(answers: list[tuple[Any, tuple[View, ...]]]) -> None:
     """Each column of each result is declared, with the type that it has."""
     wrong = {
         (where, name, dtype)
-        for where, table in tables
+        for result, _ in answers
+        for where, table in tables_of(result)
         for name, dtype in table.schema.items()
         if name not in COLUMNS or TYPES[COLUMNS[name].type] != dtype
     }
     assert not wrong
 
 
-def test_every_declared_column_is_used(traces: list[holotrace.Trace]) -> None:
+def test_every_declared_column_is_used(answers: list[tuple[Any, tuple[View, ...]]]) -> None:
     """Each declared column is in a result, in a printed table, or in the predictions of `critical-path`."""
     used = set(Predictions([]).table.columns)
-    for result, views in results(traces):
+    for result, views in answers:
         used |= {name for _, table in tables_of(result) for name in table.columns}
         used |= {name for view in views for name in view.table(result).columns}
     shares = {name for name in COLUMNS if name.endswith("_path_fraction")}  # only classes on the path have a column
