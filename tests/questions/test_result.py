@@ -16,6 +16,7 @@ from holotrace.questions.question import Analysis
 from holotrace.questions.result import Result
 from holotrace.testing import TraceBuilder, small_job
 from jobs import HOSTILE, hostile_job
+from recordings import opened
 from reference_data import IN_THE_REPOSITORY
 
 REAL = [IN_THE_REPOSITORY / "traces" / name for name in ("two_rank_128", "ddp_gloo_4rank", "cupti")]
@@ -65,7 +66,7 @@ def test_the_answer_of_a_comparison() -> None:
 def test_every_result_of_a_real_recording_shows_itself(entry: Analysis, folder: Path) -> None:
     """Every result of a real recording has a one-line answer, JSON with all its fields, and HTML."""
     try:
-        result = entry.compute(holotrace.open_trace(folder))
+        result = entry.compute(opened(folder))
     except MissingDataError:
         return
     content = json.dumps(result.to_dict(), default=str)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import holotrace
+from recordings import opened
 from reference_data import IN_THE_REPOSITORY
 
 RECORDINGS = IN_THE_REPOSITORY / "traces" / "planted_causes"
@@ -113,7 +114,7 @@ def test_a_rank_that_is_slow_in_its_backward_pass_has_backward_ranges_like_the_o
 @pytest.mark.parametrize("name", TRUTHS)
 def test_all_calls_of_a_recording_match(name: str) -> None:
     """Every collective, send and receive of every rank belongs to an instance that all its ranks have."""
-    assert holotrace.collectives(holotrace.open_trace(RECORDINGS / name)).coverage["matched_by"].null_count() == 0
+    assert holotrace.collectives(opened(RECORDINGS / name)).coverage["matched_by"].null_count() == 0
 
 
 @pytest.mark.parametrize("name", TRUTHS)

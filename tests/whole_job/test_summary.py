@@ -12,6 +12,7 @@ from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
 from holotrace.whole_job.summary import summary
 from jobs import cpu_job, gpu_job
+from recordings import opened
 
 
 def verdict(builder: TraceBuilder) -> str:
@@ -38,10 +39,10 @@ def test_a_late_rank_is_named(tmp_path) -> None:
 
 def test_the_late_rank_of_a_real_job_is_named_and_a_victim_is_not_blamed(real_traces) -> None:
     """Rank 3 of the DDP job sleeps; in the pipeline rank 2 does, and rank 0, which only passes on the delay, is not named."""
-    known = summary(holotrace.open_trace(real_traces / "ddp_gloo_4rank", cache=False))
+    known = summary(opened(real_traces / "ddp_gloo_4rank"))
     assert "rank 3 is late" in known.verdict
     assert "<built-in function sleep> in ddp.py(35): main" in known.verdict
-    pipeline = summary(holotrace.open_trace(real_traces / "pipeline_gloo_4rank", cache=False))
+    pipeline = summary(opened(real_traces / "pipeline_gloo_4rank"))
     assert "rank 2 is late" in pipeline.verdict
 
 

@@ -12,6 +12,7 @@ from holotrace.analyses.collectives.compute import Collectives, collectives
 from holotrace.errors import InvalidOptionError
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
+from recordings import opened
 
 TRACES = Path(__file__).parents[2] / "reference" / "traces"
 MIB = 1 << 20
@@ -166,7 +167,7 @@ def test_sends_are_pairs() -> None:
 @pytest.fixture(scope="module")
 def dlrm() -> Collectives:
     """Return the collectives of one step of DLRM on 8 GPUs."""
-    return collectives(holotrace.open_trace(TRACES / "dlrm_8rank", cache=False))
+    return collectives(opened(TRACES / "dlrm_8rank"))
 
 
 def test_the_transfers_of_a_real_job_are_microseconds_and_its_waits_milliseconds(dlrm: Collectives) -> None:
@@ -181,7 +182,7 @@ def test_the_transfers_of_a_real_job_are_microseconds_and_its_waits_milliseconds
 
 def test_the_late_rank_of_a_real_job() -> None:
     """In the recorded DDP job most of the waiting is for rank 3, which sleeps in every step."""
-    result = collectives(holotrace.open_trace(TRACES / "ddp_gloo_4rank", cache=False))
+    result = collectives(opened(TRACES / "ddp_gloo_4rank"))
 
     caused = dict(result.per_rank.select("rank", "caused_wait_ns").iter_rows())
     assert caused[3] / sum(caused.values()) > 0.8

@@ -16,6 +16,7 @@ from holotrace.analyses.compare_operators.tensorboard_plugin import Pair, Plugin
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder
+from recordings import opened
 from tb_goldens import case
 
 COMPAT = "torch_tb_profiler"
@@ -209,7 +210,7 @@ def test_work_outside_of_steps_does_not_count_where_both_have_them() -> None:
 
 def test_totals_of_all_phases_are_those_of_the_trace(real_traces: Path) -> None:
     """Every kernel, copy and memset in a step counts exactly once, in exactly one phase."""
-    trace = open_trace(real_traces / "ns_resolution", cache=False)
+    trace = opened(real_traces / "ns_resolution")
     result = compare_operators(trace, trace)
     kernels = result.tree.filter(kind="kernel")["control_device_self_ns"].sum()
     assert result.tree.filter(kind="phase")["control_device_total_ns"].sum() == kernels

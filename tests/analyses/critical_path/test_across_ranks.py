@@ -16,6 +16,7 @@ from holotrace.ingest.open_trace import open_trace
 from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
+from recordings import opened
 
 Segment = tuple[int, str, str, float, float]
 HOST = {"hostname": "one"}
@@ -259,7 +260,7 @@ SLOW_RANKS = {"pipeline_gloo_4rank": 2, "ddp_gloo_4rank": 3}
 @pytest.mark.parametrize("name", SLOW_RANKS)
 def test_the_rank_that_sleeps_is_on_the_path_of_recorded_jobs(real_traces: Path, name: str) -> None:
     """In both recordings one rank sleeps: the path spends most time there, in `sleep`, and no rank that waits for it."""
-    result = across(open_trace(real_traces / name), segment_limit=10**9)
+    result = across(opened(real_traces / name), segment_limit=10**9)
     most = result.per_rank.sort("total_ns").row(-1, named=True)
     assert most["rank"] == SLOW_RANKS[name]
     asleep = result.per_name.filter(pl.col("name") == "<built-in function sleep>")

@@ -22,6 +22,7 @@ from holotrace.schema import DEVICE_WORK_KINDS, EventKind
 from holotrace.store.trace import RankTrace
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.strategies import trace_documents
+from recordings import opened
 
 Segment = tuple[str, str, float, float]
 
@@ -462,7 +463,7 @@ def test_each_stream_has_its_own_first_work(place: dict[str, int]) -> None:
 )
 def test_the_beginning_of_real_inference_windows(name: str, unknown: float, real_traces: Path) -> None:
     """Two real recordings begin while the device runs unrecorded launches: 98 and 48 % of the path is unknown."""
-    per_class = critical_path(open_trace(real_traces / "inference" / f"{name}.json.gz", cache=False)).per_class
+    per_class = critical_path(opened(real_traces / "inference" / f"{name}.json.gz")).per_class
     fractions = dict(per_class.select("path_class", "fraction").iter_rows())
     assert fractions["unknown"] == pytest.approx(unknown, abs=0.001)
     assert fractions["launch_delay"] < 0.001
@@ -684,8 +685,8 @@ def test_every_real_trace_with_operators_or_kernels_has_a_path(real_traces) -> N
 
 def test_a_real_trace_without_synchronisation_events_says_so(real_traces) -> None:
     """A finding reports that `diff/control` has no synchronisation events; `critical_path/event_sync` has them."""
-    without = critical_path(open_trace(real_traces / "diff" / "control", cache=False))
-    with_events = critical_path(open_trace(real_traces / "critical_path" / "event_sync", cache=False))
+    without = critical_path(opened(real_traces / "diff" / "control"))
+    with_events = critical_path(opened(real_traces / "critical_path" / "event_sync"))
 
     assert any("no synchronisation events" in finding for finding in without.findings)
     assert not any("no synchronisation events" in finding for finding in with_events.findings)

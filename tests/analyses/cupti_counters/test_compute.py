@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from holotrace import open_trace
 from holotrace.analyses.cupti_counters.compute import FLOP_OF_COUNTER, cupti_counters
 from holotrace.testing.builder import TraceBuilder
+from recordings import opened
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,7 +139,7 @@ def test_a_job_without_counters_says_what_to_record() -> None:
 
 def test_launches_and_operators_equal_those_of_hta(real_traces: Path, goldens: Path) -> None:
     """HTA's golden of AlexNet has the same launches, operator stacks and FLOP for each kernel."""
-    result = cupti_counters(open_trace(real_traces / "cupti", cache=False))
+    result = cupti_counters(opened(real_traces / "cupti"))
     theirs = pl.read_csv(goldens / "hta" / "cupti_profiler" / "get_cupti_counter_data_with_operators.0.csv.gz")
     ours = result.per_kernel
     assert ours["event_index"].to_list() == theirs["index"].to_list()

@@ -13,6 +13,7 @@ from holotrace.errors import MissingDataError
 from holotrace.ingest.open_trace import open_trace
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
+from recordings import opened
 
 TIMES = ("step_ns", "computation_only_ns", "overlap_ns", "exposed_ns", "neither_ns")
 WAITING = ("collective_ns", "transfer_ns", "synchronising_ns", "unmatched_ns")
@@ -328,7 +329,7 @@ def test_shapes_are_asked_for_only_where_they_were_not_recorded() -> None:
 
 def test_the_first_step_of_a_real_job_has_as_many_collectives_as_the_others(real_traces) -> None:
     """All six steps have 10 collectives; the four launched before the recording have no step."""
-    result = distributed(open_trace(real_traces / "diff/test", cache=False))
+    result = distributed(opened(real_traces / "diff/test"))
 
     counts = result.per_step.select("step", "collective_count").rows()
     assert counts == [*((step, 10) for step in range(1009, 1015)), (None, 4)]

@@ -11,6 +11,7 @@ from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.ingest.open_trace import open_trace
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
+from recordings import opened
 from tb_goldens import case
 
 H100 = {"id": 0, "name": "NVIDIA H100", "totalGlobalMem": 80 << 30, "computeMajor": 9, "computeMinor": 0}
@@ -178,7 +179,7 @@ def test_a_known_shape_beside_an_unknown_one_does_not_count() -> None:
 
 def test_the_graphs_of_a_real_server(real_traces) -> None:
     """CUDA graphs launch 361 of 413 kernels without a shape, so SM efficiency is known for 3.9 % of the time."""
-    trace = open_trace(real_traces / "inference/vllm_prefilldecode_piecewise/graph_execution.json.gz", cache=False)
+    trace = opened(real_traces / "inference/vllm_prefilldecode_piecewise/graph_execution.json.gz")
 
     row = gpu_summary(trace).per_device.row(0, named=True)
 

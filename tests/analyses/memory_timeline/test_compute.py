@@ -10,6 +10,7 @@ import pytest
 from holotrace import open_trace
 from holotrace.analyses.memory_timeline.compute import memory_timeline
 from holotrace.testing.builder import TraceBuilder
+from recordings import opened
 
 DDP = Path(__file__).parents[3] / "examples" / "ddp_gloo_4rank"
 PROCESS = 42
@@ -124,7 +125,7 @@ def test_a_device_has_the_capacity_listed_for_its_id(number: int) -> None:
 
 def test_the_gpu_of_a_real_amd_trace(real_traces) -> None:
     """An MI300X, whose memory events have device type 6, has 191 GiB of memory."""
-    per_device = memory_timeline(open_trace(real_traces / "models/mi300_bert.json.gz", cache=False)).per_device
+    per_device = memory_timeline(opened(real_traces / "models/mi300_bert.json.gz")).per_device
     assert per_device.select("device_type", "device", "capacity_bytes").rows() == [
         ("cpu", -1, None),
         ("cuda", 0, 205_571_227_648),
@@ -133,7 +134,7 @@ def test_the_gpu_of_a_real_amd_trace(real_traces) -> None:
 
 def test_memory_from_before_the_recording_matches_the_file(real_traces) -> None:
     """The peak minus the known live blocks equals the total before the first event."""
-    result = memory_timeline(open_trace(real_traces / "single_v100", cache=False))
+    result = memory_timeline(opened(real_traces / "single_v100"))
     before = result.at_peak.filter(pl.col("operator") == "(before the recording)")
     assert before["bytes"].to_list() == [4_096_614_400]
     assert result.per_device.filter(device_type="cuda")["first_bytes"].to_list() == [4_096_614_400]

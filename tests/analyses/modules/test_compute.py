@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holotrace import open_trace
 from holotrace.analyses.modules.compute import modules, summed_modules
 from holotrace.testing.builder import TraceBuilder
+from recordings import opened
 
 COMPAT = "torch_tb_profiler"
 FUNCTION = "autograd::engine::evaluate_function: "
@@ -199,7 +199,7 @@ def test_compat_lists_a_module_for_each_call_with_the_totals_of_all() -> None:
 
 def test_a_recorded_model_has_its_modules_and_backward_pass(real_traces) -> None:
     """A GPT of three blocks under DDP has 29 paths on each of 4 ranks, and its backward time includes the blocks'."""
-    table = modules(open_trace(real_traces / "ddp_gloo_4rank")).per_module
+    table = modules(opened(real_traces / "ddp_gloo_4rank")).per_module
 
     assert table["rank"].value_counts(sort=True)["count"].to_list() == [29] * 4
     assert table["call_count"].unique().to_list() == [3]

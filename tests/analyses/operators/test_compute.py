@@ -11,6 +11,7 @@ from holotrace.analyses.operators.compute import operators, summed_operators
 from holotrace.enrich.host.host_nodes import device_owner
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
+from recordings import opened
 
 GEMM = "ampere_fp16_s16816gemm_fp16_128x128"
 """A kernel that uses tensor cores."""
@@ -250,7 +251,7 @@ def test_a_damaged_shape_is_shown_as_it_is() -> None:
 )
 def test_nearly_all_launched_work_of_real_traces_has_an_operator(real_traces, source) -> None:
     """At least 99 % of launched work has an operator; for traces of 2022 the plugin finds 0 %."""
-    for rank_trace in open_trace(str(real_traces / source)).ranks.values():
+    for rank_trace in opened(real_traces / source).ranks.values():
         launched = device_owner(rank_trace).drop_nulls("launch_index")
         assert (launched["operator"] >= 0).mean() >= 0.99
 

@@ -14,6 +14,7 @@ from holotrace.analyses.distributed.compute import distributed
 from holotrace.analyses.parallelism.compute import Parallelism, parallelism
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
+from recordings import opened
 
 TRACES = Path(__file__).parents[2] / "reference" / "traces"
 
@@ -176,7 +177,7 @@ def test_time_outside_steps_is_kept() -> None:
 @pytest.fixture(scope="module")
 def pipeline() -> Parallelism:
     """Return the result for a recorded pipeline of two stages and two replicas, in which rank 2 is slow."""
-    return parallelism(holotrace.open_trace(TRACES / "pipeline_gloo_4rank", cache=False))
+    return parallelism(opened(TRACES / "pipeline_gloo_4rank"))
 
 
 def test_the_axes_of_a_recorded_pipeline(pipeline: Parallelism) -> None:
@@ -203,7 +204,7 @@ def test_rank_0_of_the_recorded_pipeline_waits_for_the_slow_stage_behind_it(pipe
 @pytest.mark.parametrize("name", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank", "two_rank_128"])
 def test_the_axes_of_recorded_jobs_add_up_to_their_exposed_time(name: str) -> None:
     """In every step of every rank the axes add up to the exposed time of `distributed`, to the nanosecond."""
-    trace = holotrace.open_trace(TRACES / name, cache=False)
+    trace = opened(TRACES / name)
     by_axis = parallelism(trace).per_step.drop_nulls("step").group_by("rank", "step").agg(pl.col("exposed_ns").sum())
     expected = distributed(trace).per_step.drop_nulls(["step", "step_ns"]).filter(pl.col("exposed_ns") > 0)
 
@@ -241,7 +242,7 @@ def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
 
 def test_a_recommender_uses_one_group_for_two_axes() -> None:
     """DLRM exchanges embeddings (unevenly, so ep) and reduces gradients (in the backward pass, so dp) among all 8 ranks."""
-    result = parallelism(holotrace.open_trace(TRACES / "dlrm_8rank", cache=False))
+    result = parallelism(opened(TRACES / "dlrm_8rank"))
 
     rows = result.per_group.select("process_group", "axis", "candidates", "collectives").rows()
     assert rows == [("[0-7]", "ep", ["ep"], ["all_to_all"]), ("[0-7]", "dp", ["dp"], ["all_reduce"])]

@@ -13,6 +13,7 @@ from holotrace.analyses.roofline.compute import roofline
 from holotrace.errors import InvalidOptionError
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
+from recordings import opened
 
 H100 = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]}
 PRODUCT = {"Input Dims": [[8192, 8192], [8192, 8192]], "Input type": ["c10::BFloat16", "c10::BFloat16"]}
@@ -157,7 +158,7 @@ COVERAGE = {
 @pytest.mark.parametrize("name", sorted(COVERAGE))
 def test_nearly_all_time_of_real_models_is_known(real_traces, goldens, name) -> None:
     """At least 99 % of the time is known, no less than TraceLens knows; busy times are equal, and no bound is contradicted in silence."""
-    result = roofline(holotrace.open_trace(real_traces / "models" / f"{name}.json.gz"))
+    result = roofline(opened(real_traces / "models" / f"{name}.json.gz"))
     with (goldens / "tracelens" / name / "unified_perf_summary.csv").open(newline="") as file:
         rows = [
             (float(row["Kernel Time (µs)_sum"] or 0), row["has_perf_model"] == "True") for row in csv.DictReader(file)

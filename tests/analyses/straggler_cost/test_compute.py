@@ -12,6 +12,7 @@ from holotrace.analyses.straggler_cost.compute import StragglerCost, straggler_c
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
 from operations import drawn, pipelined_step
+from recordings import opened
 
 TRACES = Path(__file__).parents[2] / "reference" / "traces"
 
@@ -147,7 +148,7 @@ def test_an_empty_trace_is_empty() -> None:
 @pytest.fixture(scope="module")
 def pipeline() -> StragglerCost:
     """Return the result for a recorded pipeline of two stages and two replicas, in which rank 2 is slow."""
-    return straggler_cost(holotrace.open_trace(TRACES / "pipeline_gloo_4rank", cache=False))
+    return straggler_cost(opened(TRACES / "pipeline_gloo_4rank"))
 
 
 def test_the_slow_rank_of_a_recorded_pipeline(pipeline: StragglerCost) -> None:
@@ -161,7 +162,7 @@ def test_the_slow_rank_of_a_recorded_pipeline(pipeline: StragglerCost) -> None:
 
 def test_the_slow_rank_of_a_recorded_ddp_job() -> None:
     """Rank 3 sleeps 20 ms a step before its backward pass."""
-    result = straggler_cost(holotrace.open_trace(TRACES / "ddp_gloo_4rank", cache=False))
+    result = straggler_cost(opened(TRACES / "ddp_gloo_4rank"))
 
     assert result.per_worker["rank"][0] == 3
     assert result.worker_share > 0.7
@@ -185,7 +186,7 @@ SLOW_RANKS = {
 @pytest.mark.parametrize("name", SLOW_RANKS)
 def test_the_slow_rank_of_recorded_schedules(name: str) -> None:
     """Every schedule, recorded on the CPU with a cause planted on one rank: that rank is the slowest worker."""
-    result = straggler_cost(holotrace.open_trace(TRACES / "planted_causes" / name, cache=False))
+    result = straggler_cost(opened(TRACES / "planted_causes" / name))
 
     assert result.per_worker["rank"][0] == SLOW_RANKS[name]
     assert result.slowdown > 1.1
@@ -196,7 +197,7 @@ def test_the_slow_rank_of_recorded_schedules(name: str) -> None:
 @pytest.mark.parametrize("name", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank", "two_rank_128"])
 def test_recorded_jobs_are_replayed_within_one_percent(name: str) -> None:
     """With the recorded beginnings of the steps, the replay of every recorded job takes as long as the job did."""
-    result = straggler_cost(holotrace.open_trace(TRACES / name, cache=False))
+    result = straggler_cost(opened(TRACES / name))
 
     assert result.per_step["replay_error_fraction"].max() < 0.01
 

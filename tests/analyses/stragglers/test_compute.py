@@ -15,6 +15,7 @@ from holotrace.errors import InvalidOptionError
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
 from pages import ROOT
+from recordings import opened
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,14 +142,14 @@ def test_a_rank_that_waits_where_it_cannot_be_compared_may_not_be_the_cause() ->
 def test_the_slow_ranks_of_real_jobs(real_traces) -> None:
     """Rank 3 of a DDP job sleeps; in a pipeline, rank 2 sleeps, and rank 0, which waits for it, arrives last as well."""
     for name, slow, last in (("ddp_gloo_4rank", [3], [3]), ("pipeline_gloo_4rank", [2], [0, 2])):
-        ranks = stragglers(open_trace(real_traces / name, cache=False)).per_rank
+        ranks = stragglers(opened(real_traces / name)).per_rank
         assert ranks.filter("is_cause")["rank"].to_list() == slow
         assert ranks.filter("is_straggler")["rank"].to_list() == last
 
 
 def test_a_pipeline_stage_that_waits_for_another_is_a_victim(real_traces) -> None:
     """Rank 2 sleeps and costs the job 646 ms; rank 0 waits for it, and arrives last at its own all-reduces."""
-    result = stragglers(open_trace(real_traces / "pipeline_gloo_4rank", cache=False))
+    result = stragglers(opened(real_traces / "pipeline_gloo_4rank"))
     ranks = result.per_rank.filter("is_straggler").sort("cost_ns")
     assert ranks.select("rank", "role").rows() == [(0, "victim"), (2, "culprit")]
     assert result.answer == "Rank 2 is late: all ranks together wait 646 ms because of it."
@@ -370,7 +371,7 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
 
 def test_real_jobs_have_an_answer(real_traces: Path) -> None:
     """Eight DLRM ranks, whose NCCL kernels have no args, are matched in 8 collectives; rank 7 is late."""
-    result = stragglers(open_trace(real_traces / "dlrm_8rank", cache=False))
+    result = stragglers(opened(real_traces / "dlrm_8rank"))
     assert result.candidates(1) == [7]
     assert result.per_rank["collective_count"].to_list() == [8] * 8
 

@@ -7,6 +7,7 @@ import json
 import pytest
 
 import holotrace
+from recordings import opened
 from reference_data import IN_THE_REPOSITORY
 
 RECORDINGS = IN_THE_REPOSITORY / "traces" / "planted_causes"
@@ -17,6 +18,6 @@ def test_culprits_are_the_planted_ranks(name: str) -> None:
     """A rank that arrives last because it waited itself is not a culprit."""
     planted = {row["rank"] for row in json.loads((RECORDINGS / name / "truth.json").read_text())["planted"]}
 
-    per_rank = holotrace.stragglers(holotrace.open_trace(RECORDINGS / name)).per_rank
+    per_rank = holotrace.stragglers(opened(RECORDINGS / name)).per_rank
 
     assert set(per_rank.filter(role="culprit")["rank"]) == planted

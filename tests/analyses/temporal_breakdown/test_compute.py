@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holotrace import open_trace
 from holotrace.analyses.temporal_breakdown.compute import temporal_breakdown
 from holotrace.enrich.kernels.kernel_kind import add_rule, remove_added_rules
 from holotrace.errors import MissingDataError
 from holotrace.execution.processes import processes
 from holotrace.testing.builder import TraceBuilder
 from oracles import covered
+from recordings import opened
 
 
 def row(rank: int, device: int, start_ns: int, times: tuple[int, int, int]) -> dict[str, object]:
@@ -123,7 +123,7 @@ def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
 def test_a_job_on_cpus_alone_is_an_error_that_says_so(real_traces) -> None:
     """The error for a DDP job on four CPU ranks states how many CPU and GPU events rank 0 has."""
     with pytest.raises(MissingDataError, match=r"rank 0 has no GPU kernels .* CPU events, 0 GPU events"):
-        temporal_breakdown(open_trace(real_traces / "ddp_gloo_4rank", cache=False))
+        temporal_breakdown(opened(real_traces / "ddp_gloo_4rank"))
 
 
 def test_waiting_is_idle() -> None:

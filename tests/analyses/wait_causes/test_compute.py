@@ -15,6 +15,7 @@ from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.planted.job import PlantedJob
 from holotrace.testing.planted.options import FIRST_STEP, Cause, PlantedOptions
 from holotrace.testing.synthetic import write_job
+from recordings import opened
 
 MS = 1_000_000
 TRACES = Path(__file__).parents[2] / "reference" / "traces"
@@ -108,7 +109,7 @@ def test_a_planted_cause_is_named_with_its_cost(tmp_path, kind, cause, name):
 
 def test_the_pipeline_recording_blames_the_rank_that_sleeps():
     """Only rank 2 sleeps in its blocks: it causes over 80 % of all waiting; the others, which mostly wait for it, are victims."""
-    result = wait_causes(holotrace.open_trace(TRACES / "pipeline_gloo_4rank"))
+    result = wait_causes(opened(TRACES / "pipeline_gloo_4rank"))
     shares = dict(result.per_rank.select("rank", "cost_fraction").iter_rows())
     main = result.per_rank.row(2, named=True)
     assert shares[2] > 0.8
@@ -119,7 +120,7 @@ def test_the_pipeline_recording_blames_the_rank_that_sleeps():
 
 def test_the_data_parallel_recording_names_the_function_that_sleeps():
     """Rank 3 sleeps in its training loop, and causes nine tenths of all waiting."""
-    main = wait_causes(holotrace.open_trace(TRACES / "ddp_gloo_4rank")).per_rank.row(3, named=True)
+    main = wait_causes(opened(TRACES / "ddp_gloo_4rank")).per_rank.row(3, named=True)
     assert main["role"] == "culprit"
     assert main["cost_fraction"] > 0.8
     assert (main["name"], main["frame"]) == ("<built-in function sleep>", "ddp.py(35): main")

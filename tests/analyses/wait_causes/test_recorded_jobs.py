@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import holotrace
+from recordings import opened
 from reference_data import IN_THE_REPOSITORY
 
 RECORDINGS = IN_THE_REPOSITORY / "traces" / "planted_causes"
@@ -23,7 +24,7 @@ def test_planted_ranks_and_functions_are_the_largest_causes(name: str) -> None:
     truth = TRUTHS[name]
     ranks = {row["rank"] for row in truth["planted"]}
 
-    costs = holotrace.wait_causes(holotrace.open_trace(RECORDINGS / name)).per_cause.drop_nulls("cause_rank")
+    costs = holotrace.wait_causes(opened(RECORDINGS / name)).per_cause.drop_nulls("cause_rank")
 
     of_planted = costs.filter(pl.col("cause_rank").is_in(ranks))["cost_ns"].sum()
     assert of_planted >= LEAST_SHARE * costs["cost_ns"].sum()

@@ -9,12 +9,12 @@ import pytest
 
 from holotrace.enrich.across_ranks.matching.calls import of_rank
 from holotrace.enrich.across_ranks.matching.matching import match
-from holotrace.ingest.open_trace import open_trace
+from recordings import opened
 
 
 @functools.cache
 def _of_ranks(folder):
-    return {rank: of_rank(rank_trace) for rank, rank_trace in open_trace(folder).ranks.items()}
+    return {rank: of_rank(rank_trace) for rank, rank_trace in opened(folder).ranks.items()}
 
 
 def _operations(matching) -> set[frozenset[tuple[int, int]]]:

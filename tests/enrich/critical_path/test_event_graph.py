@@ -10,8 +10,8 @@ from holotrace.enrich.critical_path import device_edges
 from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, PathClass
 from holotrace.enrich.critical_path.graph_building import event_graph
 from holotrace.enrich.critical_path.path_window import path_window
-from holotrace.ingest.open_trace import open_trace
 from holotrace.testing.builder import TraceBuilder
+from recordings import opened
 
 
 def graph_of(builder: TraceBuilder) -> EventGraph:
@@ -113,7 +113,7 @@ def test_a_kernel_before_its_launch_is_a_contradiction_that_stays_in_the_graph()
 @pytest.mark.parametrize("name", ["alexnet", "simple_add"])
 def test_waits_inferred_from_times_are_those_that_were_recorded(real_traces, monkeypatch, name) -> None:
     """If the recorded waits are hidden, timing alone infers the same number of waits."""
-    (rank_trace,) = open_trace(real_traces / "critical_path" / name, cache=False).ranks.values()
+    (rank_trace,) = opened(real_traces / "critical_path" / name).ranks.values()
     whole = path_window(rank_trace, annotation="")
     recorded = event_graph(rank_trace, whole)
     monkeypatch.setattr(device_edges, "has_recorded_waits", lambda _: False)

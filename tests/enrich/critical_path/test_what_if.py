@@ -19,8 +19,8 @@ from holotrace.enrich.critical_path.what_if import (
     what_if,
 )
 from holotrace.errors import InconsistentTimesError, InvalidOptionError
-from holotrace.ingest.open_trace import open_trace
 from holotrace.testing.builder import TraceBuilder
+from recordings import opened
 
 
 def path_graph(builder: TraceBuilder) -> PathGraph:
@@ -181,7 +181,7 @@ GPU_BOUND = path_graph(gpu_bound())
 
 def test_faster_kernels_of_a_real_step_are_predicted(real_traces) -> None:
     """The device bounds the step in `diff/test`: kernels twice as fast save 25 to 50 % of it."""
-    (rank_trace,) = open_trace(real_traces / "diff" / "test", cache=False).ranks.values()
+    (rank_trace,) = opened(real_traces / "diff" / "test").ranks.values()
     graph = critical_path_graph(rank_trace)
 
     assert 0.25 < (what_if(graph, [Scale(pl.col("device").is_not_null(), 0.5)]).saved_fraction or 0) < 0.5

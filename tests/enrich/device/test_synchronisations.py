@@ -10,8 +10,8 @@ from holotrace.enrich.device.synchronisations import (
     host_synchronisations,
     stream_waits,
 )
-from holotrace.ingest.open_trace import open_trace
 from holotrace.testing.builder import TraceBuilder
+from recordings import opened
 
 
 def only_rank(builder: TraceBuilder):
@@ -209,7 +209,7 @@ def test_a_trace_without_calls_has_empty_tables_of_the_same_types() -> None:
 
 def test_waits_of_a_real_trace_are_linked(real_traces) -> None:
     """In event_sync, both event waits name the same record, and every host wait has a source."""
-    (rank_trace,) = open_trace(real_traces / "critical_path" / "event_sync", cache=False).ranks.values()
+    (rank_trace,) = opened(real_traces / "critical_path" / "event_sync").ranks.values()
     table = host_synchronisations(rank_trace)
 
     assert table["scope"].sort().to_list() == ["copy", "device", "event", "event", "stream"]

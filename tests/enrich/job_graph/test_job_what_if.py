@@ -12,10 +12,10 @@ from holotrace.enrich.critical_path.what_if import NoLaunchOverhead, Remove, Rep
 from holotrace.enrich.job_graph.job_what_if import FasterLink, JobChange, what_if_across_ranks
 from holotrace.enrich.job_graph.peers_median import PeersMedian
 from holotrace.errors import InvalidOptionError
-from holotrace.ingest.open_trace import open_trace
 from holotrace.schema import EventKind
 from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder
+from recordings import opened
 
 TRACES = Path(__file__).parents[2] / "reference" / "traces"
 TRANSFER_US = 10
@@ -159,7 +159,7 @@ MULTI_RANK = ("ddp_gloo_4rank", "pipeline_gloo_4rank", "dlrm_8rank", "two_rank_1
 def test_an_unchanged_replay_takes_as_long_as_the_recorded_step(real_traces: Path, name: str) -> None:
     """On recordings of real jobs, the replay misses the measured step by at most 3 %."""
     everything = pl.col("duration_ns") >= 0
-    answer = what_if_across_ranks(open_trace(real_traces / name), [Scale(everything, 1.0)])
+    answer = what_if_across_ranks(opened(real_traces / name), [Scale(everything, 1.0)])
     assert abs(answer.replayed_ns - answer.measured_ns) <= 0.03 * answer.measured_ns
     assert abs(answer.saved_ns) <= 0.001 * answer.measured_ns, "a change that changes nothing saves nothing"
 
@@ -167,7 +167,7 @@ def test_an_unchanged_replay_takes_as_long_as_the_recorded_step(real_traces: Pat
 @pytest.mark.parametrize(("name", "slow"), [("pipeline_gloo_4rank", 2), ("ddp_gloo_4rank", 3)])
 def test_a_slow_rank_that_works_like_its_peers_saves_its_delay(real_traces: Path, name: str, slow: int) -> None:
     """Without its delay, the slow rank of a recording saves time; a rank that waits for it saves none."""
-    trace = open_trace(real_traces / name)
+    trace = opened(real_traces / name)
     assert what_if_across_ranks(trace, [PeersMedian([slow])]).saved_fraction > 0.1
     other = what_if_across_ranks(trace, [PeersMedian([0])])
     assert other.saved_fraction < 0.1
@@ -178,7 +178,7 @@ def test_sends_that_end_when_their_thread_looks_at_them_delay_nobody() -> None:
 
     Rank 0 waits 5 ms in each forward. Without that, the prediction is 12 to 17 % above the job recorded without it.
     """
-    jobs = [open_trace(TRACES / f"planted_causes/zero_bubble_{name}", cache=False) for name in ("slow_rank", "healthy")]
+    jobs = [opened(TRACES / f"planted_causes/zero_bubble_{name}") for name in ("slow_rank", "healthy")]
     wait = Remove(pl.col("name").str.contains("wait_in_forward"))
     for step in (3, 4, 5):
         predicted_ns = what_if_across_ranks(jobs[0], [wait], instance=step).predicted_ns

@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 
 from clock_truth import compared, with_truth
-from holotrace import open_trace
 from holotrace.enrich.across_ranks.clocks.clocks import Clocks, clocks
 from holotrace.enrich.across_ranks.matching.calls import of_rank
 from holotrace.enrich.across_ranks.matching.matching import match
 from holotrace.testing.job_calls import CALL_SCHEMA, CallsOptions, simulated_calls
+from recordings import opened
 
 TWO_HOSTS = {0: "a", 1: "b"}
 
@@ -195,7 +195,7 @@ def test_a_host_that_sends_by_itself_starts_when_it_is_asked() -> None:
 @pytest.mark.parametrize("job", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank"])
 def test_ranks_of_one_real_host_taken_for_several_hosts(job, real_traces) -> None:
     """The ranks share a clock, so the true offset is 0: every interval contains it, and nothing contradicts the matches."""
-    trace = open_trace(real_traces / job)
+    trace = opened(real_traces / job)
     matching = match({rank: of_rank(rank_trace) for rank, rank_trace in trace.ranks.items()})
     found = clocks(matching.calls, {rank: f"host{rank}" for rank in trace.ranks})
 
