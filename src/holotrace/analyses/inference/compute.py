@@ -18,6 +18,7 @@ from holotrace.analyses.inference.step_work import work_of_steps
 from holotrace.enrich.across_ranks.job_calls import job_calls
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.enrich.device.peaks import device_named
+from holotrace.enrich.graph_attribution.findings import graph_findings
 from holotrace.enrich.inference.inference_steps import COUNTS, inference_steps
 from holotrace.enrich.inference.step_names import checked_step_pattern
 from holotrace.enrich.job.findings import joined_findings
@@ -246,7 +247,7 @@ def _one_rank(rank_trace: RankTrace, *, device: str | None, patterns: tuple[str,
     calls = known.work.filter((pl.col("kernel_kind") == KernelKind.COMMUNICATION) & (pl.col("row") >= 0))
     return InferenceRank(
         typed(steps, {name: kind for name, kind in _PER_STEP.items() if name not in {"rank", "wait_ns"}}),
-        (*found.findings, *findings_of(steps, known)),
+        (*found.findings, *findings_of(steps, known), *graph_findings(rank_trace)),
         of_rank(rank_trace) if len(calls) else None,
         calls.select("event_index", inference_step="row"),
     )

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.graph_attribution.grafted_tables import described_events
+from holotrace.enrich.graph_attribution.grafts import may_graft
+from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.schema import EventKind
 from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
@@ -77,11 +79,14 @@ def _attentions(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _calls(rank_trace: RankTrace, pattern: str, inputs: Sequence[str]) -> pl.DataFrame:
-    """Return the calls of the operators that match, with the texts of their inputs."""
+    """Return the calls of the operators that match, also of those that graphs replay, with the texts of their inputs."""
     names = rank_trace.strings.str.contains(pattern).arg_true().cast(pl.UInt32)
-    columns = ["event_index", "start_ns", "track_id"]
-    calls = event_ranges(rank_trace, [EventKind.CPU_OP], columns, names=names).sort("start_ns", "event_index")
-    recorded = rank_trace.table("operator_inputs", ["event_index", *inputs])
+    if names.is_empty() and not may_graft(rank_trace):
+        return pl.DataFrame(schema={"start_ns": pl.Int64, "track_id": pl.UInt32, **dict.fromkeys(inputs, pl.String)})
+    stacks = call_stacks(rank_trace)
+    is_wanted = pl.col("name").is_in(names.implode()) & (pl.col("kind") == EventKind.CPU_OP)
+    calls = stacks.filter(is_wanted).select("event_index", "start_ns", "track_id").sort("start_ns", "event_index")
+    recorded = described_events(rank_trace, "operator_inputs", ["event_index", *inputs])
     joined = calls.join(recorded, on="event_index", how="left", maintain_order="left")
     return joined.with_columns(rank_trace.texts(joined[name]) for name in inputs)
 

@@ -126,7 +126,7 @@ RULES = (
     Rule(r"flash_attn(_2)?::_flash_attn_backward", partial(attention.scaled_dot_product_backward, causal=11, layout="heads last"), _FLASH, is_whole=True),
     Rule(r"(flash_attn(_2)?::_flash_attn|aiter::_flash_attn)_varlen_forward", attention.variable_length, _FLASH, is_whole=True),
     Rule(r"vllm::unified_attention_with_output", attention.paged, _LENS, is_whole=True),
-    Rule(r"sglang_profiler::attention_paged_attention_ragged", partial(attention.paged, keys=3), _LENS, is_whole=True),
+    Rule(r"sglang_profiler::attention_paged_attention_ragged(_\d+)?", partial(attention.paged, keys=3), _LENS, is_whole=True),
     # normalisations
     Rule(r"aten::(native_|miopen_|cudnn_)?layer_norm", normalisations.layer_norm, _LENS, is_whole=True),
     Rule(r"aten::(native_)?group_norm", normalisations.group_norm, _LENS, is_whole=True),
