@@ -99,6 +99,22 @@ def test_a_line_lists_what_it_called() -> None:
     ]
 
 
+def test_more_libraries_can_be_named() -> None:
+    """Without the folder `model`, the time of its functions belongs to the line that called them."""
+    builder = TraceBuilder().python("train.py(5): main", start_us=0, duration_us=50)
+    builder.python("model/net.py(2): forward", start_us=10, duration_us=30).python(
+        "models.py(1): g", start_us=15, duration_us=5
+    )
+    trace = builder.build()
+
+    def lines(libraries: list[str]) -> list[tuple]:
+        return rows(source_lines(trace, libraries=libraries).per_line, "file", "host_self_ns")
+
+    assert lines([]) == [("model/net.py", 25_000), ("train.py", 20_000), ("models.py", 5_000)]
+    assert lines(["model"]) == lines(["model/"]) == [("train.py", 45_000), ("models.py", 5_000)]
+    assert lines(["models"]) == [("model/net.py", 30_000), ("train.py", 20_000)]
+
+
 def test_recursive_calls_count_once_in_totals() -> None:
     """A function of 50 µs that calls itself for 20 µs took 50 µs, and the work launched inside counts once."""
     builder = TraceBuilder().python("tree.py(1): walk", start_us=0, duration_us=50)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import polars as pl
@@ -92,7 +93,9 @@ class _Partial(NamedTuple):
     findings: tuple[str, ...]
 
 
-def source_lines(trace: Trace, *, executor: Executor = IN_PROCESS) -> SourceLines:
+def source_lines(
+    trace: Trace, *, libraries: Sequence[str] | None = None, executor: Executor = IN_PROCESS
+) -> SourceLines:
     """Divide the time of the host and of the devices among the lines of the user's code.
 
     Frames of PyTorch, of installed libraries, of generated files and of Python itself do not count, nor do built-in functions
@@ -101,6 +104,7 @@ def source_lines(trace: Trace, *, executor: Executor = IN_PROCESS) -> SourceLine
 
     Args:
         trace: the job, recorded with `with_stack=True`.
+        libraries: folders, as file names begin, that do not count as code of the user either, such as `mylib`.
         executor: runs the work on the ranks.
 
     Source: docs/reference/analyses/source_lines.md, which derives it.
@@ -112,18 +116,18 @@ def source_lines(trace: Trace, *, executor: Executor = IN_PROCESS) -> SourceLine
     >>> holotrace.source_lines(trace).per_line.select("file", "line", "function", "host_self_ns", "callees").rows()
     [('train.py', 3, 'main', 50000, '<built-in function sleep>')]
     """
-    return plan().run(trace, executor)
+    return plan(libraries=libraries).run(trace, executor)
 
 
-def plan() -> Plan[_Partial, SourceLines]:
+def plan(*, libraries: Sequence[str] | None = None) -> Plan[_Partial, SourceLines]:
     """Return `source_lines` in two parts: what runs on each rank, and how the results of the ranks combine."""
-    return Plan(_one_rank, _combine)
+    return Plan(partial(_one_rank, libraries=tuple(libraries or ())), _combine)
 
 
-def _one_rank(rank_trace: RankTrace) -> _Partial:
+def _one_rank(rank_trace: RankTrace, *, libraries: tuple[str, ...]) -> _Partial:
     if not has_source_lines(rank_trace):
         return _Partial(pl.DataFrame(schema=_PER_LINE), pl.DataFrame(schema=_PER_CALLEE), None, (_NOT_RECORDED,))
-    sums = line_sums(rank_trace)
+    sums = line_sums(rank_trace, libraries)
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
     per_line = typed(sums.per_line.with_columns(rank), _PER_LINE)
     per_callee = typed(sums.per_callee.with_columns(rank), _PER_CALLEE)

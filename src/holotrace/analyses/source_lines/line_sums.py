@@ -48,11 +48,12 @@ class LineSums(NamedTuple):
     times: RankTimes
 
 
-def line_sums(rank_trace: RankTrace) -> LineSums:
+def line_sums(rank_trace: RankTrace, libraries: tuple[str, ...]) -> LineSums:
     """Return the times of the lines of a rank whose stacks were recorded."""
-    known, times = host_lines(rank_trace), line_times(rank_trace)
+    known, times = host_lines(rank_trace, libraries), line_times(rank_trace, libraries)
     host = times.hstack(_described(known, times["row"])).with_columns(_LENGTH)
-    work, in_steps = _work(rank_trace, known), _in_steps(rank_trace, host)
+    work = _described_work(known, device_work(rank_trace), lines_of_work(rank_trace, libraries))
+    in_steps = _in_steps(rank_trace, host)
     per_callee = _named_callees(rank_trace, known, _per_callee(known, host, work))
     sums = (
         _host_sums(host),
@@ -99,10 +100,10 @@ def _described(known: HostLines, row: pl.Series) -> pl.DataFrame:
     )
 
 
-def _work(rank_trace: RankTrace, known: HostLines) -> pl.DataFrame:
+def _described_work(known: HostLines, work: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     """Return the device work with the line that launched it, the frame of the line, and what the line called."""
-    work = device_work(rank_trace).select("event_index", "start_ns", "end_ns", "device")
-    row = of_work(lines_of_work(rank_trace), work)["row"]
+    work = work.select("event_index", "start_ns", "end_ns", "device")
+    row = of_work(rows, work)["row"]
     frame = pl.Series("frame", known.frame[row.to_numpy()])
     return work.hstack(_described(known, row)).with_columns(frame, _LENGTH)
 

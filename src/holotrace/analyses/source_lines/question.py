@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holotrace.questions.options import Option
 from holotrace.questions.question import Analysis
 
 QUESTION = Analysis(
@@ -27,5 +28,14 @@ QUESTION = Analysis(
         ),
         ("called", "functions and operators that the line called directly, the longest first"),
         ("longer by", "time per step that a rank spends longer than the median rank, without waits"),
+    ),
+    options=(
+        Option(
+            "libraries",
+            "Files in this folder, as file names begin, are not code of the user; may be repeated.",
+            kind=list[str],
+            flag="--library",
+            metavar="FOLDER",
+        ),
     ),
 )

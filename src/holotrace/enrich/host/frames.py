@@ -6,6 +6,7 @@ PyTorch cuts the folders of `sys.path` off a file name, so an installed library 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -57,12 +58,17 @@ _GENERATED = (
 """Files that torch.compile and Triton write; those of a chosen cache folder are known by their hashes."""
 
 _INSTALLED = r"[/\\](site-packages|dist-packages)[/\\]|(^|[/\\])lib[/\\]python3"
+_SEPARATORS = "/\\"
 _OF_AUTOGRAD = "autograd::engine::evaluate_function: "
 _MODULE_NUMBER = rf"^{MODULE_PREFIX}(.*?)_\d+$"
 
 
-def is_user_frame(names: pl.Series) -> pl.Series:
+def is_user_frame(names: pl.Series, libraries: Sequence[str] = ()) -> pl.Series:
     """Return whether each name is a Python frame of the user: not of PyTorch, an installed or generated file, or Python.
+
+    Args:
+        names: names of events.
+        libraries: folders, as file names begin, that are not the user's either: `mylib`, `/opt/mylib`.
 
     >>> is_user_frame(pl.Series(["training.py(51): step", "torch/_ops.py(12): __call__", "<built-in function sleep>"])).to_list()
     [True, False, False]
@@ -73,6 +79,8 @@ def is_user_frame(names: pl.Series) -> pl.Series:
     is_other = is_inner
     for pattern in others:
         is_other = is_other | file.str.contains(pattern)
+    for library in libraries:
+        is_other = is_other | file.str.starts_with(f"{library.rstrip(_SEPARATORS)}/") | (file == f"{library}.py")
     return (file.is_not_null() & ~is_other).fill_null(value=False)
 
 

@@ -7,6 +7,7 @@ first one of its function.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -97,10 +98,14 @@ def records_python(rank_trace: RankTrace) -> bool:
     return bool(rank_trace.event_counts().get(EventKind.PYTHON_FUNCTION))
 
 
+def host_lines(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> HostLines:
+    """Return the line that every range of the host runs for; files in these folders are not the user's."""
+    return _host_lines(rank_trace, libraries)
+
+
 @derived
-def host_lines(rank_trace: RankTrace) -> HostLines:
-    """Return the line that every range of the host runs for."""
-    ranges, lines = _ranges(rank_trace), _lines(rank_trace)
+def _host_lines(rank_trace: RankTrace, libraries: tuple[str, ...]) -> HostLines:
+    ranges, lines = _ranges(rank_trace), _lines(rank_trace, libraries)
     by_event = _in_file_order(ranges)
     parent = nesting(*(ranges[column].to_numpy() for column in ("track_id", "start_ns", "end_ns"))).parent
     owners = _owners(rank_trace, ranges, by_event, parent, lines["source_line"])
@@ -123,8 +128,7 @@ def host_lines(rank_trace: RankTrace) -> HostLines:
     )
 
 
-@derived
-def line_times(rank_trace: RankTrace) -> pl.DataFrame:
+def line_times(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> pl.DataFrame:
     """Divide the time of every host thread by the line that it runs.
 
     Returns:
@@ -135,7 +139,12 @@ def line_times(rank_trace: RankTrace) -> pl.DataFrame:
         end_ns    int64
         row       int64   row of `HostLines.ranges`, whose line, callee and kind apply
     """
-    known = host_lines(rank_trace)
+    return _line_times(rank_trace, libraries)
+
+
+@derived
+def _line_times(rank_trace: RankTrace, libraries: tuple[str, ...]) -> pl.DataFrame:
+    known = host_lines(rank_trace, libraries)
     extents = [known.ranges[column].to_numpy() for column in ("track_id", "start_ns", "end_ns")]
     begins = _begins_anew(known, nesting(extents[0], extents[1], extents[2]).parent)
     rows = np.flatnonzero(begins)
@@ -143,8 +152,7 @@ def line_times(rank_trace: RankTrace) -> pl.DataFrame:
     return pl.DataFrame({"track_id": track, "start_ns": start, "end_ns": end, "row": rows[owner]})
 
 
-@derived
-def lines_of_work(rank_trace: RankTrace) -> pl.DataFrame:
+def lines_of_work(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> pl.DataFrame:
     """Return the line that launched each device row.
 
     The line is that of the call that launched the row or, if the call is unknown, of the operator with the same external id.
@@ -155,7 +163,12 @@ def lines_of_work(rank_trace: RankTrace) -> pl.DataFrame:
         event_index  uint32
         row          int64   the call or operator, a row of `HostLines.ranges`; -1 if unknown
     """
-    by_event, launched = host_lines(rank_trace).by_event, launches(rank_trace)
+    return _lines_of_work(rank_trace, libraries)
+
+
+@derived
+def _lines_of_work(rank_trace: RankTrace, libraries: tuple[str, ...]) -> pl.DataFrame:
+    by_event, launched = host_lines(rank_trace, libraries).by_event, launches(rank_trace)
     row = _rows_in(by_event, launched["launch_index"])
     unknown = np.flatnonzero(row == NO_PARENT)
     if len(unknown):
@@ -214,20 +227,25 @@ def _names_work(ranges: pl.DataFrame) -> _Bools:
     return (ranges["kind"] != EventKind.USER_ANNOTATION).to_numpy()
 
 
-def _lines(rank_trace: RankTrace) -> pl.DataFrame:
+def _lines(rank_trace: RankTrace, libraries: Sequence[str]) -> pl.DataFrame:
     """Return each line of the user once: the names of its Python functions or else the innermost ones of recorded stacks."""
     ids = rank_trace.events_of([EventKind.PYTHON_FUNCTION], ["name"])["name"].unique().sort()
-    names = rank_trace.texts(ids) if len(ids) else _innermost_of_stacks(rank_trace).drop_nulls().unique().sort()
-    lines = names.filter(is_user_frame(names)).rename("source_line")
+    names = rank_trace.texts(ids) if len(ids) else _frames_of_stacks(rank_trace)["frame"].drop_nulls().unique().sort()
+    lines = names.filter(is_user_frame(names, libraries)).rename("source_line")
     return lines.to_frame().hstack(frame_parts(lines))
 
 
-def _innermost_of_stacks(rank_trace: RankTrace) -> pl.Series:
-    """Return the innermost frame of the user in each recorded stack, null if it has none."""
+def _frames_of_stacks(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return `stack`, the number of each recorded stack, and its frames, the innermost first."""
     texts = recorded_stacks(rank_trace).texts.rename("frame")
-    frames = texts.str.split(FRAME_SEPARATOR).to_frame().with_row_index("stack").explode("frame")
-    users = frames.filter(is_user_frame(frames["frame"])).unique("stack", keep="first", maintain_order=True)
-    return gathered(users["frame"], _positions(users["stack"].to_numpy(), len(texts)))
+    return texts.str.split(FRAME_SEPARATOR).to_frame().with_row_index("stack").explode("frame")
+
+
+def _innermost_of_stacks(rank_trace: RankTrace, lines: pl.Series) -> pl.Series:
+    """Return the innermost frame of each recorded stack that is one of the lines, null if it has none."""
+    users = _frames_of_stacks(rank_trace).filter(pl.col("frame").is_in(lines.implode()))
+    first = users.unique("stack", keep="first", maintain_order=True)
+    return gathered(first["frame"], _positions(first["stack"].to_numpy(), len(recorded_stacks(rank_trace).texts)))
 
 
 def _positions(numbers: npt.NDArray[np.integer], count: int) -> _Rows:
@@ -275,7 +293,7 @@ def _own_lines(rank_trace: RankTrace, ranges: pl.DataFrame, lines: pl.Series) ->
         by_id = _rows_of_texts(lines, rank_trace.strings)
         return np.where(_is_python(ranges), by_id[ranges["name"].to_numpy()], NO_PARENT)
     stack_of = recorded_stacks(rank_trace).stack_of
-    by_stack = _rows_of_texts(lines, _innermost_of_stacks(rank_trace))
+    by_stack = _rows_of_texts(lines, _innermost_of_stacks(rank_trace, lines))
     of_row = np.append(by_stack[stack_of["stack"].to_numpy()], NO_PARENT)
     line: _Rows = of_row[rows_of_events(stack_of, ranges["event_index"])]
     return line
