@@ -15,6 +15,7 @@ from holotrace.algorithms.intervals import (
     covered_before,
     covered_length,
     difference,
+    distinct_times,
     gap_begins,
     gaps,
     holding,
@@ -199,3 +200,11 @@ def test_covered_time_before_each_time(pairs: Pairs) -> None:
     expected = [sum(moment < limit for moment in covered(pairs)) for limit in moments.tolist()]
 
     assert covered_before(union(*arrays(pairs)), moments).tolist() == expected
+
+
+@given(st.lists(st.lists(st.integers(-20, 20), max_size=10), min_size=1, max_size=4))
+def test_distinct_times_are_each_time_once_in_order(times: list[list[int]]) -> None:
+    """Whatever the order and the arrays they come from."""
+    arrays_of_times = [np.array(of_one, np.int64) for of_one in times]
+
+    assert distinct_times(*arrays_of_times).tolist() == sorted({time for of_one in times for time in of_one})

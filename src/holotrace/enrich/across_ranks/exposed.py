@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Int64Array, Intervals, holding, union
+from holotrace.algorithms.intervals import Int64Array, Intervals, distinct_times, holding, union
 
 
 def uncovered(intervals: Intervals, cover: Intervals) -> Intervals:
@@ -17,7 +17,7 @@ def uncovered(intervals: Intervals, cover: Intervals) -> Intervals:
     (array([0, 4, 7]), array([ 2,  6, 10]))
     """
     outer, inner = union(*intervals), union(*cover)
-    bounds = np.unique(np.concatenate([*outer, *inner]))
+    bounds = distinct_times(*outer, *inner)
     starts, ends = bounds[:-1], bounds[1:]
     is_exposed = (holding(outer, starts) >= 0) & (holding(inner, starts) < 0)
     return union(starts[is_exposed], ends[is_exposed])
@@ -41,7 +41,7 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
     """
     pieces = _pieces(calls, priority)
     edges = [table[name].to_numpy() for table in (exposed, pieces) for name in ("start_ns", "end_ns")]
-    bounds = np.unique(np.concatenate(edges))
+    bounds = distinct_times(*edges)
     owner = _painted(bounds, pieces)
     segment, step = _segments_of(exposed, bounds)
     parts = _NO_CALL.vstack(pieces.select("row", "part"))[owner[segment] + 1].with_columns(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, covered_before, holding, union
+from holotrace.algorithms.intervals import Intervals, covered_before, distinct_times, holding, union
 from holotrace.enrich.across_ranks.forward_calls import in_forward
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.enrich.collectives.collectives import POINT_TO_POINT
@@ -91,7 +91,7 @@ def _pieces(steps: pl.DataFrame, waits: Intervals, began: Int64Array, known: Pha
     """Cut the steps, without the waits, at the begin of calls and where the phase changes."""
     windows = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
     changes = _changes(known.table)
-    bounds = np.unique(np.concatenate([*windows, *waits, began, changes]))
+    bounds = distinct_times(*windows, *waits, began, changes)
     starts, ends = bounds[:-1], bounds[1:]
     row = rows_of_windows(steps, starts)
     is_computing = (row >= 0) & (holding(waits, starts) < 0)

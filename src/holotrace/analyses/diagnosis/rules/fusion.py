@@ -57,13 +57,15 @@ def unfused_chains(evidence: RankEvidence) -> Iterator[Case]:
 def _chains(work: pl.DataFrame) -> pl.DataFrame:
     """Return the element-wise kernels that follow each other on a stream, at least 8 in a row, with the number of the chain."""
     is_left_out = (work["phase"] == "optimizer").fill_null(value=False) | matches(work["operator"], _NO_LINK)
-    marked = work.with_columns(fits=matches(work["kernel"], _ELEMENTWISE) & ~is_left_out)
-    on_stream = marked.sort("device", "stream", "start_ns", maintain_order=True)
+    fits = matches(work["kernel"], _ELEMENTWISE) & ~is_left_out
+    on_stream = work.select("device", "stream", "start_ns", "end_ns", place=pl.int_range(pl.len()), fits=fits)
+    on_stream = on_stream.sort("device", "stream", maintain_order=True)  # the rows are in order of their start
     same_stream = (pl.col("device") == pl.col("device").shift()) & (pl.col("stream") == pl.col("stream").shift())
     is_next = pl.col("start_ns") - pl.col("end_ns").shift() <= _LONGEST_GAP_NS
     continues = same_stream & is_next & pl.col("fits") & pl.col("fits").shift()
     numbered = on_stream.with_columns(chain=(~continues.fill_null(value=False)).cum_sum()).filter("fits")
-    return numbered.filter(pl.len().over("chain") >= _LEAST_CHAIN)
+    long = numbered.filter(pl.len().over("chain") >= _LEAST_CHAIN)
+    return work[long["place"]].with_columns(long["chain"])
 
 
 def _waits_between(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:

@@ -40,7 +40,8 @@ def copies_in_turn(evidence: RankEvidence) -> Iterator[Case]:
     ):
         return
     first = copies.row(int(copies["duration_ns"].arg_max() or 0), named=True)
-    streams = set(copies["stream"].unique()) & set(evidence.kernels["stream"].unique())
+    kernels = evidence.work.filter(pl.col("kernel_kind") == KernelKind.COMPUTATION)
+    streams = set(copies["stream"].unique()) & set(kernels["stream"].unique())
     copied = evidence.rank_trace.table("copies", ["event_index", "bytes"]).join(copies, on="event_index", how="semi")
     words = {
         "count": copies.height / evidence.step_count,
