@@ -22,25 +22,25 @@ from reference_data import IN_THE_REPOSITORY
 REAL = [IN_THE_REPOSITORY / "traces" / name for name in ("two_rank_128", "ddp_gloo_4rank", "cupti")]
 
 ANSWERS = {
-    "temporal_breakdown": "The devices compute 50.8 % of the time, with 28.2 % of other work only and 20.9 % idle.",
+    "temporal_breakdown": "50.8 % of the time the devices compute; 28.2 % is other work only, and 20.9 % idle.",
     "kernel_breakdown": "64.3 % of the kernel time is computation; the longest kernel is gemm (57.1 %).",
     "communication_overlap": "0.0 % of the communication is hidden behind computation; rank 0 exposes the most, 600 µs.",
-    "idle_time": "The devices idle 740 µs between pieces of work, 71.6 % of it waiting for the host.",
-    "critical_path": "ProfilerStep#1 of rank 1 takes 1 ms; 55.0 % of its critical path is computation.",
-    "step_time": "A step takes 1 ms on average; the largest part is kernel (45.0 %).",
-    "gpu_summary": "The devices are busy 65.0 % of the time on average, the least on rank 0 (65.0 %).",
-    "kernels": "gemm takes the most kernel time: 1.6 ms, 61.5 %.",
+    "idle_time": "740 µs pass idle between pieces of work, 71.6 % of it waiting for the host.",
+    "critical_path": "55.0 % of the critical path is computation, in ProfilerStep#1 of rank 1, which takes 1 ms.",
+    "step_time": "1 ms is the mean step; its largest part is kernel (45.0 %).",
+    "gpu_summary": "65.0 % of the time the devices are busy on average, the least on rank 0 (65.0 %).",
+    "kernels": "61.5 % of the kernel time (1.6 ms) is gemm, the largest part.",
     "launch_statistics": "8 of 16 kernels start late; the median launch delay is at most 262 µs (rank 1).",
-    "queue_length": "The longest queue is that of rank 1, stream 20: 0.7 launches wait on average, 1 at most.",
-    "memory_bandwidth": "Memcpy HtoD moves the most: 3.81 MiB at 20 GB/s while it copies.",
-    "operators": "aten::mm has the most device self time: 1.6 ms, 61.5 %.",
+    "queue_length": "0.7 launches wait on average in the longest queue, that of rank 1, stream 20; 1 at most.",
+    "memory_bandwidth": "20 GB/s is the mean bandwidth of Memcpy HtoD, which moves the most, 3.81 MiB.",
+    "operators": "61.5 % of the device self time (1.6 ms) is aten::mm, the largest part.",
     "modules": "ranks 0-1: no module calls were recorded; record with with_stack=True",
     "source_lines": (
         "ranks 0-1: no Python functions were recorded; record with with_stack=True to see which lines take the time"
     ),
-    "operator_kernels": "aten::mm launches the most kernel time: 1.6 ms, 61.5 %.",
+    "operator_kernels": "61.5 % of the kernel time (1.6 ms) is launched by aten::mm, the largest part.",
     "kernel_sequences": "The trace has no data for this question.",
-    "user_annotations": "ProfilerStep#1 takes the most time: 1 ms on the host of rank 0, in 1 call.",
+    "user_annotations": "1 ms on the host of rank 0 go into ProfilerStep#1, the costliest annotation, in 1 call.",
     "stragglers": "Rank 1 is late: the others wait 400 µs for it.",
     "distributed": "50.0 % of the time in collectives (800 µs over all ranks) is waiting for other ranks.",
 }
@@ -57,8 +57,13 @@ def test_the_answer_of_a_comparison() -> None:
     job = small_job()
     control, test = job.select([0]), job.select([1])
 
-    assert holotrace.compare_traces(control, test).answer == "gemm differs the most: +400 µs from control to test."
-    assert holotrace.compare_operators(control, test).answer.startswith("aten::mm differs the most: +200 µs per step")
+    assert (
+        holotrace.compare_traces(control, test).answer
+        == "+400 µs from control to test in gemm, the largest difference."
+    )
+    assert holotrace.compare_operators(control, test).answer.startswith(
+        "+200 µs per step from control to test in aten::mm"
+    )
 
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)

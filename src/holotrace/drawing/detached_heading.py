@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import unescape
+from textwrap import wrap
 from typing import NamedTuple
 
 import plotly.graph_objects as go
@@ -13,6 +14,8 @@ _HEADING_HEIGHT = 68
 _SMALLEST_MARGIN = 36
 _PLOTLYS_MARGIN, _PLOTLYS_HEIGHT = 100, 450
 _LEGEND_ROW = 20
+_NARROW = 44
+"""Letters that fit beside each other on a phone."""
 
 
 class Detached(NamedTuple):
@@ -39,8 +42,15 @@ def detached(figure: go.Figure) -> Detached:
     margin = _PLOTLYS_MARGIN if layout.margin.t is None else layout.margin.t
     smaller = max(_SMALLEST_MARGIN, margin - _HEADING_HEIGHT)
     height = int(layout.height or _PLOTLYS_HEIGHT) - (margin - smaller)
+    if not figure.data:
+        figure.for_each_annotation(_wrap)
     figure.update_layout(title=None, height=None, margin_t=smaller)
     return Detached(title, explanation, figure, height, height + _LEGEND_ROW * _legend_entries(figure))
+
+
+def _wrap(reason: go.layout.Annotation) -> None:
+    """Wrap the reason why a figure is empty."""
+    reason.text = "<br>".join(wrap(reason.text, _NARROW, break_long_words=False))
 
 
 def _legend_entries(figure: go.Figure) -> int:

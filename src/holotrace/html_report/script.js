@@ -10,7 +10,7 @@
     modeBarButtonsToRemove: ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "autoScale2d"],
   };
   const letterPx = 7.2;
-  const besidePx = 100;
+  const [besidePx, labelsPx] = [60, 190];
 
   const theme = () => root.dataset.theme || (prefersDark.matches ? "dark" : "light");
   const nameToggle = () => {
@@ -30,12 +30,12 @@
     const letters = text.match(/&[#a-z0-9]+;|./gsu) ?? [];
     return letters.length <= length ? text : `${letters.slice(0, length - 1).join("")}…`;
   };
-  const fitted = (layout, width) => ({
-    ...layout,
-    annotations: layout.annotations?.map((note) =>
-      note.xanchor === "left" ? { ...note, text: cut(note.text ?? "", Math.floor((width - besidePx) / letterPx)) } : note,
-    ),
-  });
+  const fitted = (layout, width) => {
+    const beside = layout.yaxis?.showticklabels === false && !layout.yaxis2 ? besidePx : labelsPx;
+    const length = Math.floor((width - beside) / letterPx);
+    const fit = (note) => (note.xanchor === "left" ? { ...note, text: cut(note.text ?? "", length) } : note);
+    return { ...layout, annotations: layout.annotations?.map(fit) };
+  };
 
   // A figure is drawn when its section is first open: a closed section has no width.
   const draw = (plot) => {

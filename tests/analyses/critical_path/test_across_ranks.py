@@ -87,7 +87,7 @@ def test_the_path_leads_from_the_last_rank_to_the_others() -> None:
 def test_the_answer_names_the_rank_and_what_binds_it() -> None:
     """Rank 1 holds 60 of 90 µs, and `gemm` 55 µs of these."""
     assert across(late_rank_1().build()).answer == (
-        "Rank 1 holds 66.7 % of the job's critical path (ProfilerStep#1, 90 µs); its largest part is gemm, "
+        "66.7 % of the job's critical path (ProfilerStep#1, 90 µs) is on rank 1; its largest part is gemm, "
         "55 µs in 1 segment."
     )
 

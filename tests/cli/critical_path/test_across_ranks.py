@@ -40,7 +40,7 @@ def test_tables_show_the_path_through_all_ranks(job) -> None:
     text = run(job, "--like-peers", 1)
     question, answer = text.splitlines()[:2]
     assert question == "What bounds the step?"
-    assert answer.startswith("Rank 0 holds 100.0 % of the job's critical path (ProfilerStep#1, 80 µs)")
+    assert answer.startswith("100.0 % of the job's critical path (ProfilerStep#1, 80 µs) is on rank 0")
     assert "Each rank: its part of the path through all ranks" in text
     assert "Where the path goes on at another rank" in text or "rank" in text
     assert "What if:" in text

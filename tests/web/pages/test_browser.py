@@ -372,3 +372,31 @@ def test_tables_are_downloaded(small, browser) -> None:
         lines = download.value.path().read_text(encoding="utf-8").splitlines()
         assert len(lines) == 3  # a header and two devices
         assert not seen.troubles
+
+
+@pytest.mark.slow
+def test_two_ticked_runs_are_compared(tmp_path, browser) -> None:
+    """The list of runs fits a phone, says what matters about each run, and leads to the comparison of two of them."""
+    for name, length_us in (("before", 100), ("after", 200)):
+        builder = TraceBuilder().step(1, 0, 300).operator("aten::mm", start_us=1, duration_us=20)
+        builder.kernel("gemm", start_us=40, duration_us=length_us, launch_us=10).write(tmp_path / name)
+    with serving(tmp_path) as (_, url), visit(browser, url) as seen:
+        page, frame = seen.page, seen.page.main_frame
+        page.set_viewport_size({"width": 390, "height": 900})
+        seen.settle(frame, "Runs")
+        assert page.title() == "Runs · holotrace"
+        assert page.locator("html").get_attribute("lang") == "en"
+        assert page.locator(".holotrace-run-step").all_inner_texts() == ["300 µs", "300 µs"]
+        assert page.evaluate("() => document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        assert not page.get_by_role("link", name="Compare the two ticked runs").is_visible()
+        page.keyboard.press("?")
+        assert "next page" in page.get_by_role("dialog").inner_text()
+        page.keyboard.press("Escape")
+        for tick in page.get_by_role("checkbox").all():
+            tick.check()
+        page.get_by_role("link", name="Compare the two ticked runs").click()
+        seen.expect(frame, title="Compare", figures=2)
+        assert "aten::mm" in page.locator(".holotrace-answer").first.inner_text()
+        assert page.title().startswith("Compare · ")
+        assert page.evaluate("() => document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        assert not seen.troubles

@@ -28,7 +28,7 @@ BEFORE_THE_FIGURE = {
     *("react", "react-dom", "prop-types", "dash_mantine_components", "dash_renderer", "dash_core_components"),
     *("dash_core_components-shared", "dash_html_components", "async-graph", "plotly"),
     *("polyfill", "bundle"),
-    *("address", "callbacks", "keys", "later", "scheme", "start", "table_rows"),
+    *("address", "callbacks", "keys", "later", "navigation", "scheme", "start", "table_rows"),
 }
 """The scripts that load before the figure, by the beginnings of their names; more scripts would delay the figure."""
 
@@ -138,9 +138,9 @@ def test_the_addresses_of_a_page_exist_and_can_be_cached(client) -> None:
 
 
 def test_only_pages_with_figures_load_plotly_at_once(client) -> None:
-    """Every page except the timeline, which has no figures, loads plotly.js at once."""
+    """Every page except the list of runs and the timeline, which have no figures, loads plotly.js at once."""
     coming = {page.name: 'id="holotrace-plotly"' in client.get(f"/?view={page.name}").text for page in PAGES}
-    assert [name for name, comes in coming.items() if not comes] == ["timeline"]
+    assert [name for name, comes in coming.items() if not comes] == ["runs", "timeline"]
 
 
 @pytest.mark.browser
@@ -158,7 +158,7 @@ def test_the_first_page_loads_only_what_its_figure_needs(url, browser) -> None:
         before = seen.page.evaluate(
             "() => performance.getEntriesByType('resource').filter(entry => entry.startTime < window.drawnAt).map(entry => entry.name)"
         )
-        seen.expect(seen.page.main_frame, title="Overview", figures=2, tables=2)
+        seen.expect(seen.page.main_frame, title="Overview", figures=2, tables=1)
         assert not [name for name in before if "_dash-update-component" in name]
         scripts = {re.split(r"[@.]", name.rpartition("/")[2])[0] for name in before if ".js" in name}
         assert scripts == BEFORE_THE_FIGURE

@@ -11,4 +11,4 @@ from holotrace.questions.answers import change_text
 def answer(result: OperatorComparison) -> str:
     """Name the operator whose time differs the most."""
     most = result.per_operator.sort(pl.col("difference_ns_per_step").abs(), descending=True).row(0, named=True)
-    return f"{most['operator']} differs the most: {change_text(most['difference_ns_per_step'])} per step from control to test."
+    return f"{change_text(most['difference_ns_per_step'])} per step from control to test in {most['operator']}, the largest difference."

@@ -12,4 +12,4 @@ from holotrace.questions.answers import change_text
 def answer(result: TraceComparison) -> str:
     """Name the operator or kernel whose time differs the most."""
     most = result.per_name.sort(pl.col("difference_ns").abs(), descending=True).row(0, named=True)
-    return f"{short_name(most['name'])} differs the most: {change_text(most['difference_ns'])} from control to test."
+    return f"{change_text(most['difference_ns'])} from control to test in {short_name(most['name'])}, the largest difference."

@@ -32,8 +32,8 @@ def answer(result: CriticalPath | JobCriticalPath) -> str:
     most = parts.row(0, named=True)
     part = _PARTS.get(most["path_class"], most["path_class"].replace("_", " "))
     return (
-        f"{longest['window']} of rank {longest['rank']} takes {duration_text(longest['duration_ns'])}; "
-        f"{percent_text(most['fraction'])} of its critical path is {part}."
+        f"{percent_text(most['fraction'])} of the critical path is {part}, in {longest['window']} of rank "
+        f"{longest['rank']}, which takes {duration_text(longest['duration_ns'])}."
     )
 
 
@@ -45,8 +45,8 @@ def _of_job(result: JobCriticalPath) -> str:
         return f"No rank recorded an event that takes time in {step['window']}."
     most = names.row(0, named=True)
     return (
-        f"Rank {rank['rank']} holds {percent_text(rank['fraction'])} of the job's critical path "
-        f"({step['window']}, {duration_text(step['duration_ns'])}); its largest part is {_binding(most)}, "
+        f"{percent_text(rank['fraction'])} of the job's critical path ({step['window']}, "
+        f"{duration_text(step['duration_ns'])}) is on rank {rank['rank']}; its largest part is {_binding(most)}, "
         f"{duration_text(most['total_ns'])} in {_segments(most['segment_count'])}."
     )
 

@@ -14,8 +14,8 @@ def answer(result: GpuSummary) -> str:
         return "The utilization of the devices is unknown."
     least = busy.row(0, named=True)
     if len(busy) == 1:
-        return f"The device is busy {percent_text(least['utilization_fraction'])} of the time."
+        return f"{percent_text(least['utilization_fraction'])} of the time the device is busy."
     return (
-        f"The devices are busy {percent_text(total(busy, 'utilization_fraction') / len(busy))} of the time on average, the least on "
+        f"{percent_text(total(busy, 'utilization_fraction') / len(busy))} of the time the devices are busy on average, the least on "
         f"rank {least['rank']} ({percent_text(least['utilization_fraction'])})."
     )

@@ -19,4 +19,4 @@ def answer(result: IdleTime) -> str:
     if not cause.total:
         return "The devices never idle between two pieces of work."
     idle = duration_text(total(result.per_device, "idle_ns"))
-    return f"The devices idle {idle} between pieces of work, {percent_text(cause.share)} of it {_CAUSES[cause.name]}."
+    return f"{idle} pass idle between pieces of work, {percent_text(cause.share)} of it {_CAUSES[cause.name]}."

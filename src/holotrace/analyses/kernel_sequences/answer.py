@@ -10,7 +10,7 @@ def answer(result: KernelSequences) -> str:
     """Name the operator whose repeated sequence takes the most time."""
     longest = result.per_pattern.sort("kernel_ns", descending=True).row(0, named=True)
     return (
-        f"{longest['operator']} on rank {longest['rank']} launches the longest sequence: "
-        f"{longest['kernel_count_per_call']:,} kernels in a call, {longest['call_count']:,} times, "
-        f"{duration_text(longest['kernel_ns'])} in all."
+        f"{duration_text(longest['kernel_ns'])} go into the costliest sequence: {longest['kernel_count_per_call']:,} kernels "
+        f"in a call of {longest['operator']} on rank {longest['rank']}, in {longest['call_count']:,} "
+        f"call{'s'[: longest['call_count'] != 1]}."
     )

@@ -11,4 +11,4 @@ from holotrace.units import duration_text, percent_text
 def answer(result: Kernels) -> str:
     """Name the kernel that takes the most time."""
     kernel = largest(result.per_kernel, "name", "total_ns")
-    return f"{short_name(kernel.name)} takes the most kernel time: {duration_text(kernel.total)}, {percent_text(kernel.share)}."
+    return f"{percent_text(kernel.share)} of the kernel time ({duration_text(kernel.total)}) is {short_name(kernel.name)}, the largest part."

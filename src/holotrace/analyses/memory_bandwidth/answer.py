@@ -12,4 +12,6 @@ def answer(result: MemoryBandwidth) -> str:
     kind = largest(result.time_weighted, "name", "bytes")
     rates = result.time_weighted.filter(name=kind.name)
     rate = kind.total / (total(rates, "busy_ns") / 1e9)
-    return f"{kind.name} moves the most: {size_text(kind.total)} at {bandwidth_text(rate)} while it copies."
+    return (
+        f"{bandwidth_text(rate)} is the mean bandwidth of {kind.name}, which moves the most, {size_text(kind.total)}."
+    )

@@ -11,7 +11,7 @@ def answer(result: MemoryTimeline) -> str:
     highest = result.per_device.sort("peak_bytes", descending=True).row(0, named=True)
     device = {name: highest[name] for name in ("rank", "device_type", "device")}
     holders = result.at_peak.filter(**device).sort("bytes", descending=True)
-    peak = f"Memory peaks at {size_text(highest['peak_bytes'])} on rank {highest['rank']} ({highest['device_type']})"
+    peak = f"{size_text(highest['peak_bytes'])} is the peak of memory, on rank {highest['rank']} ({highest['device_type']})"
     if holders.is_empty():
         return f"{peak}."
     largest = holders.row(0, named=True)

@@ -10,4 +10,4 @@ from holotrace.units import percent_text, size_text
 def answer(result: OperatorMemory) -> str:
     """Name the operator that allocates the most."""
     operator = largest(result.per_operator, "operator", "self_allocated_bytes")
-    return f"{operator.name} allocates the most: {size_text(operator.total)}, {percent_text(operator.share)}."
+    return f"{percent_text(operator.share)} of all allocations ({size_text(operator.total)}) is by {operator.name}, the largest part."

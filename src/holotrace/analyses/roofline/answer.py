@@ -18,4 +18,4 @@ def answer(result: Roofline) -> str:
     if known.is_empty():
         return f"No operator is above a known lower bound; {coverage}."
     operator = largest(known, "operator", "gap_ns")
-    return f"{operator.name} is {duration_text(operator.total)} above its lower bound, more than any other operator; {coverage}."
+    return f"{duration_text(operator.total)} above its lower bound, {operator.name} has the largest gap; {coverage}."

@@ -11,4 +11,4 @@ def answer(result: StepTime) -> str:
     """Say how long a step takes, and which part is the largest."""
     part = largest(result.mean, "category", "mean_ns")
     mean_ns = total(result.per_step, "duration_ns") / len(result.per_step)
-    return f"A step takes {duration_text(mean_ns)} on average; the largest part is {part.name} ({percent_text(part.share)})."
+    return f"{duration_text(mean_ns)} is the mean step; its largest part is {part.name} ({percent_text(part.share)})."

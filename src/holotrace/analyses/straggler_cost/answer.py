@@ -17,7 +17,7 @@ def answer(result: StragglerCost) -> str:
     if result.slowdown is None or result.slowdown < LEAST_SLOWDOWN:
         return "Without stragglers the job would take as long: its ranks, stages and microbatches are alike."
     lost = percent_text(1 - 1 / result.slowdown)
-    return f"Stragglers cost {lost} of the job's time; {_reason(result)}."
+    return f"{lost} of the job's time is lost to stragglers; {_reason(result)}."
 
 
 def _reason(result: StragglerCost) -> str:

@@ -15,5 +15,5 @@ def answer(result: TemporalBreakdown) -> str:
         percent_text(total(per_device, name) / window_ns)
         for name in ("computation_ns", "non_computation_ns", "idle_ns")
     ]
-    subject = "The devices compute" if len(per_device) > 1 else "The device computes"
-    return f"{subject} {shares[0]} of the time, with {shares[1]} of other work only and {shares[2]} idle."
+    subject = "the devices compute" if len(per_device) > 1 else "the device computes"
+    return f"{shares[0]} of the time {subject}; {shares[1]} is other work only, and {shares[2]} idle."

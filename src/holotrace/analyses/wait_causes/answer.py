@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from holotrace.analyses.wait_causes.compute import WaitCauses
+from holotrace.drawing.names import short_name
 from holotrace.enrich.job_graph.roles import cause_text, largest_causes
 from holotrace.units import duration_text, percent_text
 
@@ -19,5 +22,10 @@ def answer(result: WaitCauses) -> str:
     share = percent_text(worst["cost_fraction"])
     main = largest_causes(result.per_cause).row(by_predicate=pl.col("cause_rank") == worst["rank"], named=True)
     part = percent_text(main["cost_ns"] / worst["cost_ns"])
-    over = f"Rank {worst['rank']} causes {share} of all waiting ({duration_text(total_ns)} over all ranks)"
-    return f"{over}; {part} of that is {cause_text(main)}."
+    over = f"{share} of all waiting ({duration_text(total_ns)} over all ranks) is caused by rank {worst['rank']}"
+    return f"{over}; {part} of that is {_cause(main)}."
+
+
+def _cause(row: dict[str, Any]) -> str:
+    """Name a cause; a kernel by its short name."""
+    return cause_text({**row, "name": row["name"] and short_name(row["name"])})

@@ -226,7 +226,11 @@ export interface Addresses {
 
 export interface PlotlyFigure {
   data?: { type?: string }[];
-  layout?: { annotations?: { text?: string; xanchor?: string }[] };
+  layout?: {
+    annotations?: { text?: string; xanchor?: string }[];
+    yaxis?: { showticklabels?: boolean };
+    yaxis2?: object;
+  };
 }
 
 interface Plotly {

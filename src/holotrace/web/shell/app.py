@@ -15,8 +15,9 @@ from holotrace.drawing.theme import SURFACES, template
 from holotrace.errors import HolotraceError
 from holotrace.web.pages import PAGES, Page
 from holotrace.web.pages.runs import register_comparing
+from holotrace.web.pages.without_data import WITHOUT_DATA_PART, without_data_part
 from holotrace.web.parts.browser_functions import client
-from holotrace.web.parts.slow_parts import Parts, problem, with_run
+from holotrace.web.parts.slow_parts import Parts, part, problem, with_run
 from holotrace.web.session.selection import FIRST_VIEW, RUNS_VIEW, Selection
 from holotrace.web.session.session import Session
 from holotrace.web.shell.callback_bodies import register_body_check
@@ -54,7 +55,7 @@ def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
     flask.register_error_handler(DependencyException, lambda _: Response(status=404))  # not a script
     register_scripts(flask)
     register_body_check(app, flask)
-    parts = Parts(session, pages, {CHOICES_PART: choices_part})
+    parts = Parts(session, pages, {CHOICES_PART: choices_part, WITHOUT_DATA_PART: without_data_part})
     _register_shell(app, session, parts)
     register_selectors(app)
     parts.register(app)
@@ -118,8 +119,9 @@ def _shown(session: Session, parts: Parts, query: str | None, scheme: str | None
     selection = with_run(requested if is_known else requested.at(FIRST_VIEW), session)
     chosen = [] if selection.view == RUNS_VIEW else selectors(session, selection)
     page = _page(parts.pages[selection.view], session, selection)
-    parts.put_into(html.Div([*chosen, page]), selection, scheme)
-    return _Shown(_navigation(selection), chosen, page)
+    navigation = _navigation(selection)
+    parts.put_into(html.Div([*navigation, *chosen, page]), selection, scheme)
+    return _Shown(navigation, chosen, page)
 
 
 def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
@@ -178,7 +180,7 @@ def _navigation(selection: Selection) -> list[Component]:
         if section:
             links.append(dmc.Text(section, size="xs", c="dimmed", mt="sm", px="sm"))
         links += [_nav_link(page, selection) for page in listed]
-    return links
+    return [*links, part(WITHOUT_DATA_PART, min_height=0)]
 
 
 def _position(page: Page) -> tuple[int, bool]:

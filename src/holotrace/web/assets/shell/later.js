@@ -1,6 +1,8 @@
 // Loads the scripts of figures, tables and single pages when they are needed. `shell/scripts.py` writes their addresses
 // into the page and explains why the page does not load them all at once.
 
+import { dimPagesWithoutData } from "./navigation.js";
+
 /** @typedef {import("../types.js").Plotly} Plotly */
 
 const PATIENCE_MS = 3_000;
@@ -37,7 +39,7 @@ const loadPlotly = () => {
   window.Plotly ??= /** @type {Promise<void>} */ (loading.plotly);
 };
 
-const [LETTER_PX, MOST_BESIDE_PX] = [7.2, 100];
+const [LETTER_PX, BESIDE_PX, LABELS_PX] = [7.2, 60, 190];
 
 /**
  * Cut a text, in which `&lt;` is one letter, to a length.
@@ -55,7 +57,9 @@ const cut = (text, length) => {
  * @param {import("../types.js").PlotlyFigure} figure
  */
 const fitted = ({ clientWidth }, figure) => {
-  const length = Math.floor((clientWidth - MOST_BESIDE_PX) / LETTER_PX);
+  const { yaxis, yaxis2 } = figure.layout ?? {};
+  const beside = yaxis?.showticklabels === false && !yaxis2 ? BESIDE_PX : LABELS_PX;
+  const length = Math.floor((clientWidth - beside) / LETTER_PX);
   const notes = figure.layout?.annotations;
   const short = notes?.map((note) => (note.xanchor === "left" ? { ...note, text: cut(note.text ?? "", length) } : note));
   return short && clientWidth > 0 ? { ...figure, layout: { ...figure.layout, annotations: short } } : figure;
@@ -132,6 +136,7 @@ const nameDocument = () => {
 export const loadWhatIsShown = () => {
   const look = () => {
     nameDocument();
+    dimPagesWithoutData();
     const hasFigures = document.querySelector("#page .mantine-Loader-root, #page .dash-graph");
     if (document.getElementById("holotrace-plotly") || hasFigures) {
       loadPlotly();

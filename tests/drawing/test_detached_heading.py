@@ -1,0 +1,28 @@
+"""Headings beside figures: texts as they are read, and heights without the room of the heading."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+from holotrace.drawing.detached_heading import detached
+from holotrace.drawing.stacked_bars import Heading, Part, ValueAxis, bar_figure, rows_of
+from jobs import temporal_of_many
+
+
+def test_a_heading_leaves_its_figure() -> None:
+    """The figure has neither title nor height; its room shrinks by the title, and grows on phones by the legend."""
+    rows = rows_of(temporal_of_many(2, 1).per_device)
+    parts = [Part(name, [1.0, 1.0], ["", ""], {"color": "#2f7fc1"}) for name in ("a", "b", "c")]
+    drawn = bar_figure(rows, parts, Heading("What?", "on &lt;b&gt;"), ValueAxis("time", is_share=False), "light")
+    whole = drawn.layout.height
+
+    title, explanation, figure, height, narrow_height = detached(drawn)
+
+    assert (title, explanation) == ("What?", "on <b>")
+    assert (figure.layout.title.text, figure.layout.height) == (None, None)
+    assert (height, narrow_height) == (whole - 68, whole - 68 + 2 * 20)
+
+
+def test_a_figure_without_a_heading_keeps_its_room() -> None:
+    """A figure of plotly's default size keeps room for ticks, and one trace needs no legend."""
+    assert detached(go.Figure([go.Scatter(x=[0], y=[1])]))[3:] == (450 - 64, 450 - 64)

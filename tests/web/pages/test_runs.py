@@ -1,0 +1,59 @@
+"""The list of runs is the first page if there are several, and says what matters about each."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+pytest.importorskip("dash", reason="the extra web is not installed")
+pytest.importorskip("dash_ag_grid", reason="the extra web is not installed")
+pytest.importorskip("dash_mantine_components", reason="the extra web is not installed")
+
+from holotrace.web.pages import runs
+from jobs import cpu_job, gpu_job
+from web_client import WebClient, components, texts
+
+
+@pytest.fixture
+def client(tmp_path) -> WebClient:
+    """Serve two runs, of which the one on the CPU is older."""
+    gpu_job().write(tmp_path / "gpu")
+    for path in cpu_job().write(tmp_path / "the cpu"):
+        os.utime(path, (86_400, 86_400))
+    return WebClient(tmp_path)
+
+
+def test_several_runs_are_listed_first_the_newest_on_top(client) -> None:
+    """The address without a page shows both runs with links, ticks and dates, and no page of a single run."""
+    shown = client.page("")
+    assert texts(shown["page"])[0] == "Runs"
+    gpu, cpu = (run.id for run in client.session.runs)
+    links = {link["href"]: link["children"] for link in components(shown["page"], "Link")}
+    assert list(links.items())[1:] == [(f"?view=overview&run={gpu}", "gpu"), (f"?view=overview&run={cpu}", "the cpu")]
+    assert [tick["id"]["name"] for tick in components(shown["page"], "Checkbox")] == [gpu, cpu]
+    assert "1970-01-02 00:00 UTC" in texts(shown["page"])
+    assert [link["label"] for link in components(shown["nav"], "NavLink")] == ["Runs"]
+
+
+def test_each_run_has_its_numbers_and_verdict(client) -> None:
+    """The CPU job has a step of 20 µs on two ranks, no GPU work, and its diagnosis as verdict."""
+    _, cpu = (run.id for run in client.session.runs)
+    said = texts(client.part("", f"run.{cpu}"))
+    assert said[:4] == ["20 µs", "no GPU work", "2 ranks", "not recorded"]
+    assert said[4].startswith("A step takes 20 µs")
+
+
+def test_a_large_run_is_not_read_unasked(client, monkeypatch) -> None:
+    """A run above the limit says so; once its overview was shown, it has its verdict."""
+    monkeypatch.setattr(runs, "MOST_BYTES_READ", 1)
+    _, cpu = (run.id for run in client.session.runs)
+    assert texts(client.part("", f"run.{cpu}"))[0].startswith("Not read yet, because it is large")
+
+
+def test_one_run_has_no_list_in_front(tmp_path) -> None:
+    """A server with one run begins with its overview; the list is a link away."""
+    gpu_job().write(tmp_path / "gpu")
+    shown = WebClient(tmp_path).page("")
+    assert texts(shown["page"])[0] == "Overview"
+    assert components(shown["nav"], "NavLink")[0]["label"] == "Runs"

@@ -1,0 +1,50 @@
+"""The navigation dims only pages that really have no data."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+pytest.importorskip("dash", reason="the extra web is not installed")
+pytest.importorskip("dash_mantine_components", reason="the extra web is not installed")
+
+from holotrace.catalogue import analysis
+from holotrace.errors import MissingDataError
+from holotrace.testing.builder import TraceBuilder
+from holotrace.web.pages.without_data import MOST_RANKS, WITHOUT_DATA_PART, without_data
+from jobs import cpu_job, gpu_job
+from web_client import WebClient
+
+JOBS = {
+    "GPU": gpu_job(),
+    "CPU": cpu_job(),
+    "one rank": TraceBuilder().kernel("gemm", start_us=0, duration_us=5),
+    "copies": TraceBuilder().copy("Memcpy HtoD", start_us=0, duration_us=5),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_dimmed_pages_have_no_data(name) -> None:
+    """Each dimmed question raises MissingDataError or has only empty tables."""
+    trace = JOBS[name].build()
+    dimmed = without_data(trace)
+    assert "memory_timeline" in dimmed
+    assert ("idle_time" in dimmed) == (name == "CPU")
+    for question in dimmed:
+        try:
+            result = analysis(question).compute(trace)
+        except MissingDataError:
+            continue
+        assert not any(len(table) for table in vars(result).values() if isinstance(table, pl.DataFrame)), question
+
+
+def test_the_navigation_knows_the_pages_without_data(tmp_path) -> None:
+    """The part of the navigation names the pages, and names none for jobs with too many ranks to look at."""
+    cpu_job().write(tmp_path)
+    client = WebClient(tmp_path)
+    part = client.part(f"?view=overview&run={client.session.runs[0].id}", WITHOUT_DATA_PART)
+    assert "idle_time" in part["props"]["data-pages"].split()
+    many = TraceBuilder()
+    for rank in range(MOST_RANKS + 1):
+        many.rank(rank).kernel("gemm", start_us=0, duration_us=5)
+    assert without_data(many.build()) == ()
