@@ -744,7 +744,7 @@ INFERENCE = (
     _text("engine", "vllm, sglang, …; annotation or pattern for names of users; null if unknown"),
     _text(
         "found_by",
-        "what shows the steps: annotation, module, compiled graph, token embedding, or profiler step",
+        "what shows the steps: annotation, python function, module, compiled graph, token embedding, or profiler step",
         "found by",
     ),
     _flag("is_draft", "whether the step runs the draft model of speculative decoding", "draft"),
@@ -758,7 +758,7 @@ INFERENCE = (
     _count("decode_token_count", "new tokens in decoding; null if unknown", "decoded tokens"),
     _count(
         "padded_token_count",
-        "tokens that the step computes, if padding makes them more than token_count",
+        "tokens that the step computes, padding included; null if they equal token_count, or are unknown",
         "with padding",
     ),
     _count(

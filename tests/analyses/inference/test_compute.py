@@ -550,6 +550,22 @@ def test_the_capture_of_graphs_shows_what_bounds_their_kernels() -> None:
     assert any("is attributed to operators" in finding for finding in with_capture.findings)
 
 
+def test_without_names_the_functions_of_vllm_show_the_same_work(real_traces: Path, tmp_path: Path) -> None:
+    """Without its range, the recorded step of vLLM is found by the function inside, with the same kernels."""
+    path = real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz"
+    with gzip.open(path, "rt") as file:
+        recording = json.load(file, parse_float=Decimal)
+    kept = [event for event in recording["traceEvents"] if event.get("cat") != "user_annotation"]
+    copy = tmp_path / "rank0.json"
+    copy.write_text(json.dumps({**recording, "traceEvents": kept}, default=float))
+    named, found = (
+        inference(holotrace.open_trace(source, cache=False, capture=[])).per_step.row(0, named=True)
+        for source in (path, copy)
+    )
+    assert (found["engine"], found["found_by"], found["kind"]) == ("vllm", "python function", None)
+    assert [found[name] for name in ("kernel_count", "moe_ns")] == [named[name] for name in ("kernel_count", "moe_ns")]
+
+
 def test_attention_of_sglang_equals_tracelens(real_traces: Path, goldens: Path) -> None:
     """36 layers of 0.53714944 GFLOP, which a graph replays: the capture has the operators, the name the sums."""
     folder = real_traces / "inference" / "sglang_decode"

@@ -184,6 +184,20 @@ def test_denoising_steps_that_nothing_tells_apart_are_reported() -> None:
     )
 
 
+def test_versions_of_engines_without_names_have_functions() -> None:
+    """An old vLLM, recorded with stacks: each call of `execute_model` begins a step; 3 joined tokens do not show the kind."""
+    builder = TraceBuilder()
+    call = {"ph": "X", "cat": "python_function", "pid": 1000, "tid": 1, "dur": 20}
+    for start in (0, 50):
+        builder.event(name="/opt/vllm/v1/worker/gpu_model_runner.py(1000): execute_model", ts=start, **call)
+        module(builder, "LlamaForCausalLM_0", start + 1, 10)
+        embedding(builder, start + 2, [3])
+    builder.operator("aten::argmax", start_us=90, duration_us=5)
+    columns = ("engine", "found_by", "kind", "padded_token_count", "start_ns", "end_ns", "until_ns")
+    common = ("vllm", "python function", None, 3)
+    assert rows(builder, *columns) == [(*common, 0, 20, 50), (*common, 50, 70, 90)]
+
+
 def test_repeated_calls_of_a_module_are_steps() -> None:
     """`generate` of transformers: a prompt of 4 times 128 tokens, then a token at a time; the last step ends with its pass."""
     builder = TraceBuilder().step(1, 0, 200)

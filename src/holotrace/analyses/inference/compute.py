@@ -114,14 +114,14 @@ class Inference(Result):
         step_name       str    the range that marks it; null if it was found without a name
         engine          str    vllm, sglang, tensorrt_llm, atom, xdit, diffusers, transformers; annotation or pattern for names
                                of users; null if unknown
-        found_by        str    annotation, module, compiled graph, token embedding, or profiler step
+        found_by        str    annotation, python function, module, compiled graph, token embedding, or profiler step
         kind            str    prefill, decode, mixed or denoising; null if unknown
         is_draft        bool   whether it runs the draft model of speculative decoding
         period          str    start, steady, or cut off
         period_reason   str    why it is set apart; null if steady
         request_count, prefill_request_count, decode_request_count  int64
         token_count, prefill_token_count, decode_token_count        int64  new tokens
-        padded_token_count    int64  tokens that it computes, if padding makes them more
+        padded_token_count    int64  tokens that it computes, padding included; null if equal to token_count or unknown
         output_token_count    int64  tokens that it returns to requests; null unless it only decodes, one token for each
         draft_token_count     int64  tokens in decode beyond one for each request, which a draft model proposed
         attention_pair_count  int64  pairs of query and key under a causal mask, in one head of one layer

@@ -13,6 +13,7 @@ from holotrace.units import duration_text, percent_text
 
 _MOST_REASONS = 3
 _HOW = {
+    "python function": "no range names the steps; each begins with a call of the engine's Python function, and lasts until the next",
     "module": "no range names the steps; each begins with a call of the model's module, and lasts until the next",
     "compiled graph": "no range names the steps; each begins with a call of the same compiled graph, and lasts until the next",
     "token embedding": "no range names the steps; each begins with a lookup of token embeddings, and lasts until the next",
@@ -50,10 +51,8 @@ def _unknown_kinds(steps: pl.DataFrame) -> Iterator[str]:
     if len(unknown):
         name = unknown.item(0, "step_name")
         shown = f", such as {name!r}," if name else ""
-        yield (
-            f"the kind of {_counted(len(unknown))}{shown} is unknown: neither the name nor the shapes of embeddings and attention "
-            "show it (record_shapes=True)"
-        )
+        what = "neither the name nor" if name else "not even"
+        yield f"the kind of {_counted(len(unknown))}{shown} is unknown: {what} the shapes of embeddings and attention show it"
 
 
 def _unknown_tokens(steps: pl.DataFrame) -> str:

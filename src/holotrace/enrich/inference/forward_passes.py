@@ -19,13 +19,25 @@ _DENOISER = r"(Transformer|UNet)[23]D(Condition)?(Model|Wrapper)|[a-z]DiT|DiT[A-
 """Classes of diffusers and xDiT that predict noise: FluxTransformer2DModel, UNet2DConditionModel, xFuserFlux1Transformer2DWrapper;
 https://github.com/huggingface/diffusers/tree/main/src/diffusers/models."""
 
+_ENGINE_FUNCTIONS = (
+    ("vllm", r"(^|/)vllm/(v1/)?worker/(gpu_)?model_runner\.py\(\d+\): execute_model$"),
+    ("sglang", r"(^|/)sglang/srt/model_executor/model_runner\.py\(\d+\): forward$"),
+    ("tensorrt_llm", r"(^|/)tensorrt_llm/_torch/pyexecutor/py_executor\.py\(\d+\): _forward_step$"),
+)
+"""Functions that run one step of an engine; versions that do not name their steps call them, too."""
+
 _TRAINING = r"^autograd::engine::evaluate_function|^Optimizer\.step"
 _COMPILED = "## Call CompiledFxGraph "
 _RANGE = ("event_index", "name", "start_ns", "end_ns", "track_id")
 
 
 class Passes(NamedTuple):
-    """Forward passes of one kind, sorted by start: event_index (null if unknown), start_ns, end_ns, track_id, and how they were found."""
+    """Forward passes of one kind.
+
+    ranges       event_index (null if unknown), start_ns, end_ns and track_id, sorted by start
+    found_by     how they were found
+    is_denoiser  whether they predict noise
+    """
 
     ranges: pl.DataFrame
     found_by: str
@@ -40,6 +52,18 @@ NO_PASSES = pl.DataFrame(
 def is_training(rank_trace: RankTrace) -> bool:
     """Whether the rank runs a backward pass or an optimizer."""
     return bool(rank_trace.strings.str.contains(_TRAINING).any())
+
+
+def engine_passes(rank_trace: RankTrace) -> dict[str, Passes]:
+    """Return the calls of the function that runs a step, by engine; empty without recorded Python functions."""
+    strings = rank_trace.strings
+    found = {}
+    for engine, pattern in _ENGINE_FUNCTIONS:
+        names = strings.str.contains(pattern).arg_true().cast(pl.UInt32)
+        if len(names):
+            calls = event_ranges(rank_trace, [EventKind.PYTHON_FUNCTION], _RANGE, names=names)
+            found[engine] = Passes(_outermost(calls), "python function", is_denoiser=False)
+    return {engine: passes for engine, passes in found.items() if len(passes.ranges)}
 
 
 def denoising_passes(rank_trace: RankTrace, within: pl.DataFrame | None = None) -> Passes:

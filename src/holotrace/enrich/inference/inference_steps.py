@@ -8,7 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from holotrace.enrich.inference.forward_passes import Passes, denoising_passes, is_training, model_passes
+from holotrace.enrich.inference.forward_passes import (
+    Passes,
+    denoising_passes,
+    engine_passes,
+    is_training,
+    model_passes,
+)
 from holotrace.enrich.inference.named_steps import NamedStep, NamedSteps, named_steps
 from holotrace.enrich.inference.step_names import StepName
 from holotrace.enrich.inference.token_shapes import token_shapes
@@ -41,12 +47,12 @@ class InferenceSteps(NamedTuple):
         event_index           uint32  the range or module call of the step; null if it begins with an operator
         step_name             str     name of the range; null without a range
         engine                str     vllm, sglang, …; annotation for names of users; null if nothing shows it
-        found_by              str     annotation, module, compiled graph, token embedding, or profiler step
+        found_by              str     annotation, python function, module, compiled graph, token embedding, or profiler step
         kind                  str     prefill, decode, mixed or denoising; null if unknown
         is_draft              bool    whether the step runs the draft model of speculative decoding
         request_count, prefill_request_count, decode_request_count  int64, null if unknown
         token_count, prefill_token_count, decode_token_count        int64  new tokens; null if unknown
-        padded_token_count    int64   tokens computed, if more than token_count; null if unknown
+        padded_token_count    int64   tokens computed, padding included; null if equal to token_count or unknown
         attention_pair_count  int64   pairs of a query and a key that causal attention sees, in one head of one layer; null
                                       if the name does not give the sums
         start_ns, end_ns      int64   the range on the host
@@ -108,8 +114,7 @@ def _without_doubtful_tokens(named: list[NamedStep]) -> tuple[list[NamedStep], t
 
 
 def _of_names(rank_trace: RankTrace, named: Sequence[NamedStep]) -> pl.DataFrame:
-    last_ns = int(rank_trace.table("events", ["start_ns"])["start_ns"].to_numpy().max()) + 1
-    following = [*(step.start_ns for step in named[1:]), last_ns]
+    following = [*(step.start_ns for step in named[1:]), _last_ns(rank_trace)]
     rows = [
         (
             step.event_index,
@@ -127,6 +132,11 @@ def _of_names(rank_trace: RankTrace, named: Sequence[NamedStep]) -> pl.DataFrame
         for step, until in zip(named, following, strict=True)
     ]
     return pl.DataFrame(rows, schema=STEP_COLUMNS, orient="row")
+
+
+def _last_ns(rank_trace: RankTrace) -> int:
+    """Return a time after the start of every event."""
+    return int(rank_trace.table("events", ["start_ns"])["start_ns"].to_numpy().max()) + 1
 
 
 def _pairs(said: StepName) -> int | None:
@@ -159,6 +169,8 @@ def _inside_holders(rank_trace: RankTrace, named: NamedSteps, findings: tuple[st
 
 
 def _without_names(rank_trace: RankTrace, findings: tuple[str, ...]) -> InferenceSteps:
+    for engine, passes in engine_passes(rank_trace).items():
+        return InferenceSteps(_completed(rank_trace, _of_passes(passes, engine, _last_ns(rank_trace))), findings)
     sentence = "no inference steps: no range has the name of one, and the rank trains"
     if not is_training(rank_trace):
         denoising = denoising_passes(rank_trace)
@@ -181,9 +193,12 @@ def _engine(rank_trace: RankTrace) -> str | None:
     return "transformers" if rank_trace.strings.str.contains(_GENERATE).any() else None
 
 
-def _of_passes(passes: Passes, engine: str | None) -> pl.DataFrame:
-    """Return a step for each pass; of modules, it lasts until the next pass begins, because sampling follows the pass."""
-    following = pl.col("start_ns").shift(-1)
+def _of_passes(passes: Passes, engine: str | None, last_ns: int | None = None) -> pl.DataFrame:
+    """Return a step for each pass; it lasts until the next pass begins, because sampling follows the pass.
+
+    The last step lasts until `last_ns`, by default as long as its pass.
+    """
+    following = pl.col("start_ns").shift(-1, fill_value=last_ns)
     table = passes.ranges.with_columns(
         engine=pl.lit(engine, pl.String),
         found_by=pl.lit(passes.found_by),
