@@ -23,7 +23,7 @@ _FEW_KERNELS = 20
 """About as many kernels as a multi-tensor optimizer launches for a group of parameters."""
 
 _BREAKS = r"^Torch-Compiled Region: \d+/\d+"
-_COMPILING = r"^dynamo$|dynamo_timed|^torch/_(dynamo|inductor)|backend_compile|compile_(inner|fx|attempt)"
+_COMPILING = r"^dynamo$|dynamo_timed|convert_frame|compile_fx|backend_compile|compile_(inner|attempt)"
 
 
 def launch_bound(evidence: RankEvidence) -> Iterator[Case]:
