@@ -13,8 +13,8 @@ def test_each_finding_has_a_bar_as_long_as_its_cost() -> None:
     figure = plot_diagnosis(holotrace.diagnosis(small_job()))
     bars = {bar.name: list(bar.x) for bar in figure.data}
 
-    assert bars["bound: it may save less"] == [0, 200.0]
-    assert bars["what-if: a replay of the step saves it"] == [225.0, 0]
+    assert bars["bound: it may save less"] == [0, 200.0, 100.0]
+    assert bars["what-if: a replay of the step saves it"] == [225.0, 0, 0]
     assert figure.layout.xaxis.title.text == "at stake per step, µs"
 
 

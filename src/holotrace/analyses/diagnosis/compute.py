@@ -10,11 +10,13 @@ from typing import Any
 
 import polars as pl
 
+from holotrace.analyses.collectives.compute import plan as collectives
 from holotrace.analyses.diagnosis.headline import HEADLINE, headline
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rank_examination import RankExamination, examined
 from holotrace.analyses.diagnosis.ranking import EVIDENCE, PER_FINDING, Ranking, ranking
 from holotrace.analyses.diagnosis.rules.all_rules import JOB_RULES, RULES
+from holotrace.analyses.parallelism.compute import plan as parallelism
 from holotrace.analyses.wait_causes.compute import plan as wait_causes
 from holotrace.errors import MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -22,7 +24,11 @@ from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
-ANALYSES_OF_JOBS = {"wait_causes": wait_causes}
+ANALYSES_OF_JOBS: dict[str, Callable[[], Plan[Any, Any]]] = {
+    "wait_causes": wait_causes,
+    "collectives": collectives,
+    "parallelism": parallelism,
+}
 """The plans of the questions that the rules about several ranks read."""
 
 
@@ -99,8 +105,8 @@ def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> result = holotrace.analyses.diagnosis(small_job())
-    >>> result.per_finding.select("rule", "rank", "stake_ns", "stake_fraction").rows()
-    [('device_synchronisation', 0, 225000, 0.225), ('late_rank', 1, 200000, 0.2)]
+    >>> result.per_finding.select("rule", "rank", "stake_ns").rows()
+    [('device_synchronisation', 0, 225000), ('late_rank', 1, 200000), ('exposed_communication', 0, 100000)]
     """
     compares = ANALYSES_OF_JOBS if len(trace.ranks) > 1 else {}
     return _plan(compares).run(trace, executor)

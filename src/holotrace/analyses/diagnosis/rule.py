@@ -141,6 +141,7 @@ class JobRule:
     """A rule about the communication between ranks; the fields are those of `Rule`, its cases `JobCase`.
 
     analyses  names of the questions whose results it reads
+    needs     as in `Rule`; an empty sentence if the rule is about other jobs, and nothing is missing
     """
 
     name: str

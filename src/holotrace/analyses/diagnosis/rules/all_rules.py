@@ -5,6 +5,7 @@ from __future__ import annotations
 from holotrace.analyses.diagnosis.rule import JobRule, Rule
 from holotrace.analyses.diagnosis.rules import (
     attention,
+    communication,
     fusion,
     host_time,
     kernels,
@@ -29,5 +30,5 @@ RULES: tuple[Rule, ...] = (
 )
 """The rules about one rank."""
 
-JOB_RULES: tuple[JobRule, ...] = (*late_ranks.RULES,)
+JOB_RULES: tuple[JobRule, ...] = (*late_ranks.RULES, *communication.RULES)
 """The rules about the communication between ranks."""

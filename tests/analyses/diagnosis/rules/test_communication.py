@@ -1,0 +1,69 @@
+"""Exposed communication costs what nothing hides, by axis; waiting that no rank causes is nobody's fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import holotrace
+from holotrace.testing.builder import TraceBuilder
+
+TRACES = Path(__file__).parents[4] / "tests" / "reference" / "traces"
+
+
+def reducing_job(*, ranks: int, hidden: bool) -> holotrace.Trace:
+    """Return three steps of 100 µs in which every rank reduces gradients for 40 µs, during a kernel or after it."""
+    trace = TraceBuilder()
+    for rank in range(ranks):
+        trace.rank(rank)
+        for number in range(3):
+            begin = 100 * number
+            trace.step(number, begin, 100)
+            trace.kernel("gemm", start_us=begin + 1, duration_us=98 if hidden else 58)
+            start = begin + (30 if hidden else 59)
+            trace.collective("allreduce", start_us=start, duration_us=40, elements=1 << 20, group_ranks=range(ranks))
+    return trace.build()
+
+
+def stakes(trace: holotrace.Trace) -> dict[str, int | None]:
+    """Return what is at stake for each rule."""
+    return dict(holotrace.diagnosis(trace).per_finding.select("rule", "stake_ns").iter_rows())
+
+
+def test_communication_that_nothing_hides_costs_its_transfer() -> None:
+    """Both ranks arrive together, so all 40 µs are transfer."""
+    assert stakes(reducing_job(ranks=2, hidden=False))["exposed_communication"] == pytest.approx(40_000, rel=0.01)
+
+
+def test_hidden_communication_costs_nothing() -> None:
+    """The kernel runs during the whole collective."""
+    assert "exposed_communication" not in stakes(reducing_job(ranks=2, hidden=True))
+
+
+def test_one_rank_alone_cannot_say_how_much_is_waiting() -> None:
+    """The exposed time is found, and the advice is to open all ranks."""
+    found = holotrace.diagnosis(alone())
+    row = found.per_finding.row(by_predicate=pl.col("rule") == "exposed_on_one_rank", named=True)
+
+    assert row["confidence"] == "low"
+    assert "all ranks" in row["advice"]
+
+
+def alone() -> holotrace.Trace:
+    """Return the recording of one of two ranks."""
+    trace = TraceBuilder().rank(0)
+    for number in range(3):
+        begin = 100 * number
+        trace.step(number, begin, 100).kernel("gemm", start_us=begin + 1, duration_us=58)
+        trace.collective("allreduce", start_us=begin + 59, duration_us=40, group_ranks=(0, 1))
+    return trace.build()
+
+
+def test_the_bubble_of_a_pipeline_comes_with_what_its_schedule_explains() -> None:
+    """Two stages with four microbatches lose a fifth of the step by their schedule alone."""
+    found = holotrace.diagnosis(holotrace.open_trace(TRACES / "pipeline_gloo_4rank", cache=False)).per_finding
+    row = found.row(by_predicate=pl.col("rule") == "pipeline_bubble", named=True)
+
+    assert "the schedule with 2 stages and 4 microbatches explains 20.0 %" in row["finding"]
