@@ -279,6 +279,14 @@ def test_training_has_no_steps_of_inference() -> None:
     assert result.findings == ("no inference steps: no range has the name of one, and the rank trains",)
 
 
+def test_shapes_of_training_show_no_kind() -> None:
+    """A user's pattern may name training steps; causal attention in them is not prefill."""
+    builder = TraceBuilder().step(1, 0, 50)
+    attention(builder, 5, 128, 128, is_causal=True)
+    builder.operator("autograd::engine::evaluate_function: MmBackward0", start_us=20, duration_us=5)
+    assert found(builder, r"ProfilerStep#\d+").table["kind"].to_list() == [None]
+
+
 def test_damaged_shapes_are_ignored() -> None:
     """Texts, negative and nested sizes in the place of shapes show nothing, and do no harm."""
     damaged = (

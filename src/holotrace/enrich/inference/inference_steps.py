@@ -232,7 +232,8 @@ def _completed(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
     )
     computed = pl.when(joined_tokens).then(length).otherwise(batch * length)
     padded = pl.when((computed > pl.col("token_count")).fill_null(value=True)).then(computed)
-    known = counted.with_columns(kind=_kind(), padded_token_count=pl.coalesce("padded_token_count", padded))
+    kind = pl.col("kind") if is_training(rank_trace) else _kind()
+    known = counted.with_columns(kind=kind, padded_token_count=pl.coalesce("padded_token_count", padded))
     return _split(known).select(*STEP_COLUMNS)
 
 
