@@ -24,6 +24,7 @@ GLOO = "examples/ddp_gloo_4rank"
 CUPTI = "tests/reference/traces/cupti"
 
 RECORDING = {
+    "compiled_regions": "examples/gpu/traces/training-compiled",
     "cupti_counters": CUPTI,
     "inference": "examples/gpu/traces/generation",
     "kernels": TWO_RANKS,

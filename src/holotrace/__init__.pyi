@@ -10,6 +10,7 @@ from .analyses.compare_operators.compute import (
     compare_operators as compare_operators,
 )
 from .analyses.compare_traces.compute import TraceComparison as TraceComparison, compare_traces as compare_traces
+from .analyses.compiled_regions.compute import CompiledRegions as CompiledRegions, compiled_regions as compiled_regions
 from .analyses.critical_path.compute import CriticalPath as CriticalPath, critical_path as critical_path
 from .analyses.cupti_counters.compute import CuptiCounters as CuptiCounters, cupti_counters as cupti_counters
 from .analyses.diagnosis.compute import Diagnosis as Diagnosis, diagnosis as diagnosis

@@ -34,6 +34,7 @@ ANALYSES = _questions(
     "operators",
     "modules",
     "source_lines",
+    "compiled_regions",
     "operator_kernels",
     "kernel_sequences",
     "user_annotations",

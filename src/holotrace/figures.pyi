@@ -6,6 +6,7 @@ from .analyses.collectives.figure import plot_collectives as plot_collectives
 from .analyses.communication_overlap.figure import plot_communication_overlap as plot_communication_overlap
 from .analyses.compare_operators.figure import plot_compare_operators as plot_compare_operators
 from .analyses.compare_traces.figure import plot_compare_traces as plot_compare_traces
+from .analyses.compiled_regions.figure import plot_compiled_regions as plot_compiled_regions
 from .analyses.critical_path.figure import plot_critical_path as plot_critical_path
 from .analyses.cupti_counters.figure import plot_cupti_counters as plot_cupti_counters
 from .analyses.diagnosis.figure import plot_diagnosis as plot_diagnosis

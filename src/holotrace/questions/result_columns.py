@@ -688,6 +688,25 @@ SOURCE_LINES = (
 )
 """Lines of the user's code."""
 
+COMPILED_REGIONS = (
+    _text("region", "number of the compiled frame and of its version, `0/1`"),
+    ResultColumn(
+        "is_recompiled", "bool", "whether the version is not the first one of its frame", heading="recompiled"
+    ),
+    _count("replay_count", "launches of CUDA graphs inside the region", "graph replays"),
+    _count("compilation_count", "compilations of torch.compile during the recording", "compilations"),
+    _length("compilation_ns", "host time of the compilations", "compiling"),
+    _count("guard_count", "lookups of the compiled version that fits the inputs", "guard checks"),
+    _length("guard_ns", "host time of these lookups", "guards"),
+    _count("graph_break_count", "functions that continue after a graph break; null if unknown", "graph breaks"),
+    _length(
+        "compiled_device_ns", "device work launched by compiled code, forward and backward", "compiled device time"
+    ),
+    _fraction("compiled_fraction", "share of the device time that compiled code launched", "compiled"),
+    _text("source_file", "generated source of the kernel; null if not recorded", "source"),
+)
+"""What torch.compile compiled."""
+
 ROOFLINE = (
     _text("phase", "forward, backward, recompute (activation checkpointing) or optimizer; null if unknown"),
     _text("input_type", "JSON: element type of each input; null if not recorded", "input types"),
@@ -837,6 +856,7 @@ GROUPS: dict[str, tuple[ResultColumn, ...]] = {
     "Why ranks wait": WAIT_CAUSES,
     "Collectives matched across ranks": COLLECTIVES,
     "Source lines": SOURCE_LINES,
+    "Compiled regions": COMPILED_REGIONS,
     "Roofline": ROOFLINE,
     "Inference": INFERENCE,
     "Straggler cost": STRAGGLER_COST,

@@ -28,7 +28,7 @@ _Rows = npt.NDArray[np.int64]
 _GRAFTED = (NodeClass.OPERATOR, NodeClass.MODULE, NodeClass.LIGHTNING_MODULE, NodeClass.OPTIMIZER)
 """Annotations and steps are left out: they name times of the recording, not of the replay."""
 
-_COMPILED = r"^triton_[a-z]{2,4}_fused"
+GENERATED_KERNEL = r"^triton_[a-z]{2,4}_fused"
 """Inductor records an operator with the name of each kernel that it generates, such as `triton_poi_fused_add_0`."""
 
 _NODES = {
@@ -130,7 +130,7 @@ def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> tuple[pl.
     An annotation of the graph's node names the module; a kernel that torch.compile generated has the name of its operator.
     """
     modules = of_events(annotated_modules(rank_trace), work["event_index"])["module"]
-    is_compiled = rank_trace.texts(work["name"]).str.contains(_COMPILED) & modules.is_null()
+    is_compiled = rank_trace.texts(work["name"]).str.contains(GENERATED_KERNEL) & modules.is_null()
     described = work.select("launch_index", "launch_start_ns", "track_id").with_columns(
         work["name"].zip_with(is_compiled, _ids_of_texts(rank_trace, modules)).alias("name"),
         node_class=pl.when(is_compiled).then(int(NodeClass.OPERATOR)).otherwise(int(NodeClass.MODULE)).cast(pl.UInt8),

@@ -1,0 +1,17 @@
+"""Compiled regions in one sentence."""
+
+from __future__ import annotations
+
+from holotrace.analyses.compiled_regions.compute import CompiledRegions, counted
+from holotrace.questions.answers import total
+from holotrace.units import duration_text
+
+
+def answer(result: CompiledRegions) -> str:
+    """Say how many regions ran, and what compiling cost."""
+    if result.per_rank.is_empty():
+        return "The recording has no sign of torch.compile."
+    regions = counted(result.per_region["region"].n_unique(), "compiled region")
+    compiling = total(result.per_rank, "compilation_ns")
+    cost = f"compiling took {duration_text(compiling)}" if compiling else "nothing was compiled during the recording"
+    return f"{regions} ran; {cost}."

@@ -1,0 +1,272 @@
+"""What did torch.compile compile, and what do compiling, guards and graph breaks cost?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above
+from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.event_rows import of_events
+from holotrace.enrich.graph_attribution.grafted_tables import described_events
+from holotrace.enrich.graph_attribution.grafts import GENERATED_KERNEL
+from holotrace.enrich.host.host_nodes import device_owner, host_nodes, runtime_owner
+from holotrace.enrich.host.node_times import device_durations, node_times
+from holotrace.enrich.job.findings import joined_findings
+from holotrace.enrich.job.rank_tables import typed
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.questions.result import Result
+from holotrace.schema import EventKind
+from holotrace.store.captures import is_graph_launch
+from holotrace.store.plan import Plan
+from holotrace.store.trace import RankTrace, Trace
+from holotrace.units import duration_text
+
+_Rows = npt.NDArray[np.int64]
+
+_REGION = r"^Torch-Compiled Region: (\d+/\d+)"
+_COMPILED = r"^(Torch-Compiled Region|CompiledFunction(Backward)?$)"
+_COMPILATION = r"^_compile\.compile_inner"
+_GUARDS = "TorchDynamo Cache Lookup"
+_RESUMED = r"torch_dynamo_resume_in_(.*)$"
+_ENTERED = r"torch/_dynamo/eval_frame\.py\(\d+\): compile_wrapper$"
+
+_PER_REGION = {
+    "rank": pl.Int32,
+    "region": pl.String,
+    "is_recompiled": pl.Boolean,
+    "call_count": pl.Int64,
+    "host_total_ns": pl.Int64,
+    "device_total_ns": pl.Int64,
+    "replay_count": pl.Int64,
+}
+_PER_RANK = {
+    "rank": pl.Int32,
+    "compilation_count": pl.Int64,
+    "compilation_ns": pl.Int64,
+    "guard_count": pl.Int64,
+    "guard_ns": pl.Int64,
+    "graph_break_count": pl.Int64,
+    "compiled_device_ns": pl.Int64,
+    "compiled_fraction": pl.Float64,
+}
+_PER_KERNEL = {
+    "rank": pl.Int32,
+    "operator": pl.String,
+    "source_file": pl.String,
+    "call_count": pl.Int64,
+    "device_self_ns": pl.Int64,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledRegions(Result):
+    """What torch.compile compiled, and what it costs.
+
+    per_region   one row per rank and compiled region, sorted by rank, the longest host_total_ns first:
+
+        rank             int32
+        region           str    number of the frame and of its version: `0/1` is the first recompilation of frame 0
+        is_recompiled    bool   whether the version is not the first one of its frame
+        call_count       int64
+        host_total_ns    int64
+        device_total_ns  int64  kernels, copies and memsets launched inside, without the backward pass
+        replay_count     int64  launches of CUDA graphs inside
+
+    per_rank     one row per rank that used torch.compile:
+
+        rank                int32
+        compilation_count   int64    compilations during the recording
+        compilation_ns      int64    host time of these
+        guard_count         int64    lookups of the compiled version that fits the inputs
+        guard_ns            int64    host time of these
+        graph_break_count   int64    functions that continue behind a graph break; null if Python was not recorded
+        compiled_device_ns  int64    device work launched by compiled code, forward and backward
+        compiled_fraction   float64  0..1 of all device work; null without device work
+
+    per_kernel   generated kernels, sorted by rank, the longest device_self_ns first:
+
+        rank            int32
+        operator        str    name of the kernel and of its operator
+        source_file     str    generated source; null if not recorded
+        call_count      int64
+        device_self_ns  int64
+
+    findings     recompilations, graph breaks, and calls without a compiled region
+
+    All tables are empty if the recording has no sign of torch.compile.
+    """
+
+    per_region: pl.DataFrame
+    per_rank: pl.DataFrame
+    per_kernel: pl.DataFrame
+    findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    per_region: pl.DataFrame
+    per_rank: pl.DataFrame
+    per_kernel: pl.DataFrame
+    findings: tuple[str, ...]
+
+
+def compiled_regions(trace: Trace, *, executor: Executor = IN_PROCESS) -> CompiledRegions:
+    """List the regions that torch.compile compiled, its generated kernels, and the cost of compiling and of guards.
+
+    Args:
+        trace: the job.
+        executor: runs the work on the ranks.
+
+    Source: docs/reference/analyses/compiled_regions.md, which derives it.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> trace = TraceBuilder().operator("Torch-Compiled Region: 0/1", start_us=0, duration_us=50)
+    >>> trace = trace.kernel("triton_poi_fused_add_0", start_us=60, duration_us=9, launch_us=10).build()
+    >>> holotrace.compiled_regions(trace).per_region.drop("replay_count").rows()
+    [(0, '0/1', True, 1, 50000, 9000)]
+    """
+    return plan().run(trace, executor)
+
+
+def plan() -> Plan[_Partial, CompiledRegions]:
+    """Return `compiled_regions` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    return Plan(_one_rank, _combine)
+
+
+def _combine(partials: dict[int, _Partial]) -> CompiledRegions:
+    return CompiledRegions(
+        pl.concat([of_rank.per_region for of_rank in partials.values()]),
+        pl.concat([of_rank.per_rank for of_rank in partials.values()]),
+        pl.concat([of_rank.per_kernel for of_rank in partials.values()]),
+        joined_findings({rank: of_rank.findings for rank, of_rank in partials.items()}),
+    )
+
+
+def _one_rank(rank_trace: RankTrace) -> _Partial:
+    nodes = host_nodes(rank_trace).hstack(node_times(rank_trace))
+    nodes = nodes.with_columns(rank_trace.texts(nodes["name"]).alias("text"))
+    rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
+    per_region = typed(_regions(rank_trace, nodes).with_columns(rank), _PER_REGION)
+    per_kernel = typed(_generated_kernels(rank_trace, nodes).with_columns(rank), _PER_KERNEL)
+    costs = typed(_costs(rank_trace, nodes).with_columns(rank), _PER_RANK)
+    is_used = per_region.height or per_kernel.height or costs["compilation_count"].item() or costs["guard_count"].item()
+    entered = _calls(rank_trace, _ENTERED)
+    return _Partial(
+        per_region,
+        costs if is_used else costs.clear(),
+        per_kernel,
+        tuple(_findings(per_region, costs, entered)),
+    )
+
+
+def _regions(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
+    named = nodes.with_columns(region=pl.col("text").str.extract(_REGION, 1))
+    is_region = named["region"].is_not_null().to_numpy()
+    replays = _replays(rank_trace, nodes["parent"].to_numpy(), is_region)
+    calls = named.with_columns(replays=pl.Series(replays)).filter(pl.Series(is_region))
+    sums = calls.group_by("region").agg(
+        call_count=pl.len(),
+        host_total_ns=pl.col("host_total_ns").sum(),
+        device_total_ns=pl.col("device_total_ns").sum(),
+        replay_count=pl.col("replays").sum(),
+    )
+    versions = sums.with_columns(is_recompiled=~pl.col("region").str.ends_with("/0"))
+    return versions.sort("host_total_ns", "region", descending=[True, False])
+
+
+def _replays(rank_trace: RankTrace, parent: _Rows, is_region: npt.NDArray[np.bool_]) -> _Rows:
+    """Return the launches of graphs inside each node that is a region, 0 for other nodes."""
+    launched = launches(rank_trace).select("launch_index", "launch_name").unique("launch_index").drop_nulls()
+    graphs = launched.filter(is_graph_launch(rank_trace.texts(launched["launch_name"])))["launch_index"]
+    around = of_events(runtime_owner(rank_trace), graphs)["node"].fill_null(NO_PARENT).to_numpy()
+    regions = itself_or_above(parent, is_region, around)
+    return np.bincount(regions[regions != NO_PARENT], minlength=len(parent)).astype(np.int64)
+
+
+def _generated_kernels(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
+    """Return the operators that record the source of their kernel, or have the name of a kernel that Inductor generates."""
+    compiled = described_events(rank_trace, "compiled_kernels", ["event_index", "kernel_file"])
+    described = nodes.join(compiled, on="event_index", how="left", maintain_order="left")
+    is_generated = pl.col("kernel_file").is_not_null() | pl.col("text").str.contains(GENERATED_KERNEL)
+    sums = (
+        described.filter(is_generated)
+        .group_by("text", "kernel_file")
+        .agg(call_count=pl.len(), device_self_ns=pl.col("device_self_ns").sum())
+    )
+    named = sums.select(
+        "call_count",
+        "device_self_ns",
+        operator="text",
+        source_file=rank_trace.texts(sums["kernel_file"]),
+    )
+    return named.sort("device_self_ns", "operator", "source_file", descending=[True, False, False], nulls_last=True)
+
+
+def _costs(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
+    compilations, guards = _outermost(nodes, _COMPILATION), _outermost(nodes, f"^{_GUARDS}$")
+    compiled_ns = int(_outermost(nodes, _COMPILED)["device_total_ns"].sum())
+    work = device_owner(rank_trace).join(device_rows(rank_trace).select("event_index"), on="event_index", how="semi")
+    all_ns = int(device_durations(rank_trace).join(work, on="event_index", how="semi")["duration_ns"].sum())
+    records_python = not rank_trace.events_of([EventKind.PYTHON_FUNCTION], ["event_index"]).is_empty()
+    return pl.DataFrame(
+        {
+            "compilation_count": [compilations.height],
+            "compilation_ns": [int(compilations["host_total_ns"].sum())],
+            "guard_count": [guards.height],
+            "guard_ns": [int(guards["host_total_ns"].sum())],
+            "graph_break_count": [_calls(rank_trace, _RESUMED, distinct=True) if records_python else None],
+            "compiled_device_ns": [compiled_ns],
+            "compiled_fraction": [compiled_ns / all_ns if all_ns else None],
+        },
+        schema_overrides={"graph_break_count": pl.Int64, "compiled_fraction": pl.Float64},
+    )
+
+
+def _outermost(nodes: pl.DataFrame, pattern: str) -> pl.DataFrame:
+    """Return the nodes with such a name that are not inside another one."""
+    is_named = nodes["text"].str.contains(pattern).fill_null(value=False).to_numpy()
+    rows = np.flatnonzero(is_named)
+    return nodes[rows[nearest_above(nodes["parent"].to_numpy(), is_named, rows) == NO_PARENT]]
+
+
+def _calls(rank_trace: RankTrace, pattern: str, *, distinct: bool = False) -> int:
+    """Return how many Python functions with such a name ran; with `distinct`, how many different ones."""
+    ids = rank_trace.strings.str.contains(pattern).fill_null(value=False).arg_true().cast(pl.UInt32)
+    if ids.is_empty():
+        return 0
+    names = rank_trace.events_of([EventKind.PYTHON_FUNCTION], ["name"])["name"]
+    chosen = names.filter(names.is_in(ids.implode()))
+    return rank_trace.texts(chosen.unique()).str.extract(_RESUMED, 1).n_unique() if distinct else len(chosen)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> counted(1, "region"), counted(1200, "region")
+    ('1 region', '1,200 regions')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _findings(per_region: pl.DataFrame, costs: pl.DataFrame, entered: int) -> Iterator[str]:
+    known = costs.row(0, named=True)
+    if known["compilation_count"]:
+        times = counted(known["compilation_count"], "time")
+        yield f"torch.compile compiled {times} during the recording, for {duration_text(known['compilation_ns'])}"
+    again = per_region["is_recompiled"].sum()
+    if again:
+        yield f"{counted(again, 'region')} had been compiled again, because a guard failed"
+    if known["graph_break_count"]:
+        yield f"{counted(known['graph_break_count'], 'function')} continued after a graph break"
+    if entered and per_region.is_empty():
+        yield (
+            f"{counted(entered, 'call')} of functions under torch.compile ran no compiled region: "
+            "graph breaks left nothing to compile, or compiling failed"
+        )
