@@ -26,7 +26,9 @@ SMALL = SmallSet(TRACES)
 MOST_BYTES = 10_500_000
 
 RECORDINGS = {
+    "compiled_regions": "../../../examples/gpu/traces/compiled",
     "cupti_counters": "cupti",
+    "inference": "../../../examples/gpu/traces/generation",
     "memory_timeline": "ddp_gloo_4rank",
     "modules": "ddp_gloo_4rank",
     "operator_memory": "ddp_gloo_4rank",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +20,9 @@ from web_client import WebClient, texts
 
 TRACES = IN_THE_REPOSITORY / "traces"
 RECORDINGS = {
+    "compiled_regions": "../../../examples/gpu/traces/compiled",
     "cupti_counters": "cupti",
+    "inference": "../../../examples/gpu/traces/generation",
     "memory_timeline": "ddp_gloo_4rank",
     "modules": "ddp_gloo_4rank",
     "operator_memory": "ddp_gloo_4rank",
@@ -33,13 +36,13 @@ def client(tmp_path_factory) -> WebClient:
     """Serve copies of the recordings, one run each, because pages do not follow links out of the folder."""
     folder = tmp_path_factory.mktemp("real")
     for name in {"two_rank_128", *RECORDINGS.values()}:
-        shutil.copytree(TRACES / name, folder / name)
+        shutil.copytree(TRACES / name, folder / Path(name).name)
     return WebClient(folder)
 
 
 def run_of(client: WebClient, page: str) -> str:
     """Return the id of the run with the page's recording."""
-    name = RECORDINGS.get(page, "two_rank_128")
+    name = Path(RECORDINGS.get(page, "two_rank_128")).name
     return next(run.id for run in client.session.runs if run.name == name)
 
 

@@ -233,7 +233,8 @@ def _outermost(nodes: pl.DataFrame, pattern: str) -> pl.DataFrame:
     """Return the nodes with such a name that are not inside another one."""
     is_named = nodes["text"].str.contains(pattern).fill_null(value=False).to_numpy()
     rows = np.flatnonzero(is_named)
-    return nodes[rows[nearest_above(nodes["parent"].to_numpy(), is_named, rows) == NO_PARENT]]
+    outermost: _Rows = rows[nearest_above(nodes["parent"].to_numpy(), is_named, rows) == NO_PARENT]
+    return nodes[outermost]
 
 
 def _calls(rank_trace: RankTrace, pattern: str, *, distinct: bool = False) -> int:
@@ -260,7 +261,7 @@ def _findings(per_region: pl.DataFrame, costs: pl.DataFrame, entered: int) -> It
     if known["compilation_count"]:
         times = counted(known["compilation_count"], "time")
         yield f"torch.compile compiled {times} during the recording, for {duration_text(known['compilation_ns'])}"
-    again = per_region["is_recompiled"].sum()
+    again = per_region.filter("is_recompiled").height
     if again:
         yield f"{counted(again, 'region')} had been compiled again, because a guard failed"
     if known["graph_break_count"]:
