@@ -61,8 +61,7 @@ def _main_track(host: pl.DataFrame) -> int | None:
 
 
 def _of_thread(idle: pl.DataFrame, own: pl.DataFrame, main: pl.DataFrame) -> pl.DataFrame:
-    merged = idle.sort("start_ns")
-    begin, finish = merged["start_ns"].to_numpy(), merged["end_ns"].to_numpy()
+    begin, finish = idle["start_ns"].to_numpy(), idle["end_ns"].to_numpy()
     first = _cut(own, begin, finish)
     left = _without(begin, finish, own)
     second = _cut(main, *left)
