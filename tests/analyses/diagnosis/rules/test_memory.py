@@ -43,6 +43,16 @@ def test_calls_behind_a_kernel_cost_nothing() -> None:
     assert not cases_of(trace, "allocator_retries")
 
 
+def test_a_recording_without_steps_may_be_a_start() -> None:
+    """Fetching memory at the start is normal, so steps are needed to tell."""
+    trace = (
+        TraceBuilder().runtime("cudaFree", start_us=0, duration_us=50).runtime("cudaMalloc", start_us=60, duration_us=9)
+    )
+    trace.kernel("gemm", start_us=90, duration_us=10, launch_us=80)
+
+    assert "prof.step()" in (missing_for(trace.build(), "empties_cache") or "")
+
+
 def full_job(allocated: int, reserved: int) -> holotrace.Trace:
     """Return a job with one allocation, which leaves this much allocated and reserved of 80 GB."""
     trace = TraceBuilder().header(deviceProperties=[dict(H100)]).step(0, 0, 100)

@@ -13,6 +13,7 @@ from holotrace.analyses.diagnosis.rule import Case, Place
 from holotrace.enrich.critical_path.what_if import Scale
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.call_stack import call_stacks
+from holotrace.enrich.host.source_lines import records_python
 from holotrace.schema import LAUNCH_KINDS, EventKind
 
 LEAST_SHARE = 0.03
@@ -28,7 +29,7 @@ _LEAST_VALUE = 0.02
 _PAUSE_NS = 200_000
 """Python between two operators of a function takes less, even under the profiler."""
 
-_HOST_KINDS = (EventKind.CPU_OP, EventKind.PYTHON_FUNCTION, *LAUNCH_KINDS)
+_HOST_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 
 DURATION, FLOOR = pl.col("duration_ns"), pl.col("floor_ns")
 
@@ -61,6 +62,9 @@ def case_of(
 ) -> Case:
     """Return the case of these rows of `RankEvidence.costed`.
 
+    Recording Python functions makes the host up to twice as slow, so that it hides work of the device that it does not hide
+    without the profiler. Such a recording is not replayed.
+
     Args:
         evidence: the rank.
         rows: at least one row, with `saved_ns`: what mending the cause saves of its time.
@@ -81,7 +85,8 @@ def case_of(
         **(words or {}),
     }
     value = length * fraction / evidence.time_ns if evidence.time_ns else 0.0
-    change = _change(evidence, rows, 1 - fraction, with_host=waits is not None) if value >= _LEAST_VALUE else None
+    is_replayed = value >= _LEAST_VALUE and not records_python(evidence.rank_trace)
+    change = _change(evidence, rows, 1 - fraction, with_host=waits is not None) if is_replayed else None
     return Case(explained, value, fraction, rows.height, subject, place_of(evidence, first), change, told)
 
 
@@ -130,7 +135,7 @@ def _change(evidence: RankEvidence, rows: pl.DataFrame, factor: float, *, with_h
 
 
 def _host_events(evidence: RankEvidence, rows: pl.DataFrame) -> pl.Series:
-    """Return the operators, calls and Python functions of the host inside the spans of these rows."""
+    """Return the operators and calls of the host inside the spans of these rows."""
     spans = host_spans(evidence, rows).rename({"end_ns": "last_ns"})
     ranges = event_ranges(evidence.rank_trace, _HOST_KINDS, ["event_index", "track_id", "start_ns", "end_ns"])
     inside = ranges.sort("start_ns").join_asof(spans, on="start_ns", by="track_id", check_sortedness=False)

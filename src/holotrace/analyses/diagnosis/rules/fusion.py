@@ -23,6 +23,7 @@ from holotrace.analyses.diagnosis.rules.device_cases import (
 )
 from holotrace.analyses.diagnosis.rules.products import needs_costs
 from holotrace.enrich.collectives.element_types import type_name
+from holotrace.schema import KernelKind
 from holotrace.units import percent_text
 
 _ELEMENTWISE = r"elementwise_kernel|triton_poi_|CUDAFunctor|pointwise"
@@ -91,7 +92,9 @@ def transposes(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _copies(evidence: RankEvidence, *, differ_in_type: bool) -> pl.DataFrame:
-    copies = evidence.costed.filter((pl.col("operator") == "aten::copy_") & (pl.col("kernel_kind") == 0))
+    copies = evidence.costed.filter(
+        (pl.col("operator") == "aten::copy_") & (pl.col("kernel_kind") == KernelKind.COMPUTATION)
+    )
     known = inputs_of(evidence.rank_trace, copies["key"])
     chosen = []
     for key, (_, strides, types) in known.items():
@@ -124,7 +127,7 @@ def slow_memory_kernels(evidence: RankEvidence) -> Iterator[Case]:
     is_bound = pl.col("cores").is_in(["vector", "copy"]) & FLOOR.is_not_null() & is_regular
     per_call = DURATION.sum().over("row")
     is_slow = (FLOOR.sum().over("row") < _SLOW_MEMORY * per_call) & (per_call > _SHORTEST_CALL_NS)
-    slow = evidence.costed.filter(is_bound & is_slow & (pl.col("kernel_kind") == 0))
+    slow = evidence.costed.filter(is_bound & is_slow & (pl.col("kernel_kind") == KernelKind.COMPUTATION))
     for (operator,), rows in slow.group_by("operator", maintain_order=True):
         costed = rows.with_columns(saved_ns=attained(ATTAINABLE_BANDWIDTH))
         share = share_of(costed["floor_ns"], costed["duration_ns"])

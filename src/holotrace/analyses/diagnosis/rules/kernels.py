@@ -13,6 +13,7 @@ from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.device_cases import DURATION, FLOOR, LEAST_SHARE, case_of
 from holotrace.enrich.device.devices import properties_of
+from holotrace.schema import KernelKind
 from holotrace.units import duration_text, percent_text
 
 _LONG_NS = 10_000
@@ -95,7 +96,7 @@ def _limit(row: dict[str, Any]) -> str:
 
 def tiny_kernels(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for kernels that take less than 5 µs, most of which is the fixed cost of a kernel."""
-    tiny = evidence.costed.filter((pl.col("kernel_kind") == 0) & (DURATION < _TINY_NS))
+    tiny = evidence.costed.filter((pl.col("kernel_kind") == KernelKind.COMPUTATION) & (DURATION < _TINY_NS))
     rows = tiny.with_columns(saved_ns=pl.min_horizontal(DURATION, pl.lit(_FIXED_NS)).cast(pl.Float64))
     if len(rows):
         yield case_of(evidence, rows, words={"mean_ns": rows["duration_ns"].mean()})

@@ -165,6 +165,12 @@ def _needs_device_work(evidence: RankEvidence) -> str | None:
     return None if evidence.has_device_work else "no device work was recorded; record with ProfilerActivity.CUDA"
 
 
+def _needs_steps(evidence: RankEvidence) -> str | None:
+    if (missing := _needs_device_work(evidence)) is not None:
+        return missing
+    return None if evidence.has_steps else "the recording has no steps; call prof.step() after each step"
+
+
 def _needs_memory(evidence: RankEvidence) -> str | None:
     if (missing := _needs_device_work(evidence)) is not None:
         return missing
@@ -192,7 +198,7 @@ RULES = (
         check=empties_cache,
         say=_say_empties,
         precedence=0,
-        needs=_needs_device_work,
+        needs=_needs_steps,
     ),
     Rule(
         "allocator_retries",
@@ -204,7 +210,7 @@ RULES = (
         check=allocator_retries,
         say=_say_retries,
         precedence=0,
-        needs=_needs_device_work,
+        needs=_needs_steps,
     ),
     Rule(
         "memory_limit",

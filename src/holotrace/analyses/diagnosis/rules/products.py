@@ -81,9 +81,9 @@ def _is_matrix(dims: object) -> bool:
 def _row_length(inputs: CallInputs, index: int) -> int | None:
     """Return the distance between two rows (or columns, if those are contiguous) in elements."""
     dims, strides = inputs.dims[index], inputs.strides[index] if index < len(inputs.strides) else None
-    if not isinstance(strides, list) or len(strides) < _MATRIX_DIMENSIONS:
+    if not _is_matrix(strides):
         return dims[-1]  # type: ignore[index,no-any-return]
-    outer, inner = strides[-2:]
+    outer, inner = strides[-2:]  # type: ignore[index]
     return outer if inner == 1 else inner if outer == 1 else None
 
 
@@ -191,7 +191,8 @@ def slow_products(evidence: RankEvidence) -> Iterator[Case]:
         rows = rows.with_columns(saved_ns=DURATION * (1 - share / ATTAINABLE_PRODUCTS), attained=share)
         attained_share = share_of(rows["attained"] * rows["duration_ns"], rows["duration_ns"])
         key = rows["key"][int(rows["saved_ns"].arg_max() or 0)]
-        yield case_of(evidence, rows, words={"attained": attained_share, "shapes": shapes_text(known[key])})
+        words = {"attained": attained_share, "shapes": shapes_text(known[key]), "is_rocm": is_rocm(evidence.rank_trace)}
+        yield case_of(evidence, rows, words=words)
 
 
 def _has_few_channels(inputs: CallInputs) -> bool:
@@ -265,11 +266,15 @@ def _say_ordinary(cases: Sequence[RankCase]) -> Said:
 def _say_slow(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     shapes = f", {words['shapes']}" if words["shapes"] else ""
+    tuning = (
+        "Let TunableOp (PYTORCH_TUNABLEOP_ENABLED=1) choose the kernels"
+        if words["is_rocm"]
+        else 'Let torch.compile(mode="max-autotune") or torch.backends.cudnn.benchmark = True choose the kernels'
+    )
     return Said(
         f"matrix products and convolutions reach only {percent_text(words['attained'])} of what the device can do "
         f"({words['operator']}{shapes})",
-        'Let torch.compile(mode="max-autotune") or torch.backends.cudnn.benchmark = True choose the kernels, and join small '
-        "products into larger ones.",
+        f"{tuning}, and join small products into larger ones.",
     )
 
 
@@ -362,7 +367,7 @@ RULES = (
     Rule(
         "slow_products",
         "products and convolutions of more than 20 µs below 40 % of their lower bound",
-        threshold=0.05,
+        threshold=0.1,
         unit="of the step",
         reason="Well-shaped products reach 55 to 78 %; other kernels rarely gain more than that.",
         source=_TUNING,
