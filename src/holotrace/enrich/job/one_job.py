@@ -109,7 +109,7 @@ def file_facts(rank_trace: RankTrace) -> FileFacts:
         runtime=", ".join(runtimes),
         first_ns=_number(events["start_ns"].min()),
         last_ns=_number((events["start_ns"] + events["duration_ns"]).max()),
-        cut_off=_cut_off(rank_trace),
+        cut_off=cut_off_text(rank_trace),
         has_device_work=any(counts.get(kind) for kind in DEVICE_WORK_KINDS),
     )
 
@@ -118,7 +118,7 @@ def _number(value: Any) -> int | None:  # noqa: ANN401 -- what Polars gives for 
     return value if isinstance(value, int) else None
 
 
-def _cut_off(rank_trace: RankTrace) -> str:
+def cut_off_text(rank_trace: RankTrace) -> str:
     """Return a sentence that says where the file was cut off; empty if it is complete."""
     by_kind = {finding.kind: finding for finding in rank_trace.health.findings}
     named = next((by_kind[kind] for kind in CUT_OFF_KINDS if kind in by_kind), None)

@@ -1,0 +1,1 @@
+"""Reasons to doubt a trace: what the profiler lost, added or dated wrongly."""

@@ -1,0 +1,38 @@
+"""Doubts about files: those that end early, and those of which parts could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holotrace.enrich.job.one_job import CUT_OFF_KINDS, cut_off_text
+from holotrace.enrich.trust.doubts import Doubt, counted
+from holotrace.schema import DEVICE_WORK_KINDS
+from holotrace.store.health import loss_text
+from holotrace.store.trace import RankTrace
+
+
+def cut_off_file(rank_trace: RankTrace) -> Iterator[Doubt]:
+    """Doubt the end of a file that stops within its events; the profiler writes device work last, so it may lack all."""
+    text = cut_off_text(rank_trace)
+    if text:
+        has_work = any(rank_trace.event_counts().get(kind) for kind in DEVICE_WORK_KINDS)
+        more = "" if has_work else "; it ends before any device work, so whether the job used a GPU is unknown"
+        yield Doubt("cut_off_file", f"{text[0].upper()}{text[1:]}{more}")
+
+
+def lost_events(rank_trace: RankTrace) -> Iterator[Doubt]:
+    """Doubt a file of which the reader had to drop parts."""
+    dropped = [
+        finding
+        for finding in rank_trace.health.findings
+        if finding.severity == "dropped" and finding.kind not in CUT_OFF_KINDS
+    ]
+    if dropped:
+        events, size = sum(one.events_lost for one in dropped), sum(one.bytes_lost for one in dropped)
+        amount = f"{loss_text(events, size)} are lost" if events or size else "the loss cannot be counted"
+        count = sum(one.count for one in dropped)
+        yield Doubt(
+            "lost_events",
+            f"{counted(count, 'part')} of the file could not be read: {amount}; holotrace check says where and why",
+            count=count,
+        )

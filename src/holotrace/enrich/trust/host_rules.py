@@ -1,0 +1,172 @@
+"""Doubts about the host: waits that end too early, ambiguous gradients, and gaps in the recording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.trust.doubts import Doubt, counted, times_of
+from holotrace.schema import LAUNCH_KINDS, EventKind
+from holotrace.store.trace import RankTrace
+from holotrace.units import duration_text
+
+LATEST_END_NS = 20_000
+"""Work may seem to end this much after a wait for it, since the clocks of host and device are only compared now and then;
+8 µs occur on a healthy MI300."""
+
+FEWEST_LOST_LAUNCHES = 10
+SHORTEST_GAP_NS = 1_000_000
+"""A gap in the host recording counts if it is this long and at least this many launches within it are missing."""
+
+_DEVICE_WAIT = r"(?i)(device|ctx)_?synchroni[sz]e"
+_BACKWARD = "autograd::engine::evaluate_function: "
+_HOST_KINDS = (EventKind.CPU_OP, EventKind.PYTHON_FUNCTION, *LAUNCH_KINDS)
+
+
+def waits_end_early(rank_trace: RankTrace) -> Iterator[Doubt]:
+    """Doubt waits of the host for a stream or device that end while work launched before them still runs.
+
+    Source: rule `stream_sync_overlap` of PyTorch's torch/profiler/_trace_validator.py.
+    """
+    waits = pl.concat([_recorded_waits(rank_trace), _waits_by_name(rank_trace)])
+    if waits.is_empty():
+        return
+    late = _running_after(rank_trace, waits).filter(pl.col("last_ns") - pl.col("end_ns") > LATEST_END_NS)
+    if late.is_empty():
+        return
+    longest = late.with_columns((pl.col("last_ns") - pl.col("end_ns")).alias("late_ns")).sort(
+        "late_ns", descending=True
+    )
+    yield Doubt(
+        "waits_end_early",
+        f"{counted(len(late), 'wait')} of the host for a stream or device end while work launched before still runs, by up "
+        f"to {duration_text(longest.item(0, 'late_ns'))}: the clocks of host and device disagree, or times are wrong",
+        count=len(late),
+        event_index=longest.item(0, "event_index"),
+        times=times_of(late, "end_ns", "last_ns"),
+    )
+
+
+def shared_sequence_numbers(rank_trace: RankTrace) -> Iterator[Doubt]:
+    """Doubt which forward operator some backward operators belong to, because they share a sequence number.
+
+    Source: rule `backward_seq_id_uniqueness` of PyTorch's torch/profiler/_trace_validator.py.
+    """
+    names = rank_trace.strings.str.starts_with(_BACKWARD).arg_true().cast(pl.UInt32)
+    if names.is_empty():
+        return
+    columns = ["event_index", "name", "start_ns", "end_ns"]
+    nodes = event_ranges(rank_trace, [EventKind.CPU_OP], columns, names=names)
+    numbers = rank_trace.table("operators", ["event_index", "sequence_number", "forward_thread_id"])
+    numbered = nodes.join(numbers, on="event_index").filter(pl.col("sequence_number") >= 0)
+    keys = ("sequence_number", "forward_thread_id")
+    several = numbered.group_by(keys).agg(pl.col("name").n_unique().alias("names")).filter(pl.col("names") > 1)
+    shared = numbered.join(several, on=keys, how="semi", nulls_equal=True).sort("start_ns")
+    if shared.is_empty():
+        return
+    yield Doubt(
+        "shared_sequence_numbers",
+        f"{counted(len(several), 'sequence number')} belong to several different backward operators "
+        f"({counted(len(shared), 'call')}): their forward operators, and so the modules of their kernels, may be wrong",
+        count=len(several),
+        event_index=shared.item(0, "event_index"),
+        from_ns=shared.item(0, "start_ns"),
+        to_ns=int(shared["end_ns"].max() or 0),
+    )
+
+
+def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
+    """Doubt times in which no host event begins, although the device later runs work launched in them.
+
+    Correlation numbers ascend as the host launches work. If the device runs work whose numbers lie between those of two
+    successive calls, and no call has them, their launches are lost; if moreover no operator or frame begins between these
+    two calls, for 1 ms or more, all host events of that time are, as when a ring buffer overflows.
+    """
+    calls = event_ranges(rank_trace, LAUNCH_KINDS, ["start_ns", "correlation"]).filter(pl.col("correlation") > 0)
+    orphans = device_rows(rank_trace).filter(
+        (pl.col("correlation") > 0) & launches(rank_trace)["launch_index"].is_null()
+    )["correlation"]
+    if calls.is_empty() or len(orphans) < FEWEST_LOST_LAUNCHES:
+        return
+    gaps = _long_gaps(rank_trace)
+    if gaps.is_empty():
+        return
+    ordered = calls.sort("correlation")
+    lost = np.unique(orphans.to_numpy())
+    rows = np.searchsorted(ordered["correlation"].to_numpy(), lost)
+    rows = rows[(rows > 0) & (rows < len(ordered))]
+    starts = ordered["start_ns"].to_numpy()
+    after, counts = np.unique(rows, return_counts=True)
+    between = pl.DataFrame({"from_ns": starts[after - 1], "to_ns": starts[after], "lost": counts})
+    many = between.filter(pl.col("lost") >= FEWEST_LOST_LAUNCHES)
+    inside = pl.col("start_ns") >= pl.col("from_ns"), pl.col("end_ns") <= pl.col("to_ns")
+    broken = gaps.join_where(many, *inside).sort("start_ns")
+    if broken.is_empty():
+        return
+    times = times_of(broken)
+    launch_count = int(broken.unique(["from_ns", "to_ns"])["lost"].sum())
+    yield Doubt(
+        "gaps_in_host_recording",
+        f"No host event begins in {counted(len(broken), 'gap')} of {duration_text(int((times[1] - times[0]).sum()))} in all, "
+        f"though {launch_count:,} launches of recorded device work fall into them: host events are lost, so operators and "
+        "the causes of idle time there are unknown",
+        count=len(broken),
+        event_index=broken.item(0, "event_index"),
+        times=times,
+    )
+
+
+def _recorded_waits(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the waits that the profiler recorded, with device, and stream unless they are for the whole device."""
+    details = rank_trace.table("synchronisations", ["event_index", "sync_kind"])
+    columns = ["event_index", "start_ns", "end_ns", "device", "stream"]
+    rows = event_ranges(rank_trace, [EventKind.SYNCHRONISATION], columns).join(details, on="event_index")
+    kinds = rank_trace.texts(rows["sync_kind"])
+    whole = kinds.str.contains("Context|Device")
+    waits = rows.with_columns(pl.when(~whole).then("stream").alias("stream")).filter(whole | (kinds == "Stream Sync"))
+    return waits.drop("sync_kind")
+
+
+def _waits_by_name(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the calls that wait for a device, if the rank uses a single one."""
+    names = rank_trace.strings.str.contains(_DEVICE_WAIT).arg_true().cast(pl.UInt32)
+    devices = device_rows(rank_trace)["device"].unique().to_list() if len(names) else []
+    calls = event_ranges(rank_trace, LAUNCH_KINDS, ["event_index", "start_ns", "end_ns"], names=names)
+    device = pl.lit(devices[0] if devices else None, pl.Int32).alias("device")
+    chosen = calls.with_columns(device, pl.lit(None, pl.Int64).alias("stream"))
+    return chosen if len(devices) == 1 else chosen.clear()
+
+
+def _running_after(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
+    """Add `last_ns`, when the work launched before each wait has ended; null without work."""
+    launched = device_rows(rank_trace).hstack(launches(rank_trace).select("launch_start_ns"))
+    work = launched.drop_nulls("launch_start_ns").sort("launch_start_ns")
+    parts = []
+    for keys, chosen in (
+        (["device"], waits.filter(pl.col("stream").is_null())),
+        (["device", "stream"], waits.filter(pl.col("stream").is_not_null())),
+    ):
+        latest = work.select(*keys, "launch_start_ns", pl.col("end_ns").cum_max().over(keys).alias("last_ns"))
+        parts.append(
+            chosen.sort("start_ns").join_asof(
+                latest,
+                left_on="start_ns",
+                right_on="launch_start_ns",
+                by=keys,
+                allow_exact_matches=False,
+                check_sortedness=False,
+            )
+        )
+    return pl.concat(parts)
+
+
+def _long_gaps(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the times of at least `SHORTEST_GAP_NS` in which no host event begins, with the event after each."""
+    events = event_ranges(rank_trace, _HOST_KINDS, ["event_index", "start_ns"]).sort("start_ns")
+    gaps = events.select("event_index", pl.col("start_ns").shift(1), pl.col("start_ns").alias("end_ns"))
+    return gaps.filter(pl.col("end_ns") - pl.col("start_ns") >= SHORTEST_GAP_NS)

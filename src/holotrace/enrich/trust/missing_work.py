@@ -1,0 +1,122 @@
+"""Doubts about device work that the trace lacks: incomplete graph replays, and launches without work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from holotrace.algorithms.intervals import Intervals, gaps, union
+from holotrace.enrich.device.device_work import device_rows, device_work, intervals_of
+from holotrace.enrich.device.graph_replays import graph_launches, incomplete_replays, with_until
+from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.trust.doubts import Doubt, common, counted
+from holotrace.schema import LAUNCH_KINDS
+from holotrace.store.trace import RankTrace
+from holotrace.units import duration_text
+
+_LAUNCH = r"(?i)launch_?(cooperative_?)?kernel|Module_?Launch|ExtLaunch"
+"""Words in the names of calls that launch one kernel: cudaLaunchKernelExC, cuLaunchKernel, hipExtModuleLaunchKernel."""
+
+_CAPTURE = r"(?i)stream_?(begin|end)_?capture"
+_BEGINS = r"(?i)begin_?capture"
+
+
+def incomplete_graph_replays(rank_trace: RankTrace) -> Iterator[Doubt]:
+    """Doubt idle time during graph replays with fewer device rows than other replays of their graph, or none.
+
+    Sources: https://github.com/AMD-AGI/TraceLens/issues/728, https://github.com/AMD-AGI/Hyperloom/issues/1047.
+    """
+    replays = incomplete_replays(rank_trace)
+    if replays.is_empty():
+        return
+    total = len(graph_launches(rank_trace))
+    for (device, stream), rows in replays.group_by("device", "stream", maintain_order=True):
+        place = None if device is None else int(device), None if stream is None else int(stream)  # type: ignore[call-overload]
+        doubtful = _idle_within(rank_trace, rows, place[0])
+        if not len(doubtful[0]):
+            continue
+        empty = int((rows["row_count"] == 0).sum())
+        yield Doubt(
+            "incomplete_graph_replays",
+            f"{len(rows):,} of {counted(total, 'graph replay')}{_place_text(*place)} lack device rows"
+            f"{f' ({empty:,} have none)' if empty else ''}: whether the device was idle then is unknown for "
+            f"{duration_text(_length(doubtful))}",
+            count=len(rows),
+            event_index=rows.item(0, "event_index"),
+            times=doubtful,
+            device=place[0],
+            stream=place[1],
+        )
+
+
+def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
+    """Doubt idle time after calls that launched a kernel of which the trace has no row.
+
+    Only launches between the first and the last one with a row count: at its edges, a recording lacks the work that ran
+    outside. While a stream is captured, launches add to a graph and run nothing.
+
+    Source: https://github.com/pytorch/pytorch/issues/192021, kernels that the profiler dropped.
+    """
+    rows = device_rows(rank_trace)
+    launched_ns = launches(rank_trace)["launch_start_ns"]
+    first_ns, last_ns = launched_ns.min(), launched_ns.max()
+    if first_ns is None:
+        return
+    calls = _kernel_launches(rank_trace).filter(pl.col("start_ns").is_between(first_ns, last_ns))
+    without = calls.join(rows.select("correlation"), on="correlation", how="anti")
+    missing = _outside_captures(rank_trace, without) if len(without) else without
+    if missing.is_empty():
+        return
+    doubtful = _idle_within(rank_trace, with_until(rank_trace, missing, []), None)
+    yield Doubt(
+        "launches_without_work",
+        f"{len(missing):,} of {counted(len(calls), 'kernel launch', 'kernel launches')} have no kernel in the trace, though "
+        "they are not at its edges: the profiler lost device work, so busy time, kernel counts and the causes of "
+        f"{duration_text(_length(doubtful))} of idle time are doubtful",
+        count=len(missing),
+        event_index=missing.item(0, "event_index"),
+        times=doubtful,
+        from_ns=missing.item(0, "start_ns"),
+        to_ns=missing.item(-1, "start_ns"),
+    )
+
+
+def _place_text(device: int | None, stream: int | None) -> str:
+    return "" if device is None or stream is None else f" on device {device}, stream {stream}"
+
+
+def _idle_within(rank_trace: RankTrace, calls: pl.DataFrame, device: int | None) -> Intervals:
+    """Return when the device (None for any) may have worked for these calls (start_ns, until_ns), but has no work."""
+    work = device_work(rank_trace)
+    here = work if device is None else work.filter(pl.col("device") == device)
+    return common(union(calls["start_ns"].to_numpy(), calls["until_ns"].to_numpy()), gaps(*intervals_of(here)))
+
+
+def _kernel_launches(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the calls that launch one kernel, by start."""
+    names = rank_trace.strings.str.contains(_LAUNCH).arg_true().cast(pl.UInt32)
+    columns = ["event_index", "start_ns", "correlation", "track_id"]
+    calls = event_ranges(rank_trace, LAUNCH_KINDS, columns, names=names)
+    return calls.filter(pl.col("correlation") > 0).sort("start_ns", "event_index")
+
+
+def _outside_captures(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the calls between the begin and the end of a capture on their thread."""
+    names = rank_trace.strings.str.contains(_CAPTURE).arg_true().cast(pl.UInt32)
+    marks = event_ranges(rank_trace, LAUNCH_KINDS, ["name", "start_ns", "track_id"], names=names).sort("start_ns")
+    if marks.is_empty():
+        return calls
+    is_open = rank_trace.texts(marks["name"]).str.contains(_BEGINS)
+    latest = calls.join_asof(
+        marks.select("start_ns", "track_id", is_open.alias("is_captured")),
+        on="start_ns",
+        by="track_id",
+        check_sortedness=False,
+    )
+    return calls.filter(~latest["is_captured"].fill_null(value=False))
+
+
+def _length(intervals: Intervals) -> int:
+    return int((intervals[1] - intervals[0]).sum())

@@ -1,0 +1,37 @@
+"""The rules by which a rank's recording is doubted, one function each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from holotrace.enrich.trust.device_rules import overlapping_work, starts_before_launch
+from holotrace.enrich.trust.doubts import Doubt
+from holotrace.enrich.trust.file_rules import cut_off_file, lost_events
+from holotrace.enrich.trust.host_rules import gaps_in_host_recording, shared_sequence_numbers, waits_end_early
+from holotrace.enrich.trust.missing_work import incomplete_graph_replays, launches_without_work
+from holotrace.enrich.trust.profiler_rules import profiler_overhead, steps_with_profiler_start
+from holotrace.enrich.trust.start_up import slow_first_collectives, slow_first_steps
+from holotrace.store.trace import RankTrace
+
+RULES: tuple[Callable[[RankTrace], Iterator[Doubt]], ...] = (
+    cut_off_file,
+    lost_events,
+    incomplete_graph_replays,
+    launches_without_work,
+    gaps_in_host_recording,
+    overlapping_work,
+    starts_before_launch,
+    waits_end_early,
+    shared_sequence_numbers,
+    slow_first_steps,
+    slow_first_collectives,
+    profiler_overhead,
+    steps_with_profiler_start,
+)
+"""The rules about one rank, by what they can distort; the name of a function is the name of its rule."""
+
+
+def doubts_of_rank(rank_trace: RankTrace) -> tuple[Doubt, ...]:
+    """Return all doubts about the recording of a rank, ignoring selections."""
+    whole = rank_trace.unselected
+    return tuple(doubt for rule in RULES for doubt in rule(whole))

@@ -1,0 +1,108 @@
+"""Doubts about the start of a recording: first steps and collectives that wait for the profiler to start elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.intervals import Int64Array
+from holotrace.enrich.device.device_work import device_work
+from holotrace.enrich.steps.steps import steps
+from holotrace.enrich.trust.doubts import Doubt, counted, times_of
+from holotrace.schema import KernelKind
+from holotrace.store.trace import RankTrace
+from holotrace.units import duration_text
+
+TIMES_MEDIAN = 10
+FEWEST_SAMPLES = 8
+MOST_LEADING = 4
+"""The first steps, or calls of one collective, are a transient if each takes more than 10 times the median, of at least
+8, and at most 4 are so long; the numbers of https://github.com/AMD-AGI/TraceLens/issues/1049."""
+
+TIMES_LATER = 2
+"""They must also take more than twice as long as any later one, because calls of one collective differ in size."""
+
+_LEADING = {
+    "event_index": pl.UInt32,
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "device": pl.Int32,
+    "stream": pl.Int64,
+}
+
+
+def slow_first_steps(rank_trace: RankTrace) -> Iterator[Doubt]:
+    """Doubt the first steps if they take more than 10 times the median step: they compile, allocate or wait.
+
+    Source: https://github.com/AMD-AGI/TraceLens/issues/1049.
+    """
+    whole = steps(rank_trace).group_by("step").agg(pl.col("start_ns").min(), pl.col("end_ns").max()).sort("start_ns")
+    lengths = (whole["end_ns"] - whole["start_ns"]).to_numpy()
+    leading = _leading_count(lengths)
+    if not leading:
+        return
+    first = whole.head(leading)
+    median = float(np.median(lengths))
+    yield Doubt(
+        "slow_first_steps",
+        f"{_first_text(leading, 'step')} {duration_text(int(lengths[:leading].max()))}, more than {TIMES_MEDIAN} times the "
+        f"median step ({duration_text(median)}): a start-up transient, which means over all steps should leave out",
+        count=leading,
+        times=times_of(first),
+    )
+
+
+def slow_first_collectives(rank_trace: RankTrace) -> Iterator[Doubt]:
+    """Doubt the first calls of a collective kernel if they take more than 10 times its median.
+
+    Ranks whose profiler starts early wait in their first collective for others, whose profilers still start.
+
+    Source: https://github.com/AMD-AGI/Hyperloom/pull/1292, a first all-reduce of 15,747 ms in a window of 16,805 ms.
+    """
+    work = device_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION)
+    repeated = work.filter(pl.len().over("name") >= FEWEST_SAMPLES)
+    for (name, device), calls in repeated.group_by("name", "device", maintain_order=True):
+        lengths = (calls["end_ns"] - calls["start_ns"]).to_numpy()
+        leading = _leading_count(lengths)
+        if not leading or calls.item(0, "start_ns") > _latest_start(work):
+            continue
+        text = rank_trace.strings[int(name)]  # type: ignore[call-overload]
+        first = calls.head(leading)
+        yield Doubt(
+            "slow_first_collectives",
+            f"{_first_text(leading, 'collective')} {duration_text(int(lengths[:leading].max()))} ({text[:80]}), more than "
+            f"{TIMES_MEDIAN} times the median ({duration_text(float(np.median(lengths)))}): the rank seems to wait for "
+            "others whose profiler starts later, not to communicate",
+            count=leading,
+            event_index=first.item(0, "event_index"),
+            times=times_of(first),
+            device=int(device),  # type: ignore[call-overload]
+            stream=first.item(0, "stream"),
+        )
+
+
+def first_collectives(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the first collective kernels of a rank, by start: event_index, start_ns, end_ns, device, stream."""
+    work = device_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION)
+    return work.head(MOST_LEADING).select(pl.col(name).cast(kind) for name, kind in _LEADING.items())
+
+
+def _latest_start(work: pl.DataFrame) -> int:
+    """Return the start of the collective after the leading ones: a transient is at the head of the recording."""
+    return int(work["start_ns"].to_numpy()[: MOST_LEADING + 1].max())
+
+
+def _leading_count(lengths: Int64Array) -> int:
+    """Return how many values at the start form a transient; 0 if none do, or too many."""
+    if len(lengths) < FEWEST_SAMPLES:
+        return 0
+    is_long = lengths > TIMES_MEDIAN * np.median(lengths)
+    count = int(np.argmin(is_long))  # the median itself is not long
+    is_transient = 0 < count <= MOST_LEADING and lengths[:count].min() > TIMES_LATER * lengths[count:].max()
+    return count if is_transient else 0
+
+
+def _first_text(count: int, noun: str) -> str:
+    return f"The first {noun} takes" if count == 1 else f"The first {counted(count, noun)} take up to"
