@@ -42,6 +42,7 @@ from .analyses.temporal_breakdown.compute import (
     TemporalBreakdown as TemporalBreakdown,
     temporal_breakdown as temporal_breakdown,
 )
+from .analyses.trust.compute import Trust as Trust, trust as trust
 from .analyses.user_annotations.compute import UserAnnotations as UserAnnotations, user_annotations as user_annotations
 from .analyses.wait_causes.compute import WaitCauses as WaitCauses, wait_causes as wait_causes
 from .analyses.critical_path.across_ranks import JobCriticalPath as JobCriticalPath

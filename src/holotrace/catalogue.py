@@ -47,6 +47,7 @@ ANALYSES = _questions(
     "cupti_counters",
     "memory_timeline",
     "operator_memory",
+    "trust",
 )
 """Questions about one trace, the most general first."""
 

@@ -145,8 +145,15 @@ class MissingDataError(HolotraceError, LookupError):
         return self._finding or str(self)
 
     @classmethod
-    def no_gpu_kernels(cls, analysis: str, *, rank: int, source: str, cpu_events: int) -> MissingDataError:
-        """Report that a rank has no device work for `analysis`."""
+    def no_gpu_kernels(
+        cls, analysis: str, *, rank: int, source: str, cpu_events: int, ends_early: bool = False
+    ) -> MissingDataError:
+        """Report that a rank has no device work for `analysis`; a file that ends early may have lost it."""
+        if ends_early:
+            return cls(
+                f"{analysis}: rank {rank}'s file ends early, before any GPU event ({source}: {cpu_events:,} CPU events), so "
+                "whether the job used a GPU is unknown. Copy or record the file again, or leave the rank out with ranks=[...]."
+            )
         error = cls(
             f"{analysis}: rank {rank} has no GPU kernels to measure ({source}: {cpu_events:,} CPU events, 0 GPU "
             f"events). Record with ProfilerActivity.CUDA, or leave the rank out with ranks=[...]."

@@ -32,6 +32,7 @@ from .analyses.step_time.figure import plot_step_time as plot_step_time
 from .analyses.straggler_cost.figure import plot_straggler_cost as plot_straggler_cost
 from .analyses.stragglers.figure import plot_stragglers as plot_stragglers
 from .analyses.temporal_breakdown.figure import plot_temporal_breakdown as plot_temporal_breakdown
+from .analyses.trust.figure import plot_trust as plot_trust
 from .analyses.user_annotations.figure import plot_user_annotations as plot_user_annotations
 from .analyses.wait_causes.figure import plot_wait_causes as plot_wait_causes
 

@@ -154,7 +154,7 @@ def test_a_summary_begins_with_problems_of_the_files(job) -> None:
     assert "do not look like one job: the world sizes are " in lines[0]
     assert lines[1].startswith("Rank 0's file is cut off after ")
     assert lines[2] == "1 file could not be read and is missing here: rank3.json (not a profiler trace: an empty file)."
-    assert lines[3].startswith("Taken together, though they do not look like one job: ")
+    assert lines[3].startswith("These files belong to 2 different jobs, so no verdict covers them all; ")
 
 
 def test_several_files_are_one_job(tmp_path) -> None:

@@ -113,7 +113,7 @@ def test_a_truncated_file_is_the_first_doubt(tmp_path) -> None:
 
 
 def test_traces_of_two_jobs_are_a_doubt() -> None:
-    """For world sizes 2 and 64, verdict and doubts say that the traces do not look like one job."""
+    """For world sizes 2 and 64, the verdict lists the files of each job, and a doubt says why they are two."""
     builder = gpu_job()
     builder.rank(1).header(distributedInfo={"rank": 1, "world_size": 64})
     job_summary = summary(builder.build())
@@ -125,10 +125,10 @@ def test_traces_of_two_jobs_are_a_doubt() -> None:
 
 @pytest.mark.parametrize(("cut", "files"), [((0,), "1 file ends"), ((0, 1), "2 files end")])
 def test_a_truncated_file_may_have_lost_its_gpu_work(tmp_path, cut, files) -> None:
-    """For truncated files without GPU work, the verdict says that GPU work may have followed."""
+    """For truncated files without GPU work, the verdict says that it is unknown whether the job used a GPU."""
     paths = cpu_job().write(tmp_path)
     for path in (paths[rank] for rank in cut):
         content = path.read_bytes()
         path.write_bytes(content[: content.rindex(b'"ph"') + 10])
     job_summary = summary(holotrace.open_trace(tmp_path, cache=False))
-    assert f", and {files} early, so GPU work may be missing; " in job_summary.verdict
+    assert f", and {files} early, so whether the job used a GPU is unknown; " in job_summary.verdict

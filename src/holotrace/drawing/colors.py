@@ -65,6 +65,11 @@ SERIES = ("#3d5a9e", "#b5651d", "#2f855a", "#a23b72", "#7b6d1d")
 ROOF = "#b8860b"
 
 UNKNOWN = "#cdd1d6"
+UNRECORDED = "#5f6f7a"
+
+# How far a recording can be trusted.
+TRUSTED = "#7fb59a"
+DOUBTFUL = "#b4567a"
 
 KIND_COLORS = {"computation": COMPUTATION, "communication": COMMUNICATION, "memory": MEMORY, "other": OTHER}
 """Colour of each kernel kind, by its name in results."""

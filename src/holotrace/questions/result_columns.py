@@ -257,6 +257,11 @@ BUSY_AND_IDLE = (
     _fraction("non_computation_fraction", "non_computation_ns / window_ns", "other work only"),
     _fraction("idle_fraction", "idle_ns / window_ns", "idle"),
     _fraction(
+        "unknown_fraction",
+        "share of the time in which the device may run a graph replay that lacks its rows",
+        "unknown",
+    ),
+    _fraction(
         "host_wait_fraction",
         "share of the idle time that passed before the host launched the next work",
         "for the host",
@@ -590,7 +595,11 @@ CRITICAL_PATH = (
     _length("after_ns", "time from the start of the job's window", "after"),
     _count("hop_count", "changes of the critical path from one rank to another", "hops"),
     _length("clock_half_width_ns", "largest error of the difference between two clocks; null if it is unknown", "±"),
-    _length("unknown_ns", "time of the critical path of which the cause was not recorded", "unknown"),
+    _length(
+        "unknown_ns",
+        "time of the critical path of which the cause, or of a device of which the use was not recorded",
+        "unknown",
+    ),
     _length(
         "incomplete_ns", "time of the critical path in communication of which some rank is not known", "ranks missing"
     ),
@@ -842,6 +851,19 @@ INFERENCE = (
 )
 """Steps of inference."""
 
+TRUST = (
+    _length("recorded_ns", "time from the first to the last event of the rank", "recorded"),
+    _length("doubtful_ns", "time in which a rule of a sound recording is broken; null if unknown", "in doubt"),
+    _fraction("trusted_fraction", "share of recorded_ns in which no rule is broken", "trusted"),
+    _length("device_busy_ns", "time in which a device of the rank works", "device time"),
+    _length("doubtful_busy_ns", "part of device_busy_ns in which a rule is broken", "device time in doubt"),
+    _fraction("trusted_busy_fraction", "share of device_busy_ns in which no rule is broken", "of device time"),
+    _count("doubt_count", "broken rules", "doubts"),
+    _count("case_count", "events or times that break the rule", "cases"),
+    _text("sentence", "what was found, and what it means", "doubt"),
+)
+"""Whether the recording can be trusted."""
+
 GROUPS: dict[str, tuple[ResultColumn, ...]] = {
     "Where": WHERE,
     "Events and names": EVENTS,
@@ -862,6 +884,7 @@ GROUPS: dict[str, tuple[ResultColumn, ...]] = {
     "Straggler cost": STRAGGLER_COST,
     "Critical path": CRITICAL_PATH,
     "Comparisons": COMPARISONS,
+    "Trust": TRUST,
     "Advice": ADVICE,
 }
 """All columns, by subject."""

@@ -26,6 +26,7 @@ from holotrace.enrich.host.source_lines import lines_of_events
 from holotrace.enrich.inference.inference_steps import inference_steps
 from holotrace.enrich.kernels.kernel_calls import kernel_calls
 from holotrace.enrich.steps.steps import device_extended_windows, steps, window_of, windows
+from holotrace.enrich.trust.job_doubts import doubts_by_rank, doubts_table, examined_rank
 from holotrace.execution.executor import Executor
 from holotrace.schema import DEVICE_WORK_KINDS, LAUNCH_KINDS, EventKind, KernelKind
 from holotrace.store.derived import derived
@@ -150,6 +151,11 @@ def collective_rows(rank_trace: RankTrace) -> pl.DataFrame:
 def matched_collective_rows(trace: Trace, executor: Executor) -> pl.DataFrame:
     """Return the rows of the view `matched_collectives`, with `rank`."""
     return job_calls(trace.map(of_rank, executor)).calls
+
+
+def doubt_rows(trace: Trace, executor: Executor) -> pl.DataFrame:
+    """Return the rows of the view `doubts`, with `rank`."""
+    return doubts_table(doubts_by_rank(trace.map(examined_rank, executor)))
 
 
 def memory_rows(rank_trace: RankTrace) -> pl.DataFrame:

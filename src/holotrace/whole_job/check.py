@@ -1,14 +1,17 @@
-"""The health of a job's files: are they readable, what was lost, and which rules of a sound trace do they break?"""
+"""The health of a job's files: are they readable, what was lost, which rules do they break, and can they be trusted?"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from holotrace.analyses.trust.compute import Trust, trust
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.ingest.file_health import FileHealth, State, health_of_rank
+from holotrace.questions.result import tables_of
 from holotrace.store.trace import SkippedFile, Trace
 from holotrace.units import size_text
 from holotrace.validation import Violation, validate
@@ -27,11 +30,13 @@ class Check:
     files       one per rank, sorted by rank
     skipped     files that are not part of the job, with the reason
     violations  rules that files break; None without `strict`
+    trust       how much of the recordings can be trusted; None without `strict`, or if no file can be read
     """
 
     files: tuple[FileHealth, ...]
     skipped: tuple[SkippedFile, ...] = ()
     violations: tuple[Violation, ...] | None = None
+    trust: Trust | None = None
 
     @property
     def verdict(self) -> str:
@@ -45,12 +50,19 @@ class Check:
 
     @property
     def is_sound(self) -> bool:
-        """Whether at least one file can be read and no file breaks a rule that makes numbers wrong."""
+        """Whether at least one file can be read, no file breaks a rule that makes numbers wrong, and nothing is in doubt."""
         has_errors = any(violation.severity == "error" for violation in self.violations or ())
-        return not has_errors and any(file.error is None for file in self.files)
+        return not has_errors and not self.doubts and any(file.error is None for file in self.files)
+
+    @property
+    def doubts(self) -> tuple[dict[str, Any], ...]:
+        """The rows of `trust.doubts`, without those that `violations` also report."""
+        reported = {(violation.rank, violation.rule) for violation in self.violations or ()}
+        rows = [] if self.trust is None else self.trust.doubts.to_dicts()
+        return tuple(row for row in rows if (row["rank"], row["rule"]) not in reported)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the health of all files as plain Python; the key `violations` exists only with `strict`."""
+        """Return the health of all files as plain Python; the keys `violations` and `trust` exist only with `strict`."""
         violations = (
             {}
             if self.violations is None
@@ -61,13 +73,15 @@ class Check:
             "files": [dataclasses.asdict(file) for file in self.files],
             "skipped_files": [{"path": file.path, "reason": file.reason} for file in self.skipped],
             **violations,
+            **({} if self.trust is None else {"trust": {"answer": self.trust.answer, **tables_of(self.trust)}}),
         }
 
     def _repr_html_(self) -> str:
         """Show the verdict and one row per file in a notebook."""
         rest = len(self.files) - _MOST_ROWS
         more = f"<p>… and {rest:,} more files: <code>.files</code></p>" if rest > 0 else ""
-        broken = "".join(f"<li>{html_text(_sentence(violation))}</li>" for violation in self.violations or ())
+        sentences = [*map(_sentence, self.violations or ()), *map(doubt_text, self.doubts)]
+        broken = "".join(f"<li>{html_text(sentence)}</li>" for sentence in sentences)
         table = html_table(_HEADINGS, map(_cells, self.files[:_MOST_ROWS]))
         return f"<p><b>{html_text(self.verdict)}</b></p>{table}{more}{f'<ul>{broken}</ul>' if broken else ''}"
 
@@ -79,7 +93,8 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
 
     Args:
         trace: the job.
-        strict: also check the rules of a sound trace, for example that a kernel starts after its launch.
+        strict: also check the rules of a sound trace, for example that a kernel starts after its launch, and whether the
+            recordings can be trusted; see `holotrace.trust`.
         executor: runs the work on the ranks.
 
     >>> import holotrace
@@ -89,8 +104,17 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
     '1 file: 1 clean.'
     """
     visit = trace.visit(health_of_rank, executor)
-    violations = validate(visit.trace, executor=executor) if strict else None
-    return Check(tuple(visit.results.values()), visit.trace.skipped, violations)
+    files, skipped = tuple(visit.results.values()), visit.trace.skipped
+    if not strict:
+        return Check(files, skipped)
+    readable = [file.rank for file in files if file.error is None]
+    trusted = trust(visit.trace.select(readable), executor=executor) if readable else None
+    return Check(files, skipped, validate(visit.trace, executor=executor), trusted)
+
+
+def doubt_text(doubt: Mapping[str, Any]) -> str:
+    """Say a row of `Trust.doubts` in one sentence, with its rank and rule."""
+    return f"rank {doubt['rank']}, {doubt['rule']}: {doubt['sentence']}"
 
 
 def _cells(file: FileHealth) -> tuple[str, ...]:

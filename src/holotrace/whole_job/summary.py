@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,9 @@ _OTHERS = tuple(entry for entry in ANALYSES if entry.name != DIAGNOSIS)
 
 MOST_RANKS_NAMED = 8
 """A finding names at most this many ranks, the first ones."""
+
+MOST_JOBS_NAMED = 8
+"""Instead of a verdict on several jobs, a sentence names at most this many."""
 
 _CPU_SCHEMA = {
     "rank": pl.Int32,
@@ -121,10 +124,14 @@ def verdict_on(
     known: Diagnosis = results[DIAGNOSIS]
     has_gpu_work = known.headline["busy_fraction"].null_count() == 0
     cpu_side = pl.DataFrame(schema=_CPU_SCHEMA) if has_gpu_work else _cpu_side(trace, executor)
-    verdict = known.answer
-    if whole.unrelated:
-        verdict = f"Taken together, though they do not look like one job: {verdict[:1].lower()}{verdict[1:]}"
-    return verdict, cpu_side
+    return (_of_different_jobs(whole.jobs) if whole.unrelated else known.answer), cpu_side
+
+
+def _of_different_jobs(jobs: Sequence[str]) -> str:
+    """Say that the files belong to different jobs, and list those, instead of a verdict on their mean."""
+    count = f"{len(jobs):,} different jobs" if len(jobs) > 1 else "different jobs"
+    more = f"; {len(jobs) - MOST_JOBS_NAMED:,} more" if len(jobs) > MOST_JOBS_NAMED else ""
+    return f"These files belong to {count}, so no verdict covers them all; open each by itself: {'; '.join(jobs[:MOST_JOBS_NAMED])}{more}."
 
 
 def _plans() -> dict[str, Plan[Any, Any]]:

@@ -18,6 +18,7 @@ H100 = {"id": 0, "name": "NVIDIA H100", "totalGlobalMem": 80 << 30, "computeMajo
 METRICS = ("utilization_fraction", "sm_efficiency_fraction", "occupancy_fraction", "tensor_core_fraction")
 COLUMNS = (
     "utilization_fraction",
+    "unknown_fraction",
     "sm_efficiency_fraction",
     "sm_efficiency_known_fraction",
     "occupancy_fraction",
@@ -50,6 +51,7 @@ def test_the_metrics_of_a_device() -> None:
         "memory_bytes": 80 << 30,
         "compute_capability": "9.0",
         "utilization_fraction": 0.5,
+        "unknown_fraction": 0.0,
         "sm_efficiency_fraction": pytest.approx(0.325),
         "sm_efficiency_known_fraction": 1.0,
         "occupancy_fraction": pytest.approx(0.4),

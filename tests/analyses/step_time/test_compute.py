@@ -141,7 +141,7 @@ def test_findings_name_what_was_not_recorded() -> None:
         "rank 1 has no steps, so the whole recording counts as step 0: call prof.step() after each step",
         "rank 1 has no operators: record with ProfilerActivity.CPU",
         "rank 2 has no steps, so the whole recording counts as step 0: call prof.step() after each step",
-        "rank 2 has no GPU work: record with ProfilerActivity.CUDA",
+        "rank 2: no device work was recorded; if the job used a device, record with ProfilerActivity.CUDA",
     )
 
 

@@ -27,9 +27,11 @@ def row(rank: int, device: int, start_ns: int, times: tuple[int, int, int]) -> d
         "computation_ns": compute,
         "non_computation_ns": non_compute,
         "idle_ns": idle,
+        "unknown_ns": 0,
         "computation_fraction": compute / window if window else None,
         "non_computation_fraction": non_compute / window if window else None,
         "idle_fraction": idle / window if window else None,
+        "unknown_fraction": 0.0 if window else None,
         "start_ns": start_ns,
     }
 
@@ -55,8 +57,9 @@ def test_the_columns_and_their_types() -> None:
     """The table's column names, order and types are a contract."""
     table = temporal_breakdown(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build()).per_device
 
-    times = dict.fromkeys(["window_ns", "computation_ns", "non_computation_ns", "idle_ns"], pl.Int64)
-    fractions = dict.fromkeys(["computation_fraction", "non_computation_fraction", "idle_fraction"], pl.Float64)
+    parts = ["computation", "non_computation", "idle", "unknown"]
+    times = dict.fromkeys(["window_ns", *(f"{part}_ns" for part in parts)], pl.Int64)
+    fractions = dict.fromkeys([f"{part}_fraction" for part in parts], pl.Float64)
     assert table.schema == {"rank": pl.Int32, "device": pl.Int32, **times, **fractions, "start_ns": pl.Int64}
 
 

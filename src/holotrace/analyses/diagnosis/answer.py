@@ -34,12 +34,15 @@ def finding_text(row: dict[str, Any]) -> str:
 def _device_clause(row: dict[str, Any]) -> str:
     if row["busy_fraction"] is not None:
         subject = "the GPU is" if row["rank_count"] == 1 else "the GPUs are"
-        return f"{subject} busy {percent_text(row['busy_fraction'])} of it"
+        unknown = (
+            f"; for {percent_text(row['unknown_fraction'])} it is unknown, because graph replays lack their kernels"
+        )
+        return f"{subject} busy {percent_text(row['busy_fraction'])} of it{unknown if row['unknown_fraction'] else ''}"
     if not row["cut_off_count"]:
         return "and no GPU work was recorded"
     count = row["cut_off_count"]
     files = "1 file ends" if count == 1 else f"{count:,} files end"
-    return f"and {files} early, so GPU work may be missing"
+    return f"and {files} early, so whether the job used a GPU is unknown"
 
 
 def _first(result: Diagnosis) -> str:

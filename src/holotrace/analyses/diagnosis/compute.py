@@ -46,6 +46,7 @@ class Diagnosis(Result):
         step_ns          int64    mean length of a steady step, over all ranks
         step_std_ns      int64    its standard deviation, averaged over the ranks
         busy_fraction    float64  0..1: a device works; null without device work
+        unknown_fraction float64  0..1: no work was recorded, but a graph replay that lacks its device rows may run
         exposed_fraction float64  0..1: a rank communicates, and no kernel computes
         waiting_fraction float64  0..1: ranks wait for other ranks; null if unknown
         waited_for_rank  int32    the rank that causes most of this waiting; null if none does

@@ -23,6 +23,7 @@ from holotrace.analyses.diagnosis.kernel_evidence import costed_work
 from holotrace.analyses.memory_timeline.compute import plan as memory_timeline
 from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.device.devices import devices_of_rank
+from holotrace.enrich.device.graph_replays import unknown_work
 from holotrace.enrich.device.launches import launched_work, launches
 from holotrace.enrich.device.peaks import Device, device_named
 from holotrace.enrich.device.synchronisations import host_synchronisations
@@ -113,7 +114,12 @@ class RankEvidence:
     @cached_property
     def idle(self) -> Intervals:
         """When no device worked. Without device work: all time in which the rank does not communicate."""
-        return difference(self.step_windows, self.busy)
+        return difference(difference(self.step_windows, self.busy), self.unknown)
+
+    @cached_property
+    def unknown(self) -> Intervals:
+        """When no work was recorded, but a device may have run a graph replay that lacks its device rows."""
+        return intersection(difference(self.step_windows, self.busy), unknown_work(self.rank_trace))
 
     @cached_property
     def activity(self) -> pl.DataFrame:

@@ -26,6 +26,7 @@ class RankNumbers(NamedTuple):
     step_ns           mean length
     step_std_ns       standard deviation of the length
     busy_ns           a device works; null without device work
+    unknown_ns        a device may run a graph replay of which the device rows are lost
     exposed_ns        the rank communicates, and no kernel computes
     device_name       of the first device; None if unknown
     is_cut_off        whether the file ends early, so that device work may be missing
@@ -36,6 +37,7 @@ class RankNumbers(NamedTuple):
     step_ns: float
     step_std_ns: float
     busy_ns: float | None
+    unknown_ns: float
     exposed_ns: float
     device_name: str | None
     is_cut_off: bool
@@ -98,6 +100,7 @@ def _numbers(evidence: RankEvidence) -> RankNumbers:
         fmean(lengths),
         pstdev(lengths),
         covered_length(*evidence.busy) / evidence.step_count if evidence.has_device_work else None,
+        covered_length(*evidence.unknown) / evidence.step_count,
         covered_length(*evidence.exposed_communication) / evidence.step_count,
         next((device["device_name"] for device in evidence.devices), None),
         any(finding.kind in CUT_OFF_KINDS for finding in evidence.rank_trace.health.findings),

@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.intervals import covered_before, union
+from holotrace.algorithms.intervals import Intervals, concatenated, covered_before, union
 from holotrace.algorithms.running import weight_before
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import no_device_work
 from holotrace.enrich.device.devices import described_devices
+from holotrace.enrich.device.graph_replays import unknown_findings, unknown_work
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
@@ -27,6 +28,7 @@ _Int64 = npt.NDArray[np.int64]
 
 _METRICS = (
     "utilization_fraction",
+    "unknown_fraction",
     "sm_efficiency_fraction",
     "sm_efficiency_known_fraction",
     "occupancy_fraction",
@@ -73,6 +75,8 @@ class GpuSummary(Result):
         memory_bytes                  int64    memory of the whole device; null if not recorded
         compute_capability            str      for example "9.0"; null if not recorded
         utilization_fraction          float64  0..1 of the time of the steps in which a kernel runs
+        unknown_fraction              float64  0..1 of the time in which no kernel was recorded, but a graph replay that
+                                               lacks device rows may run
         sm_efficiency_fraction        float64  0..1 estimated: mean share of SMs with a block; null if unknown
         sm_efficiency_known_fraction  float64  0..1 of the time with kernels in which SM efficiency is known
         occupancy_fraction            float64  0..1 estimated achieved occupancy, weighted by kernel duration
@@ -112,6 +116,7 @@ def gpu_summary(
     o, and the duration d within the steps; K is the time in which only kernels with known b run:
 
         utilization   = |kernels| / time
+        unknown       = |graph replays without device rows, outside the kernels| / time
         SM efficiency = utilization · ∫ over K of min(1, Σ b of the kernels that run) dt / |K|
         occupancy     = Σ o·d / Σ d                      over the kernels whose o is known
         tensor cores  ≥ Σ duration of kernels on tensor cores / Σ duration of all kernels, steps or not
@@ -154,12 +159,15 @@ def _one_rank(rank_trace: RankTrace, *, parts: int, attribution: Attribution) ->
     moments = np.concatenate([whole, attribution.series_edges(rank_trace, whole, parts)])
     asked = attribution.kernels_on_tensor_cores(rank_trace, kernels)
     devices = kernels["device"].unique().sort().to_list()
-    measured = [_one_device(*_of_device(device, kernels, asked), moments, attribution) for device in devices]
+    measured = [
+        _one_device(*_of_device(device, kernels, asked), unknown_work(rank_trace, device), moments, attribution)
+        for device in devices
+    ]
     per_device = described_devices(rank_trace, devices).hstack(pl.concat([total for total, _ in measured]))
     return _Partial(
         _as_declared(rank_trace.rank, per_device, _PER_DEVICE),
         _as_declared(rank_trace.rank, pl.concat([series for _, series in measured]), _SERIES),
-        _findings(rank_trace, per_device),
+        (*unknown_findings(rank_trace), *_findings(rank_trace, per_device)),
     )
 
 
@@ -173,13 +181,13 @@ def _of_device(device: int, kernels: pl.DataFrame, asked: pl.DataFrame) -> tuple
 
 
 def _one_device(
-    kernels: pl.DataFrame, asked: pl.DataFrame, moments: _Int64, attribution: Attribution
+    kernels: pl.DataFrame, asked: pl.DataFrame, replays: Intervals, moments: _Int64, attribution: Attribution
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the metrics of a device: one row for the time between the first two `moments`, and a row for each later part.
 
     The share on tensor cores covers the kernels in `asked`.
     """
-    sums = _sums(kernels, moments, attribution.kernels_of_unknown_size(kernels))
+    sums = _sums(kernels, moments, attribution.kernels_of_unknown_size(kernels), replays)
     device = kernels.item(0, "device")
     total = _metrics(sums[:2]).with_columns(
         *_tensor_cores(asked).get_columns(), is_estimated=pl.lit(kernels["is_estimated"].any())
@@ -195,18 +203,20 @@ def _tensor_cores(kernels: pl.DataFrame) -> pl.DataFrame:
     return kernels.select(known.alias("tensor_core_fraction"), (unknown / total).alias("tensor_core_unknown_fraction"))
 
 
-def _sums(kernels: pl.DataFrame, moments: _Int64, of_unknown_size: pl.DataFrame) -> pl.DataFrame:
+def _sums(kernels: pl.DataFrame, moments: _Int64, of_unknown_size: pl.DataFrame, replays: Intervals) -> pl.DataFrame:
     """Return cumulative sums over a device's kernels at each moment; differences give the sums between moments."""
     filling, unknown = kernels.filter(pl.col("blocks_per_sm") > 0), union(*_intervals(of_unknown_size))
     occupying = kernels.filter(pl.col("occupancy_fraction") >= 0)
     running, uses = np.ones(len(kernels)), kernels["uses_tensor_cores"]
     on_tensor_cores = uses.fill_null(value=False).cast(pl.Float64).to_numpy()
     busy = covered_before(union(*_intervals(kernels)), moments)
+    perhaps = covered_before(union(*concatenated([_intervals(kernels), replays])), moments) if len(replays[0]) else busy
     blocks = filling["blocks_per_sm"].to_numpy()
     return pl.DataFrame(
         {
             "moment": moments,
             "busy": busy,
+            "unknown": perhaps - busy,
             "known": busy - covered_before(unknown, moments),
             "filled": weight_before(_intervals(filling), blocks, moments, most=1.0, outside=unknown),
             "occupied": weight_before(_intervals(occupying), np.ones(len(occupying)), moments),
@@ -228,6 +238,7 @@ def _metrics(sums: pl.DataFrame) -> pl.DataFrame:
         .hstack(
             between.select(
                 _ratio("busy", "moment").alias("utilization_fraction"),
+                _ratio("unknown", "moment").alias("unknown_fraction"),
                 pl.when((pl.col("filled") > 0).any()).then(sm_efficiency).alias("sm_efficiency_fraction"),
                 _ratio("known", "busy").alias("sm_efficiency_known_fraction"),
                 _ratio("occupancy", "occupied").alias("occupancy_fraction"),

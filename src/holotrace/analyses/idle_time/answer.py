@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from holotrace.analyses.idle_time.compute import IdleTime
+import polars as pl
+
+from holotrace.analyses.idle_time.compute import UNKNOWN, IdleTime
 from holotrace.questions.answers import largest, total
 from holotrace.units import duration_text, percent_text
 
@@ -15,8 +17,12 @@ _CAUSES = {
 
 def answer(result: IdleTime) -> str:
     """Say how long the devices idle, and what they mostly wait for."""
-    cause = largest(result.per_device, "category", "idle_ns")
+    unknown_ns = total(result.per_device.filter(pl.col("category") == UNKNOWN), "idle_ns")
+    known = result.per_device.filter(pl.col("category") != UNKNOWN)
+    cause = largest(known, "category", "idle_ns")
+    unknown = f"whether they idle for another {duration_text(unknown_ns)} is unknown" if unknown_ns else ""
     if not cause.total:
-        return "The devices never idle between two pieces of work."
-    idle = duration_text(total(result.per_device, "idle_ns"))
-    return f"{idle} pass idle between pieces of work, {percent_text(cause.share)} of it {_CAUSES[cause.name]}."
+        return f"The devices never idle between two pieces of work{f', though {unknown}' if unknown else ''}."
+    idle = duration_text(total(known, "idle_ns"))
+    said = f"{idle} pass idle between pieces of work, {percent_text(cause.share)} of it {_CAUSES[cause.name]}"
+    return f"{said}{f'; {unknown}' if unknown else ''}."

@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import gap_begins
+from holotrace.algorithms.intervals import covered_before, gap_begins
 from holotrace.algorithms.summary import summary
 from holotrace.enrich.device.device_work import device_work, no_device_work
+from holotrace.enrich.device.graph_replays import incomplete_replays, unknown_findings, unknown_work
 from holotrace.enrich.device.launches import launches
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -21,8 +22,9 @@ from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 CATEGORIES = ("host_wait", "kernel_wait", "other")
+UNKNOWN = "unknown"
 
-_CATEGORY = pl.Enum(CATEGORIES)
+_CATEGORY = pl.Enum((*CATEGORIES, UNKNOWN))
 _KERNEL_WAIT = pl.lit("kernel_wait", _CATEGORY)
 _OTHER = pl.lit("other", _CATEGORY)
 _LENGTHS = ("mean", "std", "min", "p25", "median", "p75", "max")
@@ -41,6 +43,9 @@ class IdleTime(Result):
         host_wait    the part before the call: the device had nothing to run
         kernel_wait  the part from the call on, if shorter than the threshold: launch delay
         other        the part from the call on, if longer: the work was held up, for example by another stream
+
+    Idle time during graph replays that lack device rows is neither: whether the device was idle is unknown. Only ranks
+    with such replays have rows of this category, `unknown`.
 
     per_stream  three rows per stream, sorted by rank, device, stream, categories as above:
 
@@ -62,7 +67,7 @@ class IdleTime(Result):
         min_ns, max_ns   int64    null without parts
         p25_ns, median_ns, p75_ns  float64  null without parts
 
-    findings    one sentence per rank without device work
+    findings    ranks without device work, and graph replays that lack device rows
     """
 
     per_stream: pl.DataFrame
@@ -74,6 +79,7 @@ class IdleTime(Result):
 class _Partial(NamedTuple):
     per_stream: pl.DataFrame
     per_device: pl.DataFrame
+    findings: tuple[str, ...]
 
 
 def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executor = IN_PROCESS) -> IdleTime:
@@ -116,20 +122,23 @@ def _one_rank(rank_trace: RankTrace, *, gap_threshold_ns: int) -> _Partial:
         raise no_device_work(rank_trace, "idle_time")
     calls = launches(rank_trace).select("event_index", "launch_start_ns")
     launched = work.join(calls, on="event_index", how="left", maintain_order="left")
-    return _Partial(*(_by_category(rank_trace.rank, launched, keys, gap_threshold_ns) for keys in (_STREAM, _DEVICE)))
+    per_stream, per_device = (_by_category(rank_trace, launched, keys, gap_threshold_ns) for keys in (_STREAM, _DEVICE))
+    return _Partial(per_stream, per_device, unknown_findings(rank_trace))
 
 
-def _by_category(rank: int, work: pl.DataFrame, keys: Sequence[str], gap_threshold_ns: int) -> pl.DataFrame:
+def _by_category(rank_trace: RankTrace, work: pl.DataFrame, keys: Sequence[str], gap_threshold_ns: int) -> pl.DataFrame:
     """Return the statistics of every category of every stream (or device), including those without gaps."""
     ordered = work.sort(keys, maintain_order=True)
-    lengths = summary(_parts(_gaps(ordered, keys), keys, gap_threshold_ns), by=[*keys, "category"], value="length_ns")
-    categories = pl.DataFrame({"category": CATEGORIES}, schema={"category": _CATEGORY})
+    parts = _parts(rank_trace, _gaps(ordered, keys), keys, gap_threshold_ns)
+    lengths = summary(parts, by=[*keys, "category"], value="length_ns")
+    named = (*CATEGORIES, UNKNOWN) if (parts["category"] == UNKNOWN).any() else CATEGORIES
+    categories = pl.DataFrame({"category": named}, schema={"category": _CATEGORY})
     every = ordered.select(keys).unique().join(categories, how="cross")
     return (
         every.join(lengths, on=[*keys, "category"], how="left")
         .sort(*keys, "category")
         .select(
-            pl.lit(rank, pl.Int32).alias("rank"),
+            pl.lit(rank_trace.rank, pl.Int32).alias("rank"),
             *keys,
             pl.col("category").cast(pl.String),
             pl.col("count").fill_null(0).alias("gap_count"),
@@ -143,25 +152,44 @@ def _gaps(work: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Divide the gap before each piece of work; `work` is sorted by the keys and by start.
 
     Returns:
-        The keys, `host_wait` (ns before the launch) and `from_launch` (ns from the launch on); 0 without a gap.
+        The keys, `start_ns` (of the work), `host_wait` (ns before the launch) and `from_launch` (ns from the launch on); 0
+        without a gap.
     """
     starts, launch_starts = work["start_ns"].to_numpy(), work["launch_start_ns"]
     first_rows = np.flatnonzero(work.select(pl.struct(keys).rle_id().diff().ne_missing(0)).to_series())
     begins = gap_begins(starts, work["end_ns"].to_numpy(), first_rows)
     divides = np.clip(np.where(launch_starts.is_null(), begins, launch_starts.fill_null(0)), begins, starts)
-    return work.select(keys).with_columns(
+    return work.select(*keys, "start_ns").with_columns(
         pl.Series("host_wait", divides - begins), pl.Series("from_launch", starts - divides)
     )
 
 
-def _parts(gaps: pl.DataFrame, keys: Sequence[str], gap_threshold_ns: int) -> pl.DataFrame:
+def _parts(rank_trace: RankTrace, gaps: pl.DataFrame, keys: Sequence[str], gap_threshold_ns: int) -> pl.DataFrame:
     """Return the parts of gaps longer than 0 ns: the keys, `category` and `length_ns`."""
-    is_short = pl.col("from_launch") < gap_threshold_ns
+    after = pl.when(pl.col("from_launch") < gap_threshold_ns).then(_KERNEL_WAIT).otherwise(_OTHER)
+    named = gaps.with_columns(after.alias("after"))
+    known = _without_unknown(rank_trace, named, keys) if len(incomplete_replays(rank_trace.unselected)) else named
     return pl.concat(
         [
-            _lengths(gaps, keys, "host_wait", pl.lit("host_wait", _CATEGORY)),
-            _lengths(gaps, keys, "from_launch", pl.when(is_short).then(_KERNEL_WAIT).otherwise(_OTHER)),
+            _lengths(known, keys, "host_wait", pl.lit("host_wait", _CATEGORY)),
+            _lengths(known, keys, "from_launch", pl.col("after")),
+            *([_lengths(known, keys, UNKNOWN, pl.lit(UNKNOWN, _CATEGORY))] if UNKNOWN in known.columns else []),
         ]
+    )
+
+
+def _without_unknown(rank_trace: RankTrace, gaps: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Move the time in which replays without device rows may have run from both parts of each gap to `unknown`."""
+    divide = pl.col("start_ns") - pl.col("from_launch")
+    moments = gaps.select(divide - pl.col("host_wait"), divide.alias("divide_ns"), "start_ns").to_numpy().T
+    taken = np.zeros((2, len(gaps)), np.int64)
+    for place in gaps.select(keys).unique().iter_rows():
+        here = gaps.select(pl.all_horizontal(pl.col(key) == value for key, value in zip(keys, place, strict=True)))
+        rows = np.flatnonzero(here.to_series())
+        replays = unknown_work(rank_trace, *place)
+        taken[:, rows] = np.diff([covered_before(replays, times[rows]) for times in moments], axis=0)
+    return gaps.with_columns(
+        pl.col("host_wait") - taken[0], pl.col("from_launch") - taken[1], pl.Series(UNKNOWN, taken.sum(axis=0))
     )
 
 
@@ -176,6 +204,7 @@ def _combine(partials: dict[int, _Partial]) -> IdleTime:
         _totals(per_stream, ["rank", *_STREAM]),
         _totals(per_device, ["rank", *_DEVICE]),
         per_stream.drop("sum"),
+        tuple(finding for of_rank in partials.values() for finding in of_rank.findings),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import plotly.graph_objects as go
@@ -9,7 +10,7 @@ import polars as pl
 
 from holotrace.analyses.idle_time.compute import IdleTime
 from holotrace.analyses.idle_time.question import QUESTION
-from holotrace.drawing.colors import HOST_WAIT, LAUNCH_DELAY, UNKNOWN
+from holotrace.drawing.colors import HOST_WAIT, LAUNCH_DELAY, UNKNOWN, UNRECORDED
 from holotrace.drawing.stacked_bars import (
     Heading,
     Part,
@@ -38,6 +39,7 @@ _CATEGORIES = (
     ("the kernel's start", "kernel_wait", LAUNCH_DELAY),
     ("something else", "other", UNKNOWN),
 )
+_UNKNOWN = ("unknown", "unknown", UNRECORDED)
 
 
 def plot_idle_time(
@@ -51,7 +53,9 @@ def plot_idle_time(
     keys = [name for name in ("rank", "device", "stream") if name in table.columns]
     totals = table.group_by(keys, maintain_order=True).agg(pl.col("idle_ns").sum())
     size, unit = largest_unit(totals.get_column("idle_ns").to_list())
-    parts = [_part(table, category, size, as_share=as_share) for category in _CATEGORIES]
+    # A rank without incomplete replays has no row of this category, so each bar needs its own place.
+    shown = (*_CATEGORIES, _UNKNOWN) if (table["category"] == "unknown").any() else _CATEGORIES
+    parts = [_part(_of_category(table, keys, category[1]), category, size, as_share=as_share) for category in shown]
     values = (
         ValueAxis("share of the idle time", is_share=True)
         if as_share
@@ -60,9 +64,17 @@ def plot_idle_time(
     return bar_figure(rows_of(totals), parts, heading, values, theme)
 
 
-def _part(table: pl.DataFrame, category: tuple[str, str, str], size: int, *, as_share: bool) -> Part:
-    name, key, color = category
-    rows = table.filter(pl.col("category") == key)
+def _of_category(table: pl.DataFrame, keys: Sequence[str], category: str) -> pl.DataFrame:
+    """Return one row for each bar: its times of this category, 0 if it has none."""
+    chosen = table.filter(pl.col("category") == category)
+    bars = table.select(keys).unique(maintain_order=True)
+    return bars.join(chosen, on=keys, how="left", maintain_order="left").with_columns(
+        pl.col("idle_ns", "gap_count").fill_null(0)
+    )
+
+
+def _part(rows: pl.DataFrame, category: tuple[str, str, str], size: int, *, as_share: bool) -> Part:
+    name, _, color = category
     durations, fractions = rows.get_column("idle_ns").to_list(), rows.get_column("fraction")
     counts = rows.get_column("gap_count").to_list()
     hovers = share_hovers(durations, fractions.to_list())

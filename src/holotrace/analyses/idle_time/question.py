@@ -17,6 +17,7 @@ QUESTION = Analysis(
             "something else",
             "the rest of a gap, if longer: the work waits for an event, another stream, or an unknown cause",
         ),
+        ("unknown", "the part of a gap in which the device may run a graph replay whose kernels the profiler lost"),
     ),
     options=(
         Option(

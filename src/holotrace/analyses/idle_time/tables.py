@@ -21,7 +21,8 @@ def idle_per_stream(result: IdleTime) -> pl.DataFrame:
 def _by_category(table: pl.DataFrame) -> pl.DataFrame:
     """Turn the rows of the categories into columns."""
     keys = [name for name in ("rank", "device", "stream") if name in table.columns]
-    shares = [_share_of(category) for category in ("host_wait", "kernel_wait", "other")]
+    unknown = ["unknown"] if (table["category"] == "unknown").any() else []
+    shares = [_share_of(category) for category in ("host_wait", "kernel_wait", "other", *unknown)]
     totals = [pl.col("idle_ns", "gap_count").sum()]
     return table.group_by(keys, maintain_order=True).agg(*totals, *shares)
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
-from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.device.device_work import device_rows, missing_device_work
 from holotrace.enrich.host.module_times import MODULE_TIMES, SUMMED_TIMES, sum_or_null
 from holotrace.enrich.host.modules import backward_passes
 from holotrace.enrich.job.findings import joined_findings
@@ -133,7 +133,7 @@ def _findings(rank_trace: RankTrace, per_module: pl.DataFrame) -> tuple[str, ...
     sentences = (
         (
             device_rows(rank_trace).is_empty(),
-            "no device work was recorded; if the job used a device, record with ProfilerActivity.CUDA",
+            missing_device_work(rank_trace),
         ),
         (
             backward_passes(rank_trace).is_empty(),

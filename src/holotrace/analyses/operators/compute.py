@@ -16,7 +16,7 @@ from holotrace.algorithms.covered_by_group import covered_by_number
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
-from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.device.device_work import device_rows, missing_device_work
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -156,7 +156,7 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
         shown(busy(["name"])),
         shown(busy(["name", "input_dims"])),
         shown(per_call_stack),
-        (*_findings(described, work, rows), *attribution.graph_findings(rank_trace)),
+        (*_findings(rank_trace, described, work, rows), *attribution.graph_findings(rank_trace)),
     )
 
 
@@ -288,7 +288,7 @@ def _finished(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return ordered.select(name for name in _COLUMNS if name in table.columns)
 
 
-def _findings(described: pl.DataFrame, work: pl.DataFrame, owned: _Rows) -> tuple[str, ...]:
+def _findings(rank_trace: RankTrace, described: pl.DataFrame, work: pl.DataFrame, owned: _Rows) -> tuple[str, ...]:
     has_operator = np.zeros(work.height, np.bool_)
     has_operator[owned] = True
     unowned = work.filter(~has_operator)
@@ -296,7 +296,7 @@ def _findings(described: pl.DataFrame, work: pl.DataFrame, owned: _Rows) -> tupl
     share = f"{unowned.height:,} of {work.height:,} kernels, copies and memsets"
     sentences = (
         (described.is_empty(), "no operators were recorded; record with ProfilerActivity.CPU"),
-        (work.is_empty(), "no device work was recorded; if the job used a device, record with ProfilerActivity.CUDA"),
+        (work.is_empty(), missing_device_work(rank_trace)),
         (
             described["input_dims"].null_count() == described.height,
             "no input shapes were recorded; record with record_shapes=True",

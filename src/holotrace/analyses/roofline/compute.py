@@ -11,10 +11,12 @@ import polars as pl
 from holotrace.analyses.roofline.findings import findings_of
 from holotrace.analyses.roofline.operators import COSTS, KEYS, over, summed_operators
 from holotrace.analyses.roofline.steps import per_step
+from holotrace.enrich.device.device_work import device_rows, no_device_work
 from holotrace.enrich.device.devices import devices_of_rank
 from holotrace.enrich.device.floors import MEMORY, Peaks, peaks_of, with_floors
 from holotrace.enrich.device.peaks import Device, device_named
 from holotrace.enrich.graph_attribution.findings import graph_findings
+from holotrace.enrich.job.one_job import cut_off_text
 from holotrace.enrich.operator_costs.costed_calls import costed_calls
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -130,6 +132,7 @@ def roofline(trace: Trace, *, device: str | None = None, executor: Executor = IN
 
     Raises:
         InvalidOptionError: the table does not have this device.
+        MissingDataError: the files of all ranks end before any device work.
 
     Source: docs/reference/analyses/roofline.md, which derives it and compares it with other tools.
 
@@ -150,6 +153,8 @@ def plan(*, device: str | None = None) -> Plan[_Partial, Roofline]:
 
 
 def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
+    if device_rows(rank_trace).is_empty() and cut_off_text(rank_trace):
+        raise no_device_work(rank_trace, "roofline")  # times on the host may be those of launches
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
     name, known = _device(rank_trace, device)
     per_module = summed_operators(rank_trace)

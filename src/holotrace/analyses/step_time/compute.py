@@ -11,7 +11,7 @@ import polars as pl
 from holotrace.analyses.step_time.jitter import JITTER, jitter
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
-from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.device.device_work import device_rows, missing_device_work
 from holotrace.enrich.steps.step_roles import ROLES
 from holotrace.enrich.steps.steps import annotation_names, steps, windows
 from holotrace.errors import InvalidOptionError, MissingDataError
@@ -182,7 +182,7 @@ def _findings(rank_trace: RankTrace, step_windows: pl.DataFrame, annotation: str
     sentences = (
         (is_whole, f"{rank} has no steps, so the whole recording counts as step 0: call prof.step() after each step"),
         (ignored, f"{rank}: {ignored} steps at the end are ignored, because their device work was not recorded"),
-        (device_rows(rank_trace).is_empty(), f"{rank} has no GPU work: record with ProfilerActivity.CUDA"),
+        (device_rows(rank_trace).is_empty(), f"{rank}: {missing_device_work(rank_trace)}"),
         (not _has_operators(rank_trace), f"{rank} has no operators: record with ProfilerActivity.CPU"),
     )
     return tuple(sentence for is_so, sentence in sentences if is_so and not step_windows.is_empty())

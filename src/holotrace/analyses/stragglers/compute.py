@@ -402,7 +402,7 @@ def _nothing_compared(
     elif any(len(of_one.communication.calls) for of_one in partials.values()):
         yield "no rank has collectives, and none is known to wait in its sends and receives"
     else:
-        yield "no rank has collectives, so no rank waits for another"
+        yield "no collectives were recorded, so whether ranks wait for each other is unknown"
 
 
 def _doubts(partials: dict[int, _Partial], collectives: pl.DataFrame, per_rank: pl.DataFrame) -> Iterator[str]:

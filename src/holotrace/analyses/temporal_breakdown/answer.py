@@ -16,4 +16,6 @@ def answer(result: TemporalBreakdown) -> str:
         for name in ("computation_ns", "non_computation_ns", "idle_ns")
     ]
     subject = "the devices compute" if len(per_device) > 1 else "the device computes"
-    return f"{shares[0]} of the time {subject}; {shares[1]} is other work only, and {shares[2]} idle."
+    unknown_ns = total(per_device, "unknown_ns")
+    unknown = f"; for {percent_text(unknown_ns / window_ns)} it is unknown" if unknown_ns else ""
+    return f"{shares[0]} of the time {subject}; {shares[1]} is other work only, and {shares[2]} idle{unknown}."

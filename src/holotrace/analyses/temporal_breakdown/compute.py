@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from holotrace.algorithms.intervals import covered_length
+from holotrace.algorithms.intervals import Intervals, covered_length
 from holotrace.enrich.device.device_work import by_device, device_work, intervals_of, no_device_work
+from holotrace.enrich.device.graph_replays import unknown_findings, unknown_length, unknown_work
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.schema import KernelKind
@@ -23,9 +24,11 @@ _PER_DEVICE = pl.Schema(
         "computation_ns": pl.Int64(),
         "non_computation_ns": pl.Int64(),
         "idle_ns": pl.Int64(),
+        "unknown_ns": pl.Int64(),
         "computation_fraction": pl.Float64(),
         "non_computation_fraction": pl.Float64(),
         "idle_fraction": pl.Float64(),
+        "unknown_fraction": pl.Float64(),
         "start_ns": pl.Int64(),
     }
 )
@@ -42,17 +45,25 @@ class TemporalBreakdown(Result):
         window_ns                 int64    from the start of the first work to the end of the last
         computation_ns            int64    at least one computation kernel runs
         non_computation_ns        int64    work runs, but no computation kernel
-        idle_ns                   int64    no work runs; these three times add up to window_ns
+        idle_ns                   int64    no work runs
+        unknown_ns                int64    no work was recorded, but a graph replay that lacks its device rows may run; these
+                                           four times add up to window_ns
         computation_fraction      float64  0..1 of the window; null if window_ns is 0
         non_computation_fraction  float64  0..1 of the window
         idle_fraction             float64  0..1 of the window
+        unknown_fraction          float64  0..1 of the window
         start_ns                  int64    start of the window, ns since the Unix epoch
 
-    findings    one sentence per rank without device work
+    findings    ranks without device work, and graph replays that lack device rows
     """
 
     per_device: pl.DataFrame
     findings: tuple[str, ...] = ()
+
+
+class _Partial(NamedTuple):
+    per_device: pl.DataFrame
+    findings: tuple[str, ...]
 
 
 def temporal_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> TemporalBreakdown:
@@ -61,9 +72,10 @@ def temporal_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Temp
     With |x| the length of the union of the intervals in x, on all streams of the device:
 
         window          = last end - first start
-        idle            = window - |all work|
+        unknown         = |graph replays without device rows, outside all work|
+        idle            = window - |all work| - unknown
         computation     = |computation|
-        non_computation = window - computation - idle
+        non_computation = |all work| - computation
 
     Raises:
         MissingDataError: no rank has device work.
@@ -78,25 +90,33 @@ def temporal_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Temp
     return plan().run(trace, executor)
 
 
-def plan() -> Plan[pl.DataFrame, TemporalBreakdown]:
+def plan() -> Plan[_Partial, TemporalBreakdown]:
     """Return `temporal_breakdown` in two parts: what runs on each rank, and how the results of the ranks combine."""
     return Plan(_one_rank, _combine)
 
 
-def _one_rank(rank_trace: RankTrace) -> pl.DataFrame:
+def _one_rank(rank_trace: RankTrace) -> _Partial:
     work = device_work(rank_trace)
     if work.is_empty():
         raise no_device_work(rank_trace, "temporal_breakdown")
-    rows = [{"rank": rank_trace.rank, "device": device} | _one_device(part) for device, part in by_device(work)]
-    return pl.DataFrame(rows, schema=_PER_DEVICE)
+    rows = [
+        {"rank": rank_trace.rank, "device": device} | _one_device(part, unknown_work(rank_trace, device))
+        for device, part in by_device(work)
+    ]
+    return _Partial(pl.DataFrame(rows, schema=_PER_DEVICE), unknown_findings(rank_trace))
 
 
-def _one_device(work: pl.DataFrame) -> dict[str, Any]:
+def _one_device(work: pl.DataFrame, replays: Intervals) -> dict[str, Any]:
     starts, ends = intervals_of(work)
     start, window = int(starts.min()), int(ends.max() - starts.min())
-    compute = covered_length(*intervals_of(work, KernelKind.COMPUTATION))
-    idle = window - covered_length(starts, ends)
-    times = {"computation": compute, "non_computation": window - compute - idle, "idle": idle}
+    compute, busy = covered_length(*intervals_of(work, KernelKind.COMPUTATION)), covered_length(starts, ends)
+    unknown = unknown_length(replays, (starts, ends))
+    times = {
+        "computation": compute,
+        "non_computation": busy - compute,
+        "idle": window - busy - unknown,
+        "unknown": unknown,
+    }
     return (
         {"window_ns": window, "start_ns": start}
         | {f"{name}_ns": length for name, length in times.items()}
@@ -104,5 +124,8 @@ def _one_device(work: pl.DataFrame) -> dict[str, Any]:
     )
 
 
-def _combine(partials: dict[int, pl.DataFrame]) -> TemporalBreakdown:
-    return TemporalBreakdown(pl.concat(partials.values()))
+def _combine(partials: dict[int, _Partial]) -> TemporalBreakdown:
+    return TemporalBreakdown(
+        pl.concat([of_rank.per_device for of_rank in partials.values()]),
+        tuple(finding for of_rank in partials.values() for finding in of_rank.findings),
+    )

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown
 from holotrace.analyses.temporal_breakdown.question import QUESTION
-from holotrace.drawing.colors import COMPUTATION, IDLE, NON_COMPUTATION
+from holotrace.drawing.colors import COMPUTATION, IDLE, NON_COMPUTATION, UNRECORDED
 from holotrace.drawing.stacked_bars import (
     Heading,
     Part,
@@ -28,13 +28,15 @@ _PARTS = (
     ("other work only", "non_computation", NON_COMPUTATION),
     ("idle", "idle", IDLE),
 )
+_UNKNOWN = ("unknown", "unknown", UNRECORDED)
 
 
 def plot_temporal_breakdown(result: TemporalBreakdown, *, theme: Theme = "light") -> go.Figure:
     """Draw one bar for each device: the shares of computing, other work only, and idle time."""
     if result.per_device.is_empty():
         return empty_figure(_HEADING.question, "No device has any work.", theme)
-    parts = [_part(result, name, column, color) for name, column, color in _PARTS]
+    shown = (*_PARTS, _UNKNOWN) if result.per_device["unknown_ns"].sum() else _PARTS
+    parts = [_part(result, name, column, color) for name, column, color in shown]
     return bar_figure(rows_of(result.per_device), parts, _HEADING, ValueAxis("share of the time", is_share=True), theme)
 
 

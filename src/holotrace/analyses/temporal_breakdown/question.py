@@ -17,5 +17,6 @@ QUESTION = Analysis(
         ("computing", "time in which at least one computation kernel runs, whatever runs at the same time"),
         ("other work only", "time in which communication or copies run, but no computation"),
         ("idle", "time in which no stream of the device runs work"),
+        ("unknown", "time in which the device may run a graph replay whose kernels the profiler lost"),
     ),
 )

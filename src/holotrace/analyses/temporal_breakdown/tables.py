@@ -10,7 +10,8 @@ from holotrace.questions.tables import View, one_device_hidden
 
 def temporal_per_device(result: TemporalBreakdown) -> pl.DataFrame:
     """Return how the time of each device divides: shares in the first columns, times after them."""
-    shares = ("computation_fraction", "non_computation_fraction", "idle_fraction")
+    unknown = ["unknown_fraction"] if result.per_device["unknown_ns"].sum() else []
+    shares = ("computation_fraction", "non_computation_fraction", "idle_fraction", *unknown)
     return one_device_hidden(result.per_device).select(
         pl.col("^(rank|device)$"), *shares, "computation_ns", "idle_ns", "window_ns"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -15,7 +14,7 @@ from holotrace.ingest.file_health import FileHealth
 from holotrace.store.health import Finding
 from holotrace.units import size_text
 from holotrace.validation import Violation
-from holotrace.whole_job.check import Check
+from holotrace.whole_job.check import Check, doubt_text
 from holotrace.whole_job.check import check as check_files
 
 _EXAMPLE_LENGTH = 100
@@ -24,7 +23,8 @@ Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Also check the rules of a sound trace; exit with 1 if a file breaks a rule of severity error.",
+        help="Also check the rules of a sound trace and whether it can be trusted; exit with 1 if a file breaks a rule of "
+        "severity error or is in doubt.",
     ),
 ]
 
@@ -36,7 +36,7 @@ def check(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the health of each file; exit with 1 if none is readable or, with `strict`, if one breaks an error rule."""
+    """Print the health of each file; exit with 1 if none is readable or, with `strict`, if one breaks an error rule or is in doubt."""
     with opened_job(job) as (trace, executor):
         checked = check_files(trace, strict=strict, executor=executor)
     if as_json:
@@ -54,15 +54,18 @@ def _print(checked: Check) -> None:
         print_line(to, line)
     for file in checked.skipped:
         print_line(to, f"skipped  {file.path}: {file.reason}")
-    for line in _strict_lines(checked.violations):
+    for line in _strict_lines(checked):
         print_line(to, line)
 
 
-def _strict_lines(violations: Sequence[Violation] | None) -> list[str]:
-    """Return lines about the broken rules, or a line that says there are none."""
-    if violations is None:
+def _strict_lines(checked: Check) -> list[str]:
+    """Return lines about the broken rules and the doubts, or a line that says there are none."""
+    if checked.violations is None:
         return []
-    return [line for violation in violations for line in _violation_lines(violation)] or ["strict: no rule is broken"]
+    broken = [line for violation in checked.violations for line in _violation_lines(violation)]
+    doubts = [f"doubt: {doubt_text(doubt)}" for doubt in checked.doubts]
+    share = [f"strict: {checked.trust.answer}"] if checked.trust is not None and doubts else []
+    return [*broken, *doubts, *share] or ["strict: no rule is broken"]
 
 
 def _violation_lines(violation: Violation) -> list[str]:

@@ -10,6 +10,7 @@ import polars as pl
 
 from holotrace.algorithms.intervals import Intervals
 from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.job.one_job import cut_off_text
 from holotrace.enrich.kernels.kernel_kind import name_classifier
 from holotrace.errors import MissingDataError
 from holotrace.schema import DEVICE_WORK_KINDS, EventKind, KernelKind
@@ -96,8 +97,19 @@ def no_device_work(rank_trace: RankTrace, analysis: str) -> MissingDataError:
     counts = rank_trace.event_counts()
     cpu_events = sum(counts.get(kind, 0) for kind in _HOST_KINDS)
     return MissingDataError.no_gpu_kernels(
-        analysis, rank=rank_trace.rank, source=rank_trace.source, cpu_events=cpu_events
+        analysis,
+        rank=rank_trace.rank,
+        source=rank_trace.source,
+        cpu_events=cpu_events,
+        ends_early=bool(cut_off_text(rank_trace)),
     )
+
+
+def missing_device_work(rank_trace: RankTrace) -> str:
+    """Say why a rank may have no device work: it was not recorded, or its file ends too early."""
+    if cut_off_text(rank_trace):
+        return "the file ends early, before any device work, so whether the job used a GPU is unknown"
+    return "no device work was recorded; if the job used a device, record with ProfilerActivity.CUDA"
 
 
 @derived

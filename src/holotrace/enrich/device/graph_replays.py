@@ -72,13 +72,15 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
     return ended.select(pl.col(name).cast(kind) for name, kind in _INCOMPLETE.items())
 
 
-def unknown_work(rank_trace: RankTrace, device: int, stream: int | None = None) -> Intervals:
-    """Return when a device (or one of its streams) may have worked on incomplete replays: disjoint intervals in order."""
-    replays = incomplete_replays(rank_trace.unselected)
-    is_here = pl.col("device").is_null() | (pl.col("device") == device)
-    if stream is not None:
-        is_here &= pl.col("stream").is_null() | (pl.col("stream") == stream)
-    here = replays.filter(is_here)
+def unknown_work(rank_trace: RankTrace, device: int | None = None, stream: int | None = None) -> Intervals:
+    """Return when devices may have worked on incomplete replays: disjoint intervals in order.
+
+    By default on any device; otherwise on this device, or on this stream of it.
+    """
+    here = incomplete_replays(rank_trace.unselected)
+    for column, place in (("device", device), ("stream", stream)):
+        if place is not None:
+            here = here.filter(pl.col(column).is_null() | (pl.col(column) == place))
     return union(here["start_ns"].to_numpy(), here["until_ns"].to_numpy())
 
 
@@ -90,6 +92,16 @@ def unknown_length(unknown: Intervals, work: Intervals) -> int:
     clipped = (np.clip(times, starts.min(), ends.max()) for times in unknown)
     inside: Intervals = (next(clipped), next(clipped))
     return covered_length(*concatenated([inside, work])) - covered_length(*work)
+
+
+def unknown_findings(rank_trace: RankTrace) -> tuple[str, ...]:
+    """Return a sentence about incomplete replays, for the findings of a result; empty if there are none."""
+    count = len(incomplete_replays(rank_trace.unselected))
+    if not count:
+        return ()
+    lack = "1 graph replay lacks" if count == 1 else f"{count:,} graph replays lack"
+    seems = "so the device may have worked when it seems idle; holotrace trust says which"
+    return (f"rank {rank_trace.rank}: {lack} device rows, {seems}",)
 
 
 def _replays(rank_trace: RankTrace) -> pl.DataFrame:

@@ -36,6 +36,16 @@ _RUNTIMES = {"cuda_runtime_version": "CUDA", "hip_runtime_version": "HIP"}
 _TIME_OF_DAY_NS = 10**17
 """Times after this count from 1970; times before this count from the start of a recording or machine."""
 
+_PROPERTIES: dict[str, Callable[[FileFacts], Hashable | None]] = {
+    "the world sizes": lambda of_rank: of_rank.world_size,
+    "the backends": lambda of_rank: of_rank.backend,
+}
+HARDWARE: dict[str, Callable[[FileFacts], Hashable | None]] = {
+    "the GPUs": lambda of_rank: " and ".join(of_rank.gpus) or None,
+    "the runtimes": lambda of_rank: of_rank.runtime or None,
+}
+"""What all ranks of a job share; those of one job may differ in hardware, though rarely."""
+
 _MONTH = re.compile(r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(?=[_-])", re.IGNORECASE)
 
 
@@ -44,12 +54,14 @@ class Wholeness:
     """The reasons why the traces may not be one whole job; all fields are empty if no reason is known.
 
     unrelated   why the ranks do not look like one job, in one sentence
+    jobs        if unrelated, the ranks and the files of each job, in words
     cut_off     one sentence for each file that ends too early, by its rank
     cpu_only    ranks among `cut_off` whose file ends before any device work
     left_out    files that exist but are missing from the trace, in sentences
     """
 
     unrelated: str = ""
+    jobs: tuple[str, ...] = ()
     cut_off: dict[int, str] = field(default_factory=dict)
     cpu_only: tuple[int, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -87,12 +99,25 @@ def wholeness(trace: Trace, *, executor: Executor = IN_PROCESS) -> Wholeness:
 def wholeness_from(facts: Mapping[int, FileFacts], trace: Trace) -> Wholeness:
     """Return `wholeness` from the `file_facts` of each rank; the skipped files of the trace also count."""
     cut_off = {rank: of_rank.cut_off for rank, of_rank in facts.items() if of_rank.cut_off}
+    mixed = unrelated(facts)
     return Wholeness(
-        unrelated=_unrelated(facts),
+        unrelated=mixed,
+        jobs=_jobs_in_words(facts, trace) if mixed else (),
         cut_off=cut_off,
         cpu_only=tuple(rank for rank in cut_off if not facts[rank].has_device_work),
         left_out=(*_unreadable(trace.skipped), *_doubles(trace)),
     )
+
+
+def _jobs_in_words(facts: Mapping[int, FileFacts], trace: Trace) -> tuple[str, ...]:
+    return tuple(
+        f"{ranks_text(ranks)}: {_paths([trace.ranks[rank].source for rank in ranks])}" for ranks in jobs_of(facts)
+    )
+
+
+def _paths(sources: list[str]) -> str:
+    more = f" and {len(sources) - MOST_NAMED:,} more" if len(sources) > MOST_NAMED else ""
+    return f"{' '.join(sources[:MOST_NAMED])}{more}"
 
 
 def file_facts(rank_trace: RankTrace) -> FileFacts:
@@ -134,19 +159,49 @@ def _where(rank_trace: RankTrace, finding: Finding) -> str:
     return f"rank {rank_trace.rank}'s file is cut off after {events:,} events{at} ({name}); what came later is missing"
 
 
-def _unrelated(facts: Mapping[int, FileFacts]) -> str:
+def unrelated(facts: Mapping[int, FileFacts]) -> str:
     """Return a sentence about differences between ranks that cannot occur in one job; empty if there are none."""
     differences = [
         _times(facts),
-        _difference(facts, "the world sizes", lambda of_rank: of_rank.world_size),
-        _difference(facts, "the GPUs", lambda of_rank: " and ".join(of_rank.gpus) or None),
-        _difference(facts, "the backends", lambda of_rank: of_rank.backend),
-        _difference(facts, "the runtimes", lambda of_rank: of_rank.runtime or None),
+        _single(facts),
+        *(_difference(facts, what, of) for what, of in _PROPERTIES.items()),
+        *(() if _is_surely_one_job(facts) else (_difference(facts, what, of) for what, of in HARDWARE.items())),
     ]
     known = [difference for difference in differences if difference]
     if not known:
         return ""
     return f"these {len(facts):,} traces do not look like one job: {'; '.join(known)}"
+
+
+def jobs_of(facts: Mapping[int, FileFacts]) -> list[list[int]]:
+    """Return the ranks of each job in a folder of unrelated traces: those that agree in all that they say."""
+    times = _recorded_together(facts)
+    jobs: list[tuple[dict[str, Hashable], list[int]]] = []
+    for rank, of_rank in facts.items():
+        said = {what: of(of_rank) for what, of in {**_PROPERTIES, **HARDWARE}.items()} | {"time": times.get(rank)}
+        known = {what: value for what, value in said.items() if value is not None}
+        is_alone = of_rank.world_size == 1
+        fitting = (
+            job for job in jobs if not is_alone and all(job[0].get(what, known[what]) == known[what] for what in known)
+        )
+        properties, ranks = next(fitting, ({}, []))
+        if not ranks:
+            jobs.append((properties, ranks))
+        properties.update(known)
+        ranks.append(rank)
+    return [ranks for _, ranks in jobs]
+
+
+def _single(facts: Mapping[int, FileFacts]) -> str:
+    """Report several files that each say that their job has a single rank."""
+    alone = [rank for rank, of_rank in facts.items() if of_rank.world_size == 1]
+    return f"each of {ranks_text(sorted(alone))} is a job of one rank" if len(alone) > 1 else ""
+
+
+def _is_surely_one_job(facts: Mapping[int, FileFacts]) -> bool:
+    """Whether all ranks give the same world size, which is large enough; then the hardware of the job is mixed."""
+    sizes = {of_rank.world_size for of_rank in facts.values()}
+    return None not in sizes and len(sizes) == 1 and (sizes.pop() or 0) >= len(facts)
 
 
 def _difference(facts: Mapping[int, FileFacts], what: str, of: Callable[[FileFacts], Hashable | None]) -> str:
@@ -159,21 +214,28 @@ def _difference(facts: Mapping[int, FileFacts], what: str, of: Callable[[FileFac
 
 def _times(facts: Mapping[int, FileFacts]) -> str:
     """Return the times at which the ranks were recorded, if these differ."""
+    groups: dict[int, list[int]] = {}
+    for rank, first in _recorded_together(facts).items():
+        groups.setdefault(first, []).append(rank)
+    if len(groups) < 2:  # noqa: PLR2004 -- one time is no difference
+        return ""
+    return f"they were recorded at {_groups((_time_text(first), ranks) for first, ranks in groups.items())}"
+
+
+def _recorded_together(facts: Mapping[int, FileFacts]) -> dict[int, int]:
+    """Return for each rank the start of the first recording of those near it, in order of time."""
     spans = {rank: (of_rank.first_ns, of_rank.last_ns) for rank, of_rank in facts.items()}
     known = sorted(
         (first, last, rank) for rank, (first, last) in spans.items() if first is not None and last is not None
     )
-    groups: list[tuple[int, list[int]]] = []
-    until = 0
+    group_of: dict[int, int] = {}
+    group = until = 0
     for first, last, rank in known:
-        if not groups or first - until > FARTHEST_APART_NS:
-            groups.append((first, []))
-            until = last
-        groups[-1][1].append(rank)
+        if not group_of or first - until > FARTHEST_APART_NS:
+            group = until = first
+        group_of[rank] = group
         until = max(until, last)
-    if len(groups) < 2:  # noqa: PLR2004 -- one time is no difference
-        return ""
-    return f"they were recorded at {_groups((_time_text(first), ranks) for first, ranks in groups)}"
+    return group_of
 
 
 def _groups(values: Iterable[tuple[Hashable, list[int]]]) -> str:

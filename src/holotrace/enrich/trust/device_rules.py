@@ -98,7 +98,7 @@ def _that_should_not(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
 def _by_stream(rows: pl.DataFrame) -> Iterator[tuple[tuple[int, int], pl.DataFrame]]:
     """Yield device and stream with their rows, by the first row of each."""
     for (device, stream), part in rows.group_by(*_STREAM, maintain_order=True):
-        yield (int(device), int(stream)), part  # type: ignore[call-overload]
+        yield (int(device), int(stream)), part
 
 
 def _of_stream(work: pl.DataFrame, device: int, stream: int) -> pl.DataFrame:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Int64Array, Intervals, covered_length, union
+from holotrace.algorithms.intervals import Intervals, concatenated, covered_length, union
 
 NO_INTERVALS: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 
@@ -49,25 +49,14 @@ class Doubt:
         return int(self.times[0].min()), int(self.times[1].max())
 
 
+def all_times(doubts: Iterable[Doubt]) -> Intervals:
+    """Return when at least one of the doubts applies: disjoint intervals in order."""
+    return union(*concatenated([NO_INTERVALS, *(doubt.times for doubt in doubts)]))
+
+
 def times_of(events: pl.DataFrame, start: str = "start_ns", end: str = "end_ns") -> Intervals:
     """Return the union of two columns of starts and ends."""
     return union(events[start].to_numpy(), events[end].to_numpy())
-
-
-def common(first: Intervals, second: Intervals) -> Intervals:
-    """Return the time that both sets of disjoint intervals in order cover.
-
-    >>> import numpy as np
-    >>> starts, ends = common((np.array([0, 20]), np.array([10, 30])), (np.array([5]), np.array([25])))
-    >>> starts.tolist(), ends.tolist()
-    ([5, 20], [10, 25])
-    """
-    times = np.concatenate([first[0], first[1], second[0], second[1]])
-    changes = np.concatenate([_steps(first), _steps(second)])
-    order = np.lexsort((changes, times))
-    active = np.cumsum(changes[order])
-    rows = np.flatnonzero(active[:-1] == 2)  # noqa: PLR2004 -- both cover it
-    return union(times[order][rows], times[order][rows + 1])
 
 
 def counted(count: int, singular: str, plural: str = "") -> str:
@@ -79,7 +68,3 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     """Write the first few names, and how many more there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def _steps(intervals: Intervals) -> Int64Array:
-    return np.repeat(np.array([1, -1], np.int64), len(intervals[0]))

@@ -76,7 +76,7 @@ def shared_sequence_numbers(rank_trace: RankTrace) -> Iterator[Doubt]:
         count=len(several),
         event_index=shared.item(0, "event_index"),
         from_ns=shared.item(0, "start_ns"),
-        to_ns=int(shared["end_ns"].max() or 0),
+        to_ns=int(shared["end_ns"].to_numpy().max()),
     )
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, gaps, union
+from holotrace.algorithms.intervals import Intervals, gaps, intersection, union
 from holotrace.enrich.device.device_work import device_rows, device_work, intervals_of
 from holotrace.enrich.device.graph_replays import graph_launches, incomplete_replays, with_until
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges
-from holotrace.enrich.trust.doubts import Doubt, common, counted
+from holotrace.enrich.trust.doubts import Doubt, counted
 from holotrace.schema import LAUNCH_KINDS
 from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text
@@ -33,7 +33,7 @@ def incomplete_graph_replays(rank_trace: RankTrace) -> Iterator[Doubt]:
         return
     total = len(graph_launches(rank_trace))
     for (device, stream), rows in replays.group_by("device", "stream", maintain_order=True):
-        place = None if device is None else int(device), None if stream is None else int(stream)  # type: ignore[call-overload]
+        place = None if device is None else int(device), None if stream is None else int(stream)
         doubtful = _idle_within(rank_trace, rows, place[0])
         if not len(doubtful[0]):
             continue
@@ -91,7 +91,7 @@ def _idle_within(rank_trace: RankTrace, calls: pl.DataFrame, device: int | None)
     """Return when the device (None for any) may have worked for these calls (start_ns, until_ns), but has no work."""
     work = device_work(rank_trace)
     here = work if device is None else work.filter(pl.col("device") == device)
-    return common(union(calls["start_ns"].to_numpy(), calls["until_ns"].to_numpy()), gaps(*intervals_of(here)))
+    return intersection(union(calls["start_ns"].to_numpy(), calls["until_ns"].to_numpy()), gaps(*intervals_of(here)))
 
 
 def _kernel_launches(rank_trace: RankTrace) -> pl.DataFrame:

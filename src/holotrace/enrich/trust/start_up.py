@@ -30,7 +30,10 @@ _LEADING = {
     "end_ns": pl.Int64,
     "device": pl.Int32,
     "stream": pl.Int64,
+    "call": pl.String,
 }
+_IDENTITY = ("collective", "group_ranks", "group_size", "sequence")
+_SYNCHRONISES = r"(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier"
 
 
 def slow_first_steps(rank_trace: RankTrace) -> Iterator[Doubt]:
@@ -68,7 +71,7 @@ def slow_first_collectives(rank_trace: RankTrace) -> Iterator[Doubt]:
         leading = _leading_count(lengths)
         if not leading or calls.item(0, "start_ns") > _latest_start(work):
             continue
-        text = rank_trace.strings[int(name)]  # type: ignore[call-overload]
+        text = rank_trace.strings[int(name)]
         first = calls.head(leading)
         yield Doubt(
             "slow_first_collectives",
@@ -78,15 +81,30 @@ def slow_first_collectives(rank_trace: RankTrace) -> Iterator[Doubt]:
             count=leading,
             event_index=first.item(0, "event_index"),
             times=times_of(first),
-            device=int(device),  # type: ignore[call-overload]
+            device=int(device),
             stream=first.item(0, "stream"),
         )
 
 
 def first_collectives(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the first collective kernels of a rank, by start: event_index, start_ns, end_ns, device, stream."""
-    work = device_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION)
-    return work.head(MOST_LEADING).select(pl.col(name).cast(kind) for name, kind in _LEADING.items())
+    """Return the first collective kernels of a rank, by start.
+
+    Returns:
+        event_index, start_ns, end_ns, device, stream, and `call`: the collective, its ranks and its number, which are
+        equal on all ranks of one call; null if unknown, or if ranks can leave the call before all have entered it
+    """
+    work = device_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION).head(MOST_LEADING)
+    described = rank_trace.table("collectives", ["event_index", *_IDENTITY])
+    known = work.join(described, on="event_index", how="left", maintain_order="left")
+    names = rank_trace.texts(known["collective"]), rank_trace.texts(known["group_ranks"])
+    is_complete = known["sequence"].is_not_null() & known["group_ranks"].is_not_null()
+    joined = pl.DataFrame([*names, known["group_size"], known["sequence"]]).select(
+        pl.concat_str(pl.all(), separator=" ")
+    )
+    call = joined.to_series().zip_with(
+        is_complete & names[0].str.contains(_SYNCHRONISES), pl.Series([None], dtype=pl.String)
+    )
+    return known.with_columns(call.alias("call")).select(pl.col(name).cast(kind) for name, kind in _LEADING.items())
 
 
 def _latest_start(work: pl.DataFrame) -> int:

@@ -1,0 +1,1 @@
+"""Trust: the question, how it is answered, and the tables and figure that show the answer."""

@@ -1,0 +1,27 @@
+"""Trust in one sentence."""
+
+from __future__ import annotations
+
+from holotrace.analyses.trust.compute import Trust
+from holotrace.questions.answers import total
+from holotrace.units import percent_text
+
+
+def answer(result: Trust) -> str:
+    """Say how much of the recorded time can be trusted, and why not all."""
+    recorded_ns, doubtful_ns = total(result.per_rank, "recorded_ns"), total(result.per_rank, "doubtful_ns")
+    share = _floor_text(1 - doubtful_ns / recorded_ns) if recorded_ns else "Nothing"
+    said = f"{share} of the recorded time can be trusted"
+    if result.doubts.is_empty():
+        return f"{said}: the recording breaks no rule."
+    first = result.doubts.sort("doubtful_ns", descending=True, nulls_last=True, maintain_order=True).row(0, named=True)
+    timeless = result.doubts.filter(result.doubts["doubtful_ns"].is_null())
+    worst = timeless.row(0, named=True) if len(timeless) and not doubtful_ns else first
+    others = len(result.doubts) - 1
+    more = f" ({others:,} more doubt{'' if others == 1 else 's'})" if others else ""
+    return f"{said}; rank {worst['rank']}: {worst['sentence']}{more}."
+
+
+def _floor_text(share: float) -> str:
+    """Print a share; only a whole one is 100 %."""
+    return percent_text(share) if share == 1 else percent_text(min(share, 0.999))

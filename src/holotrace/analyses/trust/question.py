@@ -1,0 +1,21 @@
+"""Trust: the question, and the terms of its tables."""
+
+from __future__ import annotations
+
+from holotrace.questions.question import Analysis
+
+QUESTION = Analysis(
+    __package__,
+    title="Trust",
+    question="May this trace be believed?",
+    section="Files",
+    definitions=(
+        ("doubt", "a rule that the recording breaks, so that some of its times or counts are wrong or unknown"),
+        ("recorded", "time from the first to the last event of the rank"),
+        (
+            "trusted",
+            "share of that time in which no rule is broken; a doubt without a time, such as lost events, has no share",
+        ),
+        ("of device time", "the same share of the time in which a device of the rank works"),
+    ),
+)

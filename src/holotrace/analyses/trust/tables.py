@@ -1,0 +1,33 @@
+"""Trust: its tables for people."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.analyses.trust.compute import Trust
+from holotrace.questions.tables import View
+
+
+def trusted_shares(result: Trust) -> pl.DataFrame:
+    """Return the trusted share of each rank."""
+    return result.per_rank.select(
+        "rank",
+        "trusted_fraction",
+        "recorded_ns",
+        "doubtful_ns",
+        "trusted_busy_fraction",
+        "device_busy_ns",
+        "doubt_count",
+    )
+
+
+def doubts(result: Trust) -> pl.DataFrame:
+    """Return the doubts, those of the longest time first."""
+    ordered = result.doubts.sort("doubtful_ns", descending=True, nulls_last=True, maintain_order=True)
+    return ordered.select("rank", "rule", "doubtful_ns", "case_count", "event_index", "sentence")
+
+
+VIEWS = (
+    View("Each rank: the share of its recording that can be trusted", trusted_shares, "doubtful_ns"),
+    View("Doubts", doubts, "doubtful_ns"),
+)

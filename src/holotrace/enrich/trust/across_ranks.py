@@ -1,0 +1,183 @@
+"""Doubts about a job: ranks whose recordings belong to other jobs, times, clocks or software."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+import polars as pl
+
+from holotrace.enrich.job.findings import ranks_text
+from holotrace.enrich.job.one_job import unrelated
+from holotrace.enrich.trust.doubts import Doubt
+from holotrace.enrich.trust.rank_recording import RankRecording
+from holotrace.enrich.trust.start_up import TIMES_MEDIAN
+from holotrace.units import duration_text
+
+LARGEST_END_DIFFERENCE = 0.1
+"""Ranks leave a collective nearly together. If ends differ by more than this share of the longest rank's time in it,
+either the calls are not the same or the clocks differ."""
+
+LEAST_CLOCK_DIFFERENCE_NS = 1_000_000
+"""Smaller contradictions between clocks do not change what this job's tables say about whole collectives."""
+
+_LATE_START = "profiler_start_skew"
+
+JobDoubts = Iterator[tuple[int, Doubt]]
+"""Doubts with the rank of each."""
+
+
+def different_jobs(ranks: Mapping[int, RankRecording]) -> JobDoubts:
+    """Doubt that the files belong to one job: other world sizes, backends, GPUs or runtimes, or hours between them.
+
+    Source: `holotrace.enrich.job.one_job`.
+    """
+    sentence = unrelated({rank: known.file for rank, known in ranks.items()})
+    if sentence:
+        yield min(ranks), Doubt("different_jobs", f"{sentence[0].upper()}{sentence[1:]}", count=len(ranks))
+
+
+def different_software(ranks: Mapping[int, RankRecording]) -> JobDoubts:
+    """Doubt comparisons between ranks that ran other versions, or recorded with other profiler options."""
+    names = dict.fromkeys(name for known in ranks.values() for name in known.software)
+    for name in names:
+        values = _by_value({rank: known.software.get(name) for rank, known in ranks.items()})
+        if len(values) > 1:
+            usual = max(values, key=lambda value: (len(values[value]), value))
+            for value, odd in values.items():
+                if value != usual:
+                    yield (
+                        odd[0],
+                        Doubt(
+                            "different_software",
+                            f"The {name} is {value} on {ranks_text(odd)}, but {usual} on {ranks_text(values[usual])}: "
+                            "differences between these ranks may come from it",
+                            count=len(odd),
+                        ),
+                    )
+
+
+def windows_apart(ranks: Mapping[int, RankRecording]) -> JobDoubts:
+    """Doubt comparisons between ranks that were never recorded at the same time."""
+    both = {rank: (known.file.first_ns, known.file.last_ns) for rank, known in ranks.items()}
+    spans = {rank: (first, last) for rank, (first, last) in both.items() if first is not None and last is not None}
+    if len(spans) < 2 or max(first for first, _ in spans.values()) < min(last for _, last in spans.values()):  # noqa: PLR2004
+        return
+    most = _most_common_time(spans)
+    apart = [rank for rank, (first, last) in spans.items() if not first <= most <= last]
+    if not apart:
+        return
+    away = max(_distance(spans[rank], most) for rank in apart)
+    rest = [rank for rank in spans if rank not in apart]
+    yield (
+        apart[0],
+        Doubt(
+            "windows_apart",
+            f"The recordings of {ranks_text(apart)} and {ranks_text(rest)} do not overlap ({duration_text(away)} lie between "
+            "them): they show different times, or the clocks differ, so waits between these ranks are unknown",
+            count=len(apart),
+            from_ns=spans[apart[0]][0],
+            to_ns=spans[apart[0]][1],
+        ),
+    )
+
+
+def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
+    """Doubt times compared across ranks if one leaves a collective before another enters it.
+
+    Source: no rank can leave an all-reduce before all have entered it; see docs/reference/analyses/collectives.md.
+    """
+    tables = [known.collectives.with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, known in ranks.items()]
+    calls = pl.concat(tables).drop_nulls("call")
+    worst: tuple[int, int, int] | None = None
+    for _, call in calls.group_by("call", maintain_order=True):
+        if call["rank"].n_unique() > 1:
+            first, last = call.sort("end_ns").row(0, named=True), call.sort("start_ns").row(-1, named=True)
+            gap = last["start_ns"] - first["end_ns"]
+            if gap > LEAST_CLOCK_DIFFERENCE_NS and (worst is None or gap > worst[0]):
+                worst = gap, first["rank"], last["rank"]
+    if worst is not None:
+        gap, early, late = worst
+        yield (
+            late,
+            Doubt(
+                "clocks_differ",
+                f"Rank {late} enters a collective {duration_text(gap)} after rank {early} left it, which cannot be: their clocks "
+                "differ by at least that, so compare their times only after alignment, as holotrace collectives does",
+            ),
+        )
+
+
+def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
+    """Doubt the first collective of ranks that wait in it for another rank, whose recording only begins then.
+
+    Only calls that all ranks leave together are compared, and only waits of more than 10 times the shortest call count.
+
+    Source: https://github.com/vllm-project/vllm/pull/57001, where one all-gather takes 30.4, 4.1, 0.04 and 3.8 ms on four
+    ranks because their profilers start one after the other.
+    """
+    firsts = [
+        (rank, known.file.first_ns, known.collectives.row(0, named=True))
+        for rank, known in ranks.items()
+        if len(known.collectives) and known.file.first_ns is not None
+    ]
+    for rank, _, call in firsts:
+        length = call["end_ns"] - call["start_ns"]
+        peers = [
+            (other, begun_ns, theirs["end_ns"] - theirs["start_ns"])
+            for other, begun_ns, theirs in firsts
+            if abs(theirs["end_ns"] - call["end_ns"]) <= LARGEST_END_DIFFERENCE * length
+        ]
+        late, begun_ns, _ = max(peers, key=lambda peer: (peer[1], peer[0]))
+        shortest = min(duration for _, _, duration in peers)
+        if call["start_ns"] < begun_ns < call["end_ns"] and length > TIMES_MEDIAN * shortest:
+            wait = np.array([call["start_ns"]]), np.array([begun_ns])
+            yield (
+                rank,
+                Doubt(
+                    _LATE_START,
+                    f"The first collective takes {duration_text(length)}, {duration_text(begun_ns - call['start_ns'])} of it "
+                    f"before the recording of rank {late} begins: the rank waits for a profiler to start, not for "
+                    "communication",
+                    event_index=call["event_index"],
+                    times=wait,
+                    device=call["device"],
+                    stream=call["stream"],
+                ),
+            )
+
+
+JOB_RULES: tuple[Callable[[Mapping[int, RankRecording]], JobDoubts], ...] = (
+    different_jobs,
+    windows_apart,
+    clocks_differ,
+    different_software,
+    profiler_start_skew,
+)
+"""The rules about several ranks; if the files belong to different jobs, only the first one says something useful."""
+
+
+def doubts_of_job(ranks: Mapping[int, RankRecording]) -> list[tuple[int, Doubt]]:
+    """Return all doubts about how the recordings of a job fit together, with a rank for each."""
+    if len(ranks) < 2:  # noqa: PLR2004 -- one rank fits itself
+        return []
+    mixed = list(different_jobs(ranks))
+    return mixed or [doubt for rule in JOB_RULES[1:] for doubt in rule(ranks)]
+
+
+def _by_value(of_ranks: Mapping[int, str | None]) -> dict[str, list[int]]:
+    groups: dict[str, list[int]] = {}
+    for rank, value in of_ranks.items():
+        if value is not None:
+            groups.setdefault(value, []).append(rank)
+    return groups
+
+
+def _most_common_time(spans: Mapping[int, tuple[int, int]]) -> int:
+    """Return a time at which the most ranks are recorded."""
+    starts = sorted(first for first, _ in spans.values())
+    return max(starts, key=lambda moment: sum(first <= moment <= last for first, last in spans.values()))
+
+
+def _distance(span: tuple[int, int], moment: int) -> int:
+    return max(span[0] - moment, moment - span[1], 0)
