@@ -14,6 +14,7 @@ from holotrace.testing.builder import TraceBuilder
 
 SECOND_US = 1_000_000
 V100 = [{"id": 0, "name": "Tesla V100-SXM2-32GB"}]
+NO_SIZE = {"distributedInfo": None}
 A100 = [{"id": 0, "name": "NVIDIA A100-SXM4-80GB"}]
 
 SINGLE_JOBS = (
@@ -81,14 +82,6 @@ def test_a_long_recording_joins_the_others() -> None:
             {"distributedInfo": {"rank": 1, "world_size": 2, "backend": "gloo"}},
             "the backends are nccl (rank 0), gloo (rank 1)",
         ),
-        (
-            {"deviceProperties": A100},
-            "the GPUs are Tesla V100-SXM2-32GB (rank 0), NVIDIA A100-SXM4-80GB (rank 1)",
-        ),
-        (
-            {"cuda_runtime_version": 11080},
-            "the runtimes are CUDA 12040 (rank 0), CUDA 11080 (rank 1)",
-        ),
     ],
 )
 def test_properties_of_a_job_distinguish_jobs(header, sentence) -> None:
@@ -96,6 +89,38 @@ def test_properties_of_a_job_distinguish_jobs(header, sentence) -> None:
     builder = job(deviceProperties=V100, cuda_runtime_version=12040)
     builder.rank(1).header(**header)
     assert sentences_of(builder) == (f"These 2 traces do not look like one job: {sentence}.",)
+
+
+@pytest.mark.parametrize(
+    ("header", "sentence"),
+    [
+        ({"deviceProperties": A100}, "the GPUs are Tesla V100-SXM2-32GB (rank 0), NVIDIA A100-SXM4-80GB (rank 1)"),
+        ({"cuda_runtime_version": 11080}, "the runtimes are CUDA 12040 (rank 0), CUDA 11080 (rank 1)"),
+    ],
+)
+def test_hardware_distinguishes_jobs_of_unknown_size(header, sentence) -> None:
+    """Files with different hardware are two jobs, unless each says that its job has two ranks."""
+    unknown, known = (job(deviceProperties=V100, cuda_runtime_version=12040, **size) for size in (NO_SIZE, {}))
+    for builder in (unknown, known):
+        builder.rank(1).header(**header)
+    assert sentences_of(unknown) == (f"These 2 traces do not look like one job: {sentence}.",)
+    assert sentences_of(known) == ()
+
+
+def test_files_of_single_ranks_are_jobs_of_their_own() -> None:
+    """Two files that both say that their job has one rank are two jobs, which are listed with their files."""
+    trace = job(world_size=1).build()
+    whole = wholeness(trace)
+    assert whole.sentences == ("These 2 traces do not look like one job: each of ranks 0-1 is a job of one rank.",)
+    assert whole.jobs == tuple(f"rank {rank}: {trace.ranks[rank].source}" for rank in (0, 1))
+
+
+def test_ranks_that_agree_are_one_of_the_jobs() -> None:
+    """Three ranks of world size 4, and two of world size 8 recorded at the same time, are two jobs."""
+    builder = job(ranks=5, world_size=4)
+    for rank in (1, 4):
+        builder.rank(rank).header(distributedInfo={"rank": rank, "world_size": 8, "backend": "nccl"})
+    assert [line.split(":")[0] for line in wholeness(builder.build()).jobs] == ["ranks 0, 2-3", "ranks 1, 4"]
 
 
 @pytest.mark.parametrize(

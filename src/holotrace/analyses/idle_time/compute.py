@@ -181,7 +181,8 @@ def _parts(rank_trace: RankTrace, gaps: pl.DataFrame, keys: Sequence[str], gap_t
 def _without_unknown(rank_trace: RankTrace, gaps: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Move the time in which replays without device rows may have run from both parts of each gap to `unknown`."""
     divide = pl.col("start_ns") - pl.col("from_launch")
-    moments = gaps.select(divide - pl.col("host_wait"), divide.alias("divide_ns"), "start_ns").to_numpy().T
+    begin = divide - pl.col("host_wait")
+    moments = gaps.select(begin.alias("begin_ns"), divide.alias("divide_ns"), "start_ns").to_numpy().T
     taken = np.zeros((2, len(gaps)), np.int64)
     for place in gaps.select(keys).unique().iter_rows():
         here = gaps.select(pl.all_horizontal(pl.col(key) == value for key, value in zip(keys, place, strict=True)))

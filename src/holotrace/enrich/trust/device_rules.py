@@ -10,7 +10,7 @@ import polars as pl
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.devices import is_rocm
 from holotrace.enrich.device.launches import launches, of_work
-from holotrace.enrich.trust.doubts import Doubt, counted, times_of
+from holotrace.enrich.trust.doubts import Doubt, counted, times_of, times_text
 from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text, percent_text
 
@@ -46,10 +46,10 @@ def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
         twice_ns, busy_ns = _sum(doubled, "start_ns", "both_ns"), _sum(_of_stream(work, device, stream))
         yield Doubt(
             "overlapping_work",
-            f"{counted(len(rows), 'piece', 'pieces')} of work on device {device}, stream {stream} begin more than "
-            f"{duration_text(LONGEST_OVERLAP_NS)} before the work before them ends, though a stream runs its work in turn: "
-            f"sums of durations count {duration_text(twice_ns)} twice ({percent_text(twice_ns / busy_ns)} of the stream's "
-            "work); busy and idle times are unions and stay right",
+            f"Work on device {device}, stream {stream} overlaps {times_text(len(rows))} by more than "
+            f"{duration_text(LONGEST_OVERLAP_NS)}, though a stream runs its work in turn: sums of durations count "
+            f"{duration_text(twice_ns)} twice ({percent_text(twice_ns / busy_ns)} of the stream's work); busy and idle times "
+            "are unions and stay right",
             count=len(rows),
             event_index=rows.item(0, "event_index"),
             times=times_of(doubled, "start_ns", "both_ns"),

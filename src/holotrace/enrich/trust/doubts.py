@@ -64,6 +64,11 @@ def counted(count: int, singular: str, plural: str = "") -> str:
     return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 
+def times_text(count: int) -> str:
+    """Write how often something happens: `once`, `3,000 times`."""
+    return "once" if count == 1 else f"{count:,} times"
+
+
 def listed(names: Sequence[str], most: int = 4) -> str:
     """Write the first few names, and how many more there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""

@@ -10,7 +10,7 @@ import polars as pl
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges
-from holotrace.enrich.trust.doubts import Doubt, counted, times_of
+from holotrace.enrich.trust.doubts import Doubt, counted, times_of, times_text
 from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text
@@ -44,7 +44,7 @@ def waits_end_early(rank_trace: RankTrace) -> Iterator[Doubt]:
     )
     yield Doubt(
         "waits_end_early",
-        f"{counted(len(late), 'wait')} of the host for a stream or device end while work launched before still runs, by up "
+        f"The host stops waiting for a stream or device {times_text(len(late))} while work launched before still runs, by up "
         f"to {duration_text(longest.item(0, 'late_ns'))}: the clocks of host and device disagree, or times are wrong",
         count=len(late),
         event_index=longest.item(0, "event_index"),
@@ -71,7 +71,7 @@ def shared_sequence_numbers(rank_trace: RankTrace) -> Iterator[Doubt]:
         return
     yield Doubt(
         "shared_sequence_numbers",
-        f"{counted(len(several), 'sequence number')} belong to several different backward operators "
+        f"Different backward operators share a sequence number {times_text(len(several))} "
         f"({counted(len(shared), 'call')}): their forward operators, and so the modules of their kernels, may be wrong",
         count=len(several),
         event_index=shared.item(0, "event_index"),
@@ -112,9 +112,9 @@ def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
     launch_count = int(broken.unique(["from_ns", "to_ns"])["lost"].sum())
     yield Doubt(
         "gaps_in_host_recording",
-        f"No host event begins in {counted(len(broken), 'gap')} of {duration_text(int((times[1] - times[0]).sum()))} in all, "
-        f"though {launch_count:,} launches of recorded device work fall into them: host events are lost, so operators and "
-        "the causes of idle time there are unknown",
+        f"No host event begins for {duration_text(int((times[1] - times[0]).sum()))} ({counted(len(broken), 'gap')}), though "
+        f"{launch_count:,} launches of recorded device work fall into this time: host events are lost, so operators and the "
+        "causes of idle time are unknown there",
         count=len(broken),
         event_index=broken.item(0, "event_index"),
         times=times,

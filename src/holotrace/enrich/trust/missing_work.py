@@ -40,8 +40,8 @@ def incomplete_graph_replays(rank_trace: RankTrace) -> Iterator[Doubt]:
         empty = int((rows["row_count"] == 0).sum())
         yield Doubt(
             "incomplete_graph_replays",
-            f"{len(rows):,} of {counted(total, 'graph replay')}{_place_text(*place)} lack device rows"
-            f"{f' ({empty:,} have none)' if empty else ''}: whether the device was idle then is unknown for "
+            f"Device rows are missing for {len(rows):,} of {counted(total, 'graph replay')}{_place_text(*place)}"
+            f"{f' (all rows for {empty:,})' if empty else ''}: whether the device was idle then is unknown for "
             f"{duration_text(_length(doubtful))}",
             count=len(rows),
             event_index=rows.item(0, "event_index"),
@@ -72,8 +72,8 @@ def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
     doubtful = _idle_within(rank_trace, with_until(rank_trace, missing, []), None)
     yield Doubt(
         "launches_without_work",
-        f"{len(missing):,} of {counted(len(calls), 'kernel launch', 'kernel launches')} have no kernel in the trace, though "
-        "they are not at its edges: the profiler lost device work, so busy time, kernel counts and the causes of "
+        f"The trace has no kernel for {len(missing):,} of {counted(len(calls), 'kernel launch', 'kernel launches')}, though not "
+        "at its edges: the profiler lost device work, so busy time, kernel counts and the causes of "
         f"{duration_text(_length(doubtful))} of idle time are doubtful",
         count=len(missing),
         event_index=missing.item(0, "event_index"),
