@@ -117,7 +117,10 @@ def test_traces_of_two_jobs_are_a_doubt() -> None:
     builder = gpu_job()
     builder.rank(1).header(distributedInfo={"rank": 1, "world_size": 64})
     job_summary = summary(builder.build())
-    assert job_summary.verdict.startswith("Taken together, though they do not look like one job: the recording takes ")
+    assert job_summary.verdict.startswith(
+        "These files belong to 2 different jobs, so no verdict covers them all; open "
+    )
+    assert re.search(r": rank 0: \S+rank0\S*; rank 1: \S+rank1\S*\.$", job_summary.verdict)
     assert job_summary.doubts == (
         "These 2 traces do not look like one job: the world sizes are 2 (rank 0), 64 (rank 1).",
     )

@@ -68,11 +68,10 @@ def test_analyses_count_incomplete_replays_as_unknown() -> None:
 
 
 def test_the_verdict_counts_unknown_time() -> None:
-    """The verdict gives busy, idle and unknown shares, which add up."""
+    """Of 450 µs, the GPU is busy 120 and may be for another 120."""
     verdict = summary(with_graphs(3, 3, 0, 3, 3).build()).verdict
-    assert verdict.startswith(
-        "The GPU is busy 28 % of the time and idle 44 %; for 28 % it is unknown, because graph replays lack their kernels"
-    )
+    said = "the GPU is busy 26.7 % of it; for 26.7 % it is unknown, because graph replays lack their kernels; "
+    assert verdict.startswith(f"The recording takes 450 µs, {said}")
 
 
 def test_complete_replays_leave_nothing_unknown() -> None:
