@@ -145,6 +145,23 @@ def test_a_padded_batch_uses_the_next_larger_capture(tmp_path):
     assert operators_of(trace) == ["op::of_4"]
 
 
+def test_captures_of_unknown_batch_sizes_leave_the_shapes_in_doubt(tmp_path):
+    """Two captures have the same kernel and other shapes; without a batch size, a finding says so."""
+    first, second = capture_of(("aten::mm", "gemm")), TraceBuilder()
+    second.operator("aten::mm", start_us=5, duration_us=6, args={"Input Dims": [[8, 64]]})
+    second.runtime("hipStreamBeginCapture", start_us=0, duration_us=1)
+    second.runtime("hipLaunchKernel", start_us=6, duration_us=2, args={"kernel": "gemm"})
+    second.runtime("hipStreamEndCapture", start_us=20, duration_us=1)
+    captures = {"bs_32_rank0": first, "bs_8_rank0": second}
+    doubt = "the shapes of 1 of 1 replays of graphs may be those of another batch size"
+
+    unknown = opened(tmp_path / "unknown", replay_of([("gemm", 7)]), **captures)
+    known = opened(tmp_path / "known", replay_of([("gemm", 7)], annotation="decode bs=8"), **captures)
+    assert any(doubt in finding for finding in holotrace.operators(unknown).findings)
+    assert not any(doubt in finding for finding in holotrace.operators(known).findings)
+    assert holotrace.operators(known).per_input_shape["input_shape"].to_list() == ["[[8, 64]]"]
+
+
 def test_details_of_the_engine_state_the_batch_size(tmp_path):
     """The list in execution_details.json has the batch size of each file, as vLLM writes it."""
     files = {name: capture_of((f"op::{name}", "gemm")) for name in ("graph_capture_rank_0_a", "graph_capture_rank_0_b")}

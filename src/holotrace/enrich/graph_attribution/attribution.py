@@ -12,7 +12,7 @@ import polars as pl
 
 from holotrace.algorithms.common_subsequence import NO_PARTNER
 from holotrace.algorithms.nesting import NO_PARENT
-from holotrace.enrich.events.event_rows import rows_of_events
+from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
 from holotrace.enrich.graph_attribution.alignment import Work, aligned
 from holotrace.enrich.graph_attribution.kernel_names import numbered_names
 from holotrace.enrich.graph_attribution.references import CAPTURE, Sequence, captured_sequences, eager_sequences
@@ -37,11 +37,13 @@ class Match(NamedTuple):
     reference  number of the recording in `references_of`
     how        how it explains the replay: see `references`
     nodes      row in `recorded_nodes` of the recording, for each piece of work of the replay; -1 if unknown
+    is_sure    False if another recording explains it as well, with other shapes
     """
 
     reference: int
     how: str
     nodes: _Rows
+    is_sure: bool
 
 
 class Replay(NamedTuple):
@@ -129,17 +131,40 @@ class _Choice:
         self._streams = work["stream"].to_numpy()
         self._pairs: dict[tuple[bytes, int], _Rows] = {}
         self._same = _first_equal(candidates)
+        self._references = references_of(rank_trace)
+        self._known_shapes: dict[int, tuple[str | None, ...]] = {}
         self._last = -1
 
     def of(self, first: int, last: int, batch_size: int | None) -> Match | None:
         """Return the recording that explains this replay; None if none does."""
-        fitting = self._of_size(batch_size)
-        best = self._best(first, last, fitting) or self._best(first, last, range(len(self._candidates)))
+        compared: list[int] | range = self._of_size(batch_size)
+        best = self._best(first, last, compared)
+        if best is None:
+            compared = range(len(self._candidates))
+            best = self._best(first, last, compared)
         if best is None:
             return None
         self._last, partner = best
         reference, sequence = self._candidates[self._last]
-        return Match(reference, sequence.how, np.append(sequence.nodes, NO_PARENT)[partner])
+        is_sure = self._is_sure(self._last, compared)
+        return Match(reference, sequence.how, np.append(sequence.nodes, NO_PARENT)[partner], is_sure)
+
+    def _is_sure(self, chosen: int, compared: list[int] | range) -> bool:
+        """Return whether all compared recordings of the same work have the same shapes."""
+        equal = [number for number in compared if self._same[number] == self._same[chosen]]
+        return all(self._shapes(number) == self._shapes(chosen) for number in equal)
+
+    def _shapes(self, number: int) -> tuple[str | None, ...]:
+        """Return the shapes of the inputs of each operator of a recording."""
+        if number not in self._known_shapes:
+            reference, sequence = (
+                self._references[self._candidates[number].reference],
+                self._candidates[number].sequence,
+            )
+            events = gathered(recorded_nodes(reference)["event_index"], sequence.nodes)
+            inputs = of_events(reference.table("operator_inputs", ["event_index", "input_dims"]), events)
+            self._known_shapes[number] = tuple(reference.texts(inputs["input_dims"]))
+        return self._known_shapes[number]
 
     def _of_size(self, batch_size: int | None) -> list[int]:
         """Return the captures for a batch size, or for the next larger one."""

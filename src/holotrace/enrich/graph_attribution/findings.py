@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT
+from holotrace.enrich.graph_attribution.attribution import replays
 from holotrace.enrich.graph_attribution.grafts import grafts, may_graft
 from holotrace.enrich.graph_attribution.references import CAPTURE, KERNEL_NAME, NODE_ID, WITHOUT_GRAPH
 from holotrace.enrich.graph_attribution.replays import replayed_work
@@ -45,7 +48,17 @@ def graph_findings(rank_trace: RankTrace) -> tuple[str, ...]:
     ways = ", ".join(f"{percent_text(ns / max(1, total_ns))} {_BY[how]}" for how, ns in by.iter_rows())
     attributed = f"{percent_text(share)} of it is attributed to operators{f': {ways}' if ways else ''}"
     rest = "" if share >= _NEARLY_ALL else f". To attribute the rest, {_WAY_OUT}"
-    return (f"{said}; {attributed}{rest}",)
+    return (f"{said}; {attributed}{rest}", *_doubts(rank_trace))
+
+
+def _doubts(rank_trace: RankTrace) -> Iterator[str]:
+    of_replays = replays(rank_trace)
+    doubtful = sum(replay.match is not None and not replay.match.is_sure for replay in of_replays)
+    if doubtful:
+        yield (
+            f"the shapes of {doubtful:,} of {len(of_replays):,} replays of graphs may be those of another batch size: several "
+            "captures have these kernels. Write the batch size into the annotations of replays and captures, such as bs=8"
+        )
 
 
 def attributed_work(rank_trace: RankTrace) -> pl.DataFrame:
