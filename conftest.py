@@ -11,9 +11,12 @@ from hypothesis import settings
 from golden import GoldenTables
 from reference_data import folder_of
 
+settings.register_profile("few", deadline=None, max_examples=5)
 settings.register_profile("quick", deadline=None, max_examples=25)  # without a deadline, because busy machines are slow
 settings.register_profile("thorough", deadline=None, max_examples=100)
-settings.load_profile("quick")  # `make test-all` selects the profile `thorough`
+settings.load_profile(
+    "quick"
+)  # `make test-all` selects the profile `thorough`, and `make test-lowest` the profile `few`
 
 TESTS = Path(__file__).parent / "tests"
 

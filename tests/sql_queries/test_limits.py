@@ -92,7 +92,7 @@ def test_an_error_while_fetching_rows_is_one_line(trace) -> None:
 @pytest.mark.parametrize(
     ("query", "number"),
     [
-        pytest.param(ENDLESS, signal.SIGINT, id="endless"),
+        pytest.param(ENDLESS, signal.SIGINT, id="endless", marks=pytest.mark.slow),
         pytest.param(ENDLESS, signal.SIGTERM, id="endless, terminated", marks=pytest.mark.slow),
         pytest.param(NOT_INTERRUPTIBLE, signal.SIGINT, id="not interruptible", marks=pytest.mark.slow),
         pytest.param(NOT_INTERRUPTIBLE, signal.SIGTERM, id="not interruptible, terminated"),
