@@ -12,7 +12,7 @@ from holotrace.algorithms.longest_path import Edges, has_cycle, measured_binding
 from holotrace.algorithms.threads import Points
 from holotrace.enrich.critical_path.device_edges import device_edges, inferred_waits
 from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, PathClass
-from holotrace.enrich.critical_path.graph_edges import NO_ACTIVITY, GraphEdges, graph_edges, joined
+from holotrace.enrich.critical_path.graph_edges import GraphEdges, graph_edges, joined
 from holotrace.enrich.critical_path.host_edges import host_edges
 from holotrace.enrich.critical_path.path_window import PathWindow
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING, WindowActivities, window_activities
@@ -121,4 +121,4 @@ def _graph(activities: WindowActivities, edges: GraphEdges, inferred_wait_count:
 
 
 def _optional(rows: np.ndarray) -> pl.Series:
-    return pl.Series(rows).replace(NO_ACTIVITY, None).cast(pl.UInt32)
+    return pl.Series(rows).cast(pl.UInt32, strict=False)  # makes `NO_ACTIVITY` null

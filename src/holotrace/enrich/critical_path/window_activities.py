@@ -225,9 +225,9 @@ def _overlaps(window: PathWindow) -> pl.Expr:
 
 def _device(rank_trace: RankTrace, window: PathWindow) -> pl.DataFrame:
     """Return the work requested within the window, and earlier work that has not ended when the window starts."""
-    kinds = device_rows(rank_trace).select("event_index", "kind")
-    work = device_work(rank_trace).drop("correlation").join(kinds, on="event_index", maintain_order="left")
-    known = work.join(launches(rank_trace), on="event_index", how="left", maintain_order="left")
+    work = device_work(rank_trace).drop("correlation")
+    kinds = of_work(device_rows(rank_trace).select("event_index", "kind"), work)
+    known = work.hstack([kinds["kind"], of_work(launches(rank_trace), work)["launch_index"]])
     asked = of_work(asked_for(rank_trace), work)["asked_ns"].fill_null(_LONG_AGO_NS)
     in_window = asked.is_between(window.start_ns, window.end_ns)
     from_before = (asked < window.start_ns) & (work["end_ns"] > window.start_ns)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
+from holotrace.algorithms.matching import NO_MATCH, SEVERAL, only_matches
 from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
@@ -81,9 +83,26 @@ def _ends_of_arrows(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFr
     texts = rank_trace.strings
     ids = texts.str.to_lowercase().is_in(_FLOW_CATEGORIES).arg_true().cast(pl.UInt32)
     arrows = flows.filter(pl.col("category").is_in(ids.implode())).drop("category")
-    return arrows.join(operators, on=["track_id", "start_ns"]).select(
-        "flow_id", "is_start", "event_index", "end_ns", "sequence_number"
-    )
+    columns = ["event_index", "end_ns", "sequence_number"]
+    row = _only_operators(arrows, operators)
+    with_one = arrows.filter(pl.Series(row >= 0)).hstack(operators.select(columns)[row[row >= 0]])
+    with_several = arrows.filter(pl.Series(row == SEVERAL)).join(operators, on=["track_id", "start_ns"])
+    ends = ["flow_id", "is_start", *columns]
+    return pl.concat([with_one.select(ends), with_several.select(ends)])
+
+
+def _only_operators(arrows: pl.DataFrame, operators: pl.DataFrame) -> npt.NDArray[np.int64]:
+    """Return the only operator that begins at each end of an arrow, `NO_MATCH` or `SEVERAL`: a join takes ten times as long."""
+    if arrows.is_empty() or operators.is_empty():
+        return np.full(len(arrows), NO_MATCH)
+    tables = (operators, arrows)
+    times, tracks = ([table[name].to_numpy() for table in tables] for name in ("start_ns", "track_id"))
+    lowest, highest = min(int(part.min()) for part in times), max(int(part.max()) for part in times)
+    track_count = 1 + max(int(part.max()) for part in tracks)
+    if (highest - lowest + 1) * track_count > np.iinfo(np.int64).max:
+        return np.full(len(arrows), SEVERAL)
+    keys = ((start_ns - lowest) * track_count + track for start_ns, track in zip(times, tracks, strict=True))
+    return only_matches(*keys)
 
 
 def _by_sequence_number(rank_trace: RankTrace, operators: pl.DataFrame, with_arrow: pl.Series) -> pl.DataFrame:
