@@ -16,6 +16,7 @@ from holotrace.cli.job import Execution, worthwhile_workers
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.retrying import RetryingExecutor
 from holotrace.ingest.open_trace import open_trace
+from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
 
 
@@ -110,3 +111,18 @@ def test_ranks_can_be_sampled(job) -> None:
         CliRunner().invoke(app, ["temporal-breakdown", str(job), "--json", "--ranks", "0-3:3,1"]).stdout
     )
     assert answer["ranks"] == [0, 1, 3]
+
+
+def test_commands_take_captures(tmp_path) -> None:
+    """`--capture` names the operators of the kernels in a graph; comparisons have an option for each side."""
+    replay = TraceBuilder().runtime("hipGraphLaunch", start_us=0, duration_us=1, correlation=5)
+    (trace,) = replay.kernel("gemm", start_us=9, duration_us=1, correlation=5).write(tmp_path / "replay")
+    captured = TraceBuilder().operator("aten::mm", start_us=0, duration_us=9)
+    captured.runtime("hipLaunchKernel", start_us=1, duration_us=2, args={"kernel": "gemm"})
+    (capture,) = captured.write(tmp_path / "capture")
+
+    with_capture = CliRunner().invoke(app, ["operators", str(trace), "--capture", str(capture)])
+    both = ["compare-operators", str(trace), str(trace), "--test-capture", str(capture)]
+    assert "aten::mm" in with_capture.stdout
+    assert "aten::mm" not in CliRunner().invoke(app, ["operators", str(trace)]).stdout
+    assert "aten::mm" in CliRunner().invoke(app, both).stdout

@@ -188,3 +188,24 @@ def test_a_served_link_may_lead_elsewhere_later(folder) -> None:
     served.session._scanned_at = float("-inf")
 
     assert served.file() == (200, private.read_bytes())
+
+
+def test_captures_outside_the_served_folder_are_left_out(tmp_path) -> None:
+    """A capture beside the trace is used; one behind a link that leads outside is not."""
+    folder = tmp_path / "served"
+    builder = TraceBuilder().runtime("hipGraphLaunch", start_us=0, duration_us=1, correlation=5)
+    builder.kernel("gemm", start_us=9, duration_us=1, correlation=5).write(folder)
+    captured = TraceBuilder().operator(HIDDEN, start_us=0, duration_us=9)
+    captured.runtime("hipLaunchKernel", start_us=1, duration_us=2, args={"kernel": "gemm"})
+    (outside,) = captured.write(tmp_path / "outside")
+    (folder / "capture_traces").mkdir()
+    (folder / "capture_traces" / "bs_1_rank0.json").symlink_to(outside)
+    session = Session([folder], cache=False)
+    (run,) = (run for run in session.runs if run.name == "served")
+    assert HIDDEN not in session.trace(Scope(run.id)).ranks[0].strings
+
+    (folder / "capture_traces" / "bs_1_rank0.json").unlink()
+    (folder / "capture_traces" / "bs_1_rank0.json").write_bytes(outside.read_bytes())
+    session = Session([folder], cache=False)
+    (run,) = (run for run in session.runs if run.name == "served")
+    assert HIDDEN in session.trace(Scope(run.id)).ranks[0].strings
