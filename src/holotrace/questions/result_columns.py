@@ -816,10 +816,14 @@ INFERENCE = (
     ),
     _length("unknown_bound_ns", "time in kernels whose roofline is unknown, and in none of the above", "bound unknown"),
     _length("copying_ns", "time in copies and memsets, and in no kernel", "copies"),
-    _length("launch_idle_ns", "time in which nothing runs, but work has been launched", "waits for launch"),
+    _length(
+        "launch_idle_ns",
+        "time in which nothing runs, but work has been launched, unless the cause is unknown",
+        "waits for launch",
+    ),
     _length(
         "unknown_idle_ns",
-        "time in which nothing runs, and the launch of the next work was not recorded",
+        "time in which nothing runs, and the launch of the next work, or kernels of a graph, were not recorded",
         "idle, unknown",
     ),
     _length("host_idle_ns", "time in which nothing runs, and nothing has been launched", "waits for host"),

@@ -169,6 +169,23 @@ def test_idle_time_before_work_without_a_launch_is_unknown() -> None:
     }
 
 
+def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
+    """Two replays have kernels 10..40 and 40..70 µs; the third lacks the second one, so the rest may not be idle."""
+    builder = TraceBuilder()
+    for number, start in enumerate((0, 100, 200)):
+        builder.annotation("decode bs=4", start_us=start, duration_us=90)
+        call = 50 + number
+        builder.runtime("cudaGraphLaunch", start_us=start + 2, duration_us=3, correlation=call)
+        for place in range(2 if number < 2 else 1):
+            args = {"graph id": 7, "graph node id": place + 1}
+            builder.kernel("gemm", start_us=start + 10 + 30 * place, duration_us=30, correlation=call, args=args)
+    builder.runtime("cudaDeviceSynchronize", start_us=290, duration_us=5)
+    steps = inference(builder.build()).per_step
+    assert steps.select("launch_idle_ns", "unknown_idle_ns", "host_idle_ns").rows()[:2] == [(8_000, 0, 22_000)] * 2
+    assert steps["unknown_idle_ns"][2] > 0
+    assert steps["launch_idle_ns"][2] == 0
+
+
 def test_without_a_device_the_parts_are_unknown() -> None:
     """A rank without device work has steps, but nothing shows what bounds them."""
     result = inference(TraceBuilder().annotation("step[DECODE bs=4]", start_us=0, duration_us=20).build())

@@ -136,8 +136,8 @@ class Inference(Result):
         compute_bound_ns, memory_bound_ns, unknown_bound_ns  int64  parts: kernels, by what their rooflines say
         copying_ns            int64  part: copies and memsets, and no kernel
         exposed_ns            int64  part: communication, and neither of the above
+        unknown_idle_ns       int64  part: nothing runs; the launch of the next work, or kernels of a graph, were not recorded
         launch_idle_ns        int64  part: nothing runs, but work has been launched
-        unknown_idle_ns       int64  part: nothing runs, and the launch of the next work was not recorded
         host_idle_ns          int64  part: nothing runs, and nothing has been launched
         bound                 str    the largest part: host, launch, memory, compute, communication or copy; unknown if it could be another
         attention_ns, moe_ns, draft_ns  int64  time in which such work runs; null if no work of the rank shows any

@@ -85,7 +85,10 @@ def _unknown_bounds(steps: pl.DataFrame, known: StepWork) -> Iterator[str]:
         )
     idle_ns = int(steps["unknown_idle_ns"].sum())
     if idle_ns:
-        yield f"the cause of {duration_text(idle_ns)} of idle time is unknown, because the launches of the work after it were not recorded"
+        yield (
+            f"the cause of {duration_text(idle_ns)} of idle time is unknown: the launch of the work after it, or kernels of a graph, "
+            "were not recorded (holotrace trust says more)"
+        )
 
 
 def _why(known: StepWork) -> str:

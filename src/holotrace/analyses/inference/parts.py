@@ -16,8 +16,8 @@ PARTS = {
     "unknown_bound_ns": None,
     "copying_ns": "copy",
     "exposed_ns": "communication",
-    "launch_idle_ns": "launch",
     "unknown_idle_ns": None,
+    "launch_idle_ns": "launch",
     "host_idle_ns": "host",
 }
 """The parts of a step by priority, with what they say about its bound; what no other part covers is the last one."""
@@ -44,11 +44,12 @@ def parts_of_steps(
     return pl.DataFrame({**times, rest: ends - starts - before})
 
 
-def waits_for_launches(work: pl.DataFrame) -> dict[str, Intervals]:
-    """Return when launched work has not begun, and the gaps before work whose launch is unknown.
+def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Intervals]:
+    """Return when launched work has not begun, and when the cause of idle time is unknown: in gaps before work without a launch.
 
     Args:
         work: start_ns, end_ns and launch_start_ns (null if unknown) of all work of the rank, sorted by start.
+        unknown: when work may run that was not recorded.
     """
     starts, ends = (work[name].to_numpy() for name in ("start_ns", "end_ns"))
     is_known = work["launch_start_ns"].is_not_null().to_numpy()
@@ -56,7 +57,7 @@ def waits_for_launches(work: pl.DataFrame) -> dict[str, Intervals]:
     begins = gap_begins(starts, ends, [0]) if len(starts) else starts
     return {
         "launch_idle_ns": (launched[is_known], starts[is_known]),
-        "unknown_idle_ns": (begins[~is_known], starts[~is_known]),
+        "unknown_idle_ns": concatenated([unknown, (begins[~is_known], starts[~is_known])]),
     }
 
 

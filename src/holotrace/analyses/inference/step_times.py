@@ -9,6 +9,7 @@ from holotrace.algorithms.covered_by_group import covered_by_number
 from holotrace.algorithms.intervals import Int64Array
 from holotrace.analyses.inference.parts import bounds, parts_of_steps, waits_for_launches
 from holotrace.analyses.inference.step_work import StepWork, layers_of
+from holotrace.enrich.device.graph_replays import unknown_work
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_rows import gathered
 from holotrace.enrich.steps.steps import rows_of_windows
@@ -25,7 +26,7 @@ def with_times(rank_trace: RankTrace, steps: pl.DataFrame, known: StepWork) -> p
     """
     work = known.work.filter(pl.col("row") >= 0)
     spans = _spans(steps, work, _earlier_ends(steps, known.work))
-    layers = layers_of(known.work) | waits_for_launches(known.work)
+    layers = layers_of(known.work) | waits_for_launches(known.work, unknown_work(rank_trace))
     if known.work.is_empty() and steps.height:
         layers = {"unknown_idle_ns": (spans["start_ns"].to_numpy()[:1], spans["end_ns"].to_numpy()[-1:])}
     parts = parts_of_steps(layers, spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
