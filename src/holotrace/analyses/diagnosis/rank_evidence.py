@@ -20,13 +20,13 @@ from holotrace.algorithms.intervals import (
     union,
 )
 from holotrace.analyses.diagnosis.kernel_evidence import costed_work
-from holotrace.analyses.memory_timeline.compute import plan as memory_timeline
 from holotrace.enrich.device.device_work import device_rows, device_work
-from holotrace.enrich.device.devices import devices_of_rank
+from holotrace.enrich.device.devices import described_devices, devices_of_rank
 from holotrace.enrich.device.graph_replays import unknown_work
 from holotrace.enrich.device.launches import launched_work, launches
 from holotrace.enrich.device.peaks import Device, device_named
 from holotrace.enrich.device.synchronisations import host_synchronisations
+from holotrace.enrich.host.memory_events import memory_events
 from holotrace.enrich.job.outliers import stands_out
 from holotrace.enrich.job_graph.cause_names import host_ranges
 from holotrace.enrich.job_graph.host_lines import main_track, segments
@@ -177,9 +177,17 @@ class RankEvidence:
         return costed_work(self.rank_trace, self.work, self.peaks)
 
     @cached_property
-    def memory(self) -> Any:  # noqa: ANN401 -- what `memory_timeline` computes of a rank
-        """The tables `per_device` and `at_peak` of `memory_timeline`."""
-        return memory_timeline().one_rank(self.rank_trace)
+    def memory_peaks(self) -> list[dict[str, Any]]:
+        """The devices with memory events: device_type, device, peak_bytes, peak_ns, reserved_bytes, capacity_bytes."""
+        allocated = pl.col("allocated_bytes")
+        on_devices = memory_events(self.rank_trace).filter(~pl.col("device_type").is_in(["cpu", "?"]))
+        peaks = on_devices.group_by("device_type", "device", maintain_order=True).agg(
+            allocated.max().alias("peak_bytes"),
+            pl.col("time_ns").get(allocated.arg_max()).alias("peak_ns"),
+            pl.col("reserved_bytes").max(),
+        )
+        known = described_devices(self.rank_trace, peaks["device"].to_list())
+        return peaks.with_columns(known["memory_bytes"].alias("capacity_bytes")).to_dicts()
 
     def activity_at(self, time_ns: int | None) -> dict[str, Any]:
         """Return the row of `activity` at this time; empty if the host did nothing that was recorded."""

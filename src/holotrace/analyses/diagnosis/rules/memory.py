@@ -11,6 +11,7 @@ import polars as pl
 from holotrace.algorithms.intervals import Intervals
 from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
+from holotrace.analyses.memory_timeline.compute import plan as memory_timeline
 from holotrace.enrich.critical_path.what_if import Remove
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import LAUNCH_KINDS, EventKind
@@ -21,6 +22,7 @@ _FREE = r"^(cuda|hip)Free$|^cuMem(Unmap|Release)$|^hipMem(Unmap|Release)$"
 _EMPTY_CACHE = r"(^|: )empty_cache$"
 _NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 _MOST_NAMED = 3
+_NEAR_LIMIT = 0.9
 
 
 def empties_cache(evidence: RankEvidence) -> Iterator[Case]:
@@ -80,21 +82,19 @@ def _are_outside_operators(evidence: RankEvidence, frees: pl.DataFrame) -> bool:
 
 def near_limit(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each device whose allocated memory comes close to its capacity; it costs no time by itself."""
-    for device in _devices(evidence):
-        if device["capacity_bytes"]:
-            words = {**device, "holders": _holders(evidence, device)}
-            yield _without_cost(device, device["peak_bytes"] / device["capacity_bytes"], words)
+    for device in evidence.memory_peaks:
+        share = device["peak_bytes"] / device["capacity_bytes"] if device["capacity_bytes"] else 0.0
+        if share >= _NEAR_LIMIT:
+            yield _without_cost(device, share, {**device, "holders": _holders(evidence, device)})
 
 
 def fragmentation(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each device on which the allocator reserves much more than was ever allocated."""
-    for device in _devices(evidence):
-        if device["capacity_bytes"] and device["peak_reserved_bytes"]:
-            unused = device["peak_reserved_bytes"] - device["peak_bytes"]
-            is_full = device["peak_reserved_bytes"] >= _FULL * device["capacity_bytes"]
-            yield _without_cost(
-                device, unused / device["capacity_bytes"] if is_full else 0.0, {**device, "unused": unused}
-            )
+    for device in evidence.memory_peaks:
+        capacity, reserved = device["capacity_bytes"], device["reserved_bytes"]
+        if capacity and reserved and reserved >= _FULL * capacity:
+            unused = reserved - device["peak_bytes"]
+            yield _without_cost(device, unused / capacity, {**device, "unused": unused})
 
 
 _FULL = 0.8
@@ -105,14 +105,9 @@ def _without_cost(device: dict[str, Any], value: float, words: dict[str, Any]) -
     return Case(_NOTHING, value, subject=str(device["device"]), place=Place(at_ns=device["peak_ns"]), words=words)
 
 
-def _devices(evidence: RankEvidence) -> list[dict[str, Any]]:
-    per_device: pl.DataFrame = evidence.memory.per_device
-    return per_device.filter(~pl.col("device_type").is_in(["cpu", "?"])).to_dicts()
-
-
 def _holders(evidence: RankEvidence, device: dict[str, Any]) -> list[tuple[str, int]]:
     """Return the operators that allocated most of what was alive at the peak, with their bytes."""
-    at_peak = evidence.memory.at_peak
+    at_peak = memory_timeline().one_rank(evidence.rank_trace).at_peak
     here = at_peak.filter((pl.col("device_type") == device["device_type"]) & (pl.col("device") == device["device"]))
     return list(here.head(_MOST_NAMED).select("operator", "bytes").iter_rows())
 
@@ -174,7 +169,7 @@ def _needs_steps(evidence: RankEvidence) -> str | None:
 def _needs_memory(evidence: RankEvidence) -> str | None:
     if (missing := _needs_device_work(evidence)) is not None:
         return missing
-    devices = _devices(evidence)
+    devices = evidence.memory_peaks
     if not devices:
         return "no memory events were recorded; record with profile_memory=True"
     return (
@@ -215,7 +210,7 @@ RULES = (
     Rule(
         "memory_limit",
         "the most memory that was allocated on a device",
-        threshold=0.9,
+        threshold=_NEAR_LIMIT,
         unit="of the device's memory",
         reason="Above 90 %, fragments and libraries leave the allocator nothing to retry with.",
         source=_ALLOCATOR,
