@@ -117,7 +117,7 @@ RULES = (
         "attention as two products with a softmax between them, in separate kernels",
         threshold=LEAST_SHARE,
         unit="of the step",
-        reason="Fused attention reads the inputs and writes the result once; smaller gains are within the noise of a step.",
+        reason="Fused attention reads the inputs and writes the result once; gains below 3 % are within the noise of a step.",
         source="https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",
         check=unfused_attention,
         say=_say,

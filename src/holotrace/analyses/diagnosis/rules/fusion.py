@@ -203,7 +203,7 @@ RULES = (
         "runs of eight or more element-wise kernels on one stream, the optimizer's left out",
         threshold=LEAST_SHARE,
         unit="of the step",
-        reason="Fused chains of models are rarely longer than a few operations; eight in a row read and write memory in vain.",
+        reason="Models rarely have eight element-wise operations in a row by design; each reads and writes memory again.",
         source=_TUNING,
         check=unfused_chains,
         say=_say_chains,

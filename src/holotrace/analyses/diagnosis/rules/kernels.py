@@ -158,7 +158,7 @@ RULES = (
         "small_grid",
         "kernels of 10 µs and more with less than one block for every two SMs",
         threshold=LEAST_SHARE,
-        reason="At half an SM's block each, at least half of the device is idle; smaller losses are within the noise.",
+        reason="With a block for every second SM, half of the device is idle; losses below 3 % are within the noise of a step.",
         check=small_grids,
         say=_say_small,
         confidence="medium",

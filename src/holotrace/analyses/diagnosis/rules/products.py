@@ -176,7 +176,7 @@ def ordinary_cores(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def slow_products(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for long products that reach less than 40 % of their lower bound."""
+    """Yield a case for long products that reach less than 40 % of the device's peak rates."""
     products = evidence.costed.filter(_IS_MATRIX & ~_IS_ATTENTION & FLOOR.is_not_null())
     floor_of_call = FLOOR.sum().over("row")
     kernels = products.with_columns(floor_of_call.alias("call_floor_ns")).filter(
@@ -295,10 +295,10 @@ _MATMUL = "https://docs.nvidia.com/deeplearning/performance/dl-performance-matri
 RULES = (
     Rule(
         "unaligned_products",
-        "products on tensor cores below 40 % of their lower bound, with a matrix whose rows are not multiples of 16 bytes",
+        "products on tensor cores that reach less than 40 % of the device's peak rates, with a matrix whose rows are not multiples of 16 bytes",
         threshold=LEAST_SHARE,
         unit="of the step",
-        reason="Aligned products of the same size reach 55 % and more; smaller losses are within the noise of a step.",
+        reason="Aligned products reach 55 % and more; losses below 3 % are within the noise of a step.",
         source=_MATMUL,
         check=unaligned_products,
         say=_say_unaligned,
@@ -310,7 +310,7 @@ RULES = (
         "float32 products on ordinary cores, on a device whose tensor cores have TF32",
         threshold=LEAST_SHARE,
         unit="of the step",
-        reason="TF32 is up to 8 times as fast; smaller gains are within the noise of a step.",
+        reason="TF32 is up to eight times as fast; gains below 3 % are within the noise of a step.",
         source="https://docs.pytorch.org/docs/stable/notes/cuda.html",
         check=tf32_off,
         say=_say_tf32,
@@ -358,7 +358,7 @@ RULES = (
         "16-bit products whose kernels do not use tensor cores",
         threshold=LEAST_SHARE,
         unit="of the step",
-        reason="Products that tensor cores could not speed up, because memory bounds them, do not count.",
+        reason="Products bound by memory do not count, because tensor cores could not speed them up.",
         source=_MATMUL,
         check=ordinary_cores,
         say=_say_ordinary,
@@ -366,10 +366,10 @@ RULES = (
     ),
     Rule(
         "slow_products",
-        "products and convolutions of more than 20 µs below 40 % of their lower bound",
+        "products and convolutions of more than 20 µs that reach less than 40 % of the device's peak rates",
         threshold=0.1,
         unit="of the step",
-        reason="Well-shaped products reach 55 to 78 %; other kernels rarely gain more than that.",
+        reason="Well-shaped products reach 55 to 78 %; below a tenth of the step, trying other kernels hardly pays.",
         source=_TUNING,
         check=slow_products,
         say=_say_slow,
