@@ -97,16 +97,21 @@ def _is_unknown(
     busy for most of the time between launch and start, the work waited for that.
     """
     whole = rank_trace.unselected
-    first = device_rows(whole).group_by("device", "stream").agg(pl.col("start_ns").min().alias("first_ns"))
-    work = activities.table[rows].select("device", "stream", "start_ns")
-    first_ns = work.join(first, on=["device", "stream"], how="left", maintain_order="left")["first_ns"].to_numpy()
-    start_ns, launched_ns = work["start_ns"].to_numpy(), activities.column("end_ns")[calls]
-    unknown: npt.NDArray[np.bool_] = (start_ns <= first_ns) & (start_ns - launched_ns > _LONG_DELAY_NS)
+    start_ns, launched_ns = activities.column("start_ns")[rows], activities.column("end_ns")[calls]
+    unknown: npt.NDArray[np.bool_] = start_ns - launched_ns > _LONG_DELAY_NS
     unknown &= launched_ns <= device_drained_ns(whole)
+    work = activities.table.select("device", "stream")[rows]
+    unknown[unknown] = start_ns[unknown] <= _first_start_ns(whole, work.filter(pl.Series(unknown)))
     for row in np.flatnonzero(unknown):
         busy_ns = _busy_ns(whole, work["device"][int(row)], launched_ns[row], start_ns[row])
         unknown[row] = 2 * busy_ns < start_ns[row] - launched_ns[row]
     return unknown
+
+
+def _first_start_ns(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
+    """Return when the first recorded work on the stream of each piece of work starts."""
+    first = device_rows(rank_trace).group_by("device", "stream").agg(pl.col("start_ns").min().alias("first_ns"))
+    return work.join(first, on=["device", "stream"], how="left", maintain_order="left")["first_ns"].to_numpy()
 
 
 def _busy_ns(rank_trace: RankTrace, device: int, start_ns: int, end_ns: int) -> int:

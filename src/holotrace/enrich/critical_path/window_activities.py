@@ -162,6 +162,8 @@ def _in_lanes(rows: pl.DataFrame) -> pl.DataFrame:
     Threads that do nothing outside collectives perform them. What they do inside is left out: it is part of the
     collective, and may wait for other ranks.
     """
+    if not rows["is_collective"].any():
+        return rows.with_columns(_TRACK.alias("lane"))
     host = np.flatnonzero(rows["device"].is_null().to_numpy())
     tracks = rows["track_id"].cast(pl.Int64).gather(host).to_numpy()
     is_collective = rows["is_collective"].gather(host).to_numpy()

@@ -188,9 +188,11 @@ def _scopes(texts: pl.Series) -> pl.Series:
 @derived
 def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
     """Join the rows of waits with their calls, and with the records of the events they wait for."""
-    calls = _calls(rank_trace).filter(pl.col("correlation") > 0)
-    asked = calls.select("correlation", call_index="event_index", call_start_ns="start_ns", call_end_ns="end_ns")
     rows = _wait_rows(rank_trace).rename({"event_index": "sync_index"})
+    calls = _calls(rank_trace) if len(rows) else _calls(rank_trace).clear()
+    asked = calls.filter(pl.col("correlation") > 0).select(
+        "correlation", call_index="event_index", call_start_ns="start_ns", call_end_ns="end_ns"
+    )
     recorded = event_records(rank_trace) if len(rows) else pl.DataFrame(schema=_EVENT_RECORD)
     records = recorded.filter(pl.col("correlation") > 0).select(
         wait_on_record_correlation="correlation", record_index="event_index", record_start_ns="start_ns"
