@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import holotrace
+from holotrace.cli.group import app
 from holotrace.testing.builder import TraceBuilder
 from holotrace.whole_job.check import Check
 
@@ -39,10 +40,10 @@ def test_rules_are_checked_if_strict(checked: Check, tmp_path: Path) -> None:
 
 
 def test_a_check_becomes_plain_python(checked: Check) -> None:
-    """`to_dict` returns what `holotrace check --json` prints: verdict, files, skipped files and violations."""
+    """`to_dict` returns what `holotrace check --json` prints: verdict, files, skipped files, violations and trust."""
     content = checked.to_dict()
 
-    assert list(content) == ["verdict", "files", "skipped_files", "violations"]
+    assert list(content) == ["verdict", "files", "skipped_files", "violations", "trust"]
     assert content["files"][0]["event_count"] == 1
     assert content["skipped_files"][0]["reason"] == "not a profiler trace: a text file"
 
@@ -57,3 +58,40 @@ def test_a_notebook_shows_a_row_per_file(tmp_path: Path) -> None:
     assert html.count("<tr>") == 2
     assert "1 file: 1 clean." in html
     assert "<img" not in html
+
+
+def test_a_doubt_makes_a_job_unsound() -> None:
+    """Work that overlaps on its stream breaks no other rule, but is a doubt, so the job is not sound."""
+    builder = TraceBuilder().kernel("a", start_us=10, duration_us=10, launch_us=0)
+    checked = holotrace.check(builder.kernel("b", start_us=15, duration_us=10, launch_us=1).build(), strict=True)
+
+    assert checked.violations == ()
+    assert [doubt["rule"] for doubt in checked.doubts] == ["overlapping_work"]
+    assert not checked.is_sound
+    assert checked.to_dict()["trust"]["per_rank"][0]["doubtful_ns"] == 5_000
+    assert "overlapping_work: Work on device 0, stream 7 overlaps once" in checked._repr_html_()
+
+
+def test_a_doubt_that_a_rule_reports_is_not_repeated() -> None:
+    """Work before its launch is a violation, with examples, and no second line as a doubt."""
+    builder = TraceBuilder().kernel("a", start_us=5, duration_us=1, launch_us=9)
+    checked = holotrace.check(builder.build(), strict=True)
+
+    assert [violation.rule for violation in checked.violations or ()] == ["starts_before_launch"]
+    assert checked.doubts == ()
+    assert checked.trust is not None
+    assert len(checked.trust.doubts) == 1
+
+
+def test_the_command_prints_doubts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`holotrace check --strict` prints each doubt and the trusted share, and exits with 1."""
+    builder = TraceBuilder().kernel("a", start_us=10, duration_us=10, launch_us=0)
+    (path,) = builder.kernel("b", start_us=15, duration_us=10, launch_us=1).write(tmp_path)
+
+    with pytest.raises(SystemExit) as ended:
+        app(["check", "--strict", str(path)])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert ended.value.code == 1
+    assert any(line.startswith("doubt: rank 0, overlapping_work: Work on device 0, stream 7 ") for line in lines)
+    assert any(line.startswith("strict: 80.0 % of the recorded time can be trusted; ") for line in lines)

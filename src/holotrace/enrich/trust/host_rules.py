@@ -10,6 +10,7 @@ import polars as pl
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.trust.doubts import Doubt, counted, times_of, times_text
 from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.store.trace import RankTrace
@@ -63,9 +64,12 @@ def shared_sequence_numbers(rank_trace: RankTrace) -> Iterator[Doubt]:
     columns = ["event_index", "name", "start_ns", "end_ns"]
     nodes = event_ranges(rank_trace, [EventKind.CPU_OP], columns, names=names)
     numbers = rank_trace.table("operators", ["event_index", "sequence_number", "forward_thread_id"])
-    numbered = nodes.join(numbers, on="event_index").filter(pl.col("sequence_number") >= 0)
+    rows = rows_of_events(numbers, nodes["event_index"])
     keys = ("sequence_number", "forward_thread_id")
-    several = numbered.group_by(keys).agg(pl.col("name").n_unique().alias("names")).filter(pl.col("names") > 1)
+    known = (gathered(numbers[key], rows) for key in keys)
+    numbered = nodes.with_columns(*known).filter(pl.col("sequence_number") >= 0)
+    operators = numbered.unique(["name", *keys]).filter(pl.struct(keys).is_duplicated())
+    several = operators.unique(keys)
     shared = numbered.join(several, on=keys, how="semi", nulls_equal=True).sort("start_ns")
     if shared.is_empty():
         return
@@ -147,10 +151,10 @@ def _running_after(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
     launched = device_rows(rank_trace).hstack(launches(rank_trace).select("launch_start_ns"))
     work = launched.drop_nulls("launch_start_ns").sort("launch_start_ns")
     parts = []
-    for keys, chosen in (
-        (["device"], waits.filter(pl.col("stream").is_null())),
-        (["device", "stream"], waits.filter(pl.col("stream").is_not_null())),
-    ):
+    of_device = pl.col("stream").is_null()
+    for keys, chosen in ((["device"], waits.filter(of_device)), (["device", "stream"], waits.filter(~of_device))):
+        if chosen.is_empty():
+            continue
         latest = work.select(*keys, "launch_start_ns", pl.col("end_ns").cum_max().over(keys).alias("last_ns"))
         parts.append(
             chosen.sort("start_ns").join_asof(

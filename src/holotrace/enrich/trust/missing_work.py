@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, gaps, intersection, union
+from holotrace.algorithms.matching import NO_MATCH, only_matches
 from holotrace.enrich.device.device_work import device_rows, device_work, intervals_of
 from holotrace.enrich.device.graph_replays import graph_launches, incomplete_replays, with_until
 from holotrace.enrich.device.launches import launches
@@ -65,7 +66,8 @@ def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
     if first_ns is None:
         return
     calls = _kernel_launches(rank_trace).filter(pl.col("start_ns").is_between(first_ns, last_ns))
-    without = calls.join(rows.select("correlation"), on="correlation", how="anti")
+    matches = only_matches(rows["correlation"].to_numpy(), calls["correlation"].to_numpy())
+    without = calls.filter(matches == NO_MATCH).sort("start_ns", "event_index")
     missing = _outside_captures(rank_trace, without) if len(without) else without
     if missing.is_empty():
         return
@@ -95,11 +97,11 @@ def _idle_within(rank_trace: RankTrace, calls: pl.DataFrame, device: int | None)
 
 
 def _kernel_launches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that launch one kernel, by start."""
+    """Return the calls that launch one kernel, in file order."""
     names = rank_trace.strings.str.contains(_LAUNCH).arg_true().cast(pl.UInt32)
     columns = ["event_index", "start_ns", "correlation", "track_id"]
     calls = event_ranges(rank_trace, LAUNCH_KINDS, columns, names=names)
-    return calls.filter(pl.col("correlation") > 0).sort("start_ns", "event_index")
+    return calls.filter(pl.col("correlation") > 0)
 
 
 def _outside_captures(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
