@@ -63,11 +63,11 @@ def cpu_job() -> TraceBuilder:
 
 def temporal_of_many(ranks: int, devices: int = 1) -> TemporalBreakdown:
     """Return a made-up result of many devices, each with 50 % computation, 30 % other work and 20 % idle time."""
-    rows = [
-        (rank, device, 1_000, 500, 300, 200, 0.5, 0.3, 0.2, 0) for rank in range(ranks) for device in range(devices)
-    ]
-    columns = ["rank", "device", "window_ns", "computation_ns", "non_computation_ns", "idle_ns"]
-    fractions = ["computation_fraction", "non_computation_fraction", "idle_fraction"]
+    lengths, shares = (1_000, 500, 300, 200, 0), (0.5, 0.3, 0.2, 0.0)
+    rows = [(rank, device, *lengths, *shares, 0) for rank in range(ranks) for device in range(devices)]
+    parts = ["computation", "non_computation", "idle", "unknown"]
+    columns = ["rank", "device", "window_ns", *(f"{part}_ns" for part in parts)]
+    fractions = [f"{part}_fraction" for part in parts]
     return TemporalBreakdown(pl.DataFrame(rows, schema=[*columns, *fractions, "start_ns"], orient="row"))
 
 
