@@ -38,7 +38,7 @@ from holotrace.testing.chromium import MISSING, chromium_path
 
 PATIENCE_MS = 300_000
 _FIGURE = "() => document.querySelector('#page .dash-graph .main-svg')"
-_WHOLE = """() => document.querySelector('#page h2')
+_WHOLE = """() => document.querySelector('#page h1')
   && !document.querySelector('#page .mantine-Loader-root, #selectors .mantine-Loader-root, #page .holotrace-awaited')
   && [...document.querySelectorAll('#page .dash-graph')].every(part => part.querySelector('.main-svg'))
   && [...document.querySelectorAll('#page .ag-root-wrapper')].every(part => part.querySelector('.ag-row'))
@@ -120,7 +120,7 @@ def _walk(trace: str, cache: str, playwright: Playwright) -> None:
             title = link.inner_text()
             link.click()
             page.wait_for_function(
-                "title => document.querySelector('#page h2')?.innerText === title", arg=title, timeout=PATIENCE_MS
+                "title => document.querySelector('#page h1')?.innerText === title", arg=title, timeout=PATIENCE_MS
             )
             page.wait_for_function(_WHOLE, timeout=PATIENCE_MS)
             shown_s = time.perf_counter() - begin

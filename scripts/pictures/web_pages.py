@@ -42,7 +42,7 @@ PAGES = {
 SIZE: ViewportSize = {"width": 1280, "height": 800}
 REPORT_SIZE: ViewportSize = {"width": 1180, "height": 900}
 _SETTLED = """() => {
-  if (!document.querySelector('#page h2') || document.querySelector('#page .mantine-Loader-root')) {
+  if (!document.querySelector('#page h1') || document.querySelector('#page .mantine-Loader-root')) {
     return false;
   }
   const timeline = document.getElementById('timeline');
@@ -94,7 +94,7 @@ def _tensorboard(browser: Browser, run: Path) -> None:
         for page in _both_themes(browser, "tensorboard"):
             page.goto(f"{url}#holotrace", timeout=PATIENCE_MS)
             frame = page.frame_locator("iframe").last
-            frame.locator("#page h2").wait_for(timeout=PATIENCE_MS)
+            frame.locator("#page h1").wait_for(timeout=PATIENCE_MS)
             frame.locator(".main-svg").first.wait_for(timeout=PATIENCE_MS)
 
 

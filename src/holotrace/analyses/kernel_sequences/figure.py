@@ -9,17 +9,9 @@ import plotly.graph_objects as go
 from holotrace.analyses.kernel_sequences.compute import KernelSequences, sequences_over_ranks
 from holotrace.analyses.kernel_sequences.question import QUESTION
 from holotrace.drawing.colors import COMPUTATION
-from holotrace.drawing.names import hover_text, label_text
-from holotrace.drawing.stacked_bars import (
-    MOST_BARS,
-    Heading,
-    Part,
-    Rows,
-    ValueAxis,
-    bar_figure,
-    exact_duration,
-    largest_unit,
-)
+from holotrace.drawing.named_bars import named_bars
+from holotrace.drawing.names import cut_labels, hover_text
+from holotrace.drawing.stacked_bars import MOST_BARS, Heading, Part, exact_duration, largest_unit
 from holotrace.drawing.theme import Theme, empty_figure
 
 _LABEL_LENGTH = 48
@@ -35,7 +27,7 @@ def plot_kernel_sequences(result: KernelSequences, *, theme: Theme = "light") ->
         return empty_figure(_HEADING.question, "No call of an operator launches so many kernels.", theme)
     shown = sequences_over_ranks(result).head(MOST_BARS)
     size, unit = largest_unit(shown["kernel_ns"].to_list())
-    labels = [f"{place}. {_label(row)}" for place, row in enumerate(shown.iter_rows(named=True), start=1)]
+    names = [_name(row) for row in shown.iter_rows(named=True)]
     part = Part(
         name="kernels",
         values=[duration / size for duration in shown["kernel_ns"]],
@@ -44,13 +36,11 @@ def plot_kernel_sequences(result: KernelSequences, *, theme: Theme = "light") ->
         labels=[f"{count:,} calls" for count in shown["call_count"]],
         in_legend=False,
     )
-    return bar_figure(
-        Rows(labels, ""), [part], _HEADING, ValueAxis(f"time of the kernels ({unit})", is_share=False), theme
-    )
+    return named_bars(names, [part], _HEADING, f"time of the kernels ({unit})", theme, labels=cut_labels)
 
 
-def _label(row: dict[str, Any]) -> str:
-    return f"{label_text(row['operator'][:_LABEL_LENGTH])}, {row['kernel_count_per_call']:,} kernels"
+def _name(row: dict[str, Any]) -> str:
+    return f"{row['operator'][:_LABEL_LENGTH]}, {row['kernel_count_per_call']:,} kernels"
 
 
 def _hover(row: dict[str, Any]) -> str:

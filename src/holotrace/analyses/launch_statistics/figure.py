@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import plotly.graph_objects as go
@@ -18,6 +19,7 @@ _QUESTION = QUESTION.question
 _EXPLANATION = "Number of launches, over all ranks, in each class of length"
 _HEIGHT = 760
 _FEW_TICKS = 5
+_ROOM = 1.2
 
 
 class _Panel(NamedTuple):
@@ -64,7 +66,8 @@ def _length_axis(result: LaunchStatistics, panel: _Panel) -> dict[str, object]:
     ticks = ends if len(ends) <= _FEW_TICKS else powers
     texts = [duration_text(tick) for tick in ticks]
     title = {"text": panel.length, "standoff": 8}
-    return {"type": "log", "title": title, "tickmode": "array", "tickvals": ticks, "ticktext": texts}
+    room = {"range": [math.log10(ends[0] / _ROOM), math.log10(ends[-1] * _ROOM)]} if ends else {}
+    return {"type": "log", "title": title, "tickmode": "array", "tickvals": ticks, "ticktext": texts, **room}
 
 
 def _bars(result: LaunchStatistics, panel: _Panel) -> go.Bar:

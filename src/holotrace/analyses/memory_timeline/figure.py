@@ -59,7 +59,7 @@ def _add_panel(figure: go.Figure, series: pl.DataFrame, devices: pl.DataFrame, r
     for place, (device, line) in enumerate(zip(devices.iter_rows(named=True), lines, strict=True)):
         color = SERIES[(place + len(SERIES) // 2 * (row - 1)) % len(SERIES)]
         figure.add_traces(_lines(device, line, color, unit[0]), rows=row, cols=1)
-    figure.update_yaxes(title={"text": f"memory ({unit[1]})"}, rangemode="tozero", row=row, col=1)
+    figure.update_yaxes(title={"text": f"memory ({unit[1]})"}, rangemode="tozero", ticklabelstandoff=6, row=row, col=1)
     _label_highest(figure, lines, unit[0], row)
 
 

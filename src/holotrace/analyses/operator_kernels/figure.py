@@ -8,20 +8,11 @@ import polars as pl
 from holotrace.analyses.operator_kernels.compute import OperatorKernels, operators_over_ranks
 from holotrace.analyses.operator_kernels.question import QUESTION
 from holotrace.drawing.colors import BACKWARD, FORWARD
-from holotrace.drawing.names import hover_text, label_text
-from holotrace.drawing.stacked_bars import (
-    MOST_BARS,
-    Heading,
-    Part,
-    Rows,
-    ValueAxis,
-    bar_figure,
-    exact_duration,
-    largest_unit,
-)
+from holotrace.drawing.named_bars import named_bars
+from holotrace.drawing.names import cut_labels, hover_text
+from holotrace.drawing.stacked_bars import MOST_BARS, Heading, Part, exact_duration, largest_unit
 from holotrace.drawing.theme import Theme, empty_figure
 
-_LABEL_LENGTH = 60
 _HEADING = Heading(
     QUESTION.question,
     "Time of the kernels that an operator and its backward operator launch, over all ranks",
@@ -36,9 +27,8 @@ def plot_operator_kernels(result: OperatorKernels, *, theme: Theme = "light") ->
     shown = operators_over_ranks(result).head(MOST_BARS)
     size, unit = largest_unit(shown["kernel_ns"].to_list())
     names = [_name(operator, module) for operator, module in shown.select("operator", "module").iter_rows()]
-    rows = Rows([f"{place}. {label_text(name[:_LABEL_LENGTH])}" for place, name in enumerate(names, start=1)], "")
     parts = [_part(shown, names, direction, color, size) for direction, color in _DIRECTIONS]
-    return bar_figure(rows, parts, _HEADING, ValueAxis(f"kernel time ({unit})", is_share=False), theme)
+    return named_bars(names, parts, _HEADING, f"kernel time ({unit})", theme, labels=cut_labels)
 
 
 def _part(shown: pl.DataFrame, names: list[str], direction: str, color: str, size: int) -> Part:
