@@ -2,13 +2,19 @@
 
 const NOTE = "no data in this recording";
 
+let dimmed = "";
+
+/** Note on each link whether its page has data; does nothing if neither the links nor the names have changed. */
 export const dimPagesWithoutData = () => {
-  const names = (document.getElementById("without-data")?.dataset.pages ?? "").split(" ");
-  for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("#nav a"))) {
+  const pages = document.getElementById("without-data")?.dataset.pages ?? "";
+  const nav = document.getElementById("nav");
+  const state = `${nav?.childElementCount} ${window.location.search} ${pages}`;
+  if (state === dimmed) {
+    return;
+  }
+  dimmed = state;
+  for (const link of nav?.querySelectorAll("a") ?? []) {
     const name = new URLSearchParams(link.search).get("view") ?? "";
-    const title = names.includes(name) ? NOTE : "";
-    if (link.title !== title) {
-      link.title = title;
-    }
+    link.title = pages.split(" ").includes(name) ? NOTE : "";
   }
 };
