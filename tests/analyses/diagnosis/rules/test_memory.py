@@ -69,7 +69,7 @@ def test_memory_near_the_limit_names_what_holds_it() -> None:
     trace = full_job(76 * GIGABYTE, 78 * GIGABYTE)
 
     assert cases_of(trace, "memory_limit")["0"].value == pytest.approx(0.95)
-    assert "aten::empty 70.8 GiB" in said(trace, "memory_limit").what
+    assert "70.8 GiB by aten::empty" in said(trace, "memory_limit").what
     assert not cases_of(full_job(70 * GIGABYTE, 78 * GIGABYTE), "memory_limit")
 
 
@@ -90,6 +90,7 @@ def test_the_recorded_jobs() -> None:
     full = cases_of(recorded("memory-fragmented"), "memory_limit")
 
     assert case.cost_ns / 1e6 == pytest.approx(4.4, abs=0.2)
+    assert (case.place.source_line or "").endswith(": step")
     assert full["0"].value > 0.9
     for rule in ("empties_cache", "allocator_retries"):
         assert not cases_of(recorded("training"), rule)

@@ -190,7 +190,7 @@ def _say_recomputation(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"activation checkpointing computes the forward pass again ({percent_text(cases[0].words['share'])} of the device's "
         "work)",
-        "If memory allows, checkpoint fewer blocks, or only cheap operators (selective checkpointing: "
+        "If memory allows, checkpoint fewer blocks, or compute only cheap operators again (selective checkpointing: "
         "torch.utils.checkpoint.create_selective_checkpoint_contexts).",
     )
 

@@ -14,6 +14,7 @@ from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
 from holotrace.analyses.memory_timeline.compute import plan as memory_timeline
 from holotrace.enrich.critical_path.what_if import Remove
 from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.host.memory_events import BEFORE_RECORDING
 from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.units import percent_text, size_text
 
@@ -28,7 +29,7 @@ _NEAR_LIMIT = 0.9
 def empties_cache(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for calls that give memory back to the driver and fetch it again, if every step empties the cache."""
     if _emptying_calls(evidence) >= evidence.step_count:
-        yield from _allocations(evidence)
+        yield from _allocations(evidence, first=_FREE)
 
 
 def allocator_retries(evidence: RankEvidence) -> Iterator[Case]:
@@ -37,13 +38,16 @@ def allocator_retries(evidence: RankEvidence) -> Iterator[Case]:
         yield from _allocations(evidence)
 
 
-def _allocations(evidence: RankEvidence) -> Iterator[Case]:
+def _allocations(evidence: RankEvidence, first: str = "") -> Iterator[Case]:
+    """Yield the case; its place is the longest call whose name contains `first`, if there is one."""
     pieces = evidence.while_idle.filter(pl.col("cause") == _ALLOCATION)
     if pieces.is_empty():
         return
     explained = intervals_of(pieces)
     events = pieces["event_index"].drop_nulls().unique()
-    longest = pieces.row(int((pieces["end_ns"] - pieces["start_ns"]).arg_max() or 0), named=True)
+    matching = pieces.filter(pl.col("name").str.contains(first))
+    shown = pieces if matching.is_empty() else matching
+    longest = shown.row(int((shown["end_ns"] - shown["start_ns"]).arg_max() or 0), named=True)
     frees = int(pieces["name"].str.contains(_FREE).sum())
     place = Place(longest["module"], None, None, longest["frame"], longest["event_index"], longest["start_ns"])
     words = {"frees": frees / evidence.step_count, "calls": len(events) / evidence.step_count}
@@ -138,13 +142,17 @@ def _say_retries(cases: Sequence[RankCase]) -> Said:
 
 def _say_limit(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
-    holders = ", ".join(f"{operator} {size_text(size)}" for operator, size in words["holders"])
+    holders = ", ".join(f"{size_text(size)} {_by(operator)}" for operator, size in words["holders"])
     return Said(
         f"device {words['device']} had {size_text(words['peak_bytes'])} of its {size_text(words['capacity_bytes'])} allocated at "
-        f"the peak ({percent_text(words['peak_bytes'] / words['capacity_bytes'])}); most of it by {holders}",
+        f"the peak ({percent_text(words['peak_bytes'] / words['capacity_bytes'])}), most of it {holders}",
         "Free memory before the allocator has to retry: checkpoint activations, shard the optimizer's state, or lower the "
         "precision.",
     )
+
+
+def _by(operator: str) -> str:
+    return "from before the recording" if operator == BEFORE_RECORDING else f"by {operator}"
 
 
 def _say_fragmentation(cases: Sequence[RankCase]) -> Said:
