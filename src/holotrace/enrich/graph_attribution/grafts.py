@@ -6,7 +6,7 @@ not call them again.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import polars as pl
 
 from holotrace.algorithms.nesting import NO_PARENT, nearest_above
 from holotrace.enrich.events.event_rows import of_events, rows_of_events
-from holotrace.enrich.graph_attribution.attribution import Match, Replay, references_of, replays
+from holotrace.enrich.graph_attribution.attribution import Match, references_of, replays
 from holotrace.enrich.graph_attribution.references import KERNEL_NAME, NODE_ID
 from holotrace.enrich.graph_attribution.replays import replayed_work
 from holotrace.enrich.host.host_names import NodeClass
@@ -83,39 +83,63 @@ def grafts(rank_trace: RankTrace) -> Grafts:
     """Return the operators and modules behind all replays of graphs; empty if the rank replays none."""
     if not may_graft(rank_trace) or replayed_work(rank_trace).is_empty():
         return Grafts(pl.DataFrame(schema=_NODES), pl.DataFrame(schema=_OWNERS))
-    known = [replay for replay in replays(rank_trace) if replay.match is not None]
-    work, templates = replayed_work(rank_trace), _Templates(rank_trace)
-    first_index = int(rank_trace.unselected.table("events", ["event_index"])["event_index"].max() or 0) + 1  # type: ignore[arg-type]
-    graft = np.full(work.height, NO_PARENT, np.int64)
+    work = replayed_work(rank_trace)
+    explained = _explained(rank_trace, work)
+    is_left = explained.owner == NO_PARENT
+    named = _named_by_themselves(rank_trace, work.filter(is_left))
+    owner, how = explained.owner.copy(), explained.how.clone()
+    owner[is_left] = np.where(named.owner == NO_PARENT, NO_PARENT, named.owner + explained.nodes.height)
+    how[np.flatnonzero(is_left)] = named.how
+    nodes = _numbered(rank_trace, pl.concat([explained.nodes, named.nodes], how="diagonal_relaxed"))
+    return Grafts(nodes, work.select("event_index", graft=pl.Series(owner), how=how))
+
+
+class _Part(NamedTuple):
+    """Nodes, and for each piece of work the row of its node, -1 if unknown, and how it is known."""
+
+    nodes: pl.DataFrame
+    owner: _Rows
+    how: pl.Series
+
+
+def _numbered(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
+    """Return the columns of `Grafts.nodes`; event numbers count on after those of the file."""
+    used = rank_trace.unselected.table("events", ["event_index"])["event_index"].to_numpy()
+    first = int(used.max(initial=0)) + 1
+    numbers = pl.int_range(first, first + nodes.height, dtype=pl.UInt32, eager=True)
+    return nodes.with_columns(event_index=numbers).select(pl.col(name).cast(kind) for name, kind in _NODES.items())
+
+
+def _explained(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
+    """Return the nodes of all replays that a recording explains."""
+    templates, parts = _Templates(rank_trace), [pl.DataFrame(schema=_NODES)]
+    owner = np.full(work.height, NO_PARENT, np.int64)
     how: list[str | None] = [None] * work.height
-    parts: list[pl.DataFrame] = []
     count = 0
-    for replay in known:
-        template = templates.of(replay, work)
-        match = _known(replay)
-        owner = np.where(template.owner == NO_PARENT, NO_PARENT, template.owner + count)
-        graft[replay.first : replay.last] = owner
-        how[replay.first : replay.last] = [match.how if row != NO_PARENT else None for row in owner.tolist()]
+    for replay in replays(rank_trace):
+        if replay.match is None:
+            continue
+        template = templates.of(replay.match, work["launch_index"][replay.first])
+        own = np.where(template.owner == NO_PARENT, NO_PARENT, template.owner + count)
+        owner[replay.first : replay.last] = own
+        how[replay.first : replay.last] = [replay.match.how if row != NO_PARENT else None for row in own.tolist()]
         parts.append(
-            templates.nodes(match.reference, template).with_columns(
-                pl.Series("above", np.where(template.above == NO_PARENT, NO_PARENT, template.above + count)),
-                launch_index=pl.lit(work["launch_index"][replay.first], pl.UInt32),
-                start_ns=pl.lit(work["launch_start_ns"][replay.first], pl.Int64),
-                track_id=pl.lit(work["track_id"][replay.first], pl.UInt32),
+            _placed(
+                templates.nodes(replay.match.reference, template), template, count, work.row(replay.first, named=True)
             )
         )
         count += len(template.rows)
-    own, owner, how_named = _named_by_themselves(rank_trace, work.filter(graft == NO_PARENT))
-    parts.append(own)
-    is_left = np.flatnonzero(graft == NO_PARENT)
-    graft[is_left] = np.where(owner == NO_PARENT, NO_PARENT, owner + count)
-    hows = pl.Series(how, dtype=pl.String)
-    hows[is_left] = how_named
-    nodes = pl.concat(parts, how="diagonal_relaxed")
-    numbers = pl.int_range(first_index, first_index + nodes.height, dtype=pl.UInt32, eager=True)
-    owners = work.select("event_index", graft=pl.Series(graft), how=hows)
-    listed = nodes.with_columns(event_index=numbers).select(pl.col(name).cast(kind) for name, kind in _NODES.items())
-    return Grafts(listed, owners)
+    return _Part(pl.concat(parts, how="diagonal_relaxed"), owner, pl.Series(how, dtype=pl.String))
+
+
+def _placed(nodes: pl.DataFrame, template: _Template, before: int, launch: dict[str, Any]) -> pl.DataFrame:
+    """Return the nodes of one replay; `before` nodes of earlier replays precede them."""
+    return nodes.with_columns(
+        pl.Series("above", np.where(template.above == NO_PARENT, NO_PARENT, template.above + before)),
+        launch_index=pl.lit(launch["launch_index"], pl.UInt32),
+        start_ns=pl.lit(launch["launch_start_ns"], pl.Int64),
+        track_id=pl.lit(launch["track_id"], pl.UInt32),
+    )
 
 
 @derived
@@ -124,8 +148,8 @@ def may_graft(rank_trace: RankTrace) -> bool:
     return replays_graphs(rank_trace.strings)
 
 
-def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> tuple[pl.DataFrame, _Rows, pl.Series]:
-    """Return the nodes of work that no recording explains, the node of each piece of work, and how it is known.
+def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
+    """Return the nodes of work that no recording explains.
 
     An annotation of the graph's node names the module; a kernel that torch.compile generated has the name of its operator.
     """
@@ -152,17 +176,12 @@ def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> tuple[pl.
         reference=pl.lit(None, pl.Int64),
         reference_index=pl.lit(None, pl.UInt32),
     )
-    return listed, rows.to_numpy(), described["how"]
+    return _Part(listed, rows.to_numpy(), described["how"])
 
 
 def _ids_of_texts(rank_trace: RankTrace, texts: pl.Series) -> pl.Series:
     own = rank_trace.strings.to_frame("text").with_row_index("id").unique("text", keep="first", maintain_order=True)
     return texts.alias("text").to_frame().join(own, on="text", how="left", maintain_order="left")["id"].cast(pl.UInt32)
-
-
-def _known(replay: Replay) -> Match:
-    assert replay.match is not None  # noqa: S101 -- the caller chose replays with a match
-    return replay.match
 
 
 class _Templates:
@@ -175,10 +194,9 @@ class _Templates:
         self._tables: dict[tuple[int, int], pl.DataFrame] = {}
         self._names: dict[int, tuple[list[str], pl.Series]] = {}
 
-    def of(self, replay: Replay, work: pl.DataFrame) -> _Template:
-        """Return the nodes of a replay."""
-        match = _known(replay)
-        around = self._names_around(work["launch_index"][replay.first])
+    def of(self, match: Match, launch: int) -> _Template:
+        """Return the nodes of a replay that this call launched."""
+        around = self._names_around(launch)
         key = (match.reference, match.nodes.tobytes(), around)
         if key not in self._made:
             self._made[key] = self._template(match, around)
