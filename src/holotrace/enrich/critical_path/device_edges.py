@@ -226,8 +226,10 @@ def _last_but_sends(rank_trace: RankTrace, activities: WindowActivities, rows: _
     device = activities.column("device")[rows].astype(np.int64)
     start_ns, end_ns = activities.column("start_ns")[rows], activities.column("end_ns")[rows]
     last = _last_ended(device, start_ns, end_ns, late)
-    sends = activities.rows_of(communication(rank_trace).filter(pl.col("family") == "send")["event_index"])
-    is_send = np.isin(rows, sends)
+    if not len(late):
+        return last
+    sends = communication(rank_trace).filter(pl.col("family") == "send")["event_index"]
+    is_send = np.isin(rows, activities.rows_of(sends))
     if not is_send.any():
         return last
     other = _last_ended(device, start_ns, np.where(is_send, np.iinfo(np.int64).max, end_ns), late)
