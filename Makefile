@@ -38,7 +38,7 @@ test-lowest: $(LOWEST_VENV)/.built ## test with the lowest versions of dependenc
 	$(LOWEST_VENV)/bin/python -m pytest -q $(WORKERS) $(LOWEST_WARNINGS) $(LOWEST_TESTS)
 
 test-pages: $(VENV)/.built $(VENV)/.test-tools ## run only the tests of the pages in a real browser; needs chromium
-	$(BIN)/python -m pytest -q $(WORKERS) -m browser
+	HOLOTRACE_SCREENSHOTS=build/screenshots $(BIN)/python -m pytest -q $(WORKERS) -m browser
 
 test-clusters: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.cluster-tools ## compare clusters of Dask, Ray and MPI with one process
 	$(BIN)/python -m pytest -q -m clusters

@@ -19,7 +19,7 @@ from dash import html
 
 import holotrace
 import holotrace.figures
-from browsing import PATIENCE_MS, each_real_trace, expect_rows, run_called, visit, walk
+from browsing import PATIENCE_MS, expect_rows, run_called, visit, walk
 from holotrace.html_report.report import Contents, write_report
 from holotrace.ingest.file_health import file_health
 from holotrace.testing.builder import TraceBuilder
@@ -64,7 +64,8 @@ def small(tmp_path_factory):
         yield session_and_url
 
 
-@each_real_trace()
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dlrm_8rank", "ddp_gloo_4rank", "cpu_only"])
 def test_every_page_shows_its_figure_and_tables(served, browser, name, real_traces) -> None:
     """Every page of a real trace shows its figure and rows, or the reason why it has none."""
     session, url = served

@@ -20,7 +20,9 @@ import pytest
 pytest.importorskip("dash")
 pytest.importorskip("tensorboard")
 
-from browsing import PATIENCE_MS, Visit, each_real_trace, run_called, visit, walk
+from browsing import PATIENCE_MS, Visit, expect_page, go_to, visit, walk
+from holotrace.web.pages import PAGES
+from holotrace.web.session.selection import Selection
 from holotrace.web.session.session import Scope, Session
 from holotrace.web.tensorboard import plugin
 from holotrace.web.tensorboard.mount import Mount
@@ -123,18 +125,23 @@ def choose_run(seen: Visit, name: str, run: str) -> None:
     frame.locator(f'#nav a[href*="run={run}"]').first.wait_for(timeout=PATIENCE_MS)
 
 
-@each_real_trace()
-def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser, name, real_traces) -> None:
-    """Every page of the tab shows the figures and tables of each real trace."""
+@pytest.mark.slow
+def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser) -> None:
+    """The tab shows the overview of each real trace, and every page of one with the figures and tables of the run."""
     session, url = tensorboard
-    scope = Scope(run_called(session, name, real_traces))
+    overview = next(page for page in PAGES if page.name == "overview")
     with visit(browser, f"{url}#holotrace") as seen:
-        choose_run(seen, name, scope.run)
-        for page in walk(seen, tab(seen), session, scope):
-            seen.keep(f"tensorboard-{name}-{page}")
+        for run in sorted(session.runs, key=lambda run: run.name == "dlrm_8rank"):
+            choose_run(seen, run.name, run.id)
+            go_to(tab(seen), overview.name)
+            expect_page(seen, tab(seen), overview, session, Selection(overview.name, run=run.id))
+            go_to(tab(seen), "runs")
+        for page in walk(seen, tab(seen), session, Scope(run.id)):
+            seen.keep(f"tensorboard-{run.name}-{page}")
 
 
-@pytest.mark.parametrize("prefix", ["path_prefix", pytest.param("proxy", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("prefix", ["path_prefix", "proxy"])
 def test_the_tab_works_below_a_prefix(small_folder, browser, prefix) -> None:
     """The tab works with --path_prefix and behind a proxy that strips a prefix, and an address can name its page."""
     options = ["--path_prefix", "/inner"] if prefix == "path_prefix" else []
