@@ -148,14 +148,17 @@ def _waits_by_name(rank_trace: RankTrace) -> pl.DataFrame:
 
 def _running_after(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
     """Add `last_ns`, when the work launched before each wait has ended; null without work."""
-    launched = device_rows(rank_trace).hstack(launches(rank_trace).select("launch_start_ns"))
+    rows = device_rows(rank_trace).select("device", "stream", "end_ns")
+    launched = rows.hstack(launches(rank_trace).select("launch_start_ns"))
     work = launched.drop_nulls("launch_start_ns").sort("launch_start_ns")
     parts = []
     of_device = pl.col("stream").is_null()
     for keys, chosen in ((["device"], waits.filter(of_device)), (["device", "stream"], waits.filter(~of_device))):
         if chosen.is_empty():
             continue
-        latest = work.select(*keys, "launch_start_ns", pl.col("end_ns").cum_max().over(keys).alias("last_ns"))
+        last = pl.col("end_ns").cum_max()
+        is_single = work.select(keys).n_unique() == 1  # the usual case; groups would copy
+        latest = work.select(*keys, "launch_start_ns", (last if is_single else last.over(keys)).alias("last_ns"))
         parts.append(
             chosen.sort("start_ns").join_asof(
                 latest,
