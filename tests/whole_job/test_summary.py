@@ -10,7 +10,7 @@ import holotrace
 from holotrace.catalogue import ANALYSES
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
-from holotrace.whole_job.summary import summary
+from holotrace.whole_job.summary import FIRST, summary, summary_of
 from jobs import cpu_job, gpu_job
 from recordings import opened
 
@@ -52,10 +52,13 @@ def test_no_rank_is_blamed_in_an_even_job(tmp_path) -> None:
     assert "rank" not in summary(holotrace.open_trace(tmp_path, cache=False)).verdict
 
 
-def test_every_analysis_is_in_the_summary() -> None:
-    """The summary of a GPU job has the result of every analysis and no CPU side."""
+def test_the_summary_has_the_questions_that_it_is_asked() -> None:
+    """By default these are the first ones, after the diagnosis; the report asks all."""
+    everything = [analysis.name for analysis in ANALYSES]
+    assert list(summary_of(gpu_job().build(), everything).results) == everything
+
     job_summary = summary(gpu_job().build())
-    assert list(job_summary.results) == [analysis.name for analysis in ANALYSES]
+    assert list(job_summary.results) == [name for name in everything if name in ("diagnosis", *FIRST)]
     assert not job_summary.missing
     assert job_summary.cpu_side.is_empty()
 

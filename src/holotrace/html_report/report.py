@@ -39,7 +39,7 @@ from holotrace.questions.question import Analysis, Result
 from holotrace.questions.tables import PrintedTable, print_frame, print_view
 from holotrace.store.trace import Trace
 from holotrace.units import percent_text, size_text
-from holotrace.whole_job.summary import Summary, has_rows, shown_analyses, summary
+from holotrace.whole_job.summary import Summary, has_rows, shown_analyses, summary_of
 
 MOST_BYTES = 8_000_000
 """Maximum size of the file, which people mail and attach to tickets."""
@@ -121,7 +121,7 @@ def report(
     """
     target = located(path)
     expect_page(target, overwrite=overwrite)
-    whole = summary(trace, executor=executor)
+    whole = summary_of(trace, [analysis.name for analysis in ANALYSES], executor=executor)
     covered = trace.select(whole.ranks)
     files = file_health(covered, executor=executor)
     write_report(Contents(title or _place(covered), whole, files), target)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
-from holotrace.analyses.diagnosis.compute import Diagnosis, diagnosed, examination_plan
+from holotrace.analyses.diagnosis.compute import ANALYSES_OF_JOBS, Diagnosis, diagnosed, examination_plan
 from holotrace.catalogue import ANALYSES, analysis
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.job.one_job import CUT_OFF_KINDS, Wholeness, file_facts, wholeness_from
@@ -26,8 +26,8 @@ DIAGNOSIS = "diagnosis"
 """The question that the summary begins with."""
 
 _EXAMINATION = "examination"
-_OTHERS = tuple(entry for entry in ANALYSES if entry.name != DIAGNOSIS)
-"""All other questions; the diagnosis reads some of their results."""
+FIRST = ("temporal_breakdown", "kernel_breakdown", "communication_overlap", "idle_time", "step_time", "operators")
+"""The questions that the summary answers beside the diagnosis; those of GPU work come first."""
 
 MOST_RANKS_NAMED = 8
 """A finding names at most this many ranks, the first ones."""
@@ -49,7 +49,7 @@ class Summary(EqualByContent):
     """The results of all analyses.
 
     verdict   one sentence on the whole job: the answer of the diagnosis
-    results   the result of each analysis that could run, by name, in the order of the catalogue
+    results   the results of the diagnosis and of the other questions, those that could be answered, by name
     missing   why the others could not run, by name
     cpu_side  one row per rank: rank int32, event_count, operator_count, step_count int64, mean_step_ns float64, null
               without steps; empty if there is GPU work
@@ -94,7 +94,7 @@ class Summary(EqualByContent):
 
 
 def summary(trace: Trace, *, executor: Executor = IN_PROCESS) -> Summary:
-    """Run every analysis of the catalogue, and sum up what matters in one sentence.
+    """Diagnose the job, sum up what matters in one sentence, and answer the first questions.
 
     A job without GPU work gets the CPU side instead: the event counts and mean step of each rank.
 
@@ -103,10 +103,17 @@ def summary(trace: Trace, *, executor: Executor = IN_PROCESS) -> Summary:
     >>> holotrace.summary(small_job()).verdict.split("; ")[0]
     'A step takes 1 ms, the GPUs are busy 70.0 % of it'
     """
-    answers = run_together(trace, _plans(), executor)
+    return summary_of(trace, FIRST, executor=executor)
+
+
+def summary_of(trace: Trace, questions: Collection[str], *, executor: Executor = IN_PROCESS) -> Summary:
+    """Return `summary` with the results of these questions, by name, and of the diagnosis."""
+    compares = ANALYSES_OF_JOBS if len(trace.ranks) > 1 else {}
+    answers = run_together(trace, _plans({*questions, *compares}), executor)
     covered, missing = answers.trace, {name: str(error) for name, error in answers.missing.items()}
-    results = {entry.name: answers.results[entry.name] for entry in _OTHERS if entry.name not in missing}
-    results = {DIAGNOSIS: diagnosed(answers.results[_EXAMINATION], results), **results}
+    known = {entry.name: answers.results[entry.name] for entry in ANALYSES if entry.name in answers.results}
+    asked = {name: result for name, result in known.items() if name in questions}
+    results: dict[str, Result] = {DIAGNOSIS: diagnosed(answers.results[_EXAMINATION], known), **asked}
     whole = wholeness_from(answers.results["files"], covered)
     verdict, cpu_side = verdict_on(covered, results, whole, executor=executor)
     doubts = (*whole.sentences, *answers.results["losses"])
@@ -134,9 +141,9 @@ def _of_different_jobs(jobs: Sequence[str]) -> str:
     return f"These files belong to {count}, so no verdict covers them all; open each by itself: {'; '.join(jobs[:MOST_JOBS_NAMED])}{more}."
 
 
-def _plans() -> dict[str, Plan[Any, Any]]:
-    """Return all plans, computed in one pass over the ranks."""
-    analyses = {entry.name: entry.plan() for entry in _OTHERS}
+def _plans(questions: Collection[str]) -> dict[str, Plan[Any, Any]]:
+    """Return the plans of these questions and of the diagnosis, computed in one pass over the ranks."""
+    analyses = {entry.name: entry.plan() for entry in ANALYSES if entry.name in questions and entry.name != DIAGNOSIS}
     return {**analyses, "losses": _LOSSES, "files": Plan(file_facts, dict), _EXAMINATION: examination_plan()}
 
 

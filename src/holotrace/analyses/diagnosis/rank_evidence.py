@@ -180,7 +180,7 @@ class RankEvidence:
     def memory_peaks(self) -> list[dict[str, Any]]:
         """The devices with memory events: device_type, device, peak_bytes, peak_ns, reserved_bytes, capacity_bytes."""
         allocated = pl.col("allocated_bytes")
-        on_devices = memory_events(self.rank_trace).filter(~pl.col("device_type").is_in(["cpu", "?"]))
+        on_devices = memory_events(self.rank_trace.unselected).filter(~pl.col("device_type").is_in(["cpu", "?"]))
         peaks = on_devices.group_by("device_type", "device", maintain_order=True).agg(
             allocated.max().alias("peak_bytes"),
             pl.col("time_ns").get(allocated.arg_max()).alias("peak_ns"),

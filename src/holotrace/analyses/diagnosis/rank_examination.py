@@ -12,6 +12,7 @@ from holotrace.analyses.diagnosis.claims import claims
 from holotrace.analyses.diagnosis.predictions import predictions
 from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule
+from holotrace.analyses.diagnosis.sampled_steps import sampled
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.job.one_job import CUT_OFF_KINDS
 from holotrace.errors import MissingDataError
@@ -50,16 +51,19 @@ class RankExamination(EqualByContent):
     numbers      the headline numbers
     cases        by rule name: the cases that reach the threshold, by subject
     not_checked  by rule name: the input that is missing, and how to record it
+    left_out     a sentence on the steps that were not examined; empty if all were
     """
 
     numbers: RankNumbers
     cases: Mapping[str, Mapping[str, RankCase]]
     not_checked: Mapping[str, str]
+    left_out: str = ""
 
 
 def examined(rank_trace: RankTrace, *, rules: Sequence[Rule]) -> RankExamination:
     """Apply the rules to a rank, and divide its time among their cases."""
-    evidence = RankEvidence(rank_trace)
+    examined_part, left_out = sampled(rank_trace)
+    evidence = RankEvidence(examined_part)
     found: list[tuple[Rule, Case]] = []
     not_checked: dict[str, str] = {}
     for rule in rules:
@@ -70,7 +74,7 @@ def examined(rank_trace: RankTrace, *, rules: Sequence[Rule]) -> RankExamination
             found += [(rule, case) for case in rule.check(evidence) if case.value >= rule.threshold]
         except MissingDataError as error:
             not_checked[rule.name] = error.finding
-    return RankExamination(_numbers(evidence), _rank_cases(evidence, found), not_checked)
+    return RankExamination(_numbers(evidence), _rank_cases(evidence, found), not_checked, left_out)
 
 
 def _rank_cases(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> dict[str, dict[str, RankCase]]:

@@ -225,7 +225,10 @@ def _numbers(group: _Group) -> list[dict[str, Any]]:
 
 def _not_checked(evidence: JobEvidence, job_rules: Sequence[JobRule]) -> tuple[str, ...]:
     """Return a sentence for each kind of missing data, with the rules that need it."""
-    of_ranks = {rank: _by_need(of_rank.not_checked) for rank, of_rank in evidence.ranks.items()}
+    of_ranks = {
+        rank: [*filter(None, [of_rank.left_out]), *_by_need(of_rank.not_checked)]
+        for rank, of_rank in evidence.ranks.items()
+    }
     missing = {rule.name: sentence for rule in job_rules if (sentence := rule.needs(evidence))}
     return (*joined_findings(of_ranks), *_by_need(missing))
 

@@ -6,6 +6,7 @@ from rich.console import Console
 
 from holotrace.analyses.diagnosis.answer import finding_text
 from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
+from holotrace.catalogue import ANALYSES
 from holotrace.cli.job import JobOptions, opened_job
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import AsJson
@@ -52,9 +53,10 @@ def _print_text(whole: Summary) -> None:
     if len(whole.cpu_side):
         to.print()
         print_table(to, print_frame("The CPU side of each rank", whole.cpu_side, MOST_ROWS, telling="mean_step_ns"))
-    if further := [analysis.command for analysis in shown[MOST_ANALYSES:]]:
-        to.print()
-        print_line(to, f"More questions: holotrace {', '.join(further)}; all at once: holotrace report")
+    answered = {analysis.name for analysis in shown[:MOST_ANALYSES]}
+    further = [analysis.command for analysis in ANALYSES if analysis.name not in answered]
+    to.print()
+    print_line(to, f"More questions: holotrace {', '.join(further)}; all at once: holotrace report")
 
 
 def print_diagnosis(to: Console, known: Diagnosis) -> None:
