@@ -31,9 +31,10 @@ _COMMANDS = {
 
 _OWN_MODULES = {
     "critical_path": "holotrace.cli.critical_path.command",
+    "diagnosis": "holotrace.cli.diagnosis",
     "straggler_cost": "holotrace.cli.straggler_cost",
 }
-"""Questions whose command also writes files, or reads other files than traces."""
+"""Questions whose command also writes files, reads other files than traces, or prints more than tables."""
 
 _QUESTIONS = {question.command: question for question in (*COMPARISONS, *ANALYSES)}
 _LISTED = {**_COMMANDS, **{name: question.question for name, question in _QUESTIONS.items()}}

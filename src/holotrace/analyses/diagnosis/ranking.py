@@ -52,6 +52,9 @@ EVIDENCE = pl.Schema(
 LEAST_COST = 0.005
 """A finding that costs less than this share of the step is left out: it is within the noise of most jobs."""
 
+_MOST_NAMED = 4
+"""A caveat names this many rules that could not be checked, and counts the rest."""
+
 _ABSORBED = 0.2
 """A finding that keeps less than this share of the time that it explains is part of the finding that took the rest."""
 
@@ -237,4 +240,11 @@ def _by_need(not_checked: Mapping[str, str]) -> list[str]:
     names: dict[str, list[str]] = {}
     for rule, missing in not_checked.items():
         names.setdefault(missing, []).append(rule)
-    return [f"cannot check {', '.join(rules)}: {missing}" for missing, rules in names.items()]
+    return [f"cannot check {_listed(rules)}: {missing}" for missing, rules in names.items()]
+
+
+def _listed(rules: Sequence[str]) -> str:
+    """Name a few rules, and count many."""
+    if len(rules) <= _MOST_NAMED:
+        return ", ".join(rules)
+    return f"{', '.join(rules[:_MOST_NAMED])} and {len(rules) - _MOST_NAMED} more rules"

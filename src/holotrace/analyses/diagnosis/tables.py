@@ -30,7 +30,7 @@ def headline(result: Diagnosis) -> pl.DataFrame:
 
 def numbers(result: Diagnosis) -> pl.DataFrame:
     """Return what each rule measured on each rank."""
-    return known_columns(result.evidence)
+    return known_columns(result.evidence).with_columns(pl.col("measured").round_sig_figs(3))
 
 
 VIEWS = (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from holotrace.analyses.diagnosis.answer import finding_text
-from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
 from holotrace.catalogue import ANALYSES
+from holotrace.cli.diagnosis import print_diagnosis
 from holotrace.cli.job import JobOptions, opened_job
 from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import AsJson
@@ -41,6 +40,8 @@ def _print_text(whole: Summary) -> None:
     to = console()
     print_verdict(to, whole)
     print_diagnosis(to, whole.diagnosis)
+    if len(whole.diagnosis.per_finding):
+        print_line(to, "The numbers behind this: holotrace diagnose")
     print_findings(to, [*whole.findings, *_skipped(whole)])
     _, *shown = shown_analyses(whole)
     for analysis in shown[:MOST_ANALYSES]:
@@ -57,15 +58,6 @@ def _print_text(whole: Summary) -> None:
     further = [analysis.command for analysis in ANALYSES if analysis.name not in answered]
     to.print()
     print_line(to, f"More questions: holotrace {', '.join(further)}; all at once: holotrace report")
-
-
-def print_diagnosis(to: Console, known: Diagnosis) -> None:
-    """Print each finding with its cost, and what to do about it."""
-    for row in shown_findings(known):
-        print_line(to, f"→ {finding_text(row)}", "green")
-        print_line(to, f"  {row['advice']}")
-    if len(known.per_finding):
-        print_line(to, "The numbers behind this: holotrace diagnose")
 
 
 def print_verdict(to: Console, whole: Summary) -> None:

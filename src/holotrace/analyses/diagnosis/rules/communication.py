@@ -10,6 +10,7 @@ import polars as pl
 
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, RankCase, Said
+from holotrace.analyses.diagnosis.rules.late_ranks import ONE_RANK
 from holotrace.enrich.job_graph.roles import CULPRIT
 from holotrace.units import percent_text
 
@@ -203,7 +204,7 @@ def _needs(*names: str) -> Callable[[JobEvidence], str | None]:
 
     def needs(evidence: JobEvidence) -> str | None:
         if len(evidence.ranks) == 1:
-            return "it needs several ranks; open all ranks of the job together"
+            return ONE_RANK
         return None if all(name in evidence.results for name in names) else "no communication was recorded"
 
     return needs

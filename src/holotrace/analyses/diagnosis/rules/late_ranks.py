@@ -11,6 +11,9 @@ from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Place, RankCase,
 from holotrace.enrich.job_graph.roles import CULPRIT, LEAST_CULPRIT, cause_text, largest_causes
 from holotrace.units import percent_text
 
+ONE_RANK = "one rank alone shows nobody waiting; open all ranks of the job together"
+"""What is missing if only one rank was opened."""
+
 
 def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
     """Yield a case for each rank that causes much of the waiting of the others."""
@@ -57,7 +60,7 @@ def _say(cases: Sequence[RankCase]) -> Said:
 
 def _needs(evidence: JobEvidence) -> str | None:
     if len(evidence.ranks) == 1:
-        return "one rank alone shows nobody waiting; open all ranks of the job together"
+        return ONE_RANK
     return None if "wait_causes" in evidence.results else "no communication was recorded"
 
 

@@ -1,0 +1,57 @@
+"""`holotrace diagnose`: the verdict, each finding with what to do about it, then the numbers."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from holotrace.analyses.diagnosis.answer import finding_text
+from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
+from holotrace.catalogue import analysis
+from holotrace.cli.figure_files import write_figure
+from holotrace.cli.job import JobOptions, opened_job
+from holotrace.cli.option_groups import with_option_groups
+from holotrace.cli.output import console, print_findings, print_json, print_line, print_table
+from holotrace.cli.questions import ResultOptions
+from holotrace.figures import figure_of
+from holotrace.questions.result import tables_of
+from holotrace.questions.tables import print_view
+
+_QUESTION = analysis("diagnosis")
+_MOST_ROWS = 16
+
+
+def _command(job: JobOptions, shown: ResultOptions) -> None:
+    shown.check()
+    with opened_job(job) as (trace, executor):
+        answer = _QUESTION.plan().answer(trace, executor)
+    result = answer.result
+    if shown.figure is not None:
+        write_figure(figure_of(_QUESTION.name, result), shown.figure)
+    if shown.as_json:
+        about = {"analysis": _QUESTION.name, "ranks": list(answer.trace.ranks)}
+        print_json({**about, **tables_of(result), "findings": result.findings})
+    else:
+        _print(result)
+
+
+def print_diagnosis(to: Console, known: Diagnosis) -> None:
+    """Print each finding with its cost, and what to do about it."""
+    for row in shown_findings(known):
+        print_line(to, f"→ {finding_text(row)}", "green")
+        print_line(to, f"  {row['advice']}")
+
+
+def _print(result: Diagnosis) -> None:
+    to = console()
+    print_line(to, _QUESTION.question, "bold cyan")
+    print_line(to, result.answer, "bold")
+    print_diagnosis(to, result)
+    _, *tables = _QUESTION.main_views
+    for view in tables:
+        table = print_view(view, result, _MOST_ROWS)
+        if table.rows:
+            print_table(to, table)
+    print_findings(to, result.findings)
+
+
+diagnosis = with_option_groups(_command)
