@@ -133,7 +133,7 @@ def test_a_search_in_the_address_selects_the_longest_match(url, browser) -> None
         drawn = Drawn(seen)
         drawn.details.get_by_text("launch", exact=True).wait_for(timeout=PATIENCE_MS)
 
-        assert drawn.details.locator("h4").inner_text() == MARKUP
+        assert drawn.details.locator("h2").inner_text() == MARKUP
         assert "kernel of 10 µs at 240 µs" in drawn.details.locator("p").inner_text()
         assert drawn.details.locator("li button").first.inner_text() == "cudaLaunchKernel (1 µs)"
         assert "event=0%3A" in seen.page.url
@@ -334,7 +334,7 @@ def test_the_critical_path_is_drawn_over_the_events(url, browser) -> None:
         assert drawn.of("it.ranks[0].path.marks.size") > 0  # type: ignore[operator]  # a number
         seen.keep("timeline-critical-path")
         seen.page.mouse.click(*drawn.band("path", 60_000, 0))
-        drawn.details.locator("h4").wait_for()
+        drawn.details.locator("h2").wait_for()
         assert drawn.of("it.selected.rank") == 0
 
         drawn.drag(drawn.ruler(210_000), drawn.ruler(380_000))
@@ -430,7 +430,7 @@ def test_a_click_on_a_table_goes_to_the_timeline(url, browser) -> None:
         row.click(timeout=PATIENCE_MS)
         seen.page.get_by_role("link", name="in the timeline").first.click()
         drawn = Drawn(seen, ranks=2)
-        drawn.details.locator("h4").get_by_text("gemm").wait_for(timeout=PATIENCE_MS)
+        drawn.details.locator("h2").get_by_text("gemm").wait_for(timeout=PATIENCE_MS)
 
         assert drawn.window == (-100_000, 300_000)
         assert not seen.troubles
@@ -445,7 +445,7 @@ def test_a_row_about_one_event_leads_to_that_event(url, browser) -> None:
         rank, event, name, *_ = row.inner_text().split("\n")
         table.get_by_role("link", name="in the timeline").click()
         drawn = Drawn(seen, ranks=1)
-        drawn.details.locator("h4").get_by_text(name).wait_for(timeout=PATIENCE_MS)
+        drawn.details.locator("h2").get_by_text(name).wait_for(timeout=PATIENCE_MS)
 
         assert drawn.of("[it.selected.rank, it.selected.event]") == [int(rank), int(event)]
         assert not seen.troubles
