@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from holotrace.analyses.diagnosis.answer import finding_text
-from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
+from holotrace.analyses.diagnosis.answer import finding_texts
+from holotrace.analyses.diagnosis.compute import Diagnosis
 from holotrace.catalogue import analysis
 from holotrace.cli.figure_files import write_figure
 from holotrace.cli.job import JobOptions, opened_job
@@ -36,8 +36,8 @@ def _command(job: JobOptions, shown: ResultOptions) -> None:
 
 def print_diagnosis(to: Console, known: Diagnosis) -> None:
     """Print each finding with its cost, and what to do about it."""
-    for row in shown_findings(known):
-        print_line(to, f"→ {finding_text(row)}", "green")
+    for row, text in finding_texts(known):
+        print_line(to, f"→ {text}", "green")
         print_line(to, f"  {row['advice']}")
 
 

@@ -23,8 +23,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 import holotrace
-from holotrace.analyses.diagnosis.answer import finding_text
-from holotrace.analyses.diagnosis.compute import shown_findings
+from holotrace.analyses.diagnosis.answer import finding_texts
 from holotrace.catalogue import ANALYSES
 from holotrace.drawing.detached_heading import detached
 from holotrace.drawing.names import printable
@@ -177,7 +176,7 @@ def _rendered(contents: Contents, figures: dict[str, _Figure], rows: int) -> str
         caveats_left_out=len(contents.summary.findings) - MOST_CAVEATS if count == MOST_CAVEATS else 0,
         drawn=figures,
         most_bytes=MOST_BYTES,
-        recommendations=[{**row, "text": finding_text(row)} for row in shown_findings(contents.summary.diagnosis)],
+        recommendations=[{**row, "text": text} for row, text in finding_texts(contents.summary.diagnosis)],
         titles={analysis.name: analysis.title for analysis in shown_analyses(contents.summary)},
         missing_titles=[analysis.title for analysis in ANALYSES if analysis.name in contents.summary.missing],
         cpu_side=_cpu_side(contents.summary, rows),

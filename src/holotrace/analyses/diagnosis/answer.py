@@ -22,13 +22,18 @@ def headline_text(result: Diagnosis) -> str:
     return f"{what} {duration_text(row['step_ns'])}, {_device_clause(row)}"
 
 
-def finding_text(row: dict[str, Any]) -> str:
-    """Say what a finding costs, and what happens; `row` is one of `per_finding`."""
+def finding_texts(result: Diagnosis) -> list[tuple[dict[str, Any], str]]:
+    """Return the findings that are not part of others, each with the sentence that says what it costs and what happens."""
+    whole = "each step" if result.headline["step_count"][0] else "the recording"
+    return [(row, _finding_text(row, whole)) for row in shown_findings(result)]
+
+
+def _finding_text(row: dict[str, Any], whole: str) -> str:
     text: str = row["finding"]
     if row["stake_ns"] is None:
         return text
     most = "" if row["basis"] == "what-if" else "up to "
-    return f"{most}{duration_text(row['stake_ns'])} of each step ({percent_text(row['stake_fraction'])}): {text}"
+    return f"{most}{duration_text(row['stake_ns'])} of {whole} ({percent_text(row['stake_fraction'])}): {text}"
 
 
 def _device_clause(row: dict[str, Any]) -> str:
@@ -46,5 +51,5 @@ def _device_clause(row: dict[str, Any]) -> str:
 
 
 def _first(result: Diagnosis) -> str:
-    found = shown_findings(result)
-    return finding_text(found[0]) if found else "none of the rules that could be checked applies"
+    found = finding_texts(result)
+    return found[0][1] if found else "none of the rules that could be checked applies"

@@ -32,7 +32,7 @@ from holotrace.enrich.job_graph.cause_names import host_ranges
 from holotrace.enrich.job_graph.host_lines import main_track, segments
 from holotrace.enrich.steps.step_roles import roles
 from holotrace.enrich.steps.steps import device_extended_windows, steps
-from holotrace.schema import LAUNCH_KINDS, KernelKind
+from holotrace.schema import EventKind, KernelKind
 from holotrace.store.trace import RankTrace
 
 _ACTIVITY = {
@@ -44,6 +44,9 @@ _ACTIVITY = {
     "module": pl.String,
     "frame": pl.String,
 }
+_FAIR_SHARE = 0.05
+"""A thread that launches less than this share of the kernels does not decide when devices work."""
+
 _ON_DEVICES = ("kernel", "memcpy", "memset", "communication")
 
 
@@ -254,9 +257,21 @@ class RankEvidence:
         known = host_ranges(self.rank_trace)
         announced = steps(self.rank_trace)
         main = main_track(known, int(announced["track_id"][0]) if len(announced) else None)
-        is_call = pl.col("kind").is_in([int(kind) for kind in LAUNCH_KINDS])
-        calls = known.ranges.filter(is_call if self.has_device_work else pl.lit(value=True))
-        return [main, *(track for track in calls["track_id"].unique().sort().to_list() if track != main)]
+        return [main, *(track for track in self._working_tracks() if track != main)]
+
+    def _working_tracks(self) -> list[int]:
+        """Return the threads that launch a fair share of the kernels or, without a device, run one of the operators.
+
+        A thread that pins batches for the data loader launches none.
+        """
+        ranges = host_ranges(self.rank_trace).ranges
+        if self.has_device_work:
+            launched = self.kernels.select(event_index="launch_index").drop_nulls()
+            doing = launched.join(ranges.select("event_index", "track_id"), on="event_index")
+        else:
+            doing = ranges.filter(pl.col("kind") == EventKind.CPU_OP)
+        counts = doing.group_by("track_id").agg(pl.len().alias("count")).sort("track_id")
+        return counts.filter(pl.col("count") >= _FAIR_SHARE * len(doing))["track_id"].to_list()
 
     def _activity_of(self, track: int) -> pl.DataFrame:
         known = host_ranges(self.rank_trace)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean, pstdev
 from typing import NamedTuple
 
-from holotrace.algorithms.intervals import covered_length
-from holotrace.analyses.diagnosis.claims import claims
+from holotrace.algorithms.intervals import covered_length, intersection
+from holotrace.analyses.diagnosis.claims import Claim, claims
 from holotrace.analyses.diagnosis.predictions import predictions
 from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule
@@ -17,6 +17,9 @@ from holotrace.content_equality import EqualByContent
 from holotrace.enrich.job.one_job import CUT_OFF_KINDS
 from holotrace.errors import MissingDataError
 from holotrace.store.trace import RankTrace
+
+_REFUTED = 0.05
+"""A cause is refuted if its replay saves less than this share of what it claims."""
 
 
 class RankNumbers(NamedTuple):
@@ -81,7 +84,13 @@ def _rank_cases(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> d
     cases: dict[str, dict[str, RankCase]] = {}
     claimed = claims(found, evidence.step_windows)
     saved = predictions(evidence, [(rule, case, claim) for (rule, case), claim in zip(found, claimed, strict=True)])
-    for (rule, case), claim, saved_ns in zip(found, claimed, saved, strict=True):
+    kept = [
+        (rule, case, saved_ns)
+        for (rule, case), claim, saved_ns in zip(found, claimed, saved, strict=True)
+        if not (_is_refuted(claim, saved_ns, evidence.step_count) and _is_idle(evidence, case))
+    ]
+    claimed = claims([(rule, case) for rule, case, _ in kept], evidence.step_windows)
+    for (rule, case, saved_ns), claim in zip(kept, claimed, strict=True):
         cases.setdefault(rule.name, {})[case.subject] = RankCase(
             evidence.rank,
             case.value,
@@ -94,6 +103,17 @@ def _rank_cases(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> d
             claim.absorbed_by,
         )
     return cases
+
+
+def _is_idle(evidence: RankEvidence, case: Case) -> bool:
+    """Whether most of what a case explains is idle time, which other causes may explain as well."""
+    explained = intersection(case.explained, evidence.step_windows)
+    return 2 * covered_length(*intersection(explained, evidence.idle)) > covered_length(*explained)
+
+
+def _is_refuted(claim: Claim, saved_ns: float | None, steps: int) -> bool:
+    """Whether a replay without the cause saves next to nothing: then the time has another cause, which may claim it."""
+    return saved_ns is not None and saved_ns * steps < _REFUTED * claim.claimed_ns
 
 
 def _numbers(evidence: RankEvidence) -> RankNumbers:

@@ -9,8 +9,8 @@ import dash_mantine_components as dmc
 from dash import dcc, html
 from dash.development.base_component import Component
 
-from holotrace.analyses.diagnosis.answer import finding_text
-from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
+from holotrace.analyses.diagnosis.answer import finding_texts
+from holotrace.analyses.diagnosis.compute import Diagnosis
 from holotrace.catalogue import analysis
 from holotrace.drawing.names import printable
 from holotrace.errors import HolotraceError
@@ -69,8 +69,8 @@ def _advice(session: Session, selection: Selection) -> Component:
         known = _diagnosed(session, selection)
     except HolotraceError:
         return html.Div()
-    rows = shown_findings(known)
-    items = html.Ol([_finding(row) for row in rows], className="holotrace-findings")
+    rows = finding_texts(known)
+    items = html.Ol([_finding(row, text) for row, text in rows], className="holotrace-findings")
     return _card(
         dmc.Text("What costs time, and what to do", fw=600),
         items if rows else dmc.Text(known.answer),
@@ -79,8 +79,8 @@ def _advice(session: Session, selection: Selection) -> Component:
     )
 
 
-def _finding(row: dict[str, Any]) -> Component:
-    return html.Li([html.B(printable(f"{finding_text(row)}. ")), printable(row["advice"])])
+def _finding(row: dict[str, Any], text: str) -> Component:
+    return html.Li([html.B(printable(f"{text}. ")), printable(row["advice"])])
 
 
 def _gpus(session: Session, selection: Selection) -> Component:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from holotrace.analyses.diagnosis.answer import finding_text
+from holotrace.analyses.diagnosis.answer import finding_texts
 from holotrace.analyses.diagnosis.compute import Diagnosis
 from holotrace.enrich.device.longest_idle_gaps import longest_idle_gaps
 from holotrace.store.trace import RankTrace
@@ -68,6 +68,6 @@ def waiting_findings(rank: int, waits: Waits) -> Iterator[Finding]:
 
 def diagnosis_findings(rank: int, known: Diagnosis) -> Iterator[Finding]:
     """Yield the first event of each cause that the diagnosis found on a rank."""
-    here = known.per_finding.filter((pl.col("rank") == rank) & pl.col("at_ns").is_not_null())
-    for row in here.iter_rows(named=True):
-        yield Finding("advice", f"{finding_text(row)}. {row['advice'].removesuffix('.')}", row["at_ns"], row["at_ns"])
+    for row, text in finding_texts(known):
+        if row["rank"] == rank and row["at_ns"] is not None:
+            yield Finding("advice", f"{text}. {row['advice'].removesuffix('.')}", row["at_ns"], row["at_ns"])

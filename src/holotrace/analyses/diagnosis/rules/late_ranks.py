@@ -8,6 +8,7 @@ import polars as pl
 
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Place, RankCase, Said
+from holotrace.drawing.names import short_name
 from holotrace.enrich.job_graph.roles import CULPRIT, LEAST_CULPRIT, cause_text, largest_causes
 from holotrace.units import percent_text
 
@@ -36,7 +37,12 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
             mine["wait_count"].sum(),
             str(row["rank"]),
             Place(module=cause["module"], source_line=cause["frame"], at_ns=mine["first_ns"].drop_nulls().min()),
-            {"rank": row["rank"], "fraction": row["cost_fraction"], "cause": cause_text(cause), "kind": cause["cause"]},
+            {
+                "rank": row["rank"],
+                "fraction": row["cost_fraction"],
+                "cause": cause_text({**cause, "name": cause["name"] and short_name(cause["name"])}),
+                "kind": cause["cause"],
+            },
         )
 
 

@@ -132,13 +132,13 @@ def _say_launch_bound(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
         f"the GPU waits for the host to launch work: {words['kernels']:,.0f} kernels and copies per step, "
-        f"{words['kernel_ns'] / 1000:.3g} µs each on average; {cases[0].place.operator} takes most",
+        f"{words['kernel_ns'] / 1000:.3g} µs each on average; most for {cases[0].place.operator}",
         _MORE_IN_GRAPHS if words["has_graphs"] else _INTO_GRAPHS,
     )
 
 
 def _say_python(cases: Sequence[RankCase]) -> Said:
-    line = cases[0].place.source_line or cases[0].place.operator
+    line = cases[0].place.source_line
     where = f", most in {line}" if line else ""
     return Said(
         f"the GPU waits while Python runs between operators{where}",
@@ -175,7 +175,34 @@ def _needs_device(evidence: RankEvidence) -> str | None:
 
 _GUIDE = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 
+
+def unexplained_idle(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for the idle time in which no recorded event says what the host does."""
+    long = evidence.while_idle.filter((pl.col("cause") == "host_idle") & ~_IS_SHORT)
+    yield from _case(evidence, long, None)
+
+
+def _say_unexplained(_: Sequence[RankCase]) -> Said:
+    return Said(
+        "the GPU waits, and no event says what the host does",
+        "Record with_stack=True to see the Python functions; without any, look for another process on the cores of this rank.",
+    )
+
+
 RULES = (
+    Rule(
+        "unexplained_idle",
+        "idle time in which no event of the host was recorded for 0.1 ms or more",
+        threshold=0.10,
+        unit="of the step",
+        reason="As for launches.",
+        source=_GUIDE,
+        check=unexplained_idle,
+        say=_say_unexplained,
+        precedence=2,
+        needs=_needs_device,
+        confidence="low",
+    ),
     Rule(
         "optimizer_not_fused",
         "an optimizer that updates one tensor after the other",

@@ -54,7 +54,7 @@ def waits_in(evidence: RankEvidence, chosen: pl.Expr) -> Iterator[Case]:
             NoWait(pl.col("event_index").is_in(calls["event_index"].implode())),
             Remove(pl.col("event_index").is_in(inside["event_index"].drop_nulls().unique().implode())),
         ),
-        words={"call": longest["call"], "steps": evidence.step_count},
+        words={"call": longest["call"], "steps": evidence.step_count if evidence.has_steps else 0},
     )
 
 
@@ -73,7 +73,7 @@ def pageable_copies(evidence: RankEvidence) -> Iterator[Case]:
         saved_fraction=_saved_by_pinning(evidence, copies, total_ns),
         count=len(copies),
         place=Place(event_index=first["event_index"], at_ns=first["start_ns"]),
-        words={"call": "", "steps": evidence.step_count},
+        words={"call": "", "steps": evidence.step_count if evidence.has_steps else 0},
     )
 
 
@@ -95,6 +95,8 @@ def _where(case: RankCase) -> str:
 
 
 def _per_step(case: RankCase) -> str:
+    if not case.words["steps"]:
+        return f"{case.count:,} time{'' if case.count == 1 else 's'}"
     count = case.count / case.words["steps"]
     return f"{count:.0f} time{'' if round(count) == 1 else 's'} per step" if count >= 1 else "in some steps"
 
