@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from holotrace.analyses.diagnosis.answer import finding_texts
-from holotrace.analyses.diagnosis.compute import Diagnosis
+from holotrace.analyses.diagnosis.compute import Diagnosis, plan_for
 from holotrace.catalogue import analysis
 from holotrace.cli.figure_files import write_figure
 from holotrace.cli.job import JobOptions, opened_job
@@ -23,7 +23,7 @@ _MOST_ROWS = 16
 def _command(job: JobOptions, shown: ResultOptions) -> None:
     shown.check()
     with opened_job(job) as (trace, executor):
-        answer = _QUESTION.plan().answer(trace, executor)
+        answer = plan_for(trace).answer(trace, executor)
     result = answer.result
     if shown.figure is not None:
         write_figure(figure_of(_QUESTION.name, result), shown.figure)

@@ -26,8 +26,10 @@ DIAGNOSIS = "diagnosis"
 """The question that the summary begins with."""
 
 _EXAMINATION = "examination"
-FIRST = ("temporal_breakdown", "kernel_breakdown", "communication_overlap", "idle_time", "step_time", "operators")
-"""The questions that the summary answers beside the diagnosis; those of GPU work come first."""
+FIRST = ("temporal_breakdown", "kernel_breakdown", "communication_overlap", "idle_time")
+"""The questions that the summary answers beside the diagnosis."""
+FIRST_WITHOUT_GPU_WORK = ("critical_path", "step_time", "operators", "user_annotations")
+"""The same for jobs without GPU work."""
 
 MOST_RANKS_NAMED = 8
 """A finding names at most this many ranks, the first ones."""
@@ -103,7 +105,10 @@ def summary(trace: Trace, *, executor: Executor = IN_PROCESS) -> Summary:
     >>> holotrace.summary(small_job()).verdict.split("; ")[0]
     'A step takes 1 ms, the GPUs are busy 70.0 % of it'
     """
-    return summary_of(trace, FIRST, executor=executor)
+    whole = summary_of(trace, FIRST, executor=executor)
+    if whole.cpu_side.is_empty():
+        return whole
+    return summary_of(trace, FIRST_WITHOUT_GPU_WORK, executor=executor)
 
 
 def summary_of(trace: Trace, questions: Collection[str], *, executor: Executor = IN_PROCESS) -> Summary:

@@ -109,8 +109,12 @@ def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
     >>> result.per_finding.select("rule", "rank", "stake_ns").rows()
     [('device_synchronisation', 0, 225000), ('late_rank', 1, 200000), ('exposed_communication', 0, 100000)]
     """
-    compares = ANALYSES_OF_JOBS if len(trace.ranks) > 1 else {}
-    return _plan(compares).run(trace, executor)
+    return plan_for(trace).run(trace, executor)
+
+
+def plan_for(trace: Trace) -> Plan[dict[str, Any], Diagnosis]:
+    """Return `plan` without the comparisons of ranks if the trace has only one."""
+    return _plan(ANALYSES_OF_JOBS if len(trace.ranks) > 1 else {})
 
 
 def plan() -> Plan[dict[str, Any], Diagnosis]:
@@ -119,7 +123,7 @@ def plan() -> Plan[dict[str, Any], Diagnosis]:
 
 
 def _plan(compares: Mapping[str, Callable[[], Plan[Any, Any]]]) -> Plan[dict[str, Any], Diagnosis]:
-    """Return `plan` with these comparisons of ranks, of which a job of one rank needs none."""
+    """Return `plan` with these comparisons of ranks."""
     plans = {name: make() for name, make in compares.items()}
     one_rank = partial(_one_rank, parts={name: known.one_rank for name, known in plans.items()})
     return Plan(one_rank, partial(_combine, plans=plans))
