@@ -64,7 +64,7 @@ def _waiting(evidence: JobEvidence) -> tuple[float | None, int | None]:
     waited = {rank: int(ns) for rank, ns in in_steps.group_by("rank").agg(pl.col("wait_ns").sum()).iter_rows()}
     means = [waited.get(rank, 0) / count for rank, count in _step_counts(evidence, in_steps).items()]
     culprit = causes.per_rank.filter(pl.col("cost_ns") > 0).sort("cost_ns", "rank", descending=[True, False])
-    return fmean(means) / evidence.step_ns, culprit["rank"][0] if len(culprit) else None
+    return min(1.0, fmean(means) / evidence.step_ns), culprit["rank"][0] if len(culprit) else None
 
 
 def _step_counts(evidence: JobEvidence, in_steps: pl.DataFrame) -> dict[int, int]:

@@ -72,22 +72,22 @@ class RankEvidence:
         return not device_rows(self.rank_trace).is_empty()
 
     @cached_property
-    def step_windows(self) -> Intervals:
-        """The steady steps: steps that take much longer than the others are left out, and those that warm up."""
+    def steady(self) -> pl.DataFrame:
+        """The steady steps, start_ns and end_ns: those that take far longer than the others are left out."""
         windows = device_extended_windows(self.rank_trace)
-        lengths = windows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("length"))
-        steady = windows.filter(~stands_out(lengths.with_columns(peers=0), "length", ["peers"]))
-        return union(steady["start_ns"].to_numpy(), steady["end_ns"].to_numpy())
+        lengths = windows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("length"), peers=0)
+        return windows.filter(~stands_out(lengths, "length", ["peers"])).select("start_ns", "end_ns")
+
+    @cached_property
+    def step_windows(self) -> Intervals:
+        """The time in steady steps; steps that touch are one interval."""
+        return intervals_of(self.steady)
 
     @cached_property
     def step_lengths_ns(self) -> Sequence[int]:
         """How long each steady step takes."""
-        windows = device_extended_windows(self.rank_trace)
-        lengths = windows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("length"))
-        steady: list[int] = lengths.filter(~stands_out(lengths.with_columns(peers=0), "length", ["peers"]))[
-            "length"
-        ].to_list()
-        return steady
+        lengths: list[int] = (self.steady["end_ns"] - self.steady["start_ns"]).to_list()
+        return lengths
 
     @property
     def step_count(self) -> int:

@@ -81,7 +81,7 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
 
 def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
     """Return the time between the first and the last region of each step, outside all regions."""
-    step = holding(evidence.step_windows, regions[0])
+    step = holding((evidence.steady["start_ns"].to_numpy(), evidence.steady["end_ns"].to_numpy()), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))
     return regions[1][same], regions[0][same + 1]
 
