@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
+from holotrace.algorithms.intervals import covered_length
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Place, RankCase, Said
 from holotrace.drawing.names import short_name
@@ -20,6 +21,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
     """Yield a case for each rank that causes much of the waiting of the others."""
     causes = evidence.results["wait_causes"]
     in_steps = causes.per_cause.drop_nulls("step")
+    once = _counted_once(evidence)
     largest = {row["cause_rank"]: row for row in largest_causes(in_steps).iter_rows(named=True)}
     for row in causes.per_rank.filter(pl.col("role") == CULPRIT).iter_rows(named=True):
         mine = in_steps.filter(pl.col("cause_rank") == row["rank"])
@@ -27,9 +29,8 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
             continue
         cause = largest[row["rank"]]
         steps = max(1, in_steps["step"].n_unique())
-        costs = dict(
-            mine.group_by("waiting_rank").agg(pl.col("cost_ns").sum() / steps).sort("waiting_rank").iter_rows()
-        )
+        sums = mine.group_by("waiting_rank").agg(pl.col("cost_ns").sum()).sort("waiting_rank")
+        costs = {rank: cost_ns * once.get(rank, 1.0) / steps for rank, cost_ns in sums.iter_rows()}
         yield JobCase(
             costs,
             row["cost_fraction"],
@@ -44,6 +45,18 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
                 "kind": cause["cause"],
             },
         )
+
+
+def _counted_once(evidence: JobEvidence) -> dict[int, float]:
+    """Return, for each rank, its time in any wait over the sum of its waits, which may overlap."""
+    if "collectives" not in evidence.results:
+        return {}
+    waits = evidence.results["collectives"].per_call.filter(pl.col("wait_ns") > 0)
+    shares = {}
+    for (rank,), rows in waits.group_by("rank"):
+        starts, lengths = rows["start_ns"].to_numpy(), rows["wait_ns"].to_numpy()
+        shares[int(str(rank))] = covered_length(starts, starts + lengths) / int(lengths.sum())
+    return shares
 
 
 _WAY_OUT = {
