@@ -122,7 +122,7 @@ def test_a_function_before_the_first_operator_is_named() -> None:
 def test_a_notebook_shows_the_answer_and_the_ranks() -> None:
     """The main table of the path through all ranks has a row per rank."""
     shown = across(late_rank_1().build())._repr_html_()
-    assert "holds 66.7 %" in shown
+    assert "66.7 % of the job" in shown
     assert "how much later it could be" in shown
 
 

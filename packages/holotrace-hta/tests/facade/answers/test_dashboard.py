@@ -51,7 +51,7 @@ def test_a_job_without_gpu_work_has_a_dashboard(shown) -> None:
     """The dashboard of a job without GPU work says so, and shows the remaining figures."""
     dashboard = Dashboard(summary(cpu_job().build()))
     dashboard._ipython_display_()
-    assert "No GPU work was recorded" in shown[0]["text/plain"]
+    assert "no GPU work was recorded" in shown[0]["text/plain"]
     assert len(shown) == 1 + len(dashboard.figures)
 
 
