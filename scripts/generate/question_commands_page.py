@@ -22,6 +22,9 @@ Each question is a command with the [common options](commands.md) and these:
 | option | meaning |
 |---|---|
 | `--json` | print an object with `analysis`, `ranks`, the tables of the result under their names, and `findings` |
+| `--csv` | print the main table as CSV with all rows, in ns and fractions of 1 |
+| `--rows 20` | print at most this many rows of each table |
+| `--sort COLUMN` | sort the tables that have this column, the largest first; names are those of `--json` |
 | `--figure FILE` | also write the figure |
 | `--force` | replace an existing file |
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -57,6 +58,25 @@ def test_the_summary_as_json_has_stable_keys(job) -> None:
     assert answer["ranks"] == [0, 1]
     assert answer["analyses"]["temporal_breakdown"]["per_device"][0]["idle_ns"] == 40_000
     assert set(answer["analyses"]) == {"diagnosis", *FIRST}
+
+
+def test_rows_sort_and_csv_choose_what_a_command_prints(job) -> None:
+    """`--rows 1` prints one row, `--sort` puts the largest first, and `--csv` prints all rows with raw numbers."""
+    assert "1 of 2 rows" in run("temporal-breakdown", job, "--rows", "1")
+
+    rows = list(csv.DictReader(run("temporal-breakdown", job, "--csv", "--sort", "idle_ns").splitlines()))
+    idle = [int(row["idle_ns"]) for row in rows]
+    assert len(idle) == 2
+    assert idle == sorted(idle, reverse=True)
+
+
+def test_sorting_by_an_unknown_column_lists_those_that_exist(job) -> None:
+    """The error of `--sort nonsense` names the columns; --csv and --json together are refused, too."""
+    result = CliRunner().invoke(app, ["temporal-breakdown", job, "--sort", "nonsense"])
+    assert "idle_ns" in str(result.exception)
+
+    both = CliRunner().invoke(app, ["temporal-breakdown", job, "--json", "--csv"])
+    assert "choose one" in str(both.exception)
 
 
 def test_the_summary_of_a_cpu_job_shows_its_cpu_side(tmp_path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
 from holotrace.analyses.diagnosis.answer import finding_texts
@@ -10,11 +12,11 @@ from holotrace.catalogue import analysis
 from holotrace.cli.figure_files import write_figure
 from holotrace.cli.job import JobOptions, opened_job
 from holotrace.cli.option_groups import with_option_groups
-from holotrace.cli.output import console, print_findings, print_json, print_line, print_table
-from holotrace.cli.questions import ResultOptions
+from holotrace.cli.output import console, print_csv, print_findings, print_json, print_line, print_table
+from holotrace.cli.questions import ResultOptions, ShownTable, chosen_tables
 from holotrace.figures import figure_of
 from holotrace.questions.result import tables_of
-from holotrace.questions.tables import print_view
+from holotrace.questions.tables import print_frame
 
 _QUESTION = analysis("diagnosis")
 _MOST_ROWS = 16
@@ -30,8 +32,12 @@ def _command(job: JobOptions, shown: ResultOptions) -> None:
     if shown.as_json:
         about = {"analysis": _QUESTION.name, "ranks": list(answer.trace.ranks)}
         print_json({**about, **tables_of(result), "findings": result.findings})
+        return
+    tables = chosen_tables(_QUESTION.main_views, result, shown)
+    if shown.as_csv:
+        print_csv(result.per_finding)
     else:
-        _print(result)
+        _print(result, tables[1:], shown.rows or _MOST_ROWS)
 
 
 def print_diagnosis(to: Console, known: Diagnosis) -> None:
@@ -41,16 +47,14 @@ def print_diagnosis(to: Console, known: Diagnosis) -> None:
         print_line(to, f"  {row['advice']}")
 
 
-def _print(result: Diagnosis) -> None:
+def _print(result: Diagnosis, tables: Sequence[ShownTable], most_rows: int) -> None:
     to = console()
     print_line(to, _QUESTION.question, "bold cyan")
     print_line(to, result.answer, "bold")
     print_diagnosis(to, result)
-    _, *tables = _QUESTION.main_views
-    for view in tables:
-        table = print_view(view, result, _MOST_ROWS)
-        if table.rows:
-            print_table(to, table)
+    for table in tables:
+        if len(table.frame):
+            print_table(to, print_frame(table.caption, table.frame, most_rows, telling=table.telling))
     print_findings(to, result.findings)
 
 

@@ -87,6 +87,18 @@ TestCapture = Annotated[
     typer.Option("--test-capture", parser=without_secret, metavar="PATH", help="As --capture, for test."),
 ]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither use nor write the cache of files already read.")]
+AsCsv = Annotated[
+    bool, typer.Option("--csv", help="Print the main table as CSV with all rows, in ns and fractions of 1.")
+]
+MostRows = Annotated[int | None, typer.Option("--rows", min=1, help="Print at most this many rows of each table.")]
+SortedBy = Annotated[
+    str | None,
+    typer.Option(
+        "--sort",
+        metavar="COLUMN",
+        help="Sort the tables that have this column (a name as in --json), the largest first.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with all rows, in ns and fractions of 1.")]
 Figure = Annotated[
     Target | None,

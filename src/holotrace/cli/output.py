@@ -6,12 +6,14 @@ pipe or file, every row is one line with all columns and complete names, whateve
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import polars as pl
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, JustifyMethod
@@ -19,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holotrace.cli.stdout import UNLIMITED, print_text, writing_to_stdout
+from holotrace.export.csv_text import write_csv
 from holotrace.questions.tables import Cell, PrintedTable
 from holotrace.visible_text import bounded, visible, visible_json
 
@@ -65,6 +68,14 @@ def print_table(to: Console, table: PrintedTable) -> None:
 def print_json(value: dict[str, Any]) -> None:
     """Print strict JSON: null instead of NaN and infinity."""
     print_text(json.dumps(_plain(value), indent=2, allow_nan=False))
+
+
+def print_csv(rows: pl.DataFrame) -> None:
+    """Print rows as CSV; on a terminal, show control characters as escapes."""
+    text = io.BytesIO()
+    write_csv(rows, text)
+    lines = text.getvalue().decode().rstrip("\n")
+    print_text("\n".join(map(visible, lines.split("\n"))) if sys.stdout.isatty() else lines)
 
 
 def print_json_text(text: str) -> None:

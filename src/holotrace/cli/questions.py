@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
 
 from holotrace.cli.figure_files import expect_a_figure_file, write_figure
 from holotrace.cli.job import JobOptions, SidesOptions, opened_job
 from holotrace.cli.option_groups import with_option_groups
-from holotrace.cli.options import AsJson, Figure, Force
-from holotrace.cli.output import console, print_findings, print_json, print_line, print_table
+from holotrace.cli.options import AsCsv, AsJson, Figure, Force, MostRows, SortedBy
+from holotrace.cli.output import console, print_csv, print_findings, print_json, print_line, print_table
+from holotrace.errors import InvalidOptionError
 from holotrace.figures import figure_of
 from holotrace.questions.question import Analysis, Result
 from holotrace.questions.result import tables_of
-from holotrace.questions.tables import print_view
+from holotrace.questions.tables import print_frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,11 +30,17 @@ class ResultOptions:
     """How to print a result, and where to draw it."""
 
     as_json: AsJson = False
+    as_csv: AsCsv = False
+    rows: MostRows = None
+    sort: SortedBy = None
     figure: Figure = None
     force: Force = False
 
     def check(self) -> None:
-        """Raise InvalidOptionError, before any work, if the figure cannot be written."""
+        """Raise InvalidOptionError, before any work, if the figure cannot be written, or two formats are asked for."""
+        if self.as_json and self.as_csv:
+            message = "--json and --csv: choose one"
+            raise InvalidOptionError(message)
         if self.figure is not None:
             expect_a_figure_file(self.figure, overwrite=self.force)
 
@@ -79,14 +88,49 @@ def show(  # noqa: PLR0913 -- what to show, and how
     if shown.as_json:
         print_json({**about, **tables_of(result), "findings": result.findings, **(further or {})})
     else:
-        _print(question, result, question.views if views is None else views, answer)
+        tables = chosen_tables(question.views if views is None else views, result, shown)
+        if shown.as_csv:
+            print_csv(tables[0].frame)
+        else:
+            _print(question, result, tables, shown.rows or question.most_rows, answer)
 
 
-def _print(question: Analysis, result: Result, views: Sequence[View], answer: str) -> None:
+class ShownTable(NamedTuple):
+    """A table to print: its caption, its rows, and the column that decides which rows are kept."""
+
+    caption: str
+    frame: pl.DataFrame
+    telling: str
+
+
+def chosen_tables(views: Sequence[View], result: object, shown: ResultOptions) -> list[ShownTable]:
+    """Return the tables of a result, sorted as asked.
+
+    Raises:
+        InvalidOptionError: no table has the column to sort by.
+    """
+    tables = [ShownTable(view.caption, view.table(result), view.telling) for view in views]
+    if shown.sort is None:
+        return tables
+    columns = list(dict.fromkeys(column for table in tables for column in table.frame.columns))
+    if shown.sort not in columns:
+        raise InvalidOptionError.unknown([shown.sort], columns, what="column")
+    return [_sorted(table, shown.sort) for table in tables]
+
+
+def _sorted(table: ShownTable, column: str) -> ShownTable:
+    if column not in table.frame.columns:
+        return table
+    is_text = table.frame.schema[column] == pl.String
+    frame = table.frame.sort(column, descending=not is_text, nulls_last=True, maintain_order=True)
+    return ShownTable(table.caption, frame, table.telling if is_text else column)
+
+
+def _print(question: Analysis, result: Result, tables: Sequence[ShownTable], most_rows: int, answer: str) -> None:
     to = console()
     print_line(to, question.question, "bold cyan")
     if answer:
         print_line(to, answer, "bold")
     print_findings(to, result.findings)
-    for view in views:
-        print_table(to, print_view(view, result, question.most_rows))
+    for table in tables:
+        print_table(to, print_frame(table.caption, table.frame, most_rows, telling=table.telling))

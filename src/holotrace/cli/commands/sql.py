@@ -17,7 +17,7 @@ from polars import selectors
 
 from holotrace.cli.job import JobOptions, opened_job
 from holotrace.cli.option_groups import with_option_groups
-from holotrace.cli.options import Force, RawText, Target
+from holotrace.cli.options import AsJson, Force, RawText, Target
 from holotrace.cli.output import console, print_json_text, print_line, print_table
 from holotrace.cli.stdout import print_text
 from holotrace.errors import InvalidOptionError
@@ -81,10 +81,11 @@ def sql(  # noqa: PLR0913 -- one argument an option
     timeout: Timeout = DEFAULT_TIMEOUT_S,
     memory_limit: MemoryLimit = None,
     raw_text: RawText = False,
+    as_json: AsJson = False,
     force: Force = False,
 ) -> None:
     """Run the query, and print or write its rows."""
-    chosen = _format(result_format, output)
+    chosen = _format(_asked(result_format, as_json=as_json), output)
     if output is not None:
         expect_writable(output, overwrite=force)
     _expect_a_view(query)
@@ -100,6 +101,14 @@ def sql(  # noqa: PLR0913 -- one argument an option
         text = io.BytesIO()
         _write(rows, text, chosen, raw_text=raw_text)
         _print_text(text.getvalue().decode().rstrip("\n"), chosen)
+
+
+def _asked(result_format: ResultFormat | None, *, as_json: bool) -> ResultFormat | None:
+    """Return the format that the options ask for; --json is short for --format json."""
+    if as_json and result_format not in (None, ResultFormat.json):
+        message = f"--json and --format {result_format.value}: choose one"
+        raise InvalidOptionError(message)
+    return ResultFormat.json if as_json else result_format
 
 
 def parse_size(text: str) -> int:
