@@ -191,7 +191,7 @@ def test_a_run_selected_before_the_address_names_one_is_shown(tmp_path, browser)
     session = Session([tmp_path])
     with bound_server(session, Address(port=0, has_token=False)) as server:
         threading.Thread(target=server.run, daemon=True).start()
-        with visit(browser, server.url) as seen:
+        with visit(browser, f"{server.url}?view=overview") as seen:
             seen.page.locator("#selectors input").first.click()
             seen.page.get_by_role("option", name="second").click()
             seen.page.wait_for_function("run => location.search.includes(run)", arg=session.runs[1].id)
