@@ -52,6 +52,9 @@ EVIDENCE = pl.Schema(
 LEAST_COST = 0.005
 """A finding that costs less than this share of the step is left out: it is within the noise of most jobs."""
 
+LEAST_COST_BETWEEN_RANKS = 0.02
+"""The same for findings about several ranks, which always wait a little for each other."""
+
 _MOST_NAMED = 4
 """A caveat names this many rules that could not be checked, and counts the rest."""
 
@@ -82,7 +85,7 @@ def ranking(evidence: JobEvidence, rules: Sequence[Rule], job_rules: Sequence[Jo
     of_ranks = _without_shared(_rank_groups(evidence, rules), of_job)
     groups = [*(_with_own_delay(group, evidence, of_ranks) for group in of_job), *of_ranks]
     rows = [(group, _finding(group, evidence)) for group in groups]
-    kept = _with_their_whole([(group, row) for group, row in rows if _matters(row)])
+    kept = _with_their_whole([(group, row) for group, row in rows if _matters(group, row)])
     kept.sort(key=lambda pair: (pair[1]["part_of"] is not None, -(pair[1]["stake_ns"] or 0)))
     return Ranking(
         [row for _, row in kept],
@@ -205,8 +208,9 @@ def _with_their_whole(kept: Sequence[tuple[_Group, dict[str, Any]]]) -> list[tup
     return [(group, row) for group, row in kept if row["part_of"] is None or row["part_of"] in whole]
 
 
-def _matters(row: Mapping[str, Any]) -> bool:
-    return row["stake_fraction"] is None or row["part_of"] is not None or row["stake_fraction"] >= LEAST_COST
+def _matters(group: _Group, row: Mapping[str, Any]) -> bool:
+    least = LEAST_COST_BETWEEN_RANKS if isinstance(group.rule, JobRule) else LEAST_COST
+    return row["stake_fraction"] is None or row["part_of"] is not None or row["stake_fraction"] >= least
 
 
 def _numbers(group: _Group) -> list[dict[str, Any]]:
