@@ -45,8 +45,8 @@ proptest! {
 }
 
 /// Thread 0 has ranges at 0..10 and 50..60; thread 1 works for it at 12..45.
-fn edges_of(is_waiting: bool, works_inside: &[i64]) -> ThreadEdges {
-    let points = sorted_points(&[0, 12, 50], &[10, 45, 60], (0, 70)).unwrap();
+fn edges_of(is_waiting: bool, works_inside: &[i64]) -> Result<ThreadEdges, AlgorithmError> {
+    let points = sorted_points(&[0, 12, 50], &[10, 45, 60], (0, 70))?;
     let ranges = Ranges {
         lane: &[0, 1, 0],
         thread: &[0, 1, 0],
@@ -57,14 +57,14 @@ fn edges_of(is_waiting: bool, works_inside: &[i64]) -> ThreadEdges {
         ends_on_thread: &[false; 3],
     };
     let points = Points { activity: &points.activity, is_start: &points.is_start, time: &points.time };
-    HandOvers::new(ranges, points, 0, works_inside, 65).unwrap().edges()
+    Ok(HandOvers::new(ranges, points, 0, works_inside, 65)?.edges())
 }
 
 #[test]
 fn the_main_thread_waits_in_a_gap_in_which_another_works() {
     // Points: 1 and 2 the first range, 3 and 4 the work of the other thread, 5 and 6 the second range.
     assert_eq!(
-        edges_of(false, &[]),
+        edges_of(false, &[]).unwrap(),
         ThreadEdges {
             source: vec![4, 2, 1, 2, 5, 3, 4, 0, 6],
             target: vec![5, 3, 2, 5, 6, 4, 7, 1, 7],
@@ -77,7 +77,7 @@ fn the_main_thread_waits_in_a_gap_in_which_another_works() {
 
 #[test]
 fn time_in_a_range_that_waits_has_no_weight() {
-    assert_eq!(edges_of(true, &[1]).weight, [0, 0, 0, 0, 10, 33, 0, 0, 5]);
+    assert_eq!(edges_of(true, &[1]).unwrap().weight, [0, 0, 0, 0, 10, 33, 0, 0, 5]);
 }
 
 #[test]
