@@ -114,7 +114,9 @@ def test_a_clock_that_jumps_changes_no_match() -> None:
         for place, call in enumerate(calls)
     ]
 
-    assert _operations({0: of_rank(*calls), 1: of_rank(*jumped)}) == _whole(*range(9), ranks=range(2))
+    ranks = {0: of_rank(*calls), 1: of_rank(*jumped, host="b")}
+
+    assert _operations(ranks) == _whole(*range(9), ranks=range(2))
 
 
 def test_steps_are_matched_by_number() -> None:
@@ -188,6 +190,13 @@ def _incomplete_jobs(draw):
 def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted() -> None:
     """Two ranks have three of four equal calls, but not the same three; if every match is impossible, no clock jumped."""
     of_ranks = {0: _rank("AAAA"), 1: _rank(".AAA"), 2: _rank("AAA.")}
+
+    assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())
+
+
+def test_ranks_of_one_host_share_its_clock() -> None:
+    """If three matches are impossible and a later one is not, the ranks miss different calls, and no clock jumped."""
+    of_ranks = {0: _rank("AAAAA"), 1: _rank(".AAAA"), 2: _rank("AAA.A")}
 
     assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())
 

@@ -102,7 +102,9 @@ def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFra
     """Return row and instance; leave out all operations of a signature in a step if one of them is impossible."""
     found = rows.drop_nulls("instance")
     spans = operations(corrected(found.filter(pl.col("family").is_in(SYNCHRONISING)), offsets))
-    impossible = spans.filter(~pl.col("is_possible") & ~_has_jump().over("group"))
+    of_groups = found.group_by("group").agg((pl.col("host").n_unique() > 1).alias("has_hosts"))
+    with_hosts = spans.join(of_groups, on="group", how="left", maintain_order="left")
+    impossible = with_hosts.filter(~pl.col("is_possible") & ~(pl.col("has_hosts") & _has_jump().over("group")))
     tainted = found.join(impossible, on="instance", how="semi").select(ALIKE).unique()
     return found.join(tainted, on=ALIKE, how="anti", nulls_equal=True).select("row", "instance")
 
@@ -110,9 +112,9 @@ def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFra
 def _has_jump() -> pl.Expr:
     """Return whether a clock of the group seems to jump: exactly the operations before or after some time are impossible.
 
-    If all are impossible, no clock jumps: the match is wrong.
+    If all or all but a few are impossible, no clock jumps: the match is wrong. Ranks of one host share its clock.
     """
     ends = pl.col("middle_end_ns")
     possible, impossible = ends.filter("is_possible"), ends.filter(~pl.col("is_possible"))
     is_apart = (possible.max() < impossible.min()) | (impossible.max() < possible.min())
-    return is_apart.fill_null(value=False) & (impossible.len() >= _FEWEST_AFTER_JUMP)
+    return is_apart.fill_null(value=False) & (pl.min_horizontal(possible.len(), impossible.len()) >= _FEWEST_AFTER_JUMP)
