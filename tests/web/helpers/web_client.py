@@ -11,6 +11,7 @@ from holotrace.web.session.session import Session
 from holotrace.web.shell.app import create_app
 
 DEADLINE_S = 60
+POLL_S = 0.02
 
 
 class WebClient:
@@ -38,6 +39,7 @@ class WebClient:
             answer = self._ask('"part"', {"name": name}, {"n_intervals": 0, **states})
             if answer[_id_text({"name": name, "type": "poll"})]["disabled"]:
                 return answer.get(_id_text({"name": name, "type": "part"}), {}).get("children")
+            time.sleep(POLL_S)  # questions without a pause would keep the server from computing the answer
         message = f"{name} was not ready in {DEADLINE_S} s"
         raise TimeoutError(message)
 
