@@ -35,7 +35,7 @@ _CPU_TABLE, _GPU_TABLE = "overview.cpu_side", "overview.gpus"
 def _layout(session: Session, selection: Selection) -> Component:
     code = python_of("holotrace.summary(trace)", session.run(selection.scope.run), selection.scope)
     figures = html.Div([part(name, min_height=220) for name in _FIGURES], className="holotrace-columns")
-    parts = [part("verdict", min_height=90), figures, part("advice"), part("gpus")]
+    parts = [part("verdict", min_height=90), part("advice"), figures, part("gpus")]
     terms = [term for name in (*_FIGURES.values(), _TABLE) for term in analysis(name).definitions]
     return html.Article([title_block("Overview", QUESTION), *parts, definitions(terms), python_block(code)])
 

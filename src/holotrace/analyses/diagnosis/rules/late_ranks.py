@@ -9,6 +9,7 @@ import polars as pl
 from holotrace.algorithms.intervals import covered_length
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Place, RankCase, Said
+from holotrace.analyses.diagnosis.rules.launches import ENGINE
 from holotrace.drawing.names import short_name
 from holotrace.enrich.job_graph.roles import CULPRIT, LEAST_CULPRIT, cause_text, largest_causes
 from holotrace.units import percent_text
@@ -41,7 +42,9 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
             {
                 "rank": row["rank"],
                 "fraction": row["cost_fraction"],
-                "cause": cause_text({**cause, "name": cause["name"] and short_name(cause["name"])}),
+                "cause": cause_text(
+                    {**cause, "name": cause["name"] and short_name(cause["name"].removeprefix(ENGINE))}
+                ),
                 "kind": cause["cause"],
             },
         )

@@ -18,6 +18,9 @@ _LONG_NS = 100_000
 _IS_SHORT = pl.col("end_ns") - pl.col("start_ns") < _LONG_NS
 """Longer pieces of Python are work of their own, not overhead between operators."""
 
+ENGINE = "autograd::engine::evaluate_function: "
+"""How autograd names the range around a backward operator, which says enough by itself."""
+
 _OPTIMIZER = r"^(Optimizer\.step#|\[pl\]\[.*\]optimizer_step)"
 _FEW_KERNELS = 20
 """About as many kernels as a multi-tensor optimizer launches for a group of parameters."""
@@ -102,7 +105,8 @@ def _case(evidence: RankEvidence, pieces: pl.DataFrame, change: Remove | None, *
         time, pl.col("event_index").first(), pl.col("start_ns").first()
     )
     most = sums.sort("time_ns", descending=True, maintain_order=True).row(0, named=True)
-    place = Place(most["module"], most["name"], None, most["frame"], most["event_index"], most["start_ns"])
+    operator = most["name"] and most["name"].removeprefix(ENGINE)
+    place = Place(most["module"], operator, None, most["frame"], most["event_index"], most["start_ns"])
     kernels = len(evidence.work) / evidence.step_count
     words = {
         "kernels": kernels,
