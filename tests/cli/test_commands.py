@@ -43,7 +43,7 @@ def run(*arguments: str) -> str:
 def test_the_summary_begins_with_the_verdict(job) -> None:
     """The summary starts with the verdict, shows the four analyses after the diagnosis, and names the other commands."""
     output = run("summary", job)
-    assert output.startswith("The recording takes 75 µs, the GPUs are busy ")
+    assert output.startswith("The recording takes 75 µs, and the GPUs are busy ")
     shown = [entry.name for entry in ANALYSES if entry.question in output]
     assert shown == ["temporal_breakdown", "kernel_breakdown", "communication_overlap", "idle_time"]
     assert all(entry.command in output for entry in ANALYSES if entry.name not in shown)

@@ -124,7 +124,7 @@ def test_a_summary_and_its_advice_show_themselves_in_a_notebook() -> None:
     """A notebook shows a sentence, the findings or recommendations, and the caveats, with names from the trace as text."""
     whole, advice = holotrace.summary(small_job()), holotrace.advice(small_job())
 
-    assert whole._repr_html_().startswith("<p><b>A step takes 1 ms, the GPUs are busy 70.0 % of it; ")
+    assert whole._repr_html_().startswith("<p><b>A step takes 1 ms, and the GPUs are busy 70.0 % of it; ")
     assert whole._repr_html_().count("<tr>") == 1 + whole.diagnosis.per_finding["part_of"].null_count()
     assert advice.answer.startswith("Rank 1 is late: the other ranks together wait 400 µs for it")
     assert advice._repr_html_().count("<tr>") == 1 + len(advice.recommendations)

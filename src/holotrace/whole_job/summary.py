@@ -103,7 +103,7 @@ def summary(trace: Trace, *, executor: Executor = IN_PROCESS) -> Summary:
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.summary(small_job()).verdict.split("; ")[0]
-    'A step takes 1 ms, the GPUs are busy 70.0 % of it'
+    'A step takes 1 ms, and the GPUs are busy 70.0 % of it'
     """
     whole = summary_of(trace, FIRST, executor=executor)
     if whole.cpu_side.is_empty():

@@ -64,7 +64,7 @@ impl<'a> HandOvers<'a> {
     /// Find where other lanes work for the main thread.
     ///
     /// The main thread waits in a segment if another lane ends its work there, and other lanes are busy for at least half
-    /// of it. Only gaps of the main thread, and ranges in which it waits, count; inside other ranges, only the lanes
+    /// of the segment. Only gaps of the main thread, and ranges in which it waits, count; inside other ranges, only the lanes
     /// `works_inside` count, whose gaps count as work too.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ pub struct Ranges<'a> {
     pub start: &'a [i64],
     /// Whether the thread waits in the range.
     pub is_waiting: &'a [bool],
-    /// Whether the range is a call into the runtime of a device: other threads never work on behalf of it.
+    /// Whether the range is a call into the runtime of a device: other threads never work for such a call.
     pub is_call: &'a [bool],
     /// Whether a range with a lane of its own ends when its thread has waited for it, whether or not this took time.
     pub ends_on_thread: &'a [bool],

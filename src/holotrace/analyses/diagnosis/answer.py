@@ -42,7 +42,9 @@ def _device_clause(row: dict[str, Any]) -> str:
         unknown = (
             f"; for {percent_text(row['unknown_fraction'])} it is unknown, because graph replays lack their kernels"
         )
-        return f"{subject} busy {percent_text(row['busy_fraction'])} of it{unknown if row['unknown_fraction'] else ''}"
+        return (
+            f"and {subject} busy {percent_text(row['busy_fraction'])} of it{unknown if row['unknown_fraction'] else ''}"
+        )
     if not row["cut_off_count"]:
         return "and no GPU work was recorded"
     count = row["cut_off_count"]

@@ -20,7 +20,7 @@ from holotrace.algorithms.intervals import (
     union,
 )
 from holotrace.analyses.diagnosis.kernel_evidence import costed_work
-from holotrace.enrich.device.device_work import device_rows, device_work
+from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.devices import described_devices, devices_of_rank
 from holotrace.enrich.device.graph_replays import unknown_work
 from holotrace.enrich.device.launches import launched_work, launches
@@ -286,11 +286,6 @@ class RankEvidence:
 def intervals_of(table: pl.DataFrame) -> Intervals:
     """Return the time that the rows of a table cover, as disjoint intervals in order."""
     return union(table["start_ns"].to_numpy(), table["end_ns"].to_numpy())
-
-
-def work_intervals(rank_trace: RankTrace) -> Intervals:
-    """Return when any device of the rank worked, in the whole recording."""
-    return intervals_of(device_work(rank_trace))
 
 
 def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:

@@ -10,6 +10,7 @@ import polars as pl
 from holotrace.algorithms.intervals import Intervals, concatenated, holding, intersection, union
 from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.critical_path.what_if import Remove
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import LAUNCH_KINDS, EventKind
@@ -173,10 +174,6 @@ def _say_optimizer(cases: Sequence[RankCase]) -> Said:
     )
 
 
-def _needs_device(evidence: RankEvidence) -> str | None:
-    return None if evidence.has_device_work else "no device work was recorded; record with ProfilerActivity.CUDA"
-
-
 _GUIDE = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 
 
@@ -204,7 +201,7 @@ RULES = (
         check=unexplained_idle,
         say=_say_unexplained,
         precedence=2,
-        needs=_needs_device,
+        needs=needs_device,
         confidence="low",
     ),
     Rule(
@@ -217,7 +214,7 @@ RULES = (
         check=optimizer_not_fused,
         say=_say_optimizer,
         precedence=0,
-        needs=_needs_device,
+        needs=needs_device,
     ),
     Rule(
         "recompilation",
@@ -240,7 +237,7 @@ RULES = (
         check=graph_breaks,
         say=_say_breaks,
         precedence=1,
-        needs=_needs_device,
+        needs=needs_device,
         confidence="medium",
     ),
     Rule(
@@ -253,7 +250,7 @@ RULES = (
         check=launch_bound,
         say=_say_launch_bound,
         precedence=2,
-        needs=_needs_device,
+        needs=needs_device,
     ),
     Rule(
         "python_overhead",
@@ -265,7 +262,7 @@ RULES = (
         check=python_overhead,
         say=_say_python,
         precedence=2,
-        needs=_needs_device,
+        needs=needs_device,
         confidence="medium",
     ),
 )

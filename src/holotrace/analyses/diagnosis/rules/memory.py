@@ -11,6 +11,7 @@ import polars as pl
 from holotrace.algorithms.intervals import Intervals
 from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.analyses.memory_timeline.compute import plan as memory_timeline
 from holotrace.enrich.critical_path.what_if import Remove
 from holotrace.enrich.events.event_ranges import event_ranges
@@ -164,18 +165,14 @@ def _say_fragmentation(cases: Sequence[RankCase]) -> Said:
     )
 
 
-def _needs_device_work(evidence: RankEvidence) -> str | None:
-    return None if evidence.has_device_work else "no device work was recorded; record with ProfilerActivity.CUDA"
-
-
 def _needs_steps(evidence: RankEvidence) -> str | None:
-    if (missing := _needs_device_work(evidence)) is not None:
+    if (missing := needs_device(evidence)) is not None:
         return missing
     return None if evidence.has_steps else "the recording has no steps; call prof.step() after each step"
 
 
 def _needs_memory(evidence: RankEvidence) -> str | None:
-    if (missing := _needs_device_work(evidence)) is not None:
+    if (missing := needs_device(evidence)) is not None:
         return missing
     devices = evidence.memory_peaks
     if not devices:

@@ -10,6 +10,7 @@ import polars as pl
 from holotrace.algorithms.intervals import concatenated, difference, union
 from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.critical_path.what_if import NoWait, Remove
 
 _SHARE = 0.02
@@ -125,12 +126,8 @@ def _rule(name: str, looks_for: str, chosen: pl.Expr, what: str, advice: str) ->
         check=check,
         say=partial(_say, what, advice),
         precedence=0,
-        needs=_needs_device,
+        needs=needs_device,
     )
-
-
-def _needs_device(evidence: RankEvidence) -> str | None:
-    return None if evidence.has_device_work else "no device work was recorded; record with ProfilerActivity.CUDA"
 
 
 _IS_SCALAR, _IS_SHAPE, _IS_COPY = (pl.col("name").str.contains(pattern) for pattern in (_SCALARS, _SHAPES, _COPIES))
@@ -186,6 +183,6 @@ RULES = (
         check=pageable_copies,
         say=_say_pageable,
         precedence=0,
-        needs=_needs_device,
+        needs=needs_device,
     ),
 )
