@@ -6,7 +6,7 @@ from markdown_table import table
 
 from holotrace.schema import TABLES, Column
 from holotrace.sql_queries.views import VIEWS
-from holotrace.store.parquet_tables import is_text, parquet_name
+from holotrace.store.tables.parquet_tables import is_text, parquet_name
 
 _BEGINNING = """\
 # Stored tables and SQL views

@@ -57,11 +57,11 @@ from .enrich.critical_path.what_if import (
     WhatIf as WhatIf,
     what_if as what_if,
 )
-from .enrich.job_graph.job_what_if import (
+from .enrich.job_graph.what_if.job_what_if import (
     FasterLink as FasterLink,
     what_if_across_ranks as what_if_across_ranks,
 )
-from .enrich.job_graph.peers_median import PeersMedian as PeersMedian
+from .enrich.job_graph.what_if.peers_median import PeersMedian as PeersMedian
 from .errors import (
     DuplicateRankError as DuplicateRankError,
     HolotraceError as HolotraceError,

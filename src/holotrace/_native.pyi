@@ -1,7 +1,7 @@
 """The part of holotrace that is written in Rust.
 
 Callers: `holotrace.ingest.kineto` (reading), `holotrace.export.chrome_trace` (edited copies), `hta.memory_analysis` (raw memory
-timelines), `holotrace.store.checksums` (checksums) and `holotrace.algorithms` (all functions on arrays and names).
+timelines), `holotrace.store.tables.checksums` (checksums) and `holotrace.algorithms` (all functions on arrays and names).
 
 The functions on arrays raise ValueError if arrays differ in length, or refer to a row, group, node or edge that does not exist.
 Groups, starts and ends describe intervals. The array `parent` describes a forest, with -1 for a root; ValueError if it has a cycle.
@@ -257,7 +257,7 @@ def schema() -> dict[str, list[tuple[str, str]]]:
 def sorted_points(
     start: _Numbers, end: _Numbers, first: int, last: int
 ) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers, _Flags]:
-    """Sort starts and ends; the fields of `holotrace.algorithms.threads.Points`."""
+    """Sort starts and ends; the fields of `holotrace.algorithms.graphs.threads.Points`."""
 
 def thread_edges(
     ranges: tuple[_Numbers, _Numbers, _Numbers, _Numbers, _Flags, _Flags, _Flags],
@@ -266,7 +266,7 @@ def thread_edges(
     works_inside: Sequence[int],
     host_end: int,
 ) -> tuple[_Nodes, _Nodes, _Numbers, npt.NDArray[np.int32], _Numbers]:
-    """Return dependencies of threads; `holotrace.algorithms.threads` documents arguments and result."""
+    """Return dependencies of threads; `holotrace.algorithms.graphs.threads` documents arguments and result."""
 
 def has_cycle(node_count: int, source: _Nodes, target: _Nodes) -> bool:
     """Say whether the graph has a cycle."""
@@ -302,12 +302,12 @@ def contract(
 def chains(
     source: _Nodes, target: _Nodes, binding: _Numbers, ends: _Nodes
 ) -> tuple[_Nodes, _Numbers, _Numbers, _Nodes, _Numbers]:
-    """Return the fields of `holotrace.algorithms.longest_path.Chains`; ValueError if an end or binding edge does not exist."""
+    """Return the fields of `holotrace.algorithms.graphs.longest_path.Chains`; ValueError if an end or binding edge does not exist."""
 
 def pass_on(
     first: _Numbers, target: _Numbers, weight: _Numbers, node: _Numbers, label: _Numbers, amount: _Numbers
 ) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers]:
-    """Return the fields of `holotrace.algorithms.propagation.Arrived`; ValueError if a node passes on to itself or a later node."""
+    """Return the fields of `holotrace.algorithms.graphs.propagation.Arrived`; ValueError if a node passes on to itself or a later node."""
 
 def nesting_order(group: _Nodes, start: _Numbers, end: _Numbers) -> _Nodes:
     """Return the rows sorted by group, start and descending length, so that a row follows all rows that contain it."""

@@ -20,7 +20,7 @@ from holotrace.execution.worker import THREADS_VARIABLE
 from holotrace.ingest.kineto import KinetoReader, Peek, peek
 from holotrace.ingest.open_trace import open_trace
 from holotrace.schema import TABLES, EventKind
-from holotrace.store.arrow_tables import table_types
+from holotrace.store.tables.arrow_tables import table_types
 from holotrace.store.trace import RankTrace
 
 KERNEL: dict[str, Any] = {

@@ -27,9 +27,10 @@ from holotrace.execution.executor import InProcessExecutor
 from holotrace.ingest import write_store
 from holotrace.locations import drafted, located
 from holotrace.schema import READER_VERSION, TABLES
-from holotrace.store import job_store, parquet_tables, store_files
-from holotrace.store.checksums import sealed, unsealed
+from holotrace.store import job_store, store_files
 from holotrace.store.job_store import is_store, read_contents
+from holotrace.store.tables import parquet_tables
+from holotrace.store.tables.checksums import sealed, unsealed
 from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder
 from jobs import gpu_job

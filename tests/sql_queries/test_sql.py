@@ -17,7 +17,7 @@ from holotrace.execution.executor import InProcessExecutor
 from holotrace.schema import TABLES
 from holotrace.sql_queries.query import named_views
 from holotrace.sql_queries.views import VIEWS
-from holotrace.store.parquet_tables import parquet_types
+from holotrace.store.tables.parquet_tables import parquet_types
 from holotrace.testing.builder import TraceBuilder
 from jobs import cpu_job, gpu_job
 

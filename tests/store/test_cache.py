@@ -22,7 +22,6 @@ from holotrace import _native
 from holotrace.errors import InvalidOptionError, UnreadableTraceError
 from holotrace.ingest.kineto import KinetoReader
 from holotrace.schema import READER_VERSION, TABLES
-from holotrace.store.arrow_tables import arrow_file
 from holotrace.store.cache import (
     BESIDE_NAME,
     DEFAULT_LIMIT_BYTES,
@@ -35,7 +34,8 @@ from holotrace.store.cache import (
 )
 from holotrace.store.cache import entry as cache_entry
 from holotrace.store.cache import room as cache_room
-from holotrace.store.checksums import sealed, unsealed
+from holotrace.store.tables.arrow_tables import arrow_file
+from holotrace.store.tables.checksums import sealed, unsealed
 from holotrace.store.trace_file import TraceFile
 
 OpenFile = Callable[..., TraceFile]
@@ -422,7 +422,7 @@ def test_a_job_of_many_ranks_measures_the_cache_once(
 KILLED = """
 import os, sys
 from holotrace.ingest.kineto import KinetoReader
-from holotrace.store.checksums import sealed, unsealed
+from holotrace.store.tables.checksums import sealed, unsealed
 from holotrace.store.trace_file import TraceFile
 
 class Killed(KinetoReader):

@@ -10,7 +10,7 @@ import pytest
 
 from holotrace.errors import InvalidOptionError
 from holotrace.schema import TABLES
-from holotrace.store.arrow_tables import table_types
+from holotrace.store.tables.arrow_tables import table_types
 from holotrace.store.trace_file import TraceFile
 
 OpenFile = Callable[..., TraceFile]

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.intervals import Int64Array, Intervals
-from holotrace.algorithms.nesting import itself_or_above, nearest_above
+from holotrace.algorithms.nested.nesting import itself_or_above, nearest_above
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.enrich.across_ranks.ranges import JobRanges, job_ranges
 from holotrace.enrich.collectives.collectives import host_call_count
@@ -22,14 +22,14 @@ from holotrace.enrich.collectives.libraries import communication_libraries
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.graph_attribution.findings import graph_findings
 from holotrace.enrich.host.host_nodes import device_owner, host_nodes
-from holotrace.enrich.host.memory_blocks import TimeWindow, blocks_in_window
-from holotrace.enrich.host.memory_events import Rows, nodes_of_memory_events
 from holotrace.enrich.host.module_times import ModuleTimes, module_times
 from holotrace.enrich.host.node_times import Bools, node_times
 from holotrace.enrich.host.operator_stacks import OperatorStacks, operator_stacks
 from holotrace.enrich.job.processes import host_and_process
 from holotrace.enrich.kernels.kernel_calls import kernel_calls
 from holotrace.enrich.kernels.tensor_cores import is_tensor_core_eligible
+from holotrace.enrich.memory.memory_blocks import TimeWindow, blocks_in_window
+from holotrace.enrich.memory.memory_events import Rows, nodes_of_memory_events
 from holotrace.enrich.steps.step_roles import roles, times_within
 from holotrace.enrich.steps.steps import device_extended_windows
 from holotrace.store.trace import RankTrace
@@ -199,7 +199,7 @@ class Attribution:
         return events
 
     def blocks_in_window(self, events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-        """Return the blocks of memory; see `holotrace.enrich.host.memory_blocks.blocks_in_window`."""
+        """Return the blocks of memory; see `holotrace.enrich.memory.memory_blocks.blocks_in_window`."""
         return blocks_in_window(events, window)
 
     def nodes_in_window(self, nodes: pl.DataFrame, _: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:

@@ -17,9 +17,9 @@ from holotrace.errors import HolotraceError, NotATraceError, UnreadableTraceErro
 from holotrace.execution.processes import reader_threads
 from holotrace.execution.progress import Progress
 from holotrace.locations import Location, RemoteStream, located, native_source
-from holotrace.store.arrow_tables import MemoryTables
 from holotrace.store.cache import CacheWriteError, Reading
 from holotrace.store.header import rank_or_none
+from holotrace.store.tables.arrow_tables import MemoryTables
 from holotrace.units import size_text
 
 _LONG_HEADER_BYTES = 64 << 20

@@ -14,7 +14,6 @@ import polars as pl
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.locations import Address, Location, expect_writable_folder, located
-from holotrace.store.arrow_tables import DamagedTableError
 from holotrace.store.job_store import Contents, StoredRank, is_store, is_whole, read_contents, stored_rank
 from holotrace.store.rank_writing import (
     Writing,
@@ -29,6 +28,7 @@ from holotrace.store.rank_writing import (
     take_in,
     write_rank,
 )
+from holotrace.store.tables.arrow_tables import DamagedTableError
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.store.trace_file import TraceFile
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, itself_or_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above
 from holotrace.analyses.distributed.compute import plan as distributed
 from holotrace.analyses.gpu_summary.compute import plan as gpu_summary
 from holotrace.analyses.idle_time.compute import plan as idle_time

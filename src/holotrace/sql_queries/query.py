@@ -28,7 +28,7 @@ from holotrace.schema import TABLES
 from holotrace.sql_queries.running import Limits, RunningQuery
 from holotrace.sql_queries.views import VIEWS, SqlView
 from holotrace.store.job_store import StoredFile
-from holotrace.store.parquet_tables import parquet_types, write_parquet
+from holotrace.store.tables.parquet_tables import parquet_types, write_parquet
 from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import size_text
 

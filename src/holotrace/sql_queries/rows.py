@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above, nearest_above
 from holotrace.enrich.across_ranks.job_calls import job_calls
 from holotrace.enrich.across_ranks.matching.calls import of_rank
 from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT, communication
@@ -19,12 +19,12 @@ from holotrace.enrich.host.annotations import annotation_of_work, device_annotat
 from holotrace.enrich.host.call_stack import CALL_KINDS, call_stacks
 from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.host.host_nodes import host_nodes
-from holotrace.enrich.host.memory_events import memory_events, nodes_of_memory_events
 from holotrace.enrich.host.node_times import node_times
 from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.host.source_lines import lines_of_events
 from holotrace.enrich.inference.inference_steps import inference_steps
 from holotrace.enrich.kernels.kernel_calls import kernel_calls
+from holotrace.enrich.memory.memory_events import memory_events, nodes_of_memory_events
 from holotrace.enrich.steps.steps import device_extended_windows, steps, window_of, windows
 from holotrace.enrich.trust.job_doubts import doubts_by_rank, doubts_table, examined_rank
 from holotrace.execution.executor import Executor

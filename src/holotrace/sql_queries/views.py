@@ -28,7 +28,7 @@ from holotrace.sql_queries.rows import (
     source_line_rows,
     step_rows,
 )
-from holotrace.store.arrow_tables import polars_type
+from holotrace.store.tables.arrow_tables import polars_type
 from holotrace.store.trace import RankTrace, Trace
 
 

@@ -8,7 +8,7 @@
             <hash>.json           a file that was skipped, and why
         rank=0/
             _holotrace_rank.json  header and health of the file; rows, bytes and checksum of each table
-            events.parquet        one file for each table with rows, see `holotrace.store.parquet_tables`
+            events.parquet        one file for each table with rows, see `holotrace.store.tables.parquet_tables`
             ...
 
 Any number of processes may write into a store at once: no two of them change the same file unless they write the same
@@ -39,11 +39,9 @@ import polars as pl
 from holotrace.errors import HolotraceError, NotATraceError, UnreadableTraceError
 from holotrace.locations import Location, located, side_by_side
 from holotrace.schema import READER_VERSION
-from holotrace.store.arrow_tables import ColumnMemo, DamagedTableError, known_columns
 from holotrace.store.cache import Stamp
 from holotrace.store.header import Header, rank_or_none
 from holotrace.store.health import Health
-from holotrace.store.parquet_tables import ParquetTables, StoredTable
 from holotrace.store.store_files import (
     LEFT_OUT,
     LEFT_OUT_FOLDER,
@@ -60,6 +58,8 @@ from holotrace.store.store_files import (
     rank_folder,
     read_sealed,
 )
+from holotrace.store.tables.arrow_tables import ColumnMemo, DamagedTableError, known_columns
+from holotrace.store.tables.parquet_tables import ParquetTables, StoredTable
 from holotrace.store.trace import RankTrace, SkippedFile, Trace
 
 T = TypeVar("T")

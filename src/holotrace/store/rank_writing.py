@@ -28,12 +28,9 @@ from holotrace.locations import (
 )
 from holotrace.schema import TABLES
 from holotrace.store.access import narrowed
-from holotrace.store.arrow_tables import Tables
 from holotrace.store.cache import Entry
-from holotrace.store.checksums import file_checksum
 from holotrace.store.health import Health
 from holotrace.store.job_store import StoredRank, is_store, rank_folders, read_left_out, read_state, stored_rank
-from holotrace.store.parquet_tables import ALWAYS_WRITTEN, StoredTable, write_parquet
 from holotrace.store.store_files import (
     LEFT_OUT,
     LEFT_OUT_FOLDER,
@@ -51,6 +48,9 @@ from holotrace.store.store_files import (
     state_file,
     write_sealed,
 )
+from holotrace.store.tables.arrow_tables import Tables
+from holotrace.store.tables.checksums import file_checksum
+from holotrace.store.tables.parquet_tables import ALWAYS_WRITTEN, StoredTable, write_parquet
 from holotrace.store.trace import SkippedFile
 
 _TRIES = 100

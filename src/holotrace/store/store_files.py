@@ -13,8 +13,8 @@ from holotrace.errors import HolotraceError, NotATraceError, UnreadableTraceErro
 from holotrace.locations import Location, drafted, scan
 from holotrace.schema import READER_VERSION
 from holotrace.store.access import narrowed
-from holotrace.store.arrow_tables import schema_fingerprint
-from holotrace.store.checksums import is_sealed, sealed, unsealed
+from holotrace.store.tables.arrow_tables import schema_fingerprint
+from holotrace.store.tables.checksums import is_sealed, sealed, unsealed
 
 VERSION = 2
 """Version of the layout; every change of the layout increases it."""

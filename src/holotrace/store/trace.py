@@ -24,11 +24,11 @@ from holotrace.errors import (
 )
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.schema import STEP_NAME, EventKind
-from holotrace.store.arrow_tables import ColumnMemo, known_columns
 from holotrace.store.captures import Capture, CaptureSource, annotated_modules, replays_graphs, with_other_texts
 from holotrace.store.header import Header
 from holotrace.store.health import Health, state_of
 from holotrace.store.rule_table import rules_in_force, under_rules
+from holotrace.store.tables.arrow_tables import ColumnMemo, known_columns
 from holotrace.visible_text import html_table
 
 logger = logging.getLogger("holotrace")

@@ -15,7 +15,10 @@ import polars as pl
 from holotrace.errors import UnreadableTraceError
 from holotrace.execution.progress import SILENT, Progress
 from holotrace.locations import Location, RemotePath, is_url, located, scratch_folder
-from holotrace.store.arrow_tables import (
+from holotrace.store.cache import Cache, CacheOption, CacheWriteError, Entry, Reading, Stamp
+from holotrace.store.header import Header
+from holotrace.store.health import Health
+from holotrace.store.tables.arrow_tables import (
     ColumnMemo,
     DamagedTableError,
     FolderTables,
@@ -23,9 +26,6 @@ from holotrace.store.arrow_tables import (
     Tables,
     known_columns,
 )
-from holotrace.store.cache import Cache, CacheOption, CacheWriteError, Entry, Reading, Stamp
-from holotrace.store.header import Header
-from holotrace.store.health import Health
 
 logger = logging.getLogger("holotrace")
 

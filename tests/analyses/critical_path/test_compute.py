@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holotrace.algorithms.longest_path import earliest_times
+from holotrace.algorithms.graphs.longest_path import earliest_times
 from holotrace.analyses.critical_path.compute import critical_path
 from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
 from holotrace.errors import HolotraceError, InvalidOptionError, MissingDataError, NotATraceError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from holotrace.algorithms.longest_path import has_cycle
+from holotrace.algorithms.graphs.longest_path import has_cycle
 from holotrace.enrich.critical_path import device_edges
 from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, PathClass
 from holotrace.enrich.critical_path.graph_building import event_graph

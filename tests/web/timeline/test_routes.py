@@ -15,7 +15,7 @@ pytest.importorskip("dash", reason="the extra `web` is not installed")
 
 import holotrace
 from holotrace.enrich.collectives.collectives import communication
-from holotrace.store.checksums import sealed, unsealed
+from holotrace.store.tables.checksums import sealed, unsealed
 from holotrace.testing import write_job
 from holotrace.testing.builder import TraceBuilder
 from holotrace.web.session.session import Scope, Session

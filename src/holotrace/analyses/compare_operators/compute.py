@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import polars as pl
 
 from holotrace.algorithms.changes import change_of_count
-from holotrace.algorithms.nesting import NO_PARENT
+from holotrace.algorithms.nested.nesting import NO_PARENT
 from holotrace.analyses.compare_operators.tensorboard_plugin import PluginSide, plugin_pairs
 from holotrace.enrich.compat import Compat, checked_compat
 from holotrace.enrich.device.devices import devices_of_rank

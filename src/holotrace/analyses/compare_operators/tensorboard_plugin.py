@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, subtree_sums
+from holotrace.algorithms.nested.nesting import NO_PARENT, subtree_sums
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.host.call_paths import SUMS
 from holotrace.enrich.host.host_names import NodeClass

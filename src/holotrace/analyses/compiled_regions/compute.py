@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above, nearest_above
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_rows import of_events

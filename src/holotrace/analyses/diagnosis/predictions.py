@@ -9,12 +9,12 @@ from typing import NamedTuple
 import polars as pl
 
 from holotrace.analyses.diagnosis.claims import Claim
-from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import Case, Rule
 from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
 from holotrace.enrich.critical_path.what_if import Change, Remove, Replace, Replay, Scale, changed, unchanged, window_ns
-from holotrace.enrich.job_graph.job_what_if import REPLAY_TOLERANCE
 from holotrace.enrich.job_graph.python_time import python_functions, with_python_time
+from holotrace.enrich.job_graph.what_if.job_what_if import REPLAY_TOLERANCE
 from holotrace.errors import HolotraceError, InvalidOptionError
 
 _MOST_PREDICTED = 5

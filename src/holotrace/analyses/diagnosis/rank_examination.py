@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from holotrace.algorithms.intervals import covered_length, intersection
 from holotrace.analyses.diagnosis.claims import Claim, claims
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.evidence.sampled_steps import sampled
 from holotrace.analyses.diagnosis.predictions import predictions
-from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule
-from holotrace.analyses.diagnosis.sampled_steps import sampled
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.job.one_job import CUT_OFF_KINDS
 from holotrace.errors import MissingDataError

@@ -10,8 +10,8 @@ from holotrace.algorithms.intervals import Intervals
 from holotrace.enrich.critical_path.what_if import Change
 
 if TYPE_CHECKING:
+    from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
     from holotrace.analyses.diagnosis.job_evidence import JobEvidence
-    from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
 
 Confidence = Literal["high", "medium", "low"]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, furthest_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, furthest_above
 from holotrace.enrich.device.device_work import device_work, no_device_work
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_rows import rows_of_events

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, furthest_above, itself_or_above
 from holotrace.enrich.device.devices import described_devices
 from holotrace.enrich.events.event_rows import gathered
 from holotrace.enrich.host.host_nodes import host_nodes
-from holotrace.enrich.host.memory_events import (
+from holotrace.enrich.memory.memory_events import (
     BEFORE_RECORDING,
     DEVICE_KEYS,
     OUTSIDE_OPERATORS,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, itself_or_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above
 from holotrace.enrich.device.device_work import device_work, no_device_work
 from holotrace.enrich.device.launches import launches, of_work
 from holotrace.enrich.events.event_rows import gathered, rows_of_events

@@ -9,19 +9,19 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, nearest_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, nearest_above
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.events.event_rows import gathered
 from holotrace.enrich.host.host_nodes import node_texts
-from holotrace.enrich.host.memory_blocks import TimeWindow
-from holotrace.enrich.host.memory_events import (
+from holotrace.enrich.job.findings import joined_findings
+from holotrace.enrich.memory.memory_blocks import TimeWindow
+from holotrace.enrich.memory.memory_events import (
     BEFORE_RECORDING,
     DEVICE_KEYS,
     OUTSIDE_OPERATORS,
     memory_events,
 )
-from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.store.plan import Plan

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_number
-from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above, nearest_above
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import device_rows, missing_device_work

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, covered_before
-from holotrace.algorithms.nesting import nearest_above
+from holotrace.algorithms.nested.nesting import nearest_above
 from holotrace.analyses.parallelism.grouped_products import grouped_products
 from holotrace.enrich.across_ranks.axes import FSDP_ANNOTATION
 from holotrace.enrich.across_ranks.exposed import uncovered
@@ -21,7 +21,7 @@ from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.steps.step_roles import roles
 from holotrace.enrich.steps.steps import device_extended_windows, rows_of_windows
-from holotrace.store.packed_tables import reduced
+from holotrace.store.tables.packed_tables import reduced
 from holotrace.store.trace import RankTrace
 
 _MODULE = r"^nn\.Module: "

@@ -8,7 +8,7 @@ import polars as pl
 
 from holotrace.algorithms.clipping import clipped
 from holotrace.algorithms.intervals import Intervals, gaps
-from holotrace.algorithms.nesting import NO_PARENT
+from holotrace.algorithms.nested.nesting import NO_PARENT
 from holotrace.enrich.device.device_work import by_device, intervals_of
 from holotrace.enrich.device.launches import launched_work
 from holotrace.enrich.events.event_rows import of_events

@@ -12,7 +12,7 @@ import polars as pl
 from holotrace.algorithms.clipping import clipped
 from holotrace.algorithms.covered_by_group import covered_by_number
 from holotrace.algorithms.intervals import covered_length
-from holotrace.algorithms.nesting import NO_PARENT, nesting, subtree_sums
+from holotrace.algorithms.nested.nesting import NO_PARENT, nesting, subtree_sums
 from holotrace.analyses.source_lines.excess import KEYS, RankTimes
 from holotrace.analyses.source_lines.idle import idle_by_line
 from holotrace.enrich.device.device_work import device_work

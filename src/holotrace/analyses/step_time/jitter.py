@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, nesting
+from holotrace.algorithms.nested.nesting import NO_PARENT, nesting
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.host_names import without_addresses
 from holotrace.enrich.job.outliers import stands_out

@@ -17,9 +17,9 @@ from holotrace.enrich.across_ranks.matching.matching import match, matched_witho
 from holotrace.enrich.across_ranks.timed_calls import timed_calls
 from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 from holotrace.enrich.job.rank_tables import typed
-from holotrace.enrich.job_graph.delay_costs import delay_costs, with_call_rows
-from holotrace.enrich.job_graph.histories import Histories, histories
-from holotrace.enrich.job_graph.roles import CULPRIT, VICTIM, cause_text, roles
+from holotrace.enrich.job_graph.causes.delay_costs import delay_costs, with_call_rows
+from holotrace.enrich.job_graph.causes.histories import Histories, histories
+from holotrace.enrich.job_graph.causes.roles import CULPRIT, VICTIM, cause_text, roles
 from holotrace.enrich.steps.steps import annotation_names, windows
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor

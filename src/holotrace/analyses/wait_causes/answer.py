@@ -8,7 +8,7 @@ import polars as pl
 
 from holotrace.analyses.wait_causes.compute import WaitCauses
 from holotrace.drawing.names import short_name
-from holotrace.enrich.job_graph.roles import cause_text, largest_causes
+from holotrace.enrich.job_graph.causes.roles import cause_text, largest_causes
 from holotrace.units import duration_text, percent_text
 
 

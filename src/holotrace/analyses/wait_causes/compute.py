@@ -13,9 +13,9 @@ from holotrace.analyses.wait_causes.jitter import jitter
 from holotrace.enrich.across_ranks.job_calls import job_calls
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.enrich.job.rank_tables import typed
-from holotrace.enrich.job_graph.delay_costs import DelayCosts, delay_costs, with_call_rows
-from holotrace.enrich.job_graph.histories import Histories, histories
-from holotrace.enrich.job_graph.roles import cause_text, roles
+from holotrace.enrich.job_graph.causes.delay_costs import DelayCosts, delay_costs, with_call_rows
+from holotrace.enrich.job_graph.causes.histories import Histories, histories
+from holotrace.enrich.job_graph.causes.roles import cause_text, roles
 from holotrace.enrich.steps.steps import annotation_names, windows
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor

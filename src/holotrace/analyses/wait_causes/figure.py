@@ -12,7 +12,7 @@ from holotrace.drawing.colors import LITTLE_TO_MUCH
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, exact_duration, largest_unit
 from holotrace.drawing.theme import SURFACES, Theme, empty_figure, template
-from holotrace.enrich.job_graph.roles import cause_text, main_causes
+from holotrace.enrich.job_graph.causes.roles import cause_text, main_causes
 from holotrace.units import percent_text
 
 MOST_RANKS = 64

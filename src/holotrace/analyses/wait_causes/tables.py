@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.wait_causes.compute import WaitCauses
-from holotrace.enrich.job_graph.roles import main_causes
+from holotrace.enrich.job_graph.causes.roles import main_causes
 from holotrace.questions.tables import View
 
 

@@ -19,8 +19,8 @@ from holotrace.cli.questions import ResultOptions, show
 from holotrace.enrich.critical_path.what_if import WhatIf
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING
 from holotrace.enrich.job.job_time import origin_ns
-from holotrace.enrich.job_graph.job_what_if import JobChange, predicted
 from holotrace.enrich.job_graph.job_window import JobWindow, WindowOptions, job_window
+from holotrace.enrich.job_graph.what_if.job_what_if import JobChange, predicted
 from holotrace.errors import InconsistentTimesError, InvalidOptionError
 from holotrace.execution.executor import Executor
 from holotrace.store.trace import Trace

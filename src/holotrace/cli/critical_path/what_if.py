@@ -19,8 +19,8 @@ from holotrace.enrich.critical_path.what_if import (
     Scale,
     what_if,
 )
-from holotrace.enrich.job_graph.job_what_if import FasterLink, JobChange
-from holotrace.enrich.job_graph.peers_median import PeersMedian
+from holotrace.enrich.job_graph.what_if.job_what_if import FasterLink, JobChange
+from holotrace.enrich.job_graph.what_if.peers_median import PeersMedian
 from holotrace.errors import InconsistentTimesError, InvalidOptionError
 
 _NS_OF_A_MICROSECOND = 1_000

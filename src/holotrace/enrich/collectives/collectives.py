@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from holotrace.algorithms.innermost import NO_OWNER
+from holotrace.algorithms.nested.innermost import NO_OWNER
 from holotrace.algorithms.signatures import function_name
 from holotrace.enrich.collectives.element_types import common_type, element_bytes, input_bytes
 from holotrace.enrich.device.device_work import device_work

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 import polars as pl
 
-from holotrace.algorithms.longest_path import Edges
+from holotrace.algorithms.graphs.longest_path import Edges
 from holotrace.content_equality import EqualByContent
 
 
@@ -102,5 +102,5 @@ class EventGraph(EqualByContent):
     unknown_launch_count: int
 
     def order(self) -> Edges:
-        """Return the sources and targets of the edges for `holotrace.algorithms.longest_path`."""
+        """Return the sources and targets of the edges for `holotrace.algorithms.graphs.longest_path`."""
         return Edges(len(self.nodes), self.edges["source"].to_numpy(), self.edges["target"].to_numpy())

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.longest_path import Edges, has_cycle, measured_binding
-from holotrace.algorithms.threads import Points
+from holotrace.algorithms.graphs.longest_path import Edges, has_cycle, measured_binding
+from holotrace.algorithms.graphs.threads import Points
 from holotrace.enrich.critical_path.device_edges import device_edges, inferred_waits
 from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, PathClass
 from holotrace.enrich.critical_path.graph_edges import GraphEdges, graph_edges, joined

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from holotrace.algorithms.threads import NO_LANE, Ranges, ThreadEdges, thread_edges
+from holotrace.algorithms.graphs.threads import NO_LANE, Ranges, ThreadEdges, thread_edges
 from holotrace.enrich.critical_path.event_graph import EdgeType, PathClass
 from holotrace.enrich.critical_path.graph_edges import NO_ACTIVITY, GraphEdges, graph_edges, same_as_before
 from holotrace.enrich.critical_path.window_activities import WindowActivities

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.longest_path import path_to, slacks
+from holotrace.algorithms.graphs.longest_path import path_to, slacks
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.critical_path.event_graph import EventGraph
 from holotrace.enrich.critical_path.graph_building import event_graph

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.longest_path import Edges, earliest_times
+from holotrace.algorithms.graphs.longest_path import Edges, earliest_times
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, PathClass
 from holotrace.enrich.critical_path.path_graph import PathGraph

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, nearest_above, nesting, nesting_order
-from holotrace.algorithms.threads import Points, sorted_points
+from holotrace.algorithms.graphs.threads import Points, sorted_points
+from holotrace.algorithms.nested.nesting import NO_PARENT, nearest_above, nesting, nesting_order
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
 from holotrace.enrich.critical_path.path_window import PathWindow

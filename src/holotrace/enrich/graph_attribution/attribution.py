@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.common_subsequence import NO_PARTNER
-from holotrace.algorithms.nesting import NO_PARENT
+from holotrace.algorithms.nested.nesting import NO_PARENT
 from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
 from holotrace.enrich.graph_attribution.alignment import Work, aligned
 from holotrace.enrich.graph_attribution.kernel_names import numbered_names

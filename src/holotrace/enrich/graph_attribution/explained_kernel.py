@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT
+from holotrace.algorithms.nested.nesting import NO_PARENT
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.graph_attribution.grafts import grafts, may_graft

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT
+from holotrace.algorithms.nested.nesting import NO_PARENT
 from holotrace.enrich.graph_attribution.attribution import replays
 from holotrace.enrich.graph_attribution.grafts import grafts, may_graft
 from holotrace.enrich.graph_attribution.references import CAPTURE, KERNEL_NAME, NODE_ID, WITHOUT_GRAPH

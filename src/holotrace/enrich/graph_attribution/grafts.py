@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, nearest_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, nearest_above
 from holotrace.enrich.events.event_rows import of_events, rows_of_events
 from holotrace.enrich.graph_attribution.attribution import Match, references_of, replays
 from holotrace.enrich.graph_attribution.references import KERNEL_NAME, NODE_ID

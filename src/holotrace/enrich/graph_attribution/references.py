@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT
+from holotrace.algorithms.nested.nesting import NO_PARENT
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.innermost import NO_OWNER, Innermost, innermost
-from holotrace.algorithms.nesting import nesting
+from holotrace.algorithms.nested.innermost import NO_OWNER, Innermost, innermost
+from holotrace.algorithms.nested.nesting import nesting
 from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import (
+from holotrace.algorithms.nested.nesting import (
     NO_PARENT,
     depths,
     furthest_above,

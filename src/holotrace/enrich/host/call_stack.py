@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, depths, nearest_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, depths, nearest_above
 from holotrace.enrich.events.event_rows import rows_of_events
 from holotrace.enrich.graph_attribution.grafts import grafts, may_graft
 from holotrace.enrich.host.host_names import NodeClass

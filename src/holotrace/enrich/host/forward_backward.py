@@ -7,7 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.matching import NO_MATCH, SEVERAL, only_matches
-from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above, nearest_above
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.host.call_stack import call_stacks

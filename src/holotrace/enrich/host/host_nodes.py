@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, depths, itself_or_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, depths, itself_or_above
 from holotrace.enrich.events.event_rows import rows_of_events
 from holotrace.enrich.graph_attribution.grafts import Grafts, grafts, may_graft
 from holotrace.enrich.host.host_names import NodeClass

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above, path_numbers, subtree_sums
+from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above, nearest_above, path_numbers, subtree_sums
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.host.host_names import (
     LIGHTNING_MODULE_PREFIX,

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, furthest_above, nearest_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, furthest_above, nearest_above
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.host.forward_backward import forward_of
 from holotrace.enrich.host.host_names import NodeClass

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, levels, subtree_sums
+from holotrace.algorithms.nested.nesting import NO_PARENT, levels, subtree_sums
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.host.host_nodes import device_owner, host_nodes, runtime_owner

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, path_numbers
+from holotrace.algorithms.nested.nesting import NO_PARENT, path_numbers
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.graph_attribution.attribution import references_of
 from holotrace.enrich.graph_attribution.grafts import grafts, may_graft

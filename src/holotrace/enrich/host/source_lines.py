@@ -15,8 +15,8 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.intervals import holding
-from holotrace.algorithms.nesting import NO_PARENT, itself_or_above, nearest_above, nesting, nesting_order
-from holotrace.algorithms.segments import segments
+from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above, nearest_above, nesting, nesting_order
+from holotrace.algorithms.nested.segments import segments
 from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.device.synchronisations import host_synchronisations

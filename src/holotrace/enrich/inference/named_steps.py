@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, nesting
+from holotrace.algorithms.nested.nesting import NO_PARENT, nesting
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.inference.step_names import LIKE_A_STEP, StepName, step_of_name
 from holotrace.schema import EventKind

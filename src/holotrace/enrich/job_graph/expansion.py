@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.innermost import NO_OWNER
+from holotrace.algorithms.nested.innermost import NO_OWNER
 from holotrace.enrich.critical_path.event_graph import EventGraph
 from holotrace.enrich.critical_path.path_window import PathWindow
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.longest_path import path_to
+from holotrace.algorithms.graphs.longest_path import path_to
 from holotrace.enrich.critical_path.event_graph import PathClass
 from holotrace.enrich.job_graph.joining import JobGraph, JoinType
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.longest_path import Edges, binding_edges, has_cycle, slacks
+from holotrace.algorithms.graphs.longest_path import Edges, binding_edges, has_cycle, slacks
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.across_ranks.job_calls import JobCalls
 from holotrace.enrich.collectives.collectives import POINT_TO_POINT

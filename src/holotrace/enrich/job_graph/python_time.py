@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, nesting
+from holotrace.algorithms.nested.nesting import NO_PARENT, nesting
 from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, PathClass
 from holotrace.enrich.critical_path.what_if import Remove, Replace, Replay, Scale
 from holotrace.enrich.events.event_ranges import event_ranges

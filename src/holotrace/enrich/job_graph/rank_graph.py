@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.longest_path import Edges, contracted, measured_binding
-from holotrace.algorithms.nesting import NO_PARENT, itself_or_above
+from holotrace.algorithms.graphs.longest_path import Edges, contracted, measured_binding
+from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above
 from holotrace.enrich.critical_path.path_window import PathWindow
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING
 from holotrace.enrich.job_graph.call_nodes import CallGraph, call_graph

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, concatenated, holding, union
-from holotrace.algorithms.nesting import NO_PARENT, nearest_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, nearest_above
 from holotrace.enrich.across_ranks.exposed import uncovered
 from holotrace.enrich.across_ranks.forward_calls import BACKWARD
 from holotrace.enrich.device.launches import launched_work

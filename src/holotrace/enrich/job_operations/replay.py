@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.longest_path import Edges, earliest_times
+from holotrace.algorithms.graphs.longest_path import Edges, earliest_times
 from holotrace.enrich.job_operations.dependencies import Dependencies
 from holotrace.enrich.job_operations.table import STEP_START
 from holotrace.errors import InvalidOperationsError

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_number
-from holotrace.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above, nearest_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, furthest_above, itself_or_above, nearest_above
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.launches import asked_for, of_work
 from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events

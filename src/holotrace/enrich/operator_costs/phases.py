@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, furthest_above, itself_or_above, nearest_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, furthest_above, itself_or_above, nearest_above
 from holotrace.enrich.events.event_rows import rows_of_events
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.store.trace import RankTrace

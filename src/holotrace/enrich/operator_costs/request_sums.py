@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import nearest_above
+from holotrace.algorithms.nested.nesting import nearest_above
 from holotrace.enrich.events.event_rows import gathered
 from holotrace.enrich.inference.step_names import step_of_name
 from holotrace.store.trace import RankTrace

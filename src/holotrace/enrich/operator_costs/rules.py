@@ -20,7 +20,10 @@ from typing import Any, TypeAlias, get_args
 
 import polars as pl
 
-from holotrace.enrich.operator_costs import (
+from holotrace.enrich.operator_costs.arguments import Arguments
+from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError, Work, unknown
+from holotrace.enrich.operator_costs.formula_text import checked_formula, value_of
+from holotrace.enrich.operator_costs.formulas import (
     attention,
     convolutions,
     elementwise,
@@ -30,9 +33,6 @@ from holotrace.enrich.operator_costs import (
     products,
     reductions,
 )
-from holotrace.enrich.operator_costs.arguments import Arguments
-from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError, Work, unknown
-from holotrace.enrich.operator_costs.formula_text import checked_formula, value_of
 from holotrace.errors import InvalidOptionError
 from holotrace.store.rule_table import RuleTable, checked_pattern
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from holotrace.algorithms.nesting import nesting
+from holotrace.algorithms.nested.nesting import nesting
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import EventKind
 from holotrace.store.derived import derived

@@ -6,7 +6,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, depths, itself_or_above, nearest_above, nesting, nesting_order
+from holotrace.algorithms.nested.nesting import (
+    NO_PARENT,
+    depths,
+    itself_or_above,
+    nearest_above,
+    nesting,
+    nesting_order,
+)
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import rows_of_events

@@ -13,16 +13,16 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.intervals import Int64Array, Intervals
-from holotrace.algorithms.nesting import NO_PARENT, subtree_sums
+from holotrace.algorithms.nested.nesting import NO_PARENT, subtree_sums
 from holotrace.enrich.across_ranks.matching.calls import OfRank, RankFacts
 from holotrace.enrich.across_ranks.ranges import JobRanges
 from holotrace.enrich.attribution import Attribution
-from holotrace.enrich.host.memory_blocks import TimeWindow
-from holotrace.enrich.host.memory_events import Rows
 from holotrace.enrich.host.module_times import ModuleTimes
 from holotrace.enrich.host.node_times import Bools
 from holotrace.enrich.host.operator_stacks import OperatorStacks, recorded_stacks
 from holotrace.enrich.job.processes import host_and_process_by_name
+from holotrace.enrich.memory.memory_blocks import TimeWindow
+from holotrace.enrich.memory.memory_events import Rows
 from holotrace.enrich.steps.step_roles import times_within
 from holotrace.enrich.tensorboard_plugin.communication import (
     communication_events,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, depths
+from holotrace.algorithms.nested.nesting import NO_PARENT, depths
 from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.tensorboard_plugin.events import rounded_ns
 from holotrace.store.trace import RankTrace

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, levels
-from holotrace.enrich.host.memory_blocks import TimeWindow, changes_by_address, described_blocks, frees_and_kept
-from holotrace.enrich.host.memory_events import Rows, innermost_nodes, memory_events
+from holotrace.algorithms.nested.nesting import NO_PARENT, levels
+from holotrace.enrich.memory.memory_blocks import TimeWindow, changes_by_address, described_blocks, frees_and_kept
+from holotrace.enrich.memory.memory_events import Rows, innermost_nodes, memory_events
 from holotrace.enrich.tensorboard_plugin.events import rounded_ns
 from holotrace.enrich.tensorboard_plugin.trees import plugin_host_nodes, plugin_trees
 from holotrace.store.derived import derived

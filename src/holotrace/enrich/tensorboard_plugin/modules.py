@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, nearest_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, nearest_above
 from holotrace.enrich.host.host_names import MODULE_PREFIX, NodeClass
 from holotrace.enrich.host.module_times import PATH_SEPARATOR
 from holotrace.enrich.tensorboard_plugin.events import PluginType, is_lightning, plugin_events

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, levels
+from holotrace.algorithms.nested.nesting import NO_PARENT, levels
 from holotrace.enrich.host.node_times import Bools, eligible_by_name, summed_times, timed_work
 from holotrace.enrich.tensorboard_plugin.tensor_cores import plugin_is_eligible, plugin_uses_tensor_cores
 from holotrace.enrich.tensorboard_plugin.trees import (

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT, depths, itself_or_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, depths, itself_or_above
 from holotrace.enrich.host.host_names import HOST_NODE_COLUMNS, NodeClass, classes_by_name, is_counted_name
 from holotrace.enrich.tensorboard_plugin.backward import with_backward_modules
 from holotrace.enrich.tensorboard_plugin.events import (

@@ -30,7 +30,6 @@ import platformdirs
 from holotrace.errors import HolotraceError, InvalidOptionError
 from holotrace.locations import Location, RemotePath, is_url, remove_left_behind, temporary_name
 from holotrace.schema import READER_VERSION, TABLES
-from holotrace.store.arrow_tables import DamagedTableError, FolderTables, MemoryTables, arrow_file
 from holotrace.store.cache.entry import (
     MANIFEST,
     DamagedEntryError,
@@ -42,7 +41,8 @@ from holotrace.store.cache.entry import (
 )
 from holotrace.store.cache.room import make_room
 from holotrace.store.cache.shared import fetch_entry, share_entry, shared_folder, shared_manifests
-from holotrace.store.checksums import TableSums
+from holotrace.store.tables.arrow_tables import DamagedTableError, FolderTables, MemoryTables, arrow_file
+from holotrace.store.tables.checksums import TableSums
 
 logger = logging.getLogger("holotrace")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from holotrace.errors import HolotraceError, UnreadableTraceError
 from holotrace.locations import Location, RemotePath, drafted, status_of
 from holotrace.schema import READER_VERSION, TABLES
-from holotrace.store.arrow_tables import FolderTables, MemoryTables, Tables, arrow_file, schema_fingerprint
-from holotrace.store.checksums import TableSums, is_sealed, sealed, unsealed
+from holotrace.store.tables.arrow_tables import FolderTables, MemoryTables, Tables, arrow_file, schema_fingerprint
+from holotrace.store.tables.checksums import TableSums, is_sealed, sealed, unsealed
 
 MANIFEST = "manifest.json"
 """Name of the manifest, which is written last: an entry with a manifest is complete."""

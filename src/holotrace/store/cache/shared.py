@@ -11,9 +11,9 @@ from typing import Any
 
 from holotrace.locations import RemotePath, drafted, is_url, located, scan
 from holotrace.schema import READER_VERSION, TABLES
-from holotrace.store.arrow_tables import arrow_file
 from holotrace.store.cache.entry import MANIFEST
-from holotrace.store.checksums import unsealed
+from holotrace.store.tables.arrow_tables import arrow_file
+from holotrace.store.tables.checksums import unsealed
 
 logger = logging.getLogger("holotrace")
 

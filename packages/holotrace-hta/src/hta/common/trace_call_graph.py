@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from holotrace.algorithms.nesting import NO_PARENT, depths
+from holotrace.algorithms.nested.nesting import NO_PARENT, depths
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_rows import rows_of_events

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from holotrace.algorithms.nesting import nesting
+from holotrace.algorithms.nested.nesting import nesting
 from holotrace.errors import InvalidOptionError
 from hta.common.trace_df import find_op_occurrence
 from hta.common.trace_filter import Filter, FirstIterationFilter

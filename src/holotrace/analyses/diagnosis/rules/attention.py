@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.nesting import NO_PARENT
-from holotrace.analyses.diagnosis.kernel_evidence import rows_inside
-from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
+from holotrace.algorithms.nested.nesting import NO_PARENT
+from holotrace.analyses.diagnosis.evidence.kernel_evidence import rows_inside
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.device_cases import DURATION, LEAST_SHARE, case_of, idle_while_called
 from holotrace.analyses.diagnosis.rules.products import needs_costs

@@ -11,7 +11,7 @@ import polars as pl
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, RankCase, Said
 from holotrace.analyses.diagnosis.rules.late_ranks import ONE_RANK
-from holotrace.enrich.job_graph.roles import CULPRIT
+from holotrace.enrich.job_graph.causes.roles import CULPRIT
 from holotrace.units import percent_text
 
 _SHARE = 0.05

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, concatenated, covered_length, intersection, union
-from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import Case, Place
 from holotrace.enrich.critical_path.what_if import Scale
 from holotrace.enrich.events.event_ranges import event_ranges

@@ -7,7 +7,7 @@ from functools import partial
 
 import polars as pl
 
-from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
 from holotrace.enrich.critical_path.what_if import Remove
 

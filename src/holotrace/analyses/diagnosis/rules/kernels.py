@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from holotrace.analyses.diagnosis.kernel_evidence import ATTAINABLE_BANDWIDTH, with_launch_shapes
-from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.evidence.kernel_evidence import ATTAINABLE_BANDWIDTH, with_launch_shapes
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.device_cases import DURATION, FLOOR, LEAST_SHARE, case_of
 from holotrace.enrich.device.devices import properties_of

@@ -11,7 +11,7 @@ from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Place, RankCase, Said
 from holotrace.analyses.diagnosis.rules.launches import ENGINE
 from holotrace.drawing.names import short_name
-from holotrace.enrich.job_graph.roles import CULPRIT, LEAST_CULPRIT, cause_text, largest_causes
+from holotrace.enrich.job_graph.causes.roles import CULPRIT, LEAST_CULPRIT, cause_text, largest_causes
 from holotrace.units import percent_text
 
 ONE_RANK = "one rank alone shows nobody waiting; open all ranks of the job together"

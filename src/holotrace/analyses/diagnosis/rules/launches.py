@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, concatenated, holding, intersection, union
-from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.critical_path.what_if import Remove

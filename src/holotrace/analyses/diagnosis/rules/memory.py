@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.intervals import Intervals
-from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.analyses.memory_timeline.compute import plan as memory_timeline
 from holotrace.enrich.critical_path.what_if import Remove
 from holotrace.enrich.events.event_ranges import event_ranges
-from holotrace.enrich.host.memory_events import BEFORE_RECORDING
+from holotrace.enrich.memory.memory_events import BEFORE_RECORDING
 from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.units import percent_text, size_text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 
 
 def needs_device(evidence: RankEvidence) -> str | None:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from holotrace.analyses.diagnosis.kernel_evidence import ATTAINABLE_PRODUCTS, CallInputs, floor_at, inputs_of
-from holotrace.analyses.diagnosis.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.evidence.kernel_evidence import ATTAINABLE_PRODUCTS, CallInputs, floor_at, inputs_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.device_cases import (
     DURATION,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from holotrace.algorithms.intervals import concatenated, covered_length, difference, intersection, union
-from holotrace.analyses.diagnosis.rank_evidence import RankEvidence, intervals_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.device_cases import matches, place_of
 from holotrace.enrich.critical_path.what_if import Scale

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.innermost import NO_OWNER
+from holotrace.algorithms.nested.innermost import NO_OWNER
 from holotrace.enrich.collectives.collectives import POINT_TO_POINT, answers, collective_family
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import of_events

@@ -31,7 +31,7 @@ from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.steps.steps import window_of, windows
 from holotrace.store.derived import derived_under_rules
-from holotrace.store.packed_tables import reduced
+from holotrace.store.tables.packed_tables import reduced
 from holotrace.store.trace import RankTrace
 
 Family = pl.Enum(FAMILIES)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from holotrace.algorithms.nesting import nesting
+from holotrace.algorithms.nested.nesting import nesting
 from hta.facade.trace.device_kind import DeviceType, infer_device_type
 
 NON_EXISTENT_NODE_INDEX = -2

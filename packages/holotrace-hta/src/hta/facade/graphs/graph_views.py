@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.longest_path import Edges, binding_edges, earliest_times, path_to
+from holotrace.algorithms.graphs.longest_path import Edges, binding_edges, earliest_times, path_to
 from holotrace.enrich.critical_path.event_graph import EdgeType
 from holotrace.enrich.critical_path.path_graph import PathGraph
 from holotrace.errors import InvalidOptionError

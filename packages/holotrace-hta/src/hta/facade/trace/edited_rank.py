@@ -24,9 +24,9 @@ from holotrace.enrich.steps.step_of_event import step_of_event
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.progress import SILENT
 from holotrace.ingest.kineto import KinetoReader
-from holotrace.store.arrow_tables import MemoryTables, empty_table, known_columns, table_types
 from holotrace.store.header import Header
 from holotrace.store.health import Health
+from holotrace.store.tables.arrow_tables import MemoryTables, empty_table, known_columns, table_types
 from holotrace.store.trace import RankTrace
 from hta.facade.trace.trace_frame import STREAM_KINDS, partners
 

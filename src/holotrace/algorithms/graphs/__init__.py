@@ -1,0 +1,1 @@
+"""Paths and amounts in graphs of dependencies."""

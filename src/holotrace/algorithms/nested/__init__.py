@@ -1,0 +1,1 @@
+"""Ranges that lie inside one another."""

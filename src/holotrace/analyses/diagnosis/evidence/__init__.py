@@ -1,0 +1,1 @@
+"""Facts about one rank that the rules read."""

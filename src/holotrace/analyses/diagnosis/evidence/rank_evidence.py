@@ -1,0 +1,298 @@
+"""What the rules read about one rank: its steady steps, and what the devices and the host did in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.intervals import (
+    Intervals,
+    concatenated,
+    covered_length,
+    difference,
+    holding,
+    intersection,
+    overlaps,
+    union,
+)
+from holotrace.analyses.diagnosis.evidence.kernel_evidence import costed_work
+from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.device.devices import described_devices, devices_of_rank
+from holotrace.enrich.device.graph_replays import unknown_work
+from holotrace.enrich.device.launches import launched_work, launches
+from holotrace.enrich.device.peaks import Device, device_named
+from holotrace.enrich.device.synchronisations import host_synchronisations
+from holotrace.enrich.job.outliers import stands_out
+from holotrace.enrich.job_graph.causes.cause_names import host_ranges
+from holotrace.enrich.job_graph.causes.host_lines import main_track, segments
+from holotrace.enrich.memory.memory_events import memory_events
+from holotrace.enrich.steps.step_roles import roles
+from holotrace.enrich.steps.steps import device_extended_windows, steps
+from holotrace.schema import EventKind, KernelKind
+from holotrace.store.trace import RankTrace
+
+_ACTIVITY = {
+    "start_ns": pl.Int64,
+    "end_ns": pl.Int64,
+    "event_index": pl.UInt32,
+    "cause": pl.String,
+    "name": pl.String,
+    "module": pl.String,
+    "frame": pl.String,
+}
+_FAIR_SHARE = 0.05
+"""A thread that launches less than this share of the kernels does not decide when devices work."""
+
+_ON_DEVICES = ("kernel", "memcpy", "memset", "communication")
+
+
+class RankEvidence:
+    """One rank, as the rules see it. Everything is computed when a rule first asks.
+
+    All times are those of the steady steps: `step_windows`. Intervals are disjoint and in order.
+    """
+
+    def __init__(self, rank_trace: RankTrace) -> None:
+        """Take the trace of a rank."""
+        self.rank_trace = rank_trace
+        self.rank = rank_trace.rank
+
+    @cached_property
+    def has_steps(self) -> bool:
+        """Whether the recording has steps; without them, the whole recording counts as one step."""
+        return not steps(self.rank_trace).is_empty()
+
+    @cached_property
+    def has_device_work(self) -> bool:
+        """Whether any work ran on a device; otherwise the rules look at the thread that trains."""
+        return not device_rows(self.rank_trace).is_empty()
+
+    @cached_property
+    def steady(self) -> pl.DataFrame:
+        """The steady steps, start_ns and end_ns: those that take far longer than the others are left out."""
+        windows = device_extended_windows(self.rank_trace)
+        lengths = windows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("length"), peers=0)
+        return windows.filter(~stands_out(lengths, "length", ["peers"])).select("start_ns", "end_ns")
+
+    @cached_property
+    def step_windows(self) -> Intervals:
+        """The time in steady steps; steps that touch are one interval."""
+        return intervals_of(self.steady)
+
+    @cached_property
+    def step_lengths_ns(self) -> Sequence[int]:
+        """How long each steady step takes."""
+        lengths: list[int] = (self.steady["end_ns"] - self.steady["start_ns"]).to_list()
+        return lengths
+
+    @property
+    def step_count(self) -> int:
+        """How many steady steps there are, at least 1."""
+        return max(1, len(self.step_lengths_ns))
+
+    @cached_property
+    def time_ns(self) -> int:
+        """The length of all steady steps together."""
+        return covered_length(*self.step_windows)
+
+    @cached_property
+    def roles(self) -> dict[str, Intervals]:
+        """When the rank computed, copied, communicated, called the runtime, loaded data or ran operators."""
+        return {role: intersection(known, self.step_windows) for role, known in roles(self.rank_trace).items()}
+
+    @cached_property
+    def busy(self) -> Intervals:
+        """When any device worked; communication and copies count."""
+        return union(*concatenated([self.roles[role] for role in _ON_DEVICES]))
+
+    @cached_property
+    def exposed_communication(self) -> Intervals:
+        """When the rank communicated and no kernel computed."""
+        return difference(self.roles["communication"], self.roles["kernel"])
+
+    @cached_property
+    def idle(self) -> Intervals:
+        """When no device worked. Without device work: all time in which the rank does not communicate."""
+        return difference(difference(self.step_windows, self.busy), self.unknown)
+
+    @cached_property
+    def unknown(self) -> Intervals:
+        """When no work was recorded, but a device may have run a graph replay that lacks its device rows."""
+        return intersection(difference(self.step_windows, self.busy), unknown_work(self.rank_trace))
+
+    @cached_property
+    def activity(self) -> pl.DataFrame:
+        """What the thread that trains did at each time; while it waits for autograd, what the backward thread did.
+
+        start_ns, end_ns, event_index (null outside all ranges), cause, name, module, frame: see
+        `holotrace.enrich.job_graph.causes.cause_names.host_ranges`; `host_idle` means outside all recorded ranges.
+        """
+        known = host_ranges(self.rank_trace)
+        if known.ranges.is_empty():
+            return pl.DataFrame(schema=_ACTIVITY)
+        first, *others = self._launching_tracks()
+        table = self._activity_of(first)
+        for track in others:
+            table = _overlaid(table, self._activity_of(track).filter(pl.col("cause") != "host_idle"))
+        return table
+
+    @cached_property
+    def while_idle(self) -> pl.DataFrame:
+        """`activity`, cut to the time in which no device worked."""
+        return self.within(self.activity, self.idle)
+
+    @cached_property
+    def work(self) -> pl.DataFrame:
+        """`launched_work` whose start is in a steady step, with its `duration_ns`."""
+        work = launched_work(self.rank_trace)
+        starts = (work["start_ns"].to_numpy(), work["start_ns"].to_numpy() + 1)
+        inside = np.zeros(len(work), np.bool_)
+        order = np.argsort(starts[0], kind="stable")
+        position = np.searchsorted(self.step_windows[0], starts[0][order], side="right") - 1
+        if len(self.step_windows[0]):
+            inside[order] = (position >= 0) & (starts[0][order] < self.step_windows[1][position.clip(min=0)])
+        return work.filter(pl.Series(inside)).with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"))
+
+    @cached_property
+    def kernels(self) -> pl.DataFrame:
+        """The rows of `work` that compute, with `kernel`: their names as text."""
+        rows = self.work.filter(~pl.col("kernel_kind").is_in([int(KernelKind.MEMORY), int(KernelKind.COMMUNICATION)]))
+        return rows.with_columns(self.rank_trace.texts(rows["name"]).alias("kernel"))
+
+    @cached_property
+    def devices(self) -> list[dict[str, Any]]:
+        """The devices that worked: device, device_name, memory_bytes, compute_capability."""
+        return devices_of_rank(self.rank_trace).to_dicts() if self.has_device_work else []
+
+    @cached_property
+    def peaks(self) -> Device | None:
+        """What the device can do; None if it is unknown, or if the rank has several kinds."""
+        names = {device["device_name"] for device in self.devices}
+        return device_named(names.pop()) if len(names) == 1 else None
+
+    @cached_property
+    def costed(self) -> pl.DataFrame:
+        """The rows of `work` that compute or copy, with their operators and lower bounds; see `costed_work`."""
+        return costed_work(self.rank_trace, self.work, self.peaks)
+
+    @cached_property
+    def memory_peaks(self) -> list[dict[str, Any]]:
+        """The devices with memory events: device_type, device, peak_bytes, peak_ns, reserved_bytes, capacity_bytes."""
+        allocated = pl.col("allocated_bytes")
+        on_devices = memory_events(self.rank_trace.unselected).filter(~pl.col("device_type").is_in(["cpu", "?"]))
+        peaks = on_devices.group_by("device_type", "device", maintain_order=True).agg(
+            allocated.max().alias("peak_bytes"),
+            pl.col("time_ns").get(allocated.arg_max()).alias("peak_ns"),
+            pl.col("reserved_bytes").max(),
+        )
+        known = described_devices(self.rank_trace, peaks["device"].to_list())
+        return peaks.with_columns(known["memory_bytes"].alias("capacity_bytes")).to_dicts()
+
+    def activity_at(self, time_ns: int | None) -> dict[str, Any]:
+        """Return the row of `activity` at this time; empty if the host did nothing that was recorded."""
+        starts = self.activity["start_ns"].to_numpy()
+        row = -1 if time_ns is None else int(np.searchsorted(starts, time_ns, side="right")) - 1
+        return self.activity.row(row, named=True) if row >= 0 else {}
+
+    @cached_property
+    def synchronisations(self) -> pl.DataFrame:
+        """The calls in which the host waits for a device that then runs dry, with the idle time that follows.
+
+        The device runs dry if it is idle when the call returns: had the host gone on, it would have launched more work.
+
+        event_index, end_ns       of the call
+        call                      its name
+        name, module, frame       of the operator around it, and of its module and Python function; null if unknown
+        gap_start_ns, gap_end_ns  the idle time
+        """
+        calls = host_synchronisations(self.rank_trace).select("event_index").unique()
+        known = self.activity.join(calls, on="event_index", how="semi")
+        made = known.group_by("event_index", maintain_order=True).agg(
+            pl.col("end_ns").max(), pl.col("name", "module", "frame").first()
+        )
+        gap = holding(self.idle, made["end_ns"].to_numpy())
+        kept, gap = made.filter(pl.Series(gap >= 0)), gap[gap >= 0]
+        names = self.rank_trace.table("events", ["event_index", "name"])
+        called = kept.select("event_index").join(names, on="event_index", how="left", maintain_order="left")["name"]
+        starts, ends = (times[gap] for times in self.idle)
+        return kept.with_columns(
+            self.rank_trace.texts(called).alias("call"),
+            pl.Series("gap_start_ns", starts, pl.Int64),
+            pl.Series("gap_end_ns", ends, pl.Int64),
+        )
+
+    @cached_property
+    def has_graph_launches(self) -> bool:
+        """Whether CUDA or HIP graphs were launched."""
+        names = self.rank_trace.texts(launches(self.rank_trace)["launch_name"].drop_nulls().unique())
+        return bool(names.str.contains("(?i)graph_?launch").any())
+
+    @property
+    def capability(self) -> int:
+        """The major compute capability of the first device; 0 if unknown."""
+        known = next((device["compute_capability"] for device in self.devices), None)
+        return int(known.partition(".")[0]) if known else 0
+
+    def within(self, table: pl.DataFrame, intervals: Intervals) -> pl.DataFrame:
+        """Cut the rows of a table with start_ns and end_ns, disjoint and in order, to intervals."""
+        shared = overlaps((table["start_ns"].to_numpy(), table["end_ns"].to_numpy()), intervals)
+        return table[shared.first].with_columns(
+            pl.Series("start_ns", shared.start_ns), pl.Series("end_ns", shared.end_ns)
+        )
+
+    def per_step(self, intervals: Intervals) -> float:
+        """Return the time of intervals in the mean steady step, in ns."""
+        return covered_length(*intervals) / self.step_count
+
+    def share(self, intervals: Intervals) -> float:
+        """Return the share of the steady steps that intervals cover."""
+        return covered_length(*intervals) / self.time_ns if self.time_ns else 0.0
+
+    def _launching_tracks(self) -> list[int]:
+        """Return the thread that trains, then all other threads that launch device work or run operators for it."""
+        known = host_ranges(self.rank_trace)
+        announced = steps(self.rank_trace)
+        main = main_track(known, int(announced["track_id"][0]) if len(announced) else None)
+        return [main, *(track for track in self._working_tracks() if track != main)]
+
+    def _working_tracks(self) -> list[int]:
+        """Return the threads that launch a fair share of the kernels or, without a device, run one of the operators.
+
+        A thread that pins batches for the data loader launches none.
+        """
+        ranges = host_ranges(self.rank_trace).ranges
+        if self.has_device_work:
+            launched = self.kernels.select(event_index="launch_index").drop_nulls()
+            doing = launched.join(ranges.select("event_index", "track_id"), on="event_index")
+        else:
+            doing = ranges.filter(pl.col("kind") == EventKind.CPU_OP)
+        counts = doing.group_by("track_id").agg(pl.len().alias("count")).sort("track_id")
+        return counts.filter(pl.col("count") >= _FAIR_SHARE * len(doing))["track_id"].to_list()
+
+    def _activity_of(self, track: int) -> pl.DataFrame:
+        known = host_ranges(self.rank_trace)
+        parts = segments(known, track)
+        rows = pl.Series(parts.owner)
+        owner = known.ranges["event_index"].gather(rows.set(rows < 0, None).cast(pl.UInt32))
+        causes = known.causes[known.cause_row[parts.owner]].select("cause", "name", "module", "frame")
+        times = pl.DataFrame({"start_ns": parts.start_ns, "end_ns": parts.end_ns, "event_index": owner})
+        return times.hstack(causes.with_columns(pl.col("cause").cast(pl.String)))
+
+
+def intervals_of(table: pl.DataFrame) -> Intervals:
+    """Return the time that the rows of a table cover, as disjoint intervals in order."""
+    return union(table["start_ns"].to_numpy(), table["end_ns"].to_numpy())
+
+
+def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
+    """Put the rows of one table over those of another; where both have a row, keep that of `above`."""
+    covered = intervals_of(above)
+    times = (below["start_ns"].to_numpy(), below["end_ns"].to_numpy())
+    free = difference(times, covered)
+    shared = overlaps(times, free)
+    rest = below[shared.first].with_columns(pl.Series("start_ns", shared.start_ns), pl.Series("end_ns", shared.end_ns))
+    return pl.concat([rest, above]).sort("start_ns")

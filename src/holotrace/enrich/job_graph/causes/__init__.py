@@ -1,0 +1,1 @@
+"""Why ranks wait: what the rank waited for did instead, and what it cost."""

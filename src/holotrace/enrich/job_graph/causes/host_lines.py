@@ -1,0 +1,168 @@
+"""What each thread of a rank does over time, with the stretches in which it waits for communication."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.nested.nesting import NO_PARENT
+from holotrace.enrich.job_graph.causes.cause_names import HostRanges
+
+_Rows = npt.NDArray[np.int64]
+NO_CALL = -1
+
+_MOST_OPEN = 16
+"""How many of the calls that started last before a stretch ended are looked at."""
+_LATE_END_NS = 100_000
+"""A thread continues at most this long before or after the communication that it waited for, or `_LATE_END` of the wait."""
+_LATE_END = 0.1
+_LEAST_COVERED = 0.5
+"""A stretch whose name does not show waiting is a wait if one communication covers at least this part of it and ends in it."""
+
+
+class Segments(NamedTuple):
+    """Stretches of a thread, in time order and without gaps.
+
+    start_ns, end_ns
+    owner   the innermost range, a row of `HostRanges.ranges`; -1 if there is none
+    """
+
+    start_ns: _Rows
+    end_ns: _Rows
+    owner: _Rows
+
+
+def segments(known: HostRanges, track_id: int) -> Segments:
+    """Divide the time of a thread by its innermost range."""
+    rows = np.flatnonzero(known.ranges["track_id"].to_numpy() == track_id)
+    start, end = (known.ranges[column].to_numpy()[rows] for column in ("start_ns", "end_ns"))
+    count = len(rows)
+    if not count:
+        empty = np.empty(0, np.int64)
+        return Segments(empty, empty, empty)
+    time = np.concatenate([start, end])
+    depth = known.depth[rows].astype(np.int64)
+    # At equal times, inner ranges end first, then outer ranges start first.
+    rank_at_time = np.concatenate([depth, -depth])
+    is_end = np.concatenate([np.zeros(count, np.bool_), np.ones(count, np.bool_)])
+    order = np.lexsort((rank_at_time, ~is_end, time))
+    time, is_end, row = time[order], is_end[order], np.concatenate([rows, rows])[order]
+    after, after_ends = row[1:], is_end[1:]
+    owner = np.where(is_end[:-1], np.where(after_ends, after, known.parent[after]), row[:-1])
+    lasting = time[1:] > time[:-1]
+    return Segments(time[:-1][lasting], time[1:][lasting], owner[lasting])
+
+
+class Runs(NamedTuple):
+    """Stretches of a line, in time order: each has a cause, or is spent inside a call.
+
+    start_ns, end_ns
+    cause   row of the table of causes
+    call    row of the rank's calls; `NO_CALL` outside
+    """
+
+    start_ns: _Rows
+    end_ns: _Rows
+    cause: _Rows
+    call: _Rows
+
+    def where(self, wanted: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> Runs:
+        """Return the wanted runs."""
+        return Runs(*(column[wanted] for column in self))
+
+    def merged(self) -> Runs:
+        """Join neighbours with the same cause and call."""
+        if not len(self.start_ns):
+            return self
+        same = (self.cause[1:] == self.cause[:-1]) & (self.call[1:] == self.call[:-1])
+        first = np.flatnonzero(np.append(True, ~(same & (self.start_ns[1:] == self.end_ns[:-1]))))
+        last = np.append(first[1:] - 1, len(self.start_ns) - 1)
+        return Runs(self.start_ns[first], self.end_ns[last], self.cause[first], self.call[first])
+
+
+def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
+    """Return the runs of a thread.
+
+    A stretch is spent inside a call of the host if its name says that it waits (`<built-in method wait …>`), or if no name
+    says what the thread does, and the call covers most of it and ends with it.
+
+    Args:
+        known: the host ranges of the rank.
+        track_id: the thread.
+        calls: start_ns and end_ns of the calls that the host performs.
+    """
+    parts = segments(known, track_id)
+    cause = known.cause_row[parts.owner]
+    whole = Runs(parts.start_ns, parts.end_ns, cause, np.full(len(cause), NO_CALL))
+    if calls.is_empty() or not len(cause):
+        return whole.merged()
+    signs = _Signs(*(column[parts.owner] for column in (known.waits, known.may_wait, known.is_python)))
+    return _with_waits(whole, signs, calls).merged()
+
+
+class _Signs(NamedTuple):
+    """What the innermost range of each stretch says about waiting; see `HostRanges`."""
+
+    waits: npt.NDArray[np.bool_]
+    may_wait: npt.NDArray[np.bool_]
+    is_python: npt.NDArray[np.bool_]
+
+    def where(self, wanted: npt.NDArray[np.bool_]) -> _Signs:
+        return _Signs(*(sign[wanted] for sign in self))
+
+
+_Columns = TypeVar("_Columns", Runs, _Signs)
+
+
+def _joined(*parts: _Columns) -> _Columns:
+    return type(parts[0])(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _with_waits(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> Runs:
+    """Cut the runs that wait at the ends of the calls that they wait for: one call, then others before and after it."""
+    may_wait = signs.waits | signs.may_wait | signs.is_python
+    parts = [runs.where(~may_wait)]
+    rest, signs = runs.where(may_wait), signs.where(may_wait)
+    while len(rest.start_ns):
+        call, inside = _calls_waited_for(rest, signs, calls)
+        parts.append(rest.where(~inside))
+        waiting, signs = rest.where(inside), signs.where(inside)
+        begins, ends = (calls[column].to_numpy()[call[inside]] for column in ("start_ns", "end_ns"))
+        begin, end = np.maximum(waiting.start_ns, begins), np.minimum(waiting.end_ns, ends)
+        parts.append(waiting._replace(start_ns=begin, end_ns=end, call=call[inside]))
+        rest = _joined(waiting._replace(end_ns=begin), waiting._replace(start_ns=end))
+        lasts = rest.end_ns > rest.start_ns
+        rest, signs = rest.where(lasts), _joined(signs, signs).where(lasts)
+    together = _joined(*parts)
+    return together.where(np.argsort(together.start_ns, kind="stable"))
+
+
+def _calls_waited_for(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> tuple[_Rows, npt.NDArray[np.bool_]]:
+    """Return, for each run, the call that overlaps it longest, and whether the thread waits for it."""
+    starts, ends = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
+    start, end = runs.start_ns[:, None], runs.end_ns[:, None]
+    last = np.searchsorted(starts, end[:, 0], side="left")
+    rows = last[:, None] - 1 - np.arange(_MOST_OPEN)
+    exists, rows = rows >= 0, np.maximum(rows, 0)
+    overlap = np.where(exists, np.minimum(ends[rows], end) - np.maximum(starts[rows], start), -1)
+    tolerance = np.minimum(_LATE_END_NS, _LATE_END * (end - start))
+    ends_inside = ends[rows] <= end + tolerance
+    # Of calls that overlap equally long, the thread waits for the one that ends last before it continues.
+    score = overlap.astype(np.float64) * np.where(ends_inside, 1.0, 0.5) + 1e-9 * ends_inside * (ends[rows] - start)
+    best = np.argmax(score, axis=1)
+    at = np.arange(len(best))
+    covered = overlap[at, best]
+    is_covered = (covered >= _LEAST_COVERED * (end - start)[:, 0]) & ends_inside[at, best]
+    continues_late = end[:, 0] - ends[rows[at, best]] > tolerance[:, 0]
+    return rows[at, best], (covered > 0) & (signs.waits | (is_covered & ~(signs.is_python & continues_late)))
+
+
+def main_track(known: HostRanges, wanted: int | None) -> int:
+    """Return the thread that announces the steps or, if none does, the one with the most ranges; -1 without ranges."""
+    if wanted is not None:
+        return wanted
+    tracks = known.ranges["track_id"].to_numpy()
+    return int(np.argmax(np.bincount(tracks))) if len(tracks) else NO_PARENT

@@ -1,0 +1,101 @@
+"""Culprits and victims: the role of each rank in the waiting of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from holotrace.enrich.job_graph.causes.cause_names import CAUSE_COLUMNS
+from holotrace.enrich.job_graph.causes.delay_costs import DelayCosts
+
+CULPRIT, VICTIM = "culprit", "victim"
+
+LEAST_CULPRIT = 0.1
+"""A culprit causes at least this fraction of all waiting."""
+OVER_MEDIAN = 3
+"""A culprit causes at least this many times as much as the median rank."""
+LARGE = 0.2
+"""A rank that causes this fraction of all waiting may pass on up to twice as much, and still is a culprit."""
+
+_CAUSE = tuple(CAUSE_COLUMNS)
+
+
+def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
+    """Return what each rank costs, what it waits and passes on, its largest cause, and its role.
+
+    A culprit causes at least a tenth of all waiting, three times as much as the median rank, and more than it passes on.
+    A victim passes on more than it causes, or waits more than it causes, mostly because of culprits.
+
+    Returns:
+        Sorted by rank: rank, role (culprit, victim or null), cost_ns, cost_fraction, wait_ns, passed_on_ns, and cause, name,
+        module, frame of its largest cause.
+    """
+    per_cause = found.costs
+    costs = per_cause.group_by(rank="cause_rank").agg(pl.col("cost_ns").sum())
+    waited = found.waits.group_by("rank").agg(pl.col("wait_ns", "passed_on_ns").sum())
+    largest = largest_causes(per_cause)
+    every = pl.DataFrame({"rank": sorted(ranks)}, {"rank": pl.Int32})
+    joined = (
+        every.join(costs, on="rank", how="left")
+        .join(waited, on="rank", how="left")
+        .join(largest.select(*_CAUSE, rank="cause_rank"), on="rank", how="left")
+    )
+    total = max(1, int(per_cause["cost_ns"].sum()))
+    known = joined.with_columns(pl.col("cost_ns", "wait_ns", "passed_on_ns").fill_null(0)).with_columns(
+        (pl.col("cost_ns") / total).alias("cost_fraction") if len(per_cause) else pl.lit(None).alias("cost_fraction")
+    )
+    culprits = known.filter(_is_culprit())["rank"]
+    by_culprits = per_cause.filter(pl.col("cause_rank").is_in(culprits.implode())).group_by(rank="waiting_rank")
+    suffered = known.join(by_culprits.agg(pl.col("cost_ns").sum().alias("suffered_ns")), on="rank", how="left")
+    return suffered.with_columns(_role().alias("role")).drop("suffered_ns").sort("rank")
+
+
+def _role() -> pl.Expr:
+    """Return the role of each rank; ranks that only differ by noise have none."""
+    cost, wait = pl.col("cost_ns"), pl.col("wait_ns")
+    suffers = (2 * pl.col("suffered_ns").fill_null(0) > wait) & (wait > cost)
+    is_victim = (pl.col("passed_on_ns") > cost) | suffers
+    return pl.when(_is_culprit()).then(pl.lit(CULPRIT)).when(is_victim).then(pl.lit(VICTIM))
+
+
+def _is_culprit() -> pl.Expr:
+    cost, passed_on = pl.col("cost_ns"), pl.col("passed_on_ns")
+    lower_median = cost.sort().get((pl.len() - 1) // 2)
+    stands_out = (pl.col("cost_fraction") >= LEAST_CULPRIT) & (cost >= OVER_MEDIAN * lower_median)
+    causes_more = (cost > passed_on) | ((pl.col("cost_fraction") >= LARGE) & (2 * cost >= passed_on))
+    return stands_out & causes_more
+
+
+def main_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
+    """Return the causes summed over steps and waiting ranks, the largest cost first."""
+    sums = per_cause.group_by("cause_rank", *_CAUSE, maintain_order=True).agg(
+        pl.col("cost_ns", "error_ns").sum(), pl.col("wait_count", "first_instance", "first_ns").first()
+    )
+    return sums.sort("cost_ns", "cause_rank", *_CAUSE, descending=[True, *[False] * 5], nulls_last=True)
+
+
+def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
+    """Return the largest cause of each rank: of a function or operator in several modules, the one that costs most.
+
+    Returns:
+        cause_rank, cause, name, frame, cost_ns of all modules together, and module: the one with most of it
+    """
+    same = ["cause_rank", "cause", "name", "frame"]
+    causes = main_causes(per_cause).drop_nulls("cause_rank")
+    together = causes.group_by(same, maintain_order=True).agg(pl.col("module").first(), pl.col("cost_ns").sum())
+    ordered = together.sort("cost_ns", *same, descending=[True, *[False] * len(same)], nulls_last=True)
+    return ordered.unique("cause_rank", keep="first", maintain_order=True)
+
+
+def cause_text(row: Mapping[str, Any]) -> str:
+    """Name a cause with its module and function.
+
+    >>> cause_text({"cause": "python", "name": "<built-in function sleep>", "module": "Block_0", "frame": "t.py(3): forward"})
+    'python <built-in function sleep> in Block_0, t.py(3): forward'
+    """
+    kind = str(row["cause"]).replace("_", " ")
+    name = f"{kind} {row['name']}" if row["name"] else kind
+    around = [place for place in (row["module"], row["frame"]) if place and place != row["name"]]
+    return f"{name} in {', '.join(around)}" if around else name

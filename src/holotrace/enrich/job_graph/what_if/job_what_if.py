@@ -1,0 +1,279 @@
+"""Predict the length of a job's step under changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.graphs.longest_path import Edges, earliest_times
+from holotrace.algorithms.latency_fit import fit_latency
+from holotrace.enrich.critical_path.path_window import PathWindow
+from holotrace.enrich.critical_path.what_if import Change, WhatIf
+from holotrace.enrich.critical_path.window_activities import DATA_LOADING
+from holotrace.enrich.job_graph.job_window import JobWindow, WindowOptions, job_window
+from holotrace.enrich.job_graph.joining import NO_EDGE, JobGraph, JoinType
+from holotrace.enrich.job_graph.what_if.peers_median import PeersMedian, RankEdges, with_peers_median
+from holotrace.enrich.job_graph.what_if.rank_changes import ChangedRank, changed_rank
+from holotrace.errors import InconsistentTimesError, InvalidOptionError
+from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.store.trace import RankTrace, Trace
+from holotrace.units import percent_text
+
+_Int64: TypeAlias = npt.NDArray[np.int64]
+
+REPLAY_TOLERANCE = 0.03
+"""An unchanged replay of a job may differ from the measured window by this fraction."""
+
+
+@dataclass(frozen=True)
+class FasterLink:
+    """Transfers take `latency_factor` times their latency and 1 / `bandwidth_factor` times the rest.
+
+    The latency is that of a line fitted to the transfers of each group and collective, by message size. Where their sizes
+    are too similar for a fit, all of the transfer counts as bandwidth.
+    """
+
+    bandwidth_factor: float = 2.0
+    latency_factor: float = 1.0
+    process_group: str | None = None
+
+
+JobChange: TypeAlias = Change | FasterLink | PeersMedian
+
+
+class _Lengths(NamedTuple):
+    """The lengths of everything that a replay needs: edges within ranks, and per edge of `JobGraph` those between ranks."""
+
+    within: Mapping[int, RankEdges]
+    between_ns: npt.NDArray[np.float64]
+
+
+def what_if_across_ranks(  # noqa: PLR0913 -- options by name
+    trace: Trace,
+    changes: Sequence[JobChange],
+    *,
+    annotation: str | None = None,
+    instance: int | tuple[int, int] | None = None,
+    time_range_ns: tuple[int, int] | None = None,
+    data_loading: Sequence[str] = DATA_LOADING,
+    force: bool = False,
+    executor: Executor = IN_PROCESS,
+) -> WhatIf:
+    """Predict how long the step of the job would take with these changes.
+
+    Every start and end on every rank is computed anew. A rank that gets faster arrives earlier in its collectives, and the
+    ranks that waited for it go on earlier, until another rank is the last. Delays and gaps stay as measured. If Python was
+    recorded, changes also select Python functions: their time outside the operators and calls that they contain.
+
+    Args:
+        trace: the job.
+        changes: those of `holotrace.what_if`, `holotrace.FasterLink` and `holotrace.PeersMedian`, applied in this order;
+            `PeersMedian` comes last.
+        annotation: the window, as in `holotrace.critical_path`.
+        instance: as there.
+        time_range_ns: as there.
+        data_loading: regular expressions of host ranges that count as data loading.
+        force: predict even if the unchanged replay misses the measured length by more than 3 %.
+        executor: runs the work on the ranks.
+
+    Raises:
+        InconsistentTimesError: without any change the replay misses the measured length by more than 3 %.
+        InvalidOptionError: a change selects nothing on any rank, or asks for a negative duration or factor.
+
+    Source: docs/reference/analyses/critical_path.md describes the graph.
+
+    >>> import holotrace
+    >>> import polars as pl
+    >>> from holotrace.testing import small_job
+    >>> gemm = holotrace.Scale(pl.col("name") == "gemm", 0.5)
+    >>> result = holotrace.what_if_across_ranks(small_job(), [gemm])
+    >>> result.measured_ns, result.replayed_ns, result.predicted_ns
+    (1000000, 1000000, 750000)
+    """
+    options = WindowOptions(annotation, instance, time_range_ns, tuple(data_loading))
+    window = job_window(trace, options, executor)
+    return predicted(window, changes, force=force, executor=executor)
+
+
+def predicted(
+    window: JobWindow, changes: Sequence[JobChange], *, force: bool = False, executor: Executor = IN_PROCESS
+) -> WhatIf:
+    """Predict the length of a window that is already joined; see `what_if_across_ranks`."""
+    graph = window.graph
+    before = _Lengths(
+        {rank: (of.node[of.source], of.node[of.target], of.length_ns) for rank, of in window.graphs.items()},
+        graph.length_ns.astype(np.float64),
+    )
+    replayed_ns = _replayed_ns(window, before)
+    error = abs(replayed_ns - graph.duration_ns) / max(1, graph.duration_ns)
+    if error > REPLAY_TOLERANCE and not force:
+        message = (
+            f"what_if_across_ranks: without any change the replay takes {replayed_ns:,} ns and {window.name} took "
+            f"{graph.duration_ns:,} ns, {percent_text(error)} apart, because dependencies end before they begin by the "
+            "clocks of the trace; predict anyway with force=True"
+        )
+        raise InconsistentTimesError(message)
+    after = _changed(window, before, changes, executor)
+    return WhatIf(graph.duration_ns, replayed_ns, graph.duration_ns - (replayed_ns - _replayed_ns(window, after)))
+
+
+def _changed(window: JobWindow, lengths: _Lengths, changes: Sequence[JobChange], executor: Executor) -> _Lengths:
+    of_events = [change for change in changes if not isinstance(change, FasterLink | PeersMedian)]
+    if of_events:
+        lengths = _with_changed_ranks(window, lengths, of_events, executor)
+    for change in changes:
+        if isinstance(change, FasterLink):
+            lengths = lengths._replace(between_ns=_with_faster_link(window, lengths.between_ns, change))
+        elif isinstance(change, PeersMedian):
+            lengths = lengths._replace(within=with_peers_median(window, lengths.within, change))
+    return lengths
+
+
+def _with_changed_ranks(
+    window: JobWindow, lengths: _Lengths, changes: Sequence[Change], executor: Executor
+) -> _Lengths:
+    for wanted in changes:
+        if getattr(wanted, "factor", 0) < 0 or getattr(wanted, "duration_ns", 0) < 0:
+            message = f"what_if_across_ranks: {wanted} is negative; choose 0 or more"
+            raise InvalidOptionError(message)
+    change = partial(_change, spans=window.spans, changes=changes, data_loading=window.options.data_loading)
+    ranks = window.trace.visit(change, executor).results
+    for number, wanted in enumerate(changes):
+        if not any(of.has_selected[number] for of in ranks.values()):
+            message = f"what_if_across_ranks: {wanted} selects nothing on any rank in {window.name}"
+            raise InvalidOptionError(message)
+    within = {
+        rank: (of.source.astype(np.int64), of.target.astype(np.int64), of.length_ns) for rank, of in ranks.items()
+    }
+    return _Lengths(within, _with_changed_calls(window.graph, lengths.between_ns, ranks))
+
+
+def _change(
+    rank_trace: RankTrace,
+    *,
+    spans: Mapping[int, PathWindow],
+    changes: Sequence[Change],
+    data_loading: tuple[str, ...],
+) -> ChangedRank:
+    return changed_rank(rank_trace, spans[rank_trace.rank], changes, data_loading)
+
+
+def _with_changed_calls(
+    graph: JobGraph, between_ns: npt.NDArray[np.float64], ranks: Mapping[int, ChangedRank]
+) -> npt.NDArray[np.float64]:
+    of_ranks = [of.calls.with_columns(pl.lit(rank, pl.Int32).alias("rank")) for rank, of in ranks.items()]
+    known = graph.calls.select("rank", "event_index").join(
+        pl.concat(of_ranks), on=["rank", "event_index"], how="left", maintain_order="left"
+    )
+    rows = _transfers(graph)
+    calls = graph.call[rows]
+    factor = known["factor"].fill_null(1.0).to_numpy()[calls]
+    replaced = known["replaced_ns"].fill_null(np.nan).to_numpy()[calls]
+    lengths = between_ns.copy()
+    lengths[rows] = np.where(np.isnan(replaced), lengths[rows] * factor, replaced)
+    return lengths
+
+
+def _transfers(graph: JobGraph) -> _Int64:
+    """Return the edges that are the transfer of a call."""
+    is_transfer = (graph.type == JoinType.TRANSFER) | ((graph.type == JoinType.ALONE) & (graph.length_ns > 0))
+    return np.flatnonzero(is_transfer)
+
+
+def _with_faster_link(
+    window: JobWindow, between_ns: npt.NDArray[np.float64], change: FasterLink
+) -> npt.NDArray[np.float64]:
+    if change.bandwidth_factor <= 0 or change.latency_factor < 0:
+        message = f"what_if_across_ranks: {change}: choose a bandwidth factor above 0 and a latency factor of 0 or more"
+        raise InvalidOptionError(message)
+    graph, groups = window.graph, window.graph.calls["process_group"].fill_null("")
+    rows = _transfers(graph)
+    rows = rows[graph.type[rows] == JoinType.TRANSFER]
+    if change.process_group is not None:
+        rows = rows[(groups == change.process_group).to_numpy()[graph.call[rows]]]
+        if not len(rows):
+            message = f"what_if_across_ranks: no call in {window.name} belongs to the group {change.process_group!r}"
+            raise InvalidOptionError(message)
+    latency_ns = np.minimum(_latencies(window)[graph.call[rows]], between_ns[rows])
+    lengths = between_ns.copy()
+    rest = between_ns[rows] - latency_ns
+    lengths[rows] = latency_ns * change.latency_factor + rest / change.bandwidth_factor
+    return lengths
+
+
+def _latencies(window: JobWindow) -> npt.NDArray[np.float64]:
+    """Return the fitted latency of each call of the graph; 0 where no line fits."""
+    keys = ["process_group", "collective"]
+    known = window.job.calls.drop_nulls(["instance", "message_bytes", "transfer_ns"])
+    rows = []
+    for key, calls in known.group_by(keys):
+        fit = fit_latency(calls["message_bytes"].to_numpy(), calls["transfer_ns"].to_numpy())
+        rows.append((*key, max(0.0, fit.latency_ns) if fit else 0.0))
+    fitted = pl.DataFrame(
+        rows, {"process_group": pl.String, "collective": pl.String, "latency_ns": pl.Float64}, orient="row"
+    )
+    joined = window.graph.calls.select(keys).join(fitted, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return joined["latency_ns"].fill_null(0.0).to_numpy()
+
+
+def _replayed_ns(window: JobWindow, lengths: _Lengths) -> int:
+    """Return how long the window takes with these lengths; each binding edge keeps the delay that was measured."""
+    graph = window.graph
+    first = {rank: int(np.argmax(graph.rank == rank)) for rank in window.graphs}
+    extra = len(graph.time_ns)
+    sources, targets, taken = [], [], []
+    for rank, (source, target, length_ns) in lengths.within.items():
+        nodes = window.graphs[rank].node
+        numbers, extra = _numbers(nodes, np.concatenate([source, target]), first[rank], extra)
+        sources.append(numbers[: len(source)])
+        targets.append(numbers[len(source) :])
+        taken.append(length_ns.astype(np.float64))
+    source, target, length = np.concatenate(sources), np.concatenate(targets), np.concatenate(taken)
+    late_source, late_target, late_length = _delayed_ends(graph, source, target, length)
+    between = np.flatnonzero(~np.isin(graph.type, (JoinType.CHAIN, JoinType.SHORTCUT)))
+    all_edges = Edges(
+        extra,
+        np.concatenate([source, late_source, graph.edges.source[between]]).astype(np.uint32),
+        np.concatenate([target, late_target, graph.edges.target[between]]).astype(np.uint32),
+    )
+    everything = np.concatenate([length, late_length, lengths.between_ns[between] + _delays(graph)[between]])
+    return int(earliest_times(all_edges, np.rint(everything).astype(np.int64))[len(graph.time_ns) - 1])
+
+
+def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int64, int]:
+    """Return the points of nodes of a rank; nodes that are not yet points get new numbers from `extra` on."""
+    place = np.searchsorted(known, nodes).clip(max=len(known) - 1)
+    is_known = known[place] == nodes
+    new = np.unique(nodes[~is_known])
+    return np.where(is_known, first + place, extra + np.searchsorted(new, nodes)), extra + len(new)
+
+
+def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
+    """Return the measured time beyond its length of each binding edge, 0 for others."""
+    delays = np.zeros(len(graph.length_ns))
+    binds = graph.binding[graph.binding != NO_EDGE]
+    source, target = graph.edges.source[binds], graph.edges.target[binds]
+    delays[binds] = np.maximum(0, graph.time_ns[target] - graph.time_ns[source] - graph.length_ns[binds])
+    return delays
+
+
+def _delayed_ends(
+    graph: JobGraph, source: _Int64, target: _Int64, length: npt.NDArray[np.float64]
+) -> tuple[_Int64, _Int64, npt.NDArray[np.float64]]:
+    """Return edges with the measured delay to the ends of calls that their own rank reached last, if the edges remain."""
+    delays = _delays(graph)
+    rows = np.flatnonzero((graph.type == JoinType.CHAIN) & (delays > 0))
+    late_source, late_target = (side[rows].astype(np.int64) for side in (graph.edges.source, graph.edges.target))
+    count = len(graph.time_ns) + len(source) + 1
+    keys, wanted = source * count + target, late_source * count + late_target
+    order = np.argsort(keys)
+    place = np.searchsorted(keys[order], wanted).clip(max=max(0, len(keys) - 1))
+    is_known = keys[order][place] == wanted if len(keys) else np.zeros(len(wanted), np.bool_)
+    rows, late_source, late_target, place = (values[is_known] for values in (rows, late_source, late_target, place))
+    return late_source, late_target, length[order][place] + delays[rows]

@@ -1,0 +1,1 @@
+"""Memory events and the blocks they describe."""

@@ -1,0 +1,99 @@
+"""The blocks of memory that operators allocate, with the events that allocated and released each block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from holotrace.enrich.memory.memory_events import DEVICE_KEYS
+
+
+class TimeWindow(NamedTuple):
+    """A part of the recording, in ns since the Unix epoch, including both ends; None for an open end."""
+
+    start_ns: int | None
+    end_ns: int | None
+
+    def holds(self, column: str) -> pl.Expr:
+        """Return whether each time is in the window; null stays null."""
+        time_ns = pl.col(column)
+        begun = time_ns >= self.start_ns if self.start_ns is not None else time_ns.is_not_null()
+        return begun & (time_ns <= self.end_ns) if self.end_ns is not None else begun
+
+    def touches(self) -> pl.Expr:
+        """Return whether each range overlaps the window."""
+        begins = pl.lit(True) if self.end_ns is None else pl.col("start_ns") <= self.end_ns  # noqa: FBT003 -- polars
+        return begins if self.start_ns is None else begins & (pl.col("end_ns") >= self.start_ns)
+
+
+def blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
+    """Return the blocks that are allocated or released in the window, as `described_blocks` does."""
+    blocks = described_blocks(events, memory_blocks(events))
+    return blocks.filter(window.holds("allocated_ns") | window.holds("released_ns"))
+
+
+def memory_blocks(events: pl.DataFrame) -> pl.DataFrame:
+    """Return which of `memory_events`, or of some of them, allocated and released each block of memory.
+
+    A free releases the last block allocated at its address on its device.
+
+    Returns:
+        Rows of `events`:
+
+        allocated  uint32  null if the block was allocated before the events
+        released   uint32  null if the block is not freed
+    """
+    changes = changes_by_address(events, [*DEVICE_KEYS, "address"])
+    is_followed = pl.col("is_followed_by_allocation")
+    kept = changes.filter("is_allocation", is_followed.fill_null(value=True))
+    return frees_and_kept(changes.filter(~pl.col("is_allocation")), kept)
+
+
+def changes_by_address(events: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Return the events that allocate or free at a known address, in order of time.
+
+    Returns:
+        `keys`, row uint32 of `events`, is_allocation, allocated (the row of the previous event with these keys, if it
+        is an allocation; else null), is_followed_by_allocation (null if no event follows).
+    """
+    is_allocation, row = pl.col("change_bytes") > 0, pl.col("row")
+    known = events.with_row_index("row").filter(pl.col("address").is_not_null() & (pl.col("change_bytes") != 0))
+    return known.sort("time_ns", "event_index").select(
+        *keys,
+        "row",
+        is_allocation.alias("is_allocation"),
+        pl.when(is_allocation.shift(1)).then(row.shift(1)).over(keys).alias("allocated"),
+        is_allocation.shift(-1).over(keys).alias("is_followed_by_allocation"),
+    )
+
+
+def frees_and_kept(frees: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
+    """Return a block for each change: `frees` end blocks, and `kept` allocations stay allocated."""
+    ended = frees.select("allocated", pl.col("row").alias("released"))
+    return pl.concat([ended, kept.select(pl.col("row").alias("allocated"), released=None).cast(pl.UInt32)])
+
+
+def described_blocks(events: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
+    """Describe each block by the event that allocated it, or by the free if the allocation is unknown.
+
+    Args:
+        events: `memory_events` with the node of operator and caller, -1 if there is none.
+        blocks: as `memory_blocks` returns them.
+
+    Returns:
+        DEVICE_KEYS, operator, caller, block_bytes, freed_bytes, allocated_ns, released_ns, release_index.
+    """
+    known = events[blocks.select(pl.coalesce("allocated", "released"))["allocated"]]
+    is_allocated, released = blocks["allocated"].is_not_null(), events.select(pl.all().gather(blocks["released"]))
+    return known.select(
+        *DEVICE_KEYS,
+        pl.when(is_allocated).then("operator").alias("operator"),
+        pl.when(is_allocated).then("caller").alias("caller"),
+        pl.col("change_bytes").abs().alias("block_bytes"),
+        released["change_bytes"].abs().alias("freed_bytes"),
+        pl.when(is_allocated).then("time_ns").alias("allocated_ns"),
+        released["time_ns"].alias("released_ns"),
+        released["event_index"].alias("release_index"),
+    )
