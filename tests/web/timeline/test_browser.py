@@ -460,6 +460,24 @@ def test_the_time_in_the_address_is_shown(url, browser) -> None:
         assert not seen.troubles
 
 
+def test_the_time_in_the_address_may_be_on_the_clock_of_a_rank(tmp_path, browser) -> None:
+    """`at=1:START-END` selects a span in times of rank 1's file, whose clock differs, and shows that rank."""
+    write_job(tmp_path, ranks=2, ranks_per_host=1, steps=2, clock_offset_us=50_000)
+    with serving(tmp_path) as address:
+        with visit(browser, address) as seen:
+            drawn = Drawn(seen)
+            drawn.until("it.ranks.every(({ clock }) => clock.host)")
+            origin, shift = drawn.of("[String(it.ranks[1].origin), it.ranks[1].offset]")  # type: ignore[misc]  # a text and a number
+        with visit(browser, f"{address}&at=1:{int(origin) + 1_000_000}-{int(origin) + 2_000_000}") as seen:
+            drawn = Drawn(seen)
+            drawn.details.get_by_text("1 ms from").wait_for(timeout=PATIENCE_MS)
+
+            start, end = drawn.of("[it.span.start, it.span.end]")  # type: ignore[misc]  # two numbers
+            assert (start, end) == pytest.approx((shift + 1_000_000, shift + 2_000_000), abs=1_000)
+            assert drawn.of("it.view.isVisible(it.view.items.find(({ rank }) => rank.number === 1))")
+            assert not seen.troubles
+
+
 def test_ranks_that_are_left_out_are_counted(url, browser, monkeypatch) -> None:
     """With a limit of one rank, the page says `1 of 2 ranks`; a link to an event of rank 1 shows both ranks."""
     monkeypatch.setattr(routes, "MOST_RANKS", 1)

@@ -61,7 +61,7 @@ class Selection:
         numbers = {key: text_of(getattr(self, key) or ()) for key in _SCOPE_KEYS}
         named = {"view": self.view, "run": self.run or "", **numbers}
         pairs = [(key, value) for key, value in named.items() if value]
-        return "?" + urlencode([*pairs, *self.options], errors="surrogatepass", safe=",")
+        return "?" + urlencode([*pairs, *self.options], errors="surrogatepass", safe=",:")
 
     @property
     def scope(self) -> Scope:

@@ -150,7 +150,8 @@ export class Timeline {
   async open() {
     this.say("opening");
     const known = await ask("ranks", { run: this.run, ranks: this.among });
-    const [wanted, event] = (this.attributes.event ?? "").match(/^\d+:\d+$/)?.[0].split(":").map(Number) ?? [];
+    const { at = "", event: requested = "" } = this.attributes;
+    const [wanted, event] = (requested.match(/^\d+:\d+$/) ?? at.match(/^\d+(?=:)/))?.[0].split(":").map(Number) ?? [];
     const ranks = wanted === undefined || known.ranks.includes(wanted) ? known.ranks : [wanted, ...known.ranks];
     for (const number of ranks) {
       /** @param {string} text */
@@ -160,7 +161,7 @@ export class Timeline {
         return;
       }
       this.addRank(number, answer);
-      if (number === wanted) {
+      if (number === wanted && event !== undefined) {
         await this.goTo(number, event);
       }
     }
@@ -568,8 +569,7 @@ export class Timeline {
     if (event) {
       return;
     }
-    const times = /^\d{1,19}(-\d{1,19})?$/.test(at) ? at.split("-") : [];
-    const [start, end] = times.map((time) => Number(BigInt(time) - this.base));
+    const [start, end] = this.requestedTimes(at);
     if (start < end) {
       this.setSpan({ start, end, rows: null });
       this.pathSpan = this.shown.has("path") ? { start, end, rows: null } : null;
@@ -584,6 +584,20 @@ export class Timeline {
         await this.goTo(longest.rank, longest.event);
       }
     }
+  }
+
+  /**
+   * Read `at` in the address: a time or `START-END` on the axis, or, after `RANK:`, on the clock of that rank.
+   * @param {string} at
+   */
+  requestedTimes(at) {
+    const [, rank, first, last] = at.match(/^(?:(\d{1,9}):)?(\d{1,19})(?:-(\d{1,19}))?$/) ?? [];
+    const of = this.rankOf(Number(rank));
+    this.view.scroll = this.view.items.find((item) => item.rank === of)?.top ?? this.view.scroll;
+    const times = [first, last].filter((text) => text !== undefined).map(BigInt);
+    return times.map((time) =>
+      of ? Math.round(toAxis(of.clock, Number(time - of.origin))) : Number(time - this.base),
+    );
   }
 
   // Pointer
