@@ -25,6 +25,7 @@ NOT_SLICES = (EventKind.MEMORY, EventKind.TRACE_SPAN, EventKind.INSTANT)
 FEW_EVENTS = 150_000
 """Up to this many events, an answer merges them itself; for more, it uses a cached, merged level of the whole rank."""
 
+_ANNOTATIONS = (int(EventKind.USER_ANNOTATION), int(EventKind.GPU_USER_ANNOTATION))
 _DEVICE_ROW_KINDS = (*DEVICE_WORK_KINDS, EventKind.GPU_USER_ANNOTATION, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)
 _LABELS = {"track_id": pl.Int64, "label": pl.String, "process": pl.String, "device": pl.Int64}
 _LAST = 1 << 62
@@ -32,7 +33,7 @@ _LAST = 1 << 62
 
 @dataclass(frozen=True)
 class Row:
-    """A thread or a stream.
+    """A thread or a stream; its annotations have the upper lanes.
 
     label          `stream 7`, `thread 59811 (python3)`
     process        `GPU 0`, `python3 59811`
@@ -110,16 +111,22 @@ class TimelineIndex:
         return int(places[0]) if len(places) else None
 
     def around(self, place: int) -> list[int]:
-        """Return the events that contain an event, the innermost first; they are in the lanes above it."""
-        row, depth = self.row_of(place)
-        start, end = self.events.start[place], self.events.end[place]
+        """Return the events of the same row that contain an event, the innermost first."""
+        row, depth = self.rows[self.row_of(place)[0]], self.row_of(place)[1]
+        start, end = self.events.start, self.events.end
+        own = (end[place] - start[place], -depth)
         outer = []
-        for lane in range(self.rows[row].first_lane + depth - 1, self.rows[row].first_lane - 1, -1):
-            first, last = self.events.bounds[lane : lane + 2]
-            at = int(first + np.searchsorted(self.events.start[first:last], start, side="right")) - 1
-            if at >= first and self.events.end[at] >= end:
+        for lane in reversed(range(row.lane_count)):  # the deeper of two equal events is the inner one
+            at = self._last_until(row.first_lane + lane, start[place])
+            if at is not None and end[at] >= end[place] and (end[at] - start[at], -lane) > own:
                 outer.append(at)
-        return outer
+        return sorted(outer, key=lambda at: end[at] - start[at])
+
+    def _last_until(self, lane: int, time: int) -> int | None:
+        """Return the last event of a lane that starts at this time or before."""
+        first, last = self.events.bounds[lane : lane + 2]
+        at = int(first + np.searchsorted(self.events.start[first:last], time, side="right")) - 1
+        return at if at >= first else None
 
     def text(self, name: int) -> str:
         """Return the name with this string id, without control characters."""
@@ -136,8 +143,10 @@ def timeline_index(rank_trace: RankTrace) -> TimelineIndex:
     tracks, labels = _tracks(rank_trace, events)
     number = np.zeros(rank_trace.table("tracks", ["track_id"]).height, np.int64)
     number[labels["track_id"].to_numpy()] = np.arange(len(labels))
-    order, lane = lanes(number[tracks], start, end)
-    rows, chosen, bounds = _rows(labels, number[tracks][order], lane)
+    is_annotation = np.isin(events["kind"].to_numpy(), _ANNOTATIONS)
+    order, lane = lanes(2 * number[tracks] + ~is_annotation, start, end)
+    row = number[tracks][order]
+    rows, chosen, bounds = _rows(labels, row, _below_annotations(row, is_annotation[order], lane))
     order = order[chosen]
     return TimelineIndex(
         origin,
@@ -210,6 +219,15 @@ def _thread_label(thread: int | str | None, *, is_device: bool) -> str:
 
 def _process_key(track: dict[str, Any]) -> tuple[int | None, str | None]:
     return track["process_id"], track["process_text"]
+
+
+def _below_annotations(
+    row: npt.NDArray[np.int64], is_annotation: npt.NDArray[np.bool_], lane: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    """Move the lanes of all other events of a row below those of its annotations, which many Python frames would hide."""
+    lane_count = np.zeros(int(row.max(initial=-1)) + 1, np.int32)
+    np.maximum.at(lane_count, row[is_annotation], lane[is_annotation] + 1)
+    return np.where(is_annotation | (lane == NOT_DRAWN), lane, lane + lane_count[row])
 
 
 def _rows(

@@ -1,0 +1,70 @@
+"""The rows of the timeline, and the lanes of their events."""
+
+from __future__ import annotations
+
+from holotrace.testing.builder import TraceBuilder
+from holotrace.web.timeline.index import TimelineIndex, timeline_index
+from holotrace.web.timeline.query import located
+
+
+def lanes_of(index: TimelineIndex, row: int) -> list[list[str]]:
+    """Return the names of the events of each lane of a row."""
+    names: list[list[str]] = [[] for _ in range(index.rows[row].lane_count)]
+    for place, name in enumerate(index.name):
+        at, depth, *_ = located(index, place)
+        if at == row:
+            names[depth].append(index.text(int(name)))
+    return names
+
+
+def test_annotations_are_above_python_frames() -> None:
+    """A step and a range that begin inside Python frames have the upper lanes; frames and operators are below them."""
+    builder = TraceBuilder().python("train.py(1): main", start_us=0, duration_us=100)
+    builder.python("train.py(9): step", start_us=10, duration_us=80).step(1, 20, 60)
+    builder.annotation("forward", start_us=30, duration_us=20).operator("aten::mm", start_us=35, duration_us=5)
+    index = timeline_index(builder.build().ranks[0])
+
+    assert lanes_of(index, 0) == [
+        ["ProfilerStep#1"],
+        ["forward"],
+        ["train.py(1): main"],
+        ["train.py(9): step"],
+        ["aten::mm"],
+    ]
+
+
+def test_events_around_an_event_are_sorted_from_the_innermost() -> None:
+    """The operator is inside an annotation, two frames and a step, in this order, although lanes are sorted otherwise."""
+    builder = TraceBuilder().step(1, 0, 100).python("main", start_us=10, duration_us=80)
+    builder.python("forward", start_us=20, duration_us=60).annotation("layer", start_us=30, duration_us=20)
+    builder.operator("aten::mm", start_us=35, duration_us=5)
+    index = timeline_index(builder.build().ranks[0])
+    place = {index.text(int(name)): at for at, name in enumerate(index.name)}
+
+    def around(name: str) -> list[str]:
+        return [index.text(int(index.name[at])) for at in index.around(place[name])]
+
+    assert around("aten::mm") == ["layer", "forward", "main", "ProfilerStep#1"]
+    assert around("layer") == ["forward", "main", "ProfilerStep#1"]
+    assert around("ProfilerStep#1") == []
+
+
+def test_of_equal_events_the_upper_one_contains_the_other() -> None:
+    """An annotation and an operator with the same times: the annotation is around the operator, not the reverse."""
+    builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=9)
+    index = timeline_index(builder.annotation("layer", start_us=0, duration_us=9).build().ranks[0])
+    operator, annotation = (index.place_of(event) for event in (0, 1))
+
+    assert operator is not None
+    assert annotation is not None
+    assert index.around(operator) == [annotation]
+    assert index.around(annotation) == []
+
+
+def test_ranges_of_a_device_are_above_its_kernels() -> None:
+    """A range on a stream that begins after its first kernel is still in the upper lane."""
+    builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=50)
+    builder.gpu_annotation("layer", start_us=10, duration_us=60)
+    index = timeline_index(builder.kernel("relu", start_us=52, duration_us=5).build().ranks[0])
+
+    assert lanes_of(index, 0) == [["layer"], ["gemm", "relu"]]
