@@ -1,0 +1,25 @@
+"""A newcomer can take in a folder at a glance: it has at most 15 files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import holotrace
+import hta
+
+MOST_FILES = 15
+
+
+@pytest.mark.parametrize("package", [holotrace, hta], ids=lambda package: package.__name__)
+def test_no_folder_has_more_than_15_files(package):
+    """Source and assets count; compiled modules and caches do not."""
+    root = Path(package.__file__).parent
+    folders = [root, *(path for path in root.rglob("*") if path.is_dir() and path.name != "__pycache__")]
+    sizes = {str(folder.relative_to(root)): len([file for file in folder.iterdir() if is_source(file)]) for folder in folders}
+    assert {folder: size for folder, size in sizes.items() if size > MOST_FILES} == {}
+
+
+def is_source(path: Path) -> bool:
+    return path.is_file() and path.suffix not in {".so", ".pyd", ".pyc"} and not path.name.startswith(".")
