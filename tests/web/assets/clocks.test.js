@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { clockText, compared, fromAxis, offsetAt, recorded, toAxis } from "../../../src/holotrace/web/assets/timeline/clocks.js";
+import { clockText, compared, fromAxis, offsetAt, recorded, toAxis } from "../../../src/holotrace/web/assets/timeline/data/clocks.js";
 
 const ORIGIN = 1_795_209_476_000_000_000n;
 

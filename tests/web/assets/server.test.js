@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ofEvent } from "../../../src/holotrace/web/assets/timeline/colours.js";
-import { lanesOf, pathOf, startsOf } from "../../../src/holotrace/web/assets/timeline/server.js";
+import { ofEvent } from "../../../src/holotrace/web/assets/timeline/drawing/colours.js";
+import { lanesOf, pathOf, startsOf } from "../../../src/holotrace/web/assets/timeline/data/server.js";
 
 test("starts are computed from the distances to the previous end", () => {
   assert.deepEqual(startsOf([10, 5, -2], [20, 1, 4]), [10, 35, 34]);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { recorded } from "../../../src/holotrace/web/assets/timeline/clocks.js";
+import { recorded } from "../../../src/holotrace/web/assets/timeline/data/clocks.js";
 import { SIZES, View } from "../../../src/holotrace/web/assets/timeline/view.js";
 
 /** @typedef {import("../../../src/holotrace/web/assets/types.js").Rank} Rank */

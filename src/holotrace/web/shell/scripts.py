@@ -135,8 +135,8 @@ def assets_path() -> str:
 
 
 def modules_in(folder: str) -> list[str]:
-    """Return the modules in a folder of `assets`, with names such as `shell/start.js`."""
-    return sorted(f"{folder}/{path.name}" for path in (ASSETS / folder).glob("*.js"))
+    """Return the modules below a folder of `assets`, with names such as `shell/start.js`."""
+    return sorted(path.relative_to(ASSETS).as_posix() for path in (ASSETS / folder).rglob("*.js"))
 
 
 def register_scripts(flask: Flask) -> None:

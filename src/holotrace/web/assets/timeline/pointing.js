@@ -1,6 +1,6 @@
 // Finds the item under the pointer, and shows a tip beside it.
 
-import * as colours from "./colours.js";
+import * as colours from "./drawing/colours.js";
 import { element } from "./elements.js";
 import { amountText, countText, durationText } from "../units.js";
 import { SIZES } from "./view.js";

@@ -1,7 +1,7 @@
 // Searches events by a part of their name on all shown ranks, and steps from one match to the next.
 
-import { toAxis } from "./clocks.js";
-import { ask } from "./server.js";
+import { toAxis } from "./data/clocks.js";
+import { ask } from "./data/server.js";
 import { countText } from "../units.js";
 
 /** @typedef {import("../types.js").Place} Place */

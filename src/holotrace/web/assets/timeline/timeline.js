@@ -1,26 +1,25 @@
 // The timeline: a canvas that requests only the data that its pixels can show. This file connects these parts:
 //
-//   view      visible time range and layout        loader    requests for the visible range
-//   painter   drawing                              server    requests and their answers
-//   input     mouse and keys                       pointing  item under the pointer
-//   toolbar   search, buttons, legend              panel     event, span or findings below the canvas
-//   search    matches, one after the other         perfetto  trace in Perfetto
-//   clocks    times of ranks on the axis            colours, units, elements
+//   view      visible time range and layout        input      mouse and keys
+//   pointing  item under the pointer               search     matches, one after the other
+//   data/     requests and their answers, and the clocks of ranks
+//   drawing/  the canvas and its colours
+//   window/   what surrounds the canvas: toolbar and panel
 
 import * as address from "../shell/address.js";
-import { compared, fromAxis, offsetAt, recorded, toAxis } from "./clocks.js";
+import { clamp } from "../units.js";
+import { compared, fromAxis, offsetAt, recorded, toAxis } from "./data/clocks.js";
+import { Loader } from "./data/loader.js";
+import { openPerfetto } from "./data/perfetto.js";
+import { ask } from "./data/server.js";
+import { Painter } from "./drawing/painter.js";
+import { Panel } from "./window/panel.js";
+import { Toolbar } from "./window/toolbar.js";
+import { button, element } from "./elements.js";
 import { Input } from "./input.js";
-import { Loader } from "./loader.js";
-import { Painter } from "./painter.js";
-import { Panel } from "./panel.js";
-import { openPerfetto } from "./perfetto.js";
 import { Pointing } from "./pointing.js";
 import { Search } from "./search.js";
-import { ask } from "./server.js";
-import { Toolbar } from "./toolbar.js";
 import { SIZES, View, labelsWidth } from "./view.js";
-import { button, element } from "./elements.js";
-import { clamp } from "../units.js";
 
 /** @typedef {import("../types.js").ClockAnswer} ClockAnswer */
 /** @typedef {import("../types.js").EventAnswer} EventAnswer */

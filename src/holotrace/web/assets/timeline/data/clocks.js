@@ -1,11 +1,11 @@
 // Times of a rank, in ns from its origin, and times on the axis, in ns from the origin of the first rank. The axis shows the
 // clock of the reference host: the lines of a rank's clock say what to add to its own.
 
-import { durationText } from "../units.js";
+import { durationText } from "../../units.js";
 
-/** @typedef {import("../types.js").Clock} Clock */
-/** @typedef {import("../types.js").ClockAnswer} ClockAnswer */
-/** @typedef {import("../types.js").ClockLine} ClockLine */
+/** @typedef {import("../../types.js").Clock} Clock */
+/** @typedef {import("../../types.js").ClockAnswer} ClockAnswer */
+/** @typedef {import("../../types.js").ClockLine} ClockLine */
 
 const PARTS = 1e9;
 

@@ -1,6 +1,6 @@
 // Colours of events by class and name, of the critical path, of findings, and of the page.
 
-import { DARK_INK, EVENTS, FINDINGS, LIGHT_INK, PALE, PATH, SURFACES } from "../palette.js";
+import { DARK_INK, EVENTS, FINDINGS, LIGHT_INK, PALE, PATH, SURFACES } from "../../palette.js";
 
 export const classes = Object.keys(EVENTS);
 export const findings = FINDINGS;

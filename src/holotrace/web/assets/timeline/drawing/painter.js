@@ -1,19 +1,19 @@
 // Draws the timeline on its canvas.
 
-import { clockText } from "./clocks.js";
+import { clockText } from "../data/clocks.js";
 import * as colours from "./colours.js";
-import { SIZES } from "./view.js";
-import { amountText, clamp, countText, durationText, momentText } from "../units.js";
+import { SIZES } from "../view.js";
+import { amountText, clamp, countText, durationText, momentText } from "../../units.js";
 
-/** @typedef {import("../types.js").CounterItem} CounterItem */
-/** @typedef {import("../types.js").Interval} Interval */
-/** @typedef {import("../types.js").Item} Item */
-/** @typedef {import("../types.js").Place} Place */
-/** @typedef {import("../types.js").Rank} Rank */
-/** @typedef {import("../types.js").RowItem} RowItem */
-/** @typedef {import("../types.js").Segment} Segment */
-/** @typedef {import("../types.js").Slice} Slice */
-/** @typedef {import("./timeline.js").Timeline} Timeline */
+/** @typedef {import("../../types.js").CounterItem} CounterItem */
+/** @typedef {import("../../types.js").Interval} Interval */
+/** @typedef {import("../../types.js").Item} Item */
+/** @typedef {import("../../types.js").Place} Place */
+/** @typedef {import("../../types.js").Rank} Rank */
+/** @typedef {import("../../types.js").RowItem} RowItem */
+/** @typedef {import("../../types.js").Segment} Segment */
+/** @typedef {import("../../types.js").Slice} Slice */
+/** @typedef {import("../timeline.js").Timeline} Timeline */
 
 const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 const TICK_PX = 110;

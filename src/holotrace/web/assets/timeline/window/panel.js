@@ -1,17 +1,17 @@
 // The panel below the canvas: shows an event, a span of time, or the findings.
 
-import { toAxis } from "./clocks.js";
-import * as colours from "./colours.js";
-import { button, element } from "./elements.js";
-import { countText, durationText, percentText } from "../units.js";
+import { toAxis } from "../data/clocks.js";
+import * as colours from "../drawing/colours.js";
+import { button, element } from "../elements.js";
+import { countText, durationText, percentText } from "../../units.js";
 
-/** @typedef {import("../types.js").EventAnswer} EventAnswer */
-/** @typedef {import("../types.js").Finding} Finding */
-/** @typedef {import("../types.js").Link} Link */
-/** @typedef {import("../types.js").Rank} Rank */
-/** @typedef {import("../types.js").Span} Span */
-/** @typedef {import("../types.js").SpanAnswer} SpanAnswer */
-/** @typedef {import("./timeline.js").Timeline} Timeline */
+/** @typedef {import("../../types.js").EventAnswer} EventAnswer */
+/** @typedef {import("../../types.js").Finding} Finding */
+/** @typedef {import("../../types.js").Link} Link */
+/** @typedef {import("../../types.js").Rank} Rank */
+/** @typedef {import("../../types.js").Span} Span */
+/** @typedef {import("../../types.js").SpanAnswer} SpanAnswer */
+/** @typedef {import("../timeline.js").Timeline} Timeline */
 /**
  * @typedef {object} Actions
  * @property {() => void} resized

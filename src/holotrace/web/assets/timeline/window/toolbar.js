@@ -1,12 +1,12 @@
 // The toolbar above the canvas: search, status, buttons and legend.
 
-import * as colours from "./colours.js";
-import { button, element } from "./elements.js";
-import { PERFETTO } from "./perfetto.js";
-import { durationText, percentText } from "../units.js";
+import * as colours from "../drawing/colours.js";
+import { button, element } from "../elements.js";
+import { PERFETTO } from "../data/perfetto.js";
+import { durationText, percentText } from "../../units.js";
 
-/** @typedef {import("../types.js").CriticalPath} CriticalPath */
-/** @typedef {import("../types.js").Rank} Rank */
+/** @typedef {import("../../types.js").CriticalPath} CriticalPath */
+/** @typedef {import("../../types.js").Rank} Rank */
 /** @typedef {(rank: Rank, start: number, end: number) => void} GoToPath */
 /**
  * @typedef {object} Actions

@@ -2,14 +2,14 @@
 
 import { fromAxis } from "./clocks.js";
 import { ask, lanesOf, pathOf } from "./server.js";
-import { clamp } from "../units.js";
+import { clamp } from "../../units.js";
 
-/** @typedef {import("../types.js").Counter} Counter */
-/** @typedef {import("../types.js").Finding} Finding */
-/** @typedef {import("../types.js").Item} Item */
-/** @typedef {import("../types.js").Rank} Rank */
-/** @typedef {import("../types.js").Series} Series */
-/** @typedef {import("./timeline.js").Timeline} Timeline */
+/** @typedef {import("../../types.js").Counter} Counter */
+/** @typedef {import("../../types.js").Finding} Finding */
+/** @typedef {import("../../types.js").Item} Item */
+/** @typedef {import("../../types.js").Rank} Rank */
+/** @typedef {import("../../types.js").Series} Series */
+/** @typedef {import("../timeline.js").Timeline} Timeline */
 /** @typedef {{ run: string, rank: number, start: number, end: number, pixels: number }} Query */
 /**
  * @typedef {object} Actions

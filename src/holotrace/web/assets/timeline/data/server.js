@@ -1,13 +1,13 @@
 // Sends requests to `timeline/routes.py` and converts the answers. Addresses are relative, because the pages
 // may be mounted anywhere.
 
-import * as colours from "./colours.js";
+import * as colours from "../drawing/colours.js";
 
-/** @typedef {import("../types.js").CriticalPath} CriticalPath */
-/** @typedef {import("../types.js").Interval} Interval */
-/** @typedef {import("../types.js").PathAnswer} PathAnswer */
-/** @typedef {import("../types.js").Slice} Slice */
-/** @typedef {import("../types.js").SlicesAnswer} SlicesAnswer */
+/** @typedef {import("../../types.js").CriticalPath} CriticalPath */
+/** @typedef {import("../../types.js").Interval} Interval */
+/** @typedef {import("../../types.js").PathAnswer} PathAnswer */
+/** @typedef {import("../../types.js").Slice} Slice */
+/** @typedef {import("../../types.js").SlicesAnswer} SlicesAnswer */
 
 const POLL_MS = 60;
 
