@@ -223,6 +223,23 @@ def test_a_span_of_time(asking) -> None:
     assert answer["device"][0][:3] == [SCRIPT, 1, 100_000]
 
 
+def test_totals_of_an_area(asking) -> None:
+    """The second half of the kernel on both ranks: 2 events, 200 µs, all self time, 100 µs each, the longest on rank 0."""
+    answer = asking.json("totals", areas="0:150000:400000:2,77;1:150000:400000:2", by="total_ns")
+
+    [[name, kind, *numbers, rank, longest]] = answer["rows"]
+    assert (name, kind, numbers) == (SCRIPT, "kernel", [2, 200_000, 200_000, 100_000, 100_000, 100_000])
+    assert (rank, longest, answer["count"]) == (0, event(asking, SCRIPT), 1)
+
+
+def test_the_flame_graph_of_an_area(asking) -> None:
+    """The launch is inside the operator of thread 1; the operator of thread 2 is beside it."""
+    answer = asking.json("flames", areas="0:0:400000:")
+
+    blocks = [(outer, answer["names"][name][0], total) for outer, name, total, *_ in answer["paths"]]
+    assert blocks == [(-1, "aten::mm", 100_000), (-1, "MmBackward0", 50_000), (0, "cudaLaunchKernel", 1_000)]
+
+
 def test_the_critical_path(asking) -> None:
     """Without steps, the critical path is that of the whole recording, or of a requested span."""
     whole = asking.json("path", start=0, end=400_000, pixels=400)
@@ -333,6 +350,10 @@ def test_a_store_has_no_trace_file(tmp_path) -> None:
         ("counter", {"numbers": "0"}, "pixels must be an integer"),
         ("span", {"start": 0}, "end must be an integer"),
         ("span", {"start": 5, "end": 5}, "a window must end after its start"),
+        ("totals", {"areas": "0:1:2"}, "areas must be RANK:START:END:ROWS"),
+        ("totals", {"areas": "9:1:2:"}, "there is no rank 9"),
+        ("totals", {"areas": "0:1:2:", "by": SCRIPT}, "by must be one of self_ns, total_ns"),
+        ("flames", {"areas": "0:5:5:"}, "an area must end after its start"),
         ("path", {"start": 0, "end": 10, "pixels": 10, "steps": "77"}, "has no steps to choose from"),
         (
             "path",

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.lanes import NOT_DRAWN, in_few_bits, lanes
+from holotrace.algorithms.nested.nesting import nesting
 from holotrace.drawing.names import printable
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.steps.steps import steps
@@ -73,6 +74,7 @@ class TimelineIndex:
     step_ranges: tuple[tuple[int, int, int], ...]
     strings: pl.Series
     _levels: dict[int, Slices] = field(default_factory=dict)
+    _parents: npt.NDArray[np.int64] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def level(self, level: int) -> Slices:
@@ -89,6 +91,17 @@ class TimelineIndex:
         halvings = (len(self.events.start) // FEW_EVENTS).bit_length()
         for level in range(max(0, widest - halvings), widest) if halvings else ():
             self.level(level)
+
+    def parents(self) -> npt.NDArray[np.int64]:
+        """Return the place of the innermost event of the same row around each event, `NO_PARENT` if there is none.
+
+        They are computed once.
+        """
+        with self._lock:
+            if self._parents is None:
+                row, _ = self.rows_of(np.arange(len(self.events.start)))
+                self._parents = nesting(row, self.events.start, self.events.end).parent
+            return self._parents
 
     def _all(self) -> Slices:
         return Slices.single(self.events, np.arange(len(self.events.start)), self.events.bounds)

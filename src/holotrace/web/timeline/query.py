@@ -157,9 +157,14 @@ def _names(
     names = []
     for name, kind in zip(*np.divmod(distinct, len(EventKind)), strict=True):
         text = index.text(int(name))
-        colour_class = _colour_class(classifiers, EventKind(kind), text)
-        names.append([text[:NAME_LENGTH], colour_class, wanted in text.lower()])
+        drawn_as = _colour_class(classifiers, EventKind(kind), text)
+        names.append([text[:NAME_LENGTH], drawn_as, wanted in text.lower()])
     return names, number
+
+
+def colour_class(kind: EventKind, name: str) -> str:
+    """Return the class of events that decides the colour of an event."""
+    return _colour_class({kind: name_classifier(kind)} if kind in DEVICE_WORK_KINDS else {}, kind, name)
 
 
 def _colour_class(classifiers: dict[EventKind, Any], kind: EventKind, name: str) -> str:

@@ -19,6 +19,9 @@ from holotrace.store.trace_file import TraceFile
 from holotrace.web.session.bound_files import opened_trace
 from holotrace.web.session.selection import numbers_of
 from holotrace.web.session.session import Scope, Session
+from holotrace.web.timeline.area.area import Area, area_flames, area_totals, areas_of
+from holotrace.web.timeline.area.flames import flames_answer
+from holotrace.web.timeline.area.totals import SORTED_BY, totals_answer
 from holotrace.web.timeline.clocks import clocks_answer, timeline_clocks
 from holotrace.web.timeline.counters import Counters, counter_answer, rank_counters
 from holotrace.web.timeline.details import event_details, event_links
@@ -48,6 +51,8 @@ MOST_PIXELS = 8_192
 MOST_ROWS = 512
 LONGEST_SEARCH = 200
 
+INDEX_KEY = "timeline"
+
 _SHORT_ANSWER = 1_000
 _LARGEST_TIME = 2**62
 
@@ -65,6 +70,8 @@ def add_routes(flask: Flask, session: Session) -> None:
         "counters": _counters,
         "counter": _counter,
         "span": _span,
+        "totals": _totals,
+        "flames": _flames,
         "path": _path,
         "findings": _findings,
         "merged": partial(_merged, files := MergedFiles()),
@@ -172,6 +179,31 @@ def _span(session: Session) -> dict[str, Any]:
     return session.answer(key, partial(span_answer, index, rows, start, end)).result(PATIENCE_S)
 
 
+def _totals(session: Session) -> dict[str, Any]:
+    by = request.args.get("by", SORTED_BY[0])
+    if by not in SORTED_BY:
+        message = f"by must be one of {', '.join(SORTED_BY)}, not {by[:40]!r}"
+        raise InvalidOptionError(message)
+    return totals_answer(_of_areas(session, "timeline totals", area_totals), by)
+
+
+def _flames(session: Session) -> dict[str, Any]:
+    return flames_answer(_of_areas(session, "timeline flames", area_flames))
+
+
+def _of_areas(
+    session: Session, name: str, compute: Callable[[Callable[[int], TimelineIndex], tuple[Area, ...]], T]
+) -> T:
+    """Return a result about the requested areas, which reads one rank after the other, because indexes are large."""
+    run, areas = request.args.get("run", ""), areas_of(request.args.get("areas", ""))
+    scope = Scope(run, tuple(sorted({area.rank for area in areas})))
+
+    def index_of(rank: int) -> TimelineIndex:
+        return session.remembered(Scope(run, (rank,)), INDEX_KEY, lambda trace: timeline_index(trace.ranks[rank]))
+
+    return _ready(session, scope, (name, areas), lambda _: compute(index_of, areas))
+
+
 def _path(session: Session) -> dict[str, Any]:
     """Answer with the critical path of the span `from` to `to`, of `steps`, or of the default window."""
     scope, index, window = _scope(), _index(session), _window()
@@ -265,7 +297,7 @@ def _perfetto(path: str) -> Response:
 
 def _index(session: Session) -> TimelineIndex:
     scope = _scope()
-    return _ready(session, scope, "timeline", lambda trace: timeline_index(trace.ranks[_only(scope)]))
+    return _ready(session, scope, INDEX_KEY, lambda trace: timeline_index(trace.ranks[_only(scope)]))
 
 
 def _made_counters(session: Session) -> Counters:

@@ -1,0 +1,51 @@
+"""The events of an area on one rank, with the time of each inside the area."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from holotrace.algorithms.nested.nesting import NO_PARENT
+from holotrace.web.timeline.index import TimelineIndex
+from holotrace.web.timeline.query import lanes_of
+
+_Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class AreaEvents:
+    """The events that touch an area, with the parts of their times inside it.
+
+    place     of each event in the index, in ascending order
+    parent    position here of the innermost event of the same row around each event; `NO_PARENT` if there is none
+    total_ns  time of each event inside the area
+    self_ns   the same without the events directly inside it
+    """
+
+    place: _Numbers
+    parent: _Numbers
+    total_ns: _Numbers
+    self_ns: _Numbers
+
+
+def area_events(index: TimelineIndex, rows: Sequence[int], start: int, end: int) -> AreaEvents:
+    """Return the events of these rows in [start, end) ns from the origin."""
+    lanes = [lane for row in sorted(set(rows)) for lane in lanes_of(index, row)]
+    place, _ = index.events.within(lanes, start, end)
+    parent = _positions(index.parents()[place], place)
+    total = index.events.end[place].clip(start, end) - index.events.start[place].clip(start, end)
+    own = total.copy()
+    has_parent = parent != NO_PARENT
+    np.subtract.at(own, parent[has_parent], total[has_parent])
+    return AreaEvents(place, parent, total, own)
+
+
+def _positions(wanted: _Numbers, place: _Numbers) -> _Numbers:
+    """Return the positions of places among the sorted `place`; `NO_PARENT` for those that it lacks."""
+    if not len(place):
+        return wanted
+    at = np.searchsorted(place, wanted).clip(max=len(place) - 1)
+    return np.where(place[at] == wanted, at, NO_PARENT)
