@@ -41,19 +41,23 @@ def per_step(rank_trace: RankTrace, costed: CostedCalls, peaks: Peaks) -> pl.Dat
 
 def _products(costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
     """Return, for each call, the operations of its products and the time that they take at peak rate."""
-    keys = costed.keys.with_columns(_peak=peak_of_work(costed.keys, peaks), key=pl.int_range(pl.len(), dtype=pl.UInt32))
-    is_product, is_again = pl.col("work") == "matrix", pl.col("phase") == "recompute"
+    peak, is_product = peak_of_work(costed.keys, peaks), pl.col("work") == "matrix"
     flops = pl.when(is_product).then(pl.col("flops")).otherwise(0)
-    model = pl.when(is_again.fill_null(value=False)).then(0).otherwise(flops - pl.col("repeated_flops").fill_null(0))
-    return costed.calls.join(keys, on="key", how="left", maintain_order="left").select(
-        "busy_ns",
+    once = flops - pl.col("repeated_flops").fill_null(0)
+    of_keys = costed.keys.select(
         "dense_flops",
-        model_flops=model,
+        model_flops=once,
         hardware_flops=flops,
         is_known=pl.col("flops").is_not_null() | pl.col("bytes_moved").is_not_null(),
-        model_ns=pl.when(model == 0).then(0.0).otherwise(1e9 * model / pl.col("_peak")),
-        hardware_ns=pl.when(flops == 0).then(0.0).otherwise(1e9 * flops / pl.col("_peak")),
-        lacks_peak=is_product & pl.col("flops").is_not_null() & pl.col("_peak").is_null(),
+        model_ns=pl.when(once == 0).then(0.0).otherwise(1e9 * once / peak),
+        hardware_ns=pl.when(flops == 0).then(0.0).otherwise(1e9 * flops / peak),
+        lacks_peak=is_product & pl.col("flops").is_not_null() & peak.is_null(),
+    )
+    is_again = (costed.calls["phase"] == "recompute").fill_null(value=False)
+    products = of_keys[costed.calls["key"]].with_columns(costed.calls["busy_ns"])
+    return products.with_columns(
+        model_flops=pl.when(is_again).then(0).otherwise("model_flops"),
+        model_ns=pl.when(is_again).then(0.0).otherwise("model_ns"),
     )
 
 

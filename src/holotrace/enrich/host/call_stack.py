@@ -14,7 +14,7 @@ from holotrace.schema import EventKind
 from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
-__all__ = ["CALL_KINDS", "call_stacks", "python_stacks"]
+__all__ = ["CALL_KINDS", "call_stacks", "called_names", "python_stacks"]
 
 python_stacks = recorded_frames
 
@@ -42,6 +42,13 @@ def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
         is_overlapping  bool    the event began inside a sibling, which ended sooner
     """
     return _with_replayed(rank_trace) if may_graft(rank_trace) else recorded_calls(rank_trace)
+
+
+@derived
+def called_names(rank_trace: RankTrace) -> pl.Series:
+    """Return the distinct names (string ids) in `call_stacks`, sorted."""
+    counts = np.bincount(call_stacks(rank_trace)["name"].to_numpy())
+    return pl.Series("name", np.flatnonzero(counts), dtype=pl.UInt32)
 
 
 @derived

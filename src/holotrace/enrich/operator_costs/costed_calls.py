@@ -21,7 +21,7 @@ from holotrace.enrich.device.launches import asked_for, of_work
 from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.graph_attribution.grafts import grafts, may_graft
-from holotrace.enrich.host.call_stack import call_stacks
+from holotrace.enrich.host.call_stack import call_stacks, called_names
 from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.kernels.tensor_cores import uses_tensor_cores
 from holotrace.enrich.operator_costs.arguments import Arguments
@@ -156,12 +156,16 @@ def owning_call(rank_trace: RankTrace, stacks: pl.DataFrame, innermost: _Rows) -
     return np.where(whole != NO_PARENT, whole, np.where(ruled != NO_PARENT, ruled, innermost))
 
 
+@derived_under_rules
+def _known_rules(rank_trace: RankTrace) -> dict[str, Rule | None]:
+    """Return the rule of each name in `call_stacks`; None if there is none."""
+    return rules_of(rank_trace.texts(called_names(rank_trace)))
+
+
 def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Bools]:
     """Return whether each call has a rule, and whether this rule includes the calls inside."""
-    names = stacks["name"].unique()
-    texts = rank_trace.texts(names)
-    known = rules_of(texts)
-    rules = [known[text] for text in texts]
+    names, known = called_names(rank_trace), _known_rules(rank_trace)
+    rules = [known[text] for text in rank_trace.texts(names)]
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
     has_rule, is_whole = (np.zeros(len(rank_trace.strings), np.bool_) for _ in range(2))
     has_rule[names.to_numpy()] = [rule is not None for rule in rules]
@@ -230,9 +234,10 @@ def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame,
         .hstack(of_events(compiled, event_index))
         .select(_KEYS)
     )
-    keys = described.unique(maintain_order=True)
-    number = described.join(
-        keys.with_row_index("key"), on=list(_KEYS), how="left", nulls_equal=True, maintain_order="left"
+    differing = [column for column in _KEYS if described[column].n_unique() > 1] or [_KEYS[0]]
+    keys = described.unique(differing, keep="first", maintain_order=True)
+    number = described.select(differing).join(
+        keys.select(differing).with_row_index("key"), on=differing, how="left", nulls_equal=True, maintain_order="left"
     )
     return calls.drop("kernel", "is_on_tensor_cores", "is_graph").with_columns(
         event_index=event_index, key=number["key"]
@@ -243,7 +248,7 @@ def _costs(rank_trace: RankTrace, keys: pl.DataFrame) -> pl.DataFrame:
     """Return the cost of each key."""
     texts = {column: rank_trace.texts(keys[column]).to_list() for column in ("name", "kernel", "step_name", *INPUTS)}
     recorded = keys.select(_RECORDED).rows()
-    rules = rules_of(pl.Series(texts["name"], dtype=pl.String))
+    rules = _known_rules(rank_trace)
     costs = [
         unknown(_GRAPH)
         if is_graph

@@ -10,7 +10,7 @@ import polars as pl
 
 from holotrace.algorithms.nested.nesting import NO_PARENT, furthest_above, itself_or_above, nearest_above
 from holotrace.enrich.events.event_rows import rows_of_events
-from holotrace.enrich.host.call_stack import call_stacks
+from holotrace.enrich.host.call_stack import call_stacks, called_names
 from holotrace.store.trace import RankTrace
 
 PHASES = ("forward", "backward", "recompute", "optimizer")
@@ -36,8 +36,9 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
     numbers = np.zeros(len(at), np.int64)
     numbers[inside(_named(rank_trace, stacks, _OPTIMIZER))] = PHASES.index("optimizer")
     numbers[in_backward] = PHASES.index("backward")
-    again = in_backward & inside(_records_for_autograd(rank_trace, stacks) & ~is_backward)
-    again[again] = _is_within(parent, is_backward, _records_for_autograd(rank_trace, stacks) & ~is_backward, at[again])
+    records_again = _records_for_autograd(rank_trace, stacks) & ~is_backward
+    again = in_backward & inside(records_again)
+    again[again] = _is_within(parent, is_backward, records_again, at[again])
     numbers[again] = PHASES.index("recompute")
     numbers[at == NO_PARENT] = -1
     texts = pl.Series([*PHASES, None], dtype=pl.String)
@@ -63,7 +64,7 @@ def _is_within(parent: _Rows, outer: _Bools, inner: _Bools, rows: _Rows) -> _Boo
 
 
 def _named(rank_trace: RankTrace, stacks: pl.DataFrame, pattern: str) -> _Bools:
-    distinct = stacks["name"].unique()
+    distinct = called_names(rank_trace)
     is_match = np.zeros(len(rank_trace.strings), np.bool_)
     is_match[distinct.to_numpy()] = rank_trace.texts(distinct).str.contains(pattern).to_numpy()
     of_row: _Bools = is_match[stacks["name"].to_numpy()]

@@ -13,6 +13,7 @@ import polars as pl
 
 from holotrace.algorithms.nested.nesting import nearest_above
 from holotrace.enrich.events.event_rows import gathered
+from holotrace.enrich.host.call_stack import called_names
 from holotrace.enrich.inference.step_names import step_of_name
 from holotrace.store.trace import RankTrace
 
@@ -29,7 +30,7 @@ def request_sums(step: str | None) -> dict[str, int]:
 
 def steps_with_sums(rank_trace: RankTrace, stacks: pl.DataFrame, rows: npt.NDArray[np.int64]) -> pl.Series:
     """Return the name (a string id) of the step with sums around each of these rows of `call_stacks`; null without one."""
-    distinct = stacks["name"].unique()
+    distinct = called_names(rank_trace)
     has_sums = pl.Series([bool(request_sums(text)) for text in rank_trace.texts(distinct)], dtype=pl.Boolean)
     named = distinct.filter(has_sums)
     if named.is_empty():
