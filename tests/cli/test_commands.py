@@ -49,6 +49,13 @@ def test_the_summary_begins_with_the_verdict(job) -> None:
     assert all(entry.command in output for entry in ANALYSES if entry.name not in shown)
 
 
+def test_the_summary_lists_the_headline_numbers_below_the_verdict(job) -> None:
+    """Both ranks take 75 µs without steps; the shares name the recording as their whole."""
+    line = run("summary", job).splitlines()[1]
+    assert line.startswith("recording 75 µs (it has no steps) · GPU busy ")
+    assert "of the recording" in line
+
+
 def test_the_summary_as_json_has_stable_keys(job) -> None:
     """The JSON summary holds the tables of the diagnosis and of the first questions, with times in nanoseconds."""
     answer = json.loads(run("summary", job, "--json"))
@@ -177,6 +184,8 @@ def test_a_summary_begins_with_problems_of_the_files(job) -> None:
     assert lines[1].startswith("Rank 0's file is cut off after ")
     assert lines[2] == "1 file could not be read and is missing here: rank3.json (not a profiler trace: an empty file)."
     assert lines[3].startswith("These files belong to 2 different jobs, so no verdict covers them all; ")
+    assert "The numbers behind this" not in "\n".join(lines)
+    assert run("diagnose", job).splitlines()[1:] == lines[:4]
 
 
 def test_several_files_are_one_job(tmp_path) -> None:

@@ -24,6 +24,7 @@ from markupsafe import Markup
 
 import holotrace
 from holotrace.analyses.diagnosis.answer import finding_texts
+from holotrace.analyses.diagnosis.headline_facts import headline_facts
 from holotrace.catalogue import ANALYSES
 from holotrace.drawing.detached_heading import detached
 from holotrace.drawing.names import printable
@@ -176,7 +177,8 @@ def _rendered(contents: Contents, figures: dict[str, _Figure], rows: int) -> str
         caveats_left_out=len(contents.summary.findings) - MOST_CAVEATS if count == MOST_CAVEATS else 0,
         drawn=figures,
         most_bytes=MOST_BYTES,
-        recommendations=[{**row, "text": text} for row, text in finding_texts(contents.summary.diagnosis)],
+        headline=headline_facts(contents.summary.diagnosis) if contents.summary.covers_one_job else (),
+        recommendations=_recommendations(contents.summary),
         titles={analysis.name: analysis.title for analysis in shown_analyses(contents.summary)},
         missing_titles=[analysis.title for analysis in ANALYSES if analysis.name in contents.summary.missing],
         cpu_side=_cpu_side(contents.summary, rows),
@@ -191,6 +193,10 @@ def _rendered(contents: Contents, figures: dict[str, _Figure], rows: int) -> str
         event_count=sum(file.event_count for file in contents.files),
         byte_count=sum(file.bytes_read for file in contents.files),
     )
+
+
+def _recommendations(summary: Summary) -> list[dict[str, Any]]:
+    return [{**row, "text": text} for row, text in finding_texts(summary.diagnosis)] if summary.covers_one_job else []
 
 
 def _sections(contents: Contents, rows: int) -> list[_Section]:

@@ -76,6 +76,11 @@ class Summary(EqualByContent):
         known: Diagnosis = self.results[DIAGNOSIS]  # type: ignore[assignment]
         return known
 
+    @property
+    def covers_one_job(self) -> bool:
+        """Whether the traces belong together, so that the verdict is that of the diagnosis."""
+        return self.verdict == self.diagnosis.answer
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python: tables as lists of rows, times in ns, shares 0 to 1."""
         return {
@@ -136,7 +141,12 @@ def verdict_on(
     known: Diagnosis = results[DIAGNOSIS]
     has_gpu_work = known.headline["busy_fraction"].null_count() == 0
     cpu_side = pl.DataFrame(schema=_CPU_SCHEMA) if has_gpu_work else _cpu_side(trace, executor)
-    return (_of_different_jobs(whole.jobs) if whole.unrelated else known.answer), cpu_side
+    return verdict_of(known, whole), cpu_side
+
+
+def verdict_of(known: Diagnosis, whole: Wholeness) -> str:
+    """Return the answer of the diagnosis; of unrelated traces, no answer covers all."""
+    return _of_different_jobs(whole.jobs) if whole.unrelated else known.answer
 
 
 def _of_different_jobs(jobs: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
+from holotrace.analyses.diagnosis.rank_numbers import MemoryPeak, RankNumbers
 
 HEADLINE = pl.Schema(
     {
@@ -21,6 +22,10 @@ HEADLINE = pl.Schema(
         "exposed_fraction": pl.Float64(),
         "waiting_fraction": pl.Float64(),
         "waited_for_rank": pl.Int32(),
+        "mfu_fraction": pl.Float64(),
+        "costed_fraction": pl.Float64(),
+        "memory_peak_bytes": pl.Int64(),
+        "memory_capacity_bytes": pl.Int64(),
         "device_name": pl.String(),
         "cut_off_count": pl.Int64(),
     }
@@ -45,6 +50,9 @@ def headline(evidence: JobEvidence) -> dict[str, Any]:
         "exposed_fraction": _share([of_rank.exposed_ns for of_rank in numbers], step_ns),
         "waiting_fraction": waiting,
         "waited_for_rank": waited_for,
+        "mfu_fraction": _mean(of_rank.mfu_fraction for of_rank in numbers),
+        "costed_fraction": _mean(of_rank.costed_fraction for of_rank in numbers),
+        **_memory(numbers),
         "device_name": devices.pop() if len(devices) == 1 else None,
         "cut_off_count": sum(of_rank.is_cut_off for of_rank in numbers),
     }
@@ -53,6 +61,26 @@ def headline(evidence: JobEvidence) -> dict[str, Any]:
 def _share(times_ns: Iterable[float], step_ns: float) -> float | None:
     known = list(times_ns)
     return fmean(known) / step_ns if known and step_ns else None
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of what is known."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _memory(numbers: Iterable[RankNumbers]) -> dict[str, int | None]:
+    """Return the memory of the device that is fullest or, if no file gives its size, has the highest peak."""
+    peaks = [of_rank.memory for of_rank in numbers if of_rank.memory is not None]
+    fullest = max(peaks, default=None, key=_fullness)
+    return {
+        "memory_peak_bytes": fullest.peak_bytes if fullest else None,
+        "memory_capacity_bytes": fullest.capacity_bytes if fullest else None,
+    }
+
+
+def _fullness(memory: MemoryPeak) -> tuple[float, int]:
+    return memory.peak_bytes / memory.capacity_bytes if memory.capacity_bytes else 0, memory.peak_bytes
 
 
 def _waiting(evidence: JobEvidence) -> tuple[float | None, int | None]:

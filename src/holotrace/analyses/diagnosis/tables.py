@@ -35,7 +35,7 @@ def numbers(result: Diagnosis) -> pl.DataFrame:
 
 VIEWS = (
     View("What costs time, and what to do", findings, "stake_ns"),
-    View("The job in numbers", headline, "step_ns"),
+    View("The job in numbers", headline, "step_ns", is_detail=True),
     View("Where the causes are", places, "stake_ns"),
     View("What each rule measured", numbers, "explained_ns", is_detail=True),
 )

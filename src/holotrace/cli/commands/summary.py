@@ -39,9 +39,10 @@ def summary(
 def _print_text(whole: Summary) -> None:
     to = console()
     print_verdict(to, whole)
-    print_diagnosis(to, whole.diagnosis)
-    if len(whole.diagnosis.per_finding):
-        print_line(to, "The numbers behind this: holotrace diagnose")
+    if whole.covers_one_job:
+        print_diagnosis(to, whole.diagnosis)
+        if len(whole.diagnosis.per_finding):
+            print_line(to, "The numbers behind this: holotrace diagnose")
     print_findings(to, [*whole.findings, *_skipped(whole)])
     _, *shown = shown_analyses(whole)
     for analysis in shown[:MOST_ANALYSES]:

@@ -57,6 +57,11 @@ def verdict(session: Session, scope: Scope) -> tuple[str, pl.DataFrame]:
     )
 
 
+def covers_one_job(session: Session, scope: Scope) -> bool:
+    """Whether the traces belong together; otherwise numbers of the whole job mean nothing."""
+    return not _whole(session, scope).unrelated
+
+
 def doubts(session: Session, scope: Scope) -> tuple[str, ...]:
     """Say why the verdict may not cover the whole job."""
     return (*_whole(session, scope).sentences, *session.remembered(scope, "losses", losses))

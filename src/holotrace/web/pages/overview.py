@@ -11,12 +11,13 @@ from dash.development.base_component import Component
 
 from holotrace.analyses.diagnosis.answer import finding_texts
 from holotrace.analyses.diagnosis.compute import Diagnosis
+from holotrace.analyses.diagnosis.headline_facts import headline_facts
 from holotrace.catalogue import analysis
 from holotrace.drawing.names import printable
 from holotrace.errors import HolotraceError
 from holotrace.figures import figure_of
-from holotrace.web.pages.headline import doubts, verdict
-from holotrace.web.parts.components import definitions, findings, graph, python_block, title_block
+from holotrace.web.pages.headline import covers_one_job, doubts, verdict
+from holotrace.web.parts.components import definitions, facts_block, findings, graph, python_block, title_block
 from holotrace.web.parts.page import Page, Table
 from holotrace.web.parts.python_code import python_of
 from holotrace.web.parts.slow_parts import part
@@ -45,10 +46,12 @@ def _verdict(session: Session, selection: Selection) -> Component:
     sentence, _ = verdict(session, selection.scope)
     doubted = doubts(session, selection.scope)
     table = _cpu_side(session, selection)
+    is_one = covers_one_job(session, selection.scope)
     return html.Div(
         [
             *([dmc.Alert(findings(doubted), title="Before you read on", color="orange", mb="sm")] if doubted else []),
             dmc.Alert(printable(sentence), title="Verdict", className="holotrace-verdict"),
+            facts_block(headline_facts(_diagnosed(session, selection)) if is_one else ()),
             *([table_box(_CPU_TABLE, table, selection)] if len(table.frame) else []),
         ]
     )
@@ -68,6 +71,8 @@ def _advice(session: Session, selection: Selection) -> Component:
     try:
         known = _diagnosed(session, selection)
     except HolotraceError:
+        return html.Div()
+    if not covers_one_job(session, selection.scope):
         return html.Div()
     rows = finding_texts(known)
     items = html.Ol([_finding(row, text) for row, text in rows], className="holotrace-findings")

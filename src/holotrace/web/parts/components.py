@@ -27,6 +27,12 @@ def answer_block(sentence: str) -> Component:
     return html.P(printable(sentence), className="holotrace-answer")
 
 
+def facts_block(facts: Iterable[tuple[str, str, str]]) -> Component:
+    """Return a row of numbers: the name, the value and a remark of each."""
+    terms = [html.Div([html.Dt(name), html.Dd([html.B(value), html.Small(remark)])]) for name, value, remark in facts]
+    return html.Dl(terms, className="holotrace-facts")
+
+
 def caveats(sentences: Sequence[str], *, kind: str = "caveat") -> list[Component]:
     """Fold what the computation noticed, under a line that counts it; a single short caveat is its own line."""
     if not sentences:

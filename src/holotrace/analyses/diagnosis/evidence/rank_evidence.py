@@ -73,10 +73,10 @@ class RankEvidence:
 
     @cached_property
     def steady(self) -> pl.DataFrame:
-        """The steady steps, start_ns and end_ns: those that take far longer than the others are left out."""
+        """The steady steps, window, start_ns and end_ns: those that take far longer than the others are left out."""
         windows = device_extended_windows(self.rank_trace)
         lengths = windows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("length"), peers=0)
-        return windows.filter(~stands_out(lengths, "length", ["peers"])).select("start_ns", "end_ns")
+        return windows.filter(~stands_out(lengths, "length", ["peers"])).select("window", "start_ns", "end_ns")
 
     @cached_property
     def step_windows(self) -> Intervals:

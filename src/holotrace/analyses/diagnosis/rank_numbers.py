@@ -1,0 +1,90 @@
+"""The numbers of one rank that the headline averages or compares."""
+
+from __future__ import annotations
+
+from statistics import fmean, pstdev
+from typing import NamedTuple
+
+import polars as pl
+
+from holotrace.algorithms.intervals import covered_length
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
+from holotrace.analyses.roofline.steps import per_step
+from holotrace.enrich.device.floors import peaks_of
+from holotrace.enrich.job.one_job import CUT_OFF_KINDS
+from holotrace.enrich.operator_costs.costed_calls import costed_calls
+
+
+class MemoryPeak(NamedTuple):
+    """The highest peak of memory on a device; `capacity_bytes` is None if the file does not give the size of the memory."""
+
+    peak_bytes: int
+    capacity_bytes: int | None
+
+
+class RankNumbers(NamedTuple):
+    """The headline numbers of one rank; times are per steady step.
+
+    has_steps         whether the recording has steps; otherwise the whole recording counts as one
+    step_count        steady steps
+    step_ns           mean length
+    step_std_ns       standard deviation of the length
+    busy_ns           a device works; null without device work
+    unknown_ns        a device may run a graph replay of which the device rows are lost
+    exposed_ns        the rank communicates, and no kernel computes
+    device_name       of the first device; None if unknown
+    is_cut_off        whether the file ends early, so that device work may be missing
+    mfu_fraction      model FLOPs utilization over the steady steps; None if unknown
+    costed_fraction   share of the device time whose operations are known, all that `mfu_fraction` counts; None if unknown
+    memory            the highest peak of memory on a device; None if not recorded
+    """
+
+    has_steps: bool
+    step_count: int
+    step_ns: float
+    step_std_ns: float
+    busy_ns: float | None
+    unknown_ns: float
+    exposed_ns: float
+    device_name: str | None
+    is_cut_off: bool
+    mfu_fraction: float | None
+    costed_fraction: float | None
+    memory: MemoryPeak | None
+
+
+def rank_numbers(evidence: RankEvidence) -> RankNumbers:
+    """Return the headline numbers of a rank."""
+    lengths = evidence.step_lengths_ns or [0]
+    return RankNumbers(
+        evidence.has_steps,
+        len(evidence.step_lengths_ns),
+        fmean(lengths),
+        pstdev(lengths),
+        covered_length(*evidence.busy) / evidence.step_count if evidence.has_device_work else None,
+        covered_length(*evidence.unknown) / evidence.step_count,
+        covered_length(*evidence.exposed_communication) / evidence.step_count,
+        next((device["device_name"] for device in evidence.devices), None),
+        any(finding.kind in CUT_OFF_KINDS for finding in evidence.rank_trace.health.findings),
+        *_utilization(evidence),
+        _memory_peak(evidence),
+    )
+
+
+def _utilization(evidence: RankEvidence) -> tuple[float | None, float | None]:
+    """Return `mfu_fraction` and `costed_fraction`."""
+    if evidence.peaks is None:
+        return None, None
+    costed = costed_calls(evidence.rank_trace)
+    of_steps = per_step(evidence.rank_trace, costed, peaks_of(evidence.peaks, costed.keys))
+    steady = of_steps.filter(pl.col("step").is_in(evidence.steady["window"].to_list()) | pl.lit(not evidence.has_steps))
+    if not steady["model_flops"].sum() or steady["mfu_fraction"].null_count():
+        return None, None
+    share_of_time = pl.col("step_ns") / pl.col("step_ns").sum()
+    means = steady.select((pl.col("mfu_fraction", "covered_fraction") * share_of_time).sum())
+    return means["mfu_fraction"][0], means["covered_fraction"][0]
+
+
+def _memory_peak(evidence: RankEvidence) -> MemoryPeak | None:
+    peaks = [MemoryPeak(peak["peak_bytes"], peak["capacity_bytes"]) for peak in evidence.memory_peaks]
+    return max(peaks, default=None, key=lambda peak: peak.peak_bytes)

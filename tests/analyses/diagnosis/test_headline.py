@@ -1,0 +1,105 @@
+"""The headline numbers of a job, and what they say in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import holotrace
+from holotrace.analyses.diagnosis.headline_facts import headline_facts, headline_line
+from holotrace.store.trace import Trace
+from holotrace.testing import small_job
+from holotrace.testing.builder import TraceBuilder
+
+EXAMPLES = Path(__file__).parents[3] / "examples" / "gpu" / "traces"
+TRACES = Path(__file__).parents[2] / "reference" / "traces"
+CAPACITY = 80 << 30
+H100 = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3", "totalGlobalMem": CAPACITY}]}
+PRODUCT = {"Input Dims": [[8192, 8192], [8192, 8192]], "Input type": ["c10::BFloat16", "c10::BFloat16"]}
+PRODUCT_MS = 1e3 * 2 * 8192**3 / 989.4e12
+
+
+def training(lengths_ms: tuple[int, ...] = (10, 10, 10, 10), *, peaks: tuple[int, ...] = ()) -> Trace:
+    """Return steps with one product of 2 ms each, and memory events on the GPU with these totals."""
+    builder, begin = TraceBuilder().header(**H100), 0
+    for number, length in enumerate(lengths_ms):
+        builder.step(number, begin, 1_000 * length)
+        builder.operator("aten::mm", start_us=begin + 1, duration_us=10, args=PRODUCT)
+        builder.kernel("nvjet_a", start_us=begin + 100, duration_us=2_000, launch_us=begin + 2)
+        begin += 1_000 * length
+    for number, total in enumerate(peaks):
+        args = {"Device Type": 1, "Device Id": 0, "Bytes": 512, "Addr": number, "Total Allocated": total}
+        builder.event(ph="i", s="t", cat="cpu_instant_event", name="[memory]", pid=1, tid=1, ts=5 + number, args=args)
+    return builder.build()
+
+
+def test_mfu_is_the_time_of_the_products_at_peak_over_the_step() -> None:
+    """One product per step of 10 ms: 1.11 ms at 989.4 TFLOP/s, so MFU is 11.1 %; all costs are known."""
+    row = holotrace.diagnosis(training()).headline.row(0, named=True)
+
+    assert row["mfu_fraction"] == pytest.approx(PRODUCT_MS / 10)
+    assert row["costed_fraction"] == 1
+
+
+def test_mfu_counts_only_steady_steps() -> None:
+    """A warm-up step of 100 ms changes neither the mean step nor MFU."""
+    row = holotrace.diagnosis(training((100, 10, 10, 10, 10))).headline.row(0, named=True)
+
+    assert (row["step_count"], row["step_ns"]) == (4, 10_000_000)
+    assert row["mfu_fraction"] == pytest.approx(PRODUCT_MS / 10)
+
+
+@pytest.mark.parametrize("name", ["training", "training-checkpointed"])
+def test_mfu_is_that_of_the_roofline(name: str) -> None:
+    """On recordings, MFU equals the mean of the roofline's steady steps, weighted by their lengths."""
+    trace = holotrace.open_trace(EXAMPLES / name, cache=False)
+    row = holotrace.diagnosis(trace).headline.row(0, named=True)
+    steps = holotrace.roofline(trace).per_step
+
+    assert row["step_count"] == len(steps)
+    weighted = (steps["mfu_fraction"] * steps["step_ns"]).sum() / steps["step_ns"].sum()
+    assert row["mfu_fraction"] == pytest.approx(weighted)
+
+
+def test_mfu_is_unknown_on_an_unknown_device() -> None:
+    """A device that the table of peaks does not have has no MFU."""
+    assert holotrace.diagnosis(small_job()).headline["mfu_fraction"].to_list() == [None]
+
+
+def test_the_memory_peak_is_the_highest_total_of_a_device() -> None:
+    """Of 20, 60 and 40 GiB, the peak is 60 of 80 GiB."""
+    result = holotrace.diagnosis(training(peaks=(20 << 30, 60 << 30, 40 << 30)))
+    row = result.headline.row(0, named=True)
+
+    assert (row["memory_peak_bytes"], row["memory_capacity_bytes"]) == (60 << 30, CAPACITY)
+    assert headline_facts(result)[-1] == ("memory peak", "60 GiB", "75.0 % of 80 GiB")
+
+
+def test_the_facts_name_the_whole_of_each_share() -> None:
+    """Shares are those of the step; waiting names the rank that most of it is for."""
+    facts = {fact.name: (fact.value, fact.remark) for fact in headline_facts(holotrace.diagnosis(small_job()))}
+
+    assert facts["step"][0].startswith("1 ms")
+    assert facts["GPU busy"] == ("70.0 % of the step", "")
+    assert facts["waiting for ranks"][1] == "most for rank 1"
+
+
+def test_the_facts_of_a_job_on_cpus_leave_out_devices() -> None:
+    """Without device work, the line has the step, communication and waiting only."""
+    line = headline_line(holotrace.diagnosis(holotrace.open_trace(TRACES / "ddp_gloo_4rank", cache=False)))
+
+    assert [part.split(" ")[0] for part in line.split(" · ")] == ["step", "exposed", "waiting"]
+    assert line.endswith("of the step (most for rank 3)")
+
+
+def test_partly_known_costs_are_said() -> None:
+    """A kernel of unknown cost that takes half of the device time leaves MFU a count of the other half."""
+    builder = TraceBuilder().header(**H100).step(1, 0, 10_000)
+    builder.operator("aten::mm", start_us=1, duration_us=10, args=PRODUCT)
+    builder.kernel("nvjet_a", start_us=100, duration_us=2_000, launch_us=2)
+    builder.operator("mine::unknown", start_us=20, duration_us=10)
+    builder.kernel("unknown", start_us=2_200, duration_us=2_000, launch_us=21)
+    facts = {fact.name: fact.remark for fact in headline_facts(holotrace.diagnosis(builder.build()))}
+
+    assert facts["MFU"] == "counts 50.0 % of the device time"
