@@ -55,6 +55,16 @@ class Asking:
             time.sleep(0.05)
         pytest.fail("no answer within ten seconds")
 
+    def post(self, name: str, *, query: str, **parameters: object) -> Any:
+        """Send a query, poll until the answer is ready, and return the response."""
+        for _ in range(200):
+            address = {"run": self.run, **parameters}
+            response = self.client.post(f"/timeline/{name}", query_string=address, json={"query": query})
+            if response.status_code != 202:
+                return response
+            time.sleep(0.05)
+        pytest.fail("no answer within ten seconds")
+
     def json(self, name: str, **parameters: object) -> Any:
         """Return the JSON of the answer, which must have status 200."""
         response = self.get(name, **parameters)
@@ -238,6 +248,20 @@ def test_the_flame_graph_of_an_area(asking) -> None:
 
     blocks = [(outer, answer["names"][name][0], total) for outer, name, total, *_ in answer["paths"]]
     assert blocks == [(-1, "aten::mm", 100_000), (-1, "MmBackward0", 50_000), (0, "cudaLaunchKernel", 1_000)]
+
+
+def test_a_query_is_answered_by_post(asking) -> None:
+    """A query gets its rows, or status 400 and the reason; GET is no query, because links could send it."""
+    pytest.importorskip("duckdb", reason="the extra `sql` is not installed")
+    assert asking.post("sql", query="SELECT rank, name FROM kernels ORDER BY rank").json["rows"] == [
+        ["0", SCRIPT],
+        ["1", SCRIPT],
+    ]
+    assert asking.post("sql", ranks="1", query="SELECT rank FROM kernels").json["rows"] == [["1"]]
+    refused = asking.post("sql", query="SELECT nothing")
+    assert (refused.status_code, "nothing" in refused.json["error"]) == (400, True)
+    assert asking.post("sql", query="").status_code == 400
+    assert asking.get("sql", query="SELECT 1").mimetype == "text/html"  # a page, as for any other address
 
 
 def test_the_critical_path(asking) -> None:

@@ -38,7 +38,10 @@ from holotrace.web.timeline.merged_files import MergedFiles
 from holotrace.web.timeline.path import PathOverlay, path_answer, path_overlay
 from holotrace.web.timeline.perfetto import perfetto_folder
 from holotrace.web.timeline.query import Window, search, slices_answer
+from holotrace.web.timeline.rank_order import awaited_order, known_order
 from holotrace.web.timeline.span import span_answer
+from holotrace.web.timeline.sql.answer import views_answer
+from holotrace.web.timeline.sql.requests import requested_sql
 from holotrace.web.timeline.waits import longest_waits
 
 T = TypeVar("T")
@@ -61,6 +64,7 @@ def add_routes(flask: Flask, session: Session) -> None:
     """Answer the requests of the timeline."""
     answers: dict[str, Callable[[Session], Any]] = {
         "ranks": _ranks,
+        "order": _order,
         "clocks": _clocks,
         "rows": _rows,
         "slices": _slices,
@@ -74,10 +78,13 @@ def add_routes(flask: Flask, session: Session) -> None:
         "flames": _flames,
         "path": _path,
         "findings": _findings,
+        "views": lambda _: views_answer(),
         "merged": partial(_merged, files := MergedFiles()),
     }
     for name, answer in answers.items():
         flask.add_url_rule(f"/timeline/{name}", f"timeline_{name}", partial(_answered, answer, session))
+    sql = partial(_answered, partial(requested_sql, patience_s=PATIENCE_S), session)
+    flask.add_url_rule("/timeline/sql", "timeline_sql", sql, methods=["POST"])
     flask.add_url_rule("/timeline/file", "timeline_file", partial(_file, files, session))
     flask.add_url_rule("/timeline/perfetto/<path:path>", "timeline_perfetto", _perfetto)
 
@@ -93,16 +100,21 @@ def _answered(answer: Callable[[Session], Any], session: Session) -> Response:
 
 
 def _ranks(session: Session) -> dict[str, Any]:
-    known = list(session.whole(request.args.get("run", "")).ranks)
-    requested = numbers_of(request.args.get("ranks", ""))
-    chosen = known if requested is None else [rank for rank in requested if rank in known]
-    return {"ranks": chosen[:MOST_RANKS], "count": len(chosen)}
+    scope = _several()
+    known = list(session.whole(scope.run).ranks)
+    chosen = known if scope.ranks is None else [rank for rank in scope.ranks if rank in known]
+    order = known_order(session, scope)
+    return {"ranks": order.first(chosen)[:MOST_RANKS], "count": len(chosen)}
+
+
+def _order(session: Session) -> list[dict[str, Any]]:
+    """Answer with the ranks to show first and the reason for each; nothing if no rank is late."""
+    return awaited_order(session, _several(), PATIENCE_S).answer()
 
 
 def _clocks(session: Session) -> list[dict[str, Any]]:
     """Answer with the clocks of `ranks`; nothing if all are on one host."""
-    scope = Scope(request.args.get("run", ""), numbers_of(request.args.get("ranks", "")))
-    return clocks_answer(_ready(session, scope, "timeline clocks", timeline_clocks))
+    return clocks_answer(_ready(session, _several(), "timeline clocks", timeline_clocks))
 
 
 def _rows(session: Session) -> dict[str, Any]:
@@ -257,7 +269,7 @@ def _merged(files: MergedFiles, session: Session) -> dict[str, Any]:
 
 
 def _merging(files: MergedFiles, session: Session) -> tuple[Hashable, Callable[[], Path]]:
-    scope = Scope(request.args.get("run", ""), numbers_of(request.args.get("ranks", "")))
+    scope = _several()
     if len(scope.ranks or ()) not in range(1, MOST_RANKS + 1):
         message = f"choose 1 to {MOST_RANKS} ranks for Perfetto"
         raise InvalidOptionError(message)
@@ -328,6 +340,10 @@ def _rank_trace(session: Session) -> RankTrace:
 
 def _scope() -> Scope:
     return Scope(request.args.get("run", ""), (_number("rank"),))
+
+
+def _several() -> Scope:
+    return Scope(request.args.get("run", ""), numbers_of(request.args.get("ranks", "")))
 
 
 def _only(scope: Scope) -> int:

@@ -1,0 +1,86 @@
+"""Which ranks the timeline shows first: the one that the others wait for, and a typical one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from holotrace.analyses.stragglers.compute import Stragglers
+from holotrace.errors import MissingDataError
+from holotrace.units import duration_text
+from holotrace.web.session.session import Scope, Session
+
+MOST_COMPARED_BYTES = 1 << 30
+"""Files of a run up to this size are read to compare its ranks; larger runs have an order once a page has compared them."""
+
+_ANALYSIS = "stragglers"
+_LEAST_RANKS = 3
+"""Of two ranks, none is typical, and both are in view."""
+
+
+@dataclass(frozen=True)
+class RankOrder:
+    """The ranks to show first, each with the reason; empty if no rank is late."""
+
+    reasons: tuple[tuple[int, str], ...] = ()
+
+    def first(self, ranks: Sequence[int]) -> list[int]:
+        """Return these ranks, those to show first at the beginning."""
+        chosen = [rank for rank, _ in self.reasons if rank in ranks]
+        return [*chosen, *(rank for rank in ranks if rank not in chosen)]
+
+    def answer(self) -> list[dict[str, Any]]:
+        """Return the reasons as JSON."""
+        return [{"rank": rank, "reason": reason} for rank, reason in self.reasons]
+
+
+def rank_order(found: Stragglers) -> RankOrder:
+    """Choose the rank that causes most of the waiting, and the one whose own waiting is the median of the others.
+
+    No rank is late if none of them is the cause of the waiting (`is_cause`).
+    """
+    causes = found.per_rank.filter("is_cause")
+    if not len(causes) or len(found.per_rank) < _LEAST_RANKS:
+        return RankOrder()
+    cost = pl.coalesce("cost_ns", "caused_wait_ns")
+    late, cost_ns = causes.select("rank", cost.alias("cost")).sort("cost", "rank", descending=[True, False]).row(0)
+    others = found.per_rank.filter(~pl.col("is_cause")).sort("wait_ns", "rank")
+    if not len(others):
+        return RankOrder(((late, _late(cost_ns)),))
+    typical, wait_ns = others.select("rank", "wait_ns").row((len(others) - 1) // 2)
+    return RankOrder(
+        ((late, _late(cost_ns)), (typical, f"typical: its waiting of {duration_text(wait_ns)} is the median"))
+    )
+
+
+def _late(cost_ns: int) -> str:
+    return f"late: others wait {duration_text(cost_ns)} for it"
+
+
+def known_order(session: Session, scope: Scope) -> RankOrder:
+    """Return the order if the ranks have been compared, without delaying the first picture otherwise."""
+    return _order(session, scope) if session.has(scope, (_ANALYSIS, ())) else RankOrder()
+
+
+def awaited_order(session: Session, scope: Scope, patience_s: float) -> RankOrder:
+    """Return the order; the background thread compares the ranks.
+
+    Raises:
+        TimeoutError: the order is not known yet.
+    """
+    info = session.run(scope.run)
+    if info.file_bytes > MOST_COMPARED_BYTES:
+        return known_order(session, scope)
+    key = ("timeline order", scope, info.stamp)
+    return session.answer(key, lambda: _order(session, scope), is_in_background=True).result(patience_s)
+
+
+def _order(session: Session, scope: Scope) -> RankOrder:
+    try:
+        found = session.result(scope, _ANALYSIS)
+    except MissingDataError:  # the ranks have no collectives in common
+        return RankOrder()
+    return rank_order(found) if isinstance(found, Stragglers) else RankOrder()

@@ -1,0 +1,119 @@
+"""The answer to a SQL query as the browser shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from holotrace.drawing.names import printable
+from holotrace.errors import HolotraceError, InvalidOptionError, LimitReachedError
+from holotrace.sql_queries.query import sql
+from holotrace.sql_queries.views import VIEWS
+from holotrace.store.trace import Trace
+from holotrace.units import size_text
+
+LONGEST_QUERY = 10_000
+TIMEOUT_S = 30.0
+MEMORY_BYTES = 512 << 20
+MOST_SQL_ROWS = 1_000
+"""Rows of a result that the browser receives."""
+
+LONGEST_CELL = 300
+
+_FOR_MORE = f"The limits of this page are {TIMEOUT_S:g} s and {size_text(MEMORY_BYTES)}; `holotrace sql` can use more."
+
+
+def sql_answer(trace: Trace, query: str) -> dict[str, Any]:
+    """Answer a query, or say why it has no answer.
+
+    Returns:
+        columns  names of the columns
+        rows     cells as text, null where the value is null; the first `MOST_SQL_ROWS` rows
+        places   for each of these rows its event as [rank, event_index], its time as [rank, start, end] with absolute
+                 times as text, or null
+        count    number of all rows
+        error    why there are none of these; alone
+    """
+    try:
+        rows = sql(trace, query, memory_limit_bytes=MEMORY_BYTES, timeout_s=TIMEOUT_S)
+    except LimitReachedError as error:
+        return {"error": f"{str(error).partition(', or raise the limit')[0]}. {_FOR_MORE}"}
+    except HolotraceError as error:
+        return {"error": str(error)}
+    shown = rows.head(MOST_SQL_ROWS)
+    return {
+        "columns": [printable(name) for name in shown.columns],
+        "rows": [[_cell(value) for value in row] for row in shown.iter_rows()],
+        "places": _places(shown, trace),
+        "count": len(rows),
+    }
+
+
+def checked(query: object) -> str:
+    """Return the query if it is a text of a sensible length.
+
+    Raises:
+        InvalidOptionError: it is none, empty or too long.
+    """
+    if not isinstance(query, str) or not query.strip():
+        message = "the query is empty; write a SELECT, such as SELECT name, duration_ns FROM kernels LIMIT 10"
+        raise InvalidOptionError(message)
+    if len(query) > LONGEST_QUERY:
+        message = f"a query may have at most {LONGEST_QUERY:,} characters, not {len(query):,}"
+        raise InvalidOptionError(message)
+    return query
+
+
+def views_answer() -> list[dict[str, Any]]:
+    """Return the views that a query can name, with their meanings and columns."""
+    return [
+        {"name": view.name, "meaning": view.meaning, "columns": ["rank", *(column.name for column in view.columns)]}
+        for view in VIEWS.values()
+    ]
+
+
+def _cell(value: object) -> str | None:
+    """Return a value as text: integers with all digits, which numbers in a browser would lose."""
+    if value is None:
+        return None
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return printable(" ".join(text.split()) if "\n" in text else text)[:LONGEST_CELL]
+
+
+def _places(rows: pl.DataFrame, trace: Trace) -> list[list[Any] | None]:
+    """Return where each row is on the timeline, from its columns `rank`, `event_index`, `start_ns` and its end."""
+    ranks = _ranks(rows, trace)
+    if ranks is None:
+        return [None] * len(rows)
+    events = _integers(rows, "event_index")
+    starts, ends = _integers(rows, "start_ns"), _integers(rows, "end_ns")
+    durations = _integers(rows, "duration_ns")
+    return [_place(*values) for values in zip(ranks, events, starts, ends, durations, strict=True)]
+
+
+def _ranks(rows: pl.DataFrame, trace: Trace) -> list[int | None] | None:
+    """Return the rank of each row; without such a column, that of the only rank."""
+    if "rank" in rows.columns:
+        known = set(trace.ranks)
+        return [rank if rank in known else None for rank in _integers(rows, "rank")]
+    return [next(iter(trace.ranks))] * len(rows) if len(trace.ranks) == 1 else None
+
+
+def _integers(rows: pl.DataFrame, name: str) -> list[int | None]:
+    if name not in rows.columns or not rows.schema[name].is_integer():
+        return [None] * len(rows)
+    return rows[name].to_list()
+
+
+def _place(
+    rank: int | None, event: int | None, start: int | None, end: int | None, duration: int | None
+) -> list[Any] | None:
+    if rank is None:
+        return None
+    if event is not None and event >= 0:
+        return [rank, event]
+    if start is None:
+        return None
+    last = end if end is not None else start + (duration or 0)
+    return [rank, str(start), str(max(last, start))]
