@@ -27,6 +27,7 @@ class Arguments:
     kernels    names of kernels that the call launched
     recorded   what the compiler recorded: `flops` and `bytes` of a generated kernel
     sums       sums over the requests of an inference step: `c_sqsk`, …
+    inside     operators inside the call, for rules with `reads_inside`
     """
 
     operator: str
@@ -37,6 +38,7 @@ class Arguments:
     kernels: tuple[str, ...] = ()
     recorded: dict[str, float] = field(default_factory=dict)
     sums: dict[str, int] = field(default_factory=dict)
+    inside: tuple[Arguments, ...] = ()
 
     @property
     def count(self) -> int:

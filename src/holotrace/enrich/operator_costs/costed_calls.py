@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.kernels.tensor_cores import uses_tensor_cores
 from holotrace.enrich.operator_costs.arguments import Arguments
 from holotrace.enrich.operator_costs.cost import Cost, unknown
+from holotrace.enrich.operator_costs.inner_operators import InnerOperators, inner_operators
 from holotrace.enrich.operator_costs.phases import phases
 from holotrace.enrich.operator_costs.request_sums import request_sums, steps_with_sums
 from holotrace.enrich.operator_costs.rules import Rule, cost_by, rules_of
@@ -38,7 +40,7 @@ _Bools = npt.NDArray[np.bool_]
 
 INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
 _RECORDED = ("kernel_flop", "kernel_gigabytes")
-_KEYS = ("name", *INPUTS, *_RECORDED, "kernel", "is_on_tensor_cores", "is_graph", "step_name")
+_KEYS = ("name", *INPUTS, *_RECORDED, "kernel", "is_on_tensor_cores", "is_graph", "step_name", "inside")
 _COSTS = {
     "flops": pl.Int64,
     "bytes_moved": pl.Int64,
@@ -90,10 +92,10 @@ def costed_calls(rank_trace: RankTrace) -> CostedCalls:
     earlier = work.filter(computes & asked_ns.is_null())
     counted = computes & asked_ns.is_not_null()
     calls = _calls_on_host(rank_trace) if work.is_empty() else _calls_on_device(rank_trace, work, counted)
-    numbered, keys = _numbered(rank_trace, calls)
+    numbered, keys, inside = _numbered(rank_trace, calls)
     numbered = numbered.with_columns(phases(rank_trace, numbered["row"]))
     earlier_ns = int((earlier["end_ns"] - earlier["start_ns"]).sum())
-    return CostedCalls(numbered, keys.hstack(_costs(rank_trace, keys)), not work.is_empty(), earlier_ns)
+    return CostedCalls(numbered, keys.hstack(_costs(rank_trace, keys, inside)), not work.is_empty(), earlier_ns)
 
 
 def _calls_on_device(rank_trace: RankTrace, all_work: pl.DataFrame, counted: pl.Series) -> pl.DataFrame:
@@ -221,15 +223,18 @@ def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _B
     return leaves
 
 
-def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the calls with the number of their key, and the keys."""
+def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, InnerOperators]:
+    """Return the calls with the number of their key, the keys, and the operators inside that rules read."""
     stacks, rows = call_stacks(rank_trace), calls["row"].to_numpy()
     event_index = gathered(stacks["event_index"], rows)
+    inside = _operators_inside(rank_trace, stacks, rows)
     inputs = described_events(rank_trace, "operator_inputs", ["event_index", *INPUTS])
     compiled = described_events(rank_trace, "compiled_kernels", ["event_index", *_RECORDED])
     described = (
         calls.select("kernel", "is_on_tensor_cores", "is_graph")
-        .with_columns(gathered(stacks["name"], rows).alias("name"), steps_with_sums(rank_trace, stacks, rows))
+        .with_columns(
+            gathered(stacks["name"], rows).alias("name"), steps_with_sums(rank_trace, stacks, rows), inside.numbers
+        )
         .hstack(of_events(inputs, event_index))
         .hstack(of_events(compiled, event_index))
         .select(_KEYS)
@@ -239,22 +244,49 @@ def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame,
     number = described.select(differing).join(
         keys.select(differing).with_row_index("key"), on=differing, how="left", nulls_equal=True, maintain_order="left"
     )
-    return calls.drop("kernel", "is_on_tensor_cores", "is_graph").with_columns(
-        event_index=event_index, key=number["key"]
-    ), keys
+    return (
+        calls.drop("kernel", "is_on_tensor_cores", "is_graph").with_columns(event_index=event_index, key=number["key"]),
+        keys,
+        inside,
+    )
 
 
-def _costs(rank_trace: RankTrace, keys: pl.DataFrame) -> pl.DataFrame:
+def _operators_inside(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows) -> InnerOperators:
+    """Return the operators inside the calls whose rules read them."""
+    numbers = pl.Series("inside", [None], dtype=pl.UInt32).new_from_index(0, len(rows))
+    names, known = called_names(rank_trace), _known_rules(rank_trace)
+    texts = rank_trace.texts(names)
+    reading = names.filter(pl.Series([_reads_inside(known[text]) for text in texts], dtype=pl.Boolean))
+    if reading.is_empty():
+        return InnerOperators(numbers, ())
+    is_reading = gathered(stacks["name"], rows).is_in(reading.implode()).fill_null(value=False)
+    chosen = inner_operators(rank_trace, rows[is_reading.to_numpy()])
+    return InnerOperators(numbers.scatter(is_reading.arg_true(), chosen.numbers), chosen.lists)
+
+
+def _reads_inside(rule: Rule | None) -> bool:
+    return rule is not None and rule.reads_inside
+
+
+def _costs(rank_trace: RankTrace, keys: pl.DataFrame, inside: InnerOperators) -> pl.DataFrame:
     """Return the cost of each key."""
     texts = {column: rank_trace.texts(keys[column]).to_list() for column in ("name", "kernel", "step_name", *INPUTS)}
     recorded = keys.select(_RECORDED).rows()
+    inner = tuple(tuple(_arguments(*texts_of_call) for texts_of_call in calls) for calls in inside.lists)
     rules = _known_rules(rank_trace)
     costs = [
         unknown(_GRAPH)
         if is_graph
-        else _bounded(_cost(rules.get(values[0] or ""), dict(zip(texts, values, strict=True)), *of_kernel))
-        for values, of_kernel, is_graph in zip(
-            zip(*texts.values(), strict=True), recorded, keys["is_graph"], strict=True
+        else _bounded(
+            _cost(
+                rules.get(values[0] or ""),
+                dict(zip(texts, values, strict=True)),
+                *of_kernel,
+                inside=() if number is None else inner[number],
+            )
+        )
+        for values, of_kernel, is_graph, number in zip(
+            zip(*texts.values(), strict=True), recorded, keys["is_graph"], keys["inside"], strict=True
         )
     ]
     rows = [
@@ -273,26 +305,40 @@ def _costs(rank_trace: RankTrace, keys: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cost(
-    rule: Rule | None, texts: dict[str, str | None], kernel_flop: float | None, kernel_gigabytes: float | None
+    rule: Rule | None,
+    texts: dict[str, str | None],
+    kernel_flop: float | None,
+    kernel_gigabytes: float | None,
+    *,
+    inside: tuple[Arguments, ...],
 ) -> Cost:
     name = texts["name"]
     if name is None:
         return unknown("the operator is unknown")
     if texts["input_dims"] is None and rule is not None:
         return unknown("the shapes of the inputs were not recorded (record_shapes=True)")
-    dims, types, strides, values = (_parsed(texts[column]) for column in INPUTS)
     recorded = {"flops": kernel_flop, "bytes": None if kernel_gigabytes is None else 1e9 * kernel_gigabytes}
-    arguments = Arguments(
-        name,
-        tuple(dims),
-        tuple(map(str, types)),
-        tuple(strides),
-        tuple(map(str, values)),
+    arguments = replace(
+        _arguments(name, texts["input_dims"], texts["input_types"], texts["concrete_inputs"], texts["input_strides"]),
         kernels=() if texts["kernel"] is None else (texts["kernel"],),
         recorded={key: value for key, value in recorded.items() if value is not None},
         sums=request_sums(texts["step_name"]),
+        inside=inside,
     )
     return cost_by(rule, arguments)
+
+
+def _arguments(
+    name: str | None, dims: str | None, types: str | None, values: str | None, strides: str | None = None
+) -> Arguments:
+    """Return the inputs of a call, from their texts in the file."""
+    return Arguments(
+        name or "",
+        tuple(_parsed(dims)),
+        tuple(map(str, _parsed(types))),
+        tuple(_parsed(strides)),
+        tuple(map(str, _parsed(values))),
+    )
 
 
 def computed_precision(of_inputs: str | None, kernel: str | None, *, is_on_tensor_cores: bool) -> str | None:

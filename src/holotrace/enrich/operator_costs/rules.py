@@ -27,6 +27,7 @@ from holotrace.enrich.operator_costs.formulas import (
     attention,
     convolutions,
     elementwise,
+    experts,
     fused,
     movement,
     normalisations,
@@ -46,16 +47,18 @@ RULES_VARIABLE = "HOLOTRACE_COST_RULES"
 class Rule:
     """One line of the registry.
 
-    pattern   regular expression that the whole name of the operator matches
-    formula   computes the cost from the recorded inputs; its docstring states the formula
-    source    where the formula comes from
-    is_whole  the operator's cost includes that of all operators inside
+    pattern       regular expression that the whole name of the operator matches
+    formula       computes the cost from the recorded inputs; its docstring states the formula
+    source        where the formula comes from
+    is_whole      the operator's cost includes that of all operators inside
+    reads_inside  the formula reads the operators inside the call
     """
 
     pattern: str
     formula: Formula
     source: str = ""
     is_whole: bool = False
+    reads_inside: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,9 @@ _LENS = "https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/perf
 _ONCE = "every tensor once"
 _ATEN = "https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/native_functions.yaml"
 _ADAM = "https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/cuda/fused_adam_utils.cuh"
+
+_VLLM_EXPERTS = "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/fused_moe/fused_moe.py"
+_AITER_EXPERTS = "https://github.com/ROCm/aiter/blob/main/aiter/ops/moe_op.py"
 
 _reduce = reductions.reduction
 
@@ -127,6 +133,14 @@ RULES = (
     Rule(r"(flash_attn(_2)?::_flash_attn|aiter::_flash_attn)_varlen_forward", attention.variable_length, _FLASH, is_whole=True),
     Rule(r"vllm::unified_attention_with_output", attention.paged, _LENS, is_whole=True),
     Rule(r"sglang_profiler::attention_paged_attention_ragged(_\d+)?", partial(attention.paged, keys=3), _LENS, is_whole=True),
+    # mixtures of experts
+    Rule(r"vllm::moe_forward(_shared)?", experts.routed_layer, _VLLM_EXPERTS, reads_inside=True),
+    Rule(r"(vllm|sglang)::(in|out)place_fused_experts|aiter::fused_moe_?|vllm::rocm_aiter_fused_moe", experts.fused_experts, _VLLM_EXPERTS, is_whole=True),
+    Rule(r"aiter::fmoe(_int8_g1u0(_a16)?|_g1u1(_a16|_tkw1)?|_fp8_blockscale_g1u1)?", experts.fused_experts_into, _AITER_EXPERTS, is_whole=True),
+    Rule(r"aiter::ck_moe_stage1", experts.first_product, _AITER_EXPERTS, is_whole=True),
+    Rule(r"aiter::ck_moe_stage2", experts.second_product, _AITER_EXPERTS, is_whole=True),
+    Rule(r"aiter::moe_cktile2stages_gemm1_ck", partial(experts.first_product, result=2, chosen=6), _AITER_EXPERTS, is_whole=True),
+    Rule(r"aiter::moe_cktile2stages_gemm2_ck", partial(experts.second_product, weights=1, result=2, chosen=6), _AITER_EXPERTS, is_whole=True),
     # normalisations
     Rule(r"aten::(native_|miopen_|cudnn_)?layer_norm", normalisations.layer_norm, _LENS, is_whole=True),
     Rule(r"aten::(native_)?group_norm", normalisations.group_norm, _LENS, is_whole=True),

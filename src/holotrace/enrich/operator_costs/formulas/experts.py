@@ -1,0 +1,240 @@
+"""Costs of mixtures of experts: two products for each token and each expert that it chose."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from math import prod
+from typing import NamedTuple
+
+from holotrace.enrich.collectives.element_types import element_bytes, type_name
+from holotrace.enrich.operator_costs.arguments import Arguments, Shape
+from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError, unknown
+
+FUSED = re.compile(r"(vllm|sglang)::(in|out)place_fused_experts|aiter::fused_moe_?|vllm::rocm_aiter_fused_moe")
+"""Operators whose inputs are tokens, the weights of both products, and the weights and numbers of the chosen experts."""
+
+_CHOOSES = re.compile(r"top_?k|sort", re.IGNORECASE)
+_INTEGERS = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}
+_PACKED = {"uint8": 2, "int8": 2, "int32": 8, "float4_e2m1fn_x2": 2}
+"""How many values of 4 bits an element of this type holds."""
+_OGS = re.compile(r"matmul_ogs_\w*?_(?:bf16|fp16|fp32|fp8\w*)x(?P<left>bf16|fp16|fp32|fp8\w*|mxfp\d)x")
+_OGS_TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+
+
+class Weights(NamedTuple):
+    """The weights of both products.
+
+    first, second  shapes: `[experts, columns, K]`, or `[experts, K, columns]`; K may be packed
+    type           element type, as recorded
+    element_bytes  bytes of one element
+    """
+
+    first: Shape
+    second: Shape
+    type: str
+    element_bytes: int
+
+
+class _Layer(NamedTuple):
+    """What the shapes of the weights say about one expert: multiplications for a token in each product, values per element."""
+
+    first: int
+    second: int
+    packed: int
+
+
+def fused_experts(arguments: Arguments, hidden: int = 0, first: int = 1, second: int = 2, chosen: int = 4) -> Cost:
+    """2·T·k·(H·N + I·H) for T tokens that choose k experts, whose weights are H x N and I x H; bytes of tokens, result and weights.
+
+    N is I, or 2·I with a gate. Weights count if even routing reaches practically every expert; with fewer tokens, which
+    experts they chose was not recorded, and bytes are unknown. So are operations if experts are on several ranks.
+    """
+    if any(_maps_experts(arguments, index) for index in range(chosen + 1, arguments.count)):
+        message = "experts are on several ranks, and which tokens reach those of this rank is data"
+        raise UnknownCostError(message)
+    tokens, width = _tokens(arguments, hidden)
+    return _cost(
+        arguments, (tokens, width), arguments.shape(chosen, 2)[1], weights_at(arguments, first, second), hidden
+    )
+
+
+def fused_experts_into(arguments: Arguments) -> Cost:
+    """As `fused_experts`: `result, tokens, weights, weights, …`, and the number of chosen experts is argument 8."""
+    return _cost(arguments, _tokens(arguments, 1), arguments.number(8), weights_at(arguments, 2, 3), 1)
+
+
+def first_product(arguments: Arguments, weights: int = 1, result: int = 6, chosen: int = 7) -> Cost:
+    """2·T·k·H·N: the first product of `fused_experts`; bytes of tokens, weights and result."""
+    return _one_product(arguments, weights, result, arguments.shape(0)[0] * arguments.number(chosen))
+
+
+def second_product(arguments: Arguments, weights: int = 2, result: int = 6, chosen: int = 7) -> Cost:
+    """2·T·k·I·H: the second product of `fused_experts`; bytes of its input, weights and result."""
+    return _one_product(arguments, weights, result, arguments.shape(result)[0] * arguments.number(chosen))
+
+
+def routed_layer(arguments: Arguments) -> Cost:
+    """`tokens, scores of all experts`: as `fused_experts`; weights and k come from the operators inside.
+
+    Operators inside that have their own rule, such as a shared expert's products, count for themselves.
+    """
+    inner = next((call for call in arguments.inside if FUSED.fullmatch(call.operator)), None)
+    if inner is not None:
+        return unknown(f"the products of its experts count for {inner.operator}")
+    experts = arguments.shape(1, 2)[1]
+    tokens = _tokens(arguments, 0)
+    layers = _weights_inside(arguments, experts, tokens[1])
+    if not layers:
+        message = "the shapes of the experts' weights were not recorded: no operator inside has them as input"
+        raise UnknownCostError(message)
+    if len(layers) > 1:
+        message = "the operators inside have several pairs of weights"
+        raise UnknownCostError(message)
+    return _cost(arguments, tokens, _chosen_inside(arguments, experts), layers[0], 0)
+
+
+def weights_at(arguments: Arguments, first: int, second: int) -> Weights:
+    """Return the weights at these positions of the inputs."""
+    one, other = arguments.shape(first, 3), arguments.shape(second, 3)
+    return Weights(one, other, arguments.type(first), arguments.element_bytes(first))
+
+
+def _tokens(arguments: Arguments, index: int) -> tuple[int, int]:
+    shape = arguments.shape(index, 2)
+    packed = 2 if type_name(arguments.type(index)) == "float4_e2m1fn_x2" else 1
+    return shape[0], shape[1] * packed
+
+
+def _cost(arguments: Arguments, tokens: tuple[int, int], chosen: int, weights: Weights, hidden: int) -> Cost:
+    layer = _layer(tokens[1], weights)
+    if layer is None:
+        message = f"weights {list(weights.first)} and {list(weights.second)} do not fit tokens of width {tokens[1]}"
+        raise UnknownCostError(message)
+    flops = 2 * tokens[0] * chosen * (layer.first + layer.second)
+    precision = _precision(arguments, hidden, weights, layer.packed)
+    if not _reaches_all(weights.first[0], chosen, tokens[0]):
+        return Cost(flops, None, "matrix", precision, flops, _some_experts(weights.first[0], chosen, tokens[0]))
+    size = 2 if arguments.element_bytes(hidden) == 1 else arguments.element_bytes(hidden)
+    moved = arguments.bytes(hidden) + tokens[0] * tokens[1] * size
+    moved += (prod(weights.first) + prod(weights.second)) * weights.element_bytes
+    return Cost(flops, moved, "matrix", precision, flops)
+
+
+def _one_product(arguments: Arguments, weights: int, result: int, rows: int) -> Cost:
+    experts, columns, _ = arguments.shape(weights, 3)
+    if arguments.shape(result)[-1] not in {columns, columns // 2}:
+        message = "the result does not fit the weights"
+        raise UnknownCostError(message)
+    width = arguments.shape(0)[-1]
+    flops = 2 * rows * columns * width
+    chosen = arguments.number(7) if arguments.text(7) else arguments.number(6)
+    tokens = rows // max(chosen, 1)
+    shapes = Weights(arguments.shape(weights), (), arguments.type(weights), arguments.element_bytes(weights))
+    precision = _precision(arguments, 0, shapes, max(1, width // max(arguments.shape(weights)[2], 1)))
+    if not _reaches_all(experts, chosen, tokens):
+        return Cost(flops, None, "matrix", precision, flops, _some_experts(experts, chosen, tokens))
+    moved = sum(map(arguments.bytes, (0, weights, result)))
+    return Cost(flops, moved, "matrix", precision, flops)
+
+
+def _layer(hidden: int, weights: Weights) -> _Layer | None:
+    """Return the multiplications of one expert, for either order of the dimensions; None if the weights do not fit."""
+    (one, *first), (other, *second) = weights.first, weights.second
+    if one != other:
+        return None
+    for columns, shared, result, middle in (
+        (first[0], first[1], second[0], second[1]),
+        (first[1], first[0], second[1], second[0]),
+    ):
+        packed = hidden // shared if shared else 0
+        is_packing = packed == 1 or packed == _PACKED.get(str(type_name(weights.type)))
+        if (
+            result == hidden
+            and is_packing
+            and shared * packed == hidden
+            and columns in {middle * packed, 2 * middle * packed}
+        ):
+            return _Layer(hidden * columns, middle * packed * hidden, packed)
+    return None
+
+
+def _weights_inside(arguments: Arguments, experts: int, hidden: int) -> list[Weights]:
+    """Return the distinct pairs of inputs with a matrix for each expert, among the operators inside, that fit the tokens."""
+    found = dict.fromkeys(
+        (tuple(call.dims[index]), call.type(index), call.element_bytes(index))
+        for call in arguments.inside
+        for index in call.tensors()
+        if _is_weights(call, index, experts)
+    )
+    pairs = [Weights(a, b, kind, size) for (a, kind, size), (b, other, _) in combinations(found, 2) if kind == other]
+    alike = [Weights(shape, shape, kind, size) for shape, kind, size in found]
+    return [pair for pair in pairs if _layer(hidden, pair)] or [pair for pair in alike if _layer(hidden, pair)]
+
+
+def _is_weights(call: Arguments, index: int, experts: int) -> bool:
+    """Whether an input has a matrix for each expert."""
+    shape = call.dims[index]
+    is_known = element_bytes(call.type(index)) is not None
+    return is_known and len(shape) == 3 and shape[0] == experts  # noqa: PLR2004 -- experts, rows, columns
+
+
+def _chosen_inside(arguments: Arguments, experts: int) -> int:
+    """Return how many experts each token chooses, from the operators inside that choose or sort them."""
+    numbers = {
+        number
+        for call in arguments.inside
+        if _CHOOSES.search(call.operator)
+        for number in _numbers_chosen(call, arguments.shape(0)[0])
+        if 0 < number < experts
+    }
+    if len(numbers) != 1:
+        message = "how many experts each token chooses was not recorded"
+        raise UnknownCostError(message)
+    return numbers.pop()
+
+
+def _numbers_chosen(call: Arguments, tokens: int) -> list[int]:
+    """Return k from `topk(scores, k)`, or from the numbers of the chosen experts, a tensor `[tokens, k]`."""
+    listed = [
+        call.dims[index][1]
+        for index in call.tensors()
+        if len(call.dims[index]) == 2  # noqa: PLR2004 -- tokens and choices
+        and call.dims[index][0] == tokens
+        and type_name(call.type(index)) in _INTEGERS
+    ]
+    is_top_k = call.operator in {"TopK", "aten::topk"}
+    return [call.number(1, 0)] if is_top_k else listed
+
+
+def _maps_experts(arguments: Arguments, index: int) -> bool:
+    """Whether this input is a list of integers: the places of experts on other ranks, or the number of tokens that count."""
+    return (
+        arguments.has_tensor(index)
+        and len(arguments.dims[index]) == 1
+        and type_name(arguments.type(index)) in {"int32", "int64"}
+    )
+
+
+def _reaches_all(experts: int, chosen: int, tokens: int) -> bool:
+    """Whether even routing leaves less than half an expert idle: E·(1 - k/E)^T < 1/2."""
+    if chosen >= experts:
+        return True
+    return experts * (1 - chosen / experts) ** min(tokens, 1 << 40) < 1 / 2
+
+
+def _some_experts(experts: int, chosen: int, tokens: int) -> str:
+    most = min(experts, chosen * tokens)
+    return f"which of {experts} experts {tokens} tokens chose is data: {min(chosen, most)} to {most} of them are read"
+
+
+def _precision(arguments: Arguments, hidden: int, weights: Weights, packed: int) -> str | None:
+    """Return the type in which the products compute; None if weights of 4 bits do not show it."""
+    kernel = next(iter(arguments.kernels), "")
+    named = _OGS.search(kernel)
+    if named:
+        return _OGS_TYPES.get(named["left"], "float8" if "8" in named["left"] else None)
+    kind = type_name(weights.type)
+    if packed > 1:
+        return arguments.precision(hidden) if "gptq_awq" in kernel else None
+    return kind if kind and kind.startswith("float8") else arguments.precision(hidden)

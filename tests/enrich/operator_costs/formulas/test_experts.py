@@ -1,0 +1,173 @@
+"""Tests of the costs of mixtures of experts: orders of weights, packed weights, the operators inside a layer, unknown parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from holotrace.analyses.roofline.compute import roofline
+from holotrace.enrich.operator_costs.arguments import Arguments
+from holotrace.enrich.operator_costs.cost import Cost
+from holotrace.enrich.operator_costs.rules import cost_of
+from holotrace.testing.builder import TraceBuilder
+from recordings import opened
+
+BF16, FP8, BYTE, INT = "c10::BFloat16", "c10::Float8_e4m3fn", "unsigned char", "int"
+GATED = [[4, 32, 8], [4, 8, 16]]
+"""Weights of 4 experts, H = 8 and I = 16, with a gate: N = 32."""
+WEIGHTS = 4 * (32 * 8 + 8 * 16)
+EACH = 2 * (8 * 32 + 16 * 8)
+"""Operations of one expert for one token."""
+
+
+def call(operator: str, dims: list[Any], types: list[str], values: list[str] | None = None, **more: Any) -> Cost:
+    """Return the cost of a call."""
+    return cost_of(Arguments(operator, tuple(dims), tuple(types), (), tuple(values or []), **more))
+
+
+def fused(tokens: int, weights: list[list[int]], kind: str = BF16, hidden: int = 8, **more: Any) -> Cost:
+    """Return the cost of `fused_experts` with 2 of 4 experts for each token."""
+    dims = [[tokens, hidden], *weights, [tokens, 2], [tokens, 2]]
+    return call("vllm::outplace_fused_experts", dims, [BF16, kind, kind, "float", INT], **more)
+
+
+@pytest.mark.parametrize(
+    "operator", ["vllm::inplace_fused_experts", "sglang::outplace_fused_experts", "aiter::fused_moe_"]
+)
+def test_two_products_for_each_token_and_chosen_expert(operator) -> None:
+    """100 tokens x 2 experts x two products; tokens, result and all weights are moved once."""
+    dims = [[100, 8], *GATED, [100, 2], [100, 2], []]
+    cost = call(operator, dims, [BF16] * 3 + ["float", INT, ""])
+    assert cost == Cost(200 * EACH, 2 * (2 * 800 + WEIGHTS), "matrix", "bfloat16", 200 * EACH)
+
+
+def test_without_a_gate_the_first_product_is_as_wide_as_the_middle() -> None:
+    """N is I instead of 2·I."""
+    assert fused(100, [[4, 16, 8], [4, 8, 16]]).flops == 200 * 2 * (8 * 16 + 16 * 8)
+
+
+def test_weights_may_have_columns_last() -> None:
+    """triton_kernels stores [experts, K, columns]; the operations are the same."""
+    assert fused(100, [[4, 8, 32], [4, 16, 8]]).flops == 200 * EACH
+
+
+def test_packed_weights_have_two_values_in_a_byte() -> None:
+    """Shapes along K are halves; operations are those of the whole width, bytes those that are stored."""
+    cost = fused(100, [[4, 32, 4], [4, 8, 8]], BYTE)
+    assert (cost.flops, cost.bytes) == (200 * EACH, 2 * 2 * 800 + WEIGHTS // 2)
+    assert cost.precision is None  # the shapes do not show whether the kernel computes in bfloat16 or in fewer bits
+
+
+def test_weights_of_8_bits_compute_in_8_bits() -> None:
+    """The tokens are quantised inside the operator."""
+    assert fused(100, GATED, FP8).precision == "float8_e4m3fn"
+
+
+def test_bytes_are_unknown_if_some_experts_may_be_idle() -> None:
+    """2 tokens read the weights of 2 to 4 of 4 experts."""
+    cost = fused(2, GATED)
+    assert (cost.flops, cost.bytes) == (4 * EACH, None)
+    assert cost.reason == "which of 4 experts 2 tokens chose is data: 2 to 4 of them are read"
+
+
+def test_experts_on_other_ranks_make_the_operations_unknown() -> None:
+    """A map of experts, a list of integers, says that other ranks compute some of the choices."""
+    dims = [[100, 8], *GATED, [100, 2], [100, 2], [8]]
+    assert "several ranks" in call("aiter::fused_moe_", dims, [BF16] * 3 + ["float", INT, INT]).reason
+
+
+@pytest.mark.parametrize(
+    "weights", [[[4, 32, 8], [5, 8, 16]], [[4, 32, 8], [4, 9, 16]], [[4, 33, 8], [4, 8, 16]], [[4, 32, 0], [4, 8, 0]]]
+)
+def test_weights_that_do_not_fit_are_unknown(weights) -> None:
+    """Both weights have one matrix for each expert, and the second ends at the width of the tokens."""
+    cost = fused(100, weights)
+    assert cost.flops is None
+    assert "do not fit" in cost.reason
+
+
+def test_kernels_of_aiter() -> None:
+    """The result comes first, or is given with one of two stages; k is a number."""
+    sorted_ids = [[300], [300], [9], [2]]
+    whole = call(
+        "aiter::fmoe_fp8_blockscale_g1u1",
+        [[100, 8], [100, 8], *GATED, *sorted_ids, []],
+        [BF16, FP8, FP8, FP8, INT, "float", INT, INT, "Scalar"],
+        [""] * 8 + ["2"],
+    )
+    assert (whole.flops, whole.bytes) == (200 * EACH, 800 + 1600 + WEIGHTS)
+    first = call(
+        "aiter::ck_moe_stage1",
+        [[100, 8], *GATED, [300], [9], [2], [100, 2, 16], []],
+        [BF16] * 3 + [INT] * 3 + [BF16, "Scalar"],
+        [""] * 7 + ["2"],
+    )
+    second = call(
+        "aiter::ck_moe_stage2",
+        [[100, 2, 16], *GATED, [300], [9], [2], [100, 8], []],
+        [BF16] * 3 + [INT] * 3 + [BF16, "Scalar"],
+        [""] * 7 + ["2"],
+    )
+    assert (first.flops, second.flops) == (200 * 2 * 8 * 32, 200 * 2 * 16 * 8)
+    assert first.bytes == 2 * (800 + 4 * 32 * 8 + 200 * 16)
+    assert second.bytes == 2 * (200 * 16 + 4 * 8 * 16 + 800)
+
+
+def routed(*inside: Arguments, tokens: int = 100) -> Cost:
+    """Return the cost of vLLM's layer with these operators inside."""
+    return call("vllm::moe_forward", [[tokens, 8], [tokens, 4], []], [BF16, BF16, ""], inside=inside)
+
+
+VIEWS = tuple(Arguments("aten::view", (shape, []), (BF16, "ScalarList")) for shape in GATED)
+TOP_K = Arguments("TopK", ([100, 4], []), (BF16, "Scalar"), (), ("", "2"))
+
+
+def test_a_layer_reads_weights_and_k_from_the_operators_inside() -> None:
+    """The inputs are tokens and scores only; views inside have the shapes of the weights, TopK has k."""
+    assert routed(TOP_K, *VIEWS).flops == 200 * EACH
+    sorting = Arguments("SortTokens", ([100, 2], [100, 2], []), (BF16, "short int", "Scalar"))
+    assert routed(sorting, *VIEWS).flops == 200 * EACH
+
+
+def test_a_layer_without_weights_or_k_is_unknown() -> None:
+    """The reason says which of the two is missing; experts of an operator inside with its own rule count there."""
+    assert "weights were not recorded" in routed(TOP_K).reason
+    assert "chooses was not recorded" in routed(*VIEWS).reason
+    inner = Arguments("vllm::inplace_fused_experts", ([100, 8],), (BF16,))
+    assert routed(inner).reason == "the products of its experts count for vllm::inplace_fused_experts"
+
+
+def test_kernels_of_a_layer_count_for_it_unless_an_operator_inside_has_a_rule() -> None:
+    """The expert kernels and those of TopK count for the layer; a shared expert's product counts for itself."""
+    args = {"Input Dims": [[100, 8], [100, 4], []], "Input type": [BF16, BF16, ""]}
+    builder = TraceBuilder().operator("vllm::moe_forward_shared", start_us=0, duration_us=90, args=args)
+    product = {"Input Dims": [[100, 8], [8, 16]], "Input type": [BF16, BF16]}
+    builder.operator("aten::mm", start_us=1, duration_us=5, args=product)
+    builder.kernel("gemm", start_us=100, duration_us=3, launch_us=2)
+    top_k = {"Input Dims": [[100, 4], []], "Input type": [BF16, "Scalar"], "Concrete Inputs": ["", "2"]}
+    builder.operator("TopK", start_us=10, duration_us=5, args=top_k)
+    builder.kernel("_topk_forward", start_us=110, duration_us=2, launch_us=11)
+    for start_us, shape in zip((20, 30), GATED, strict=True):
+        view = {"Input Dims": [shape, []], "Input type": [BF16, "ScalarList"]}
+        builder.operator("aten::view", start_us=start_us, duration_us=2, args=view)
+        builder.kernel(
+            "_matmul_ogs_NNT_bf16xbf16xbf16_1", start_us=100 + start_us, duration_us=7, launch_us=start_us + 5
+        )
+    rows = roofline(builder.build()).per_operator.select("operator", "busy_ns", "flops", "precision").rows()
+    assert sorted(rows) == [
+        ("aten::mm", 3_000, 2 * 100 * 8 * 16, "bfloat16"),
+        ("vllm::moe_forward_shared", 16_000, 200 * EACH, "bfloat16"),
+    ]
+
+
+def test_experts_of_a_replayed_graph_are_known_from_its_capture(real_traces) -> None:
+    """gpt-oss-20b in vLLM: 8,192 tokens x 4 of 32 experts, packed weights 3072 x 5888 and 2944 x 3072, as the capture shows."""
+    trace = opened(real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz")
+    result = roofline(trace)
+    (row,) = result.per_operator.filter(pl.col("operator") == "vllm::moe_forward").to_dicts()
+    assert row["flops"] == 2 * 8192 * 4 * (3072 * 5888 + 2944 * 3072)
+    assert row["bytes_moved"] == 2 * 2 * 8192 * 3072 + 32 * (1536 * 5888 + 1472 * 3072)
+    assert (row["call_count"], row["precision"]) == (24, "bfloat16")
+    assert result.per_rank["covered_fraction"].item() > 0.99
