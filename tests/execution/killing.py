@@ -27,6 +27,11 @@ def slow(number: int) -> int:
     return number
 
 
+def slow_process_id() -> int:
+    """Return the id of this process after 50 ms."""
+    return slow(os.getpid())
+
+
 def write_slowly(folder: Path) -> None:
     """Write a file that is removed at the end, even after an interrupt."""
     draft = folder / f"draft-{os.getpid()}"

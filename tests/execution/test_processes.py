@@ -6,7 +6,9 @@ import os
 
 import pytest
 
+from execution.killing import slow_process_id
 from holotrace.errors import InvalidOptionError
+from holotrace.execution.executor import IN_PROCESS, submit_near
 from holotrace.execution.processes import (
     available_cores,
     available_memory_bytes,
@@ -21,6 +23,29 @@ def test_work_runs_in_another_process() -> None:
     """A call runs in a process with another id than the caller's."""
     with processes(1) as pool:
         assert pool.submit(os.getpid).result() != os.getpid()
+
+
+def test_calls_with_the_same_key_run_in_the_same_worker() -> None:
+    """Two workers share four keys; later calls with a key run in the worker of the first, in whatever order."""
+    with processes(2) as pool:
+        first = {key: submit_near(pool, key, os.getpid) for key in "abcd"}
+        later = {key: submit_near(pool, key, os.getpid) for key in "dbac"}
+        assert {key: call.result() for key, call in later.items()} == {
+            key: call.result() for key, call in first.items()
+        }
+        assert len({call.result() for call in first.values()}) == 2
+
+
+def test_an_idle_worker_takes_calls_of_a_busy_one() -> None:
+    """Six slow calls with one key keep both workers busy."""
+    with processes(2) as pool:
+        calls = [submit_near(pool, "key", slow_process_id) for _ in range(6)]
+        assert len({call.result() for call in calls}) == 2
+
+
+def test_executors_without_workers_ignore_the_key() -> None:
+    """`submit_near` of a plain executor is `submit`."""
+    assert submit_near(IN_PROCESS, "key", abs, -1).result() == 1
 
 
 def test_workers_share_the_cores() -> None:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ class LosingPool:
     def __init__(self) -> None:
         self.futures: list[Future[Any]] = []
 
-    def submit(self, fn: Callable[..., Any], /) -> Future[Any]:  # noqa: ARG002 -- the call is never made
+    def submit_near(self, key: Hashable, fn: Callable[..., Any], /) -> Future[Any]:  # noqa: ARG002 -- the call is never made
         """Return a future that stays pending."""
         self.futures.append(Future())
         return self.futures[-1]

@@ -88,6 +88,12 @@ def miscounts_rank_3(rank_trace: RankTrace) -> int:
     return rank_trace.table("events").height // (rank_trace.rank != 3)
 
 
+def was_held(rank_trace: RankTrace) -> bool:
+    """Return whether this process has the rank in memory, and read it."""
+    is_held = rank_trace.events_held > 0
+    return bool(rank_trace.table("events").height) and is_held
+
+
 def killed(_rank_trace: RankTrace) -> None:
     """Kill this process with SIGKILL."""
     os.kill(os.getpid(), signal.SIGKILL)
@@ -313,6 +319,15 @@ def test_least_recently_used_ranks_are_forgotten(trace: Trace, monkeypatch: pyte
     assert [rank for rank, rank_trace in trace.ranks.items() if rank_trace.events_held] == [3, 10]
     assert trace.select([1]).map(rank_and_count) == {1: before[1]}
     assert trace.map(rank_and_count) == before
+
+
+def test_a_worker_keeps_the_ranks_of_earlier_visits(trace: Trace) -> None:
+    """In the second visit, the worker still holds the ranks. A trace that is opened again is read again."""
+    opened_again = Trace({rank: RankTrace(rank, rank_trace.file) for rank, rank_trace in trace.ranks.items()})
+    with processes(1) as pool:
+        assert trace.map(was_held, pool) == {1: False, 3: False, 10: False}
+        assert trace.select([3, 10]).map(was_held, pool) == {3: True, 10: True}
+        assert opened_again.map(was_held, pool) == {1: False, 3: False, 10: False}
 
 
 def test_a_job_pickles(trace: Trace) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from holotrace.drawing.names import printable
+from holotrace.execution.executor import submit_near
 from holotrace.execution.progress import SILENT, Progress
 
 P = ParamSpec("P")
@@ -67,9 +68,15 @@ class CountingExecutor(Executor):
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Submit the call, and count it when it finishes."""
+        return self._counted(self._executor.submit(fn, *args, **kwargs))
+
+    def submit_near(self, key: Hashable, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Submit the call to the worker that ran the last call with this key, and count it when it finishes."""
+        return self._counted(submit_near(self._executor, key, fn, *args, **kwargs))
+
+    def _counted(self, future: Future[T]) -> Future[T]:
         if next(task for task in self._bars.tasks if task.id == self._task).finished:
             self._bars.reset(self._task)
-        future = self._executor.submit(fn, *args, **kwargs)
         future.add_done_callback(lambda _: self._bars.advance(self._task))
         return future
 

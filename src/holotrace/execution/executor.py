@@ -5,11 +5,11 @@ Process and thread pools, `dask.distributed.Client.get_executor()` and `mpi4py.f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Executor, Future
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar, runtime_checkable
 
-__all__ = ["IN_PROCESS", "Executor", "InProcessExecutor"]
+__all__ = ["IN_PROCESS", "Executor", "InProcessExecutor", "PlacingExecutor", "submit_near"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,3 +30,20 @@ class InProcessExecutor(Executor):
 
 IN_PROCESS = InProcessExecutor()
 """The default executor: it runs all work in the caller's thread."""
+
+
+@runtime_checkable
+class PlacingExecutor(Protocol):
+    """An executor whose workers remember earlier calls, and which can run calls with equal keys in the same worker."""
+
+    def submit_near(self, key: Hashable, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Call `fn` in the worker that ran the last call with this key, unless other workers would be idle."""
+
+
+def submit_near(
+    executor: Executor, key: Hashable, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+) -> Future[T]:
+    """Submit a call to the worker that ran the last call with this key, or to any worker of a plain executor."""
+    if isinstance(executor, PlacingExecutor):
+        return executor.submit_near(key, fn, *args, **kwargs)
+    return executor.submit(fn, *args, **kwargs)

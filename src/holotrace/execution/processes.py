@@ -5,23 +5,21 @@ from __future__ import annotations
 import functools
 import multiprocessing
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from holotrace.errors import InvalidOptionError
 from holotrace.execution import worker
 from holotrace.execution.retrying import RetryingExecutor
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _MEMORY_OF_A_WORKER = 1 << 30
-# Windows waits for at most 63 handles at once, and the pool needs two:
-# https://docs.python.org/3/library/concurrent.futures.html#processpoolexecutor
-_MOST_WORKERS = 61 if os.name == "nt" else 1 << 16
+_MOST_KEYS = 100_000
+"""A pool remembers which workers ran the calls with the latest keys."""
 
 
 def processes(workers: int | None = None) -> RetryingExecutor:
@@ -29,7 +27,8 @@ def processes(workers: int | None = None) -> RetryingExecutor:
 
     Workers are spawned, never forked: a fork would copy threads and locks of Polars and the reader in an inconsistent
     state (https://docs.pola.rs/user-guide/misc/multiprocessing). Each worker gets its share of the cores, so the pool
-    does not oversubscribe the machine. If a worker is killed, its work is retried.
+    does not oversubscribe the machine. A worker keeps the ranks that it opened, and gets them again in later visits. If
+    a worker is killed, its work is retried.
 
     Args:
         workers: number of processes; by default one per core, limited to one per GiB of free memory.
@@ -46,28 +45,73 @@ def processes(workers: int | None = None) -> RetryingExecutor:
     if workers is not None and workers < 1:
         message = f"workers={workers}: a pool needs at least one worker process"
         raise InvalidOptionError(message)
-    count = min(workers or default_worker_count(), _MOST_WORKERS)
+    count = workers or default_worker_count()
     return RetryingExecutor(functools.partial(WorkerPool, count), at_once=2 * count)
 
 
-class WorkerPool(ProcessPoolExecutor):
-    """Worker processes that start when there is work for them, and end with the process that created the pool."""
+class WorkerPool:
+    """Worker processes that start when there is work for them, and end with the process that created the pool.
+
+    Each worker has its own queue, so that calls with the same key find what their worker remembers.
+    """
 
     def __init__(self, workers: int) -> None:
         """Start at most `workers` processes, and divide the cores among them."""
         context = multiprocessing.get_context("spawn")
         workers_end, self._lifeline = context.Pipe(duplex=False)
         threads = max(1, available_cores() // workers)
-        super().__init__(workers, mp_context=context, initializer=worker.begin, initargs=(threads, workers_end))
+        begin = functools.partial(worker.begin, threads, workers, workers_end)
+        self._start_worker = functools.partial(_Worker, 1, mp_context=context, initializer=begin)
+        self._most_workers = workers
+        self._workers: list[_Worker] = []
+        self._worker_of_key: dict[Hashable, _Worker] = {}
 
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call `fn` in a worker."""
-        return super().submit(functools.partial(worker.call, fn, *args, **kwargs))
+    def submit_near(self, key: Hashable, fn: Callable[[], T], /) -> Future[T]:
+        """Call `fn` in the worker that ran the last call with this key, unless it has more to do than the others."""
+        chosen = self._least_busy()
+        if key is None:
+            return chosen.call(fn)
+        last = self._worker_of_key.pop(key, chosen)
+        if last.call_count() <= chosen.call_count() + 1:
+            chosen = last
+        self._worker_of_key[key] = chosen
+        if len(self._worker_of_key) > _MOST_KEYS:
+            del self._worker_of_key[next(iter(self._worker_of_key))]
+        return chosen.call(fn)
+
+    def shutdown(self) -> None:
+        """Wait for all submitted calls, then end the workers."""
+        for each in self._workers:
+            each.shutdown()
 
     def terminate(self) -> None:
         """End the workers now, and wait until they have cleaned up."""
         self._lifeline.close()
-        self.shutdown(cancel_futures=True)
+        for each in self._workers:
+            each.shutdown(cancel_futures=True)
+
+    def _least_busy(self) -> _Worker:
+        if len(self._workers) < self._most_workers and all(each.call_count() for each in self._workers):
+            self._workers.append(self._start_worker())
+        return min(self._workers, key=_Worker.call_count)
+
+
+class _Worker(ProcessPoolExecutor):
+    """One worker process and its unfinished calls."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 -- as ProcessPoolExecutor
+        super().__init__(*args, **kwargs)
+        self._calls: list[Future[Any]] = []
+
+    def call_count(self) -> int:
+        """Return the number of unfinished calls."""
+        self._calls = [call for call in self._calls if not call.done()]
+        return len(self._calls)
+
+    def call(self, fn: Callable[[], T]) -> Future[T]:
+        """Call `fn` after the earlier calls."""
+        self._calls.append(future := self.submit(worker.call, fn))
+        return future
 
 
 def reader_threads() -> int | None:

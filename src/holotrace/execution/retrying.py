@@ -7,7 +7,7 @@ import queue
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from dataclasses import dataclass
 from types import TracebackType
@@ -25,8 +25,8 @@ _MOST_LOSSES = 3
 class Pool(Protocol):
     """An executor that is unusable once it has lost a worker, such as a process pool."""
 
-    def submit(self, fn: Callable[..., Any], /) -> Future[Any]:
-        """Call `fn` in a worker."""
+    def submit_near(self, key: Hashable, fn: Callable[..., Any], /) -> Future[Any]:
+        """Call `fn` in a worker, if possible the one that ran the last call with this key; None stands for any worker."""
 
     def shutdown(self) -> None:
         """Wait for all submitted calls, then end the workers."""
@@ -37,9 +37,10 @@ class Pool(Protocol):
 
 @dataclass(eq=False)
 class _Call:
-    """A call, its future, and how many workers were lost while it ran."""
+    """A call, its key, its future, and how many workers were lost while it ran."""
 
     run: Callable[[], Any]
+    key: Hashable
     future: Future[Any]
     losses: int = 0
 
@@ -72,10 +73,14 @@ class RetryingExecutor(Executor):
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Call `fn` in a worker; it and its arguments must be picklable."""
+        return self.submit_near(None, fn, *args, **kwargs)
+
+    def submit_near(self, key: Hashable, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Call `fn` in the worker that ran the last call with this key; None stands for any worker."""
         if self._is_closing:
             message = "cannot submit to an executor that was shut down"
             raise RuntimeError(message)
-        call = _Call(functools.partial(fn, *args, **kwargs), Future())
+        call = _Call(functools.partial(fn, *args, **kwargs), key, Future())
         self._inbox.put(functools.partial(self._waiting.append, call))
         return call.future
 
@@ -132,7 +137,7 @@ class RetryingExecutor(Executor):
     def _start(self, call: _Call) -> None:
         try:
             pool = self._pool = self._pool or self._make_pool()
-            inner = pool.submit(call.run)
+            inner = pool.submit_near(call.key, call.run)
         except BrokenExecutor:  # the pool has just lost a worker
             self._pool = None
             self._start(call)

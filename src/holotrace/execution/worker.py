@@ -13,17 +13,21 @@ from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from types import FrameType
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 THREADS_VARIABLE = "HOLOTRACE_THREADS"
 """Environment variable: how many threads the reader uses in a process; all cores if unset."""
 
-P = ParamSpec("P")
+pool_size = 0
+"""The number of workers in the pool of this worker; 0 in other processes."""
+
 T = TypeVar("T")
 
 
-def begin(threads: int, lifeline: Connection) -> None:
+def begin(threads: int, workers: int, lifeline: Connection) -> None:
     """Set up a worker; runs before Polars is imported and starts its threads."""
+    global pool_size  # noqa: PLW0603 -- a process is one worker
+    pool_size = workers
     os.environ["POLARS_MAX_THREADS"] = str(threads)
     os.environ[THREADS_VARIABLE] = str(threads)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all processes; the parent decides
@@ -31,10 +35,10 @@ def begin(threads: int, lifeline: Connection) -> None:
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
 
 
-def call(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def call(function: Callable[[], T]) -> T:
     """Call the function in a worker, and exit at once if the worker was asked to end meanwhile."""
     try:
-        return function(*args, **kwargs)
+        return function()
     except SystemExit:  # by now the call has cleaned up; the pool would return the exception as a result
         os._exit(1)
 

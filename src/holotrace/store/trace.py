@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import uuid
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Future
@@ -22,11 +23,13 @@ from holotrace.errors import (
     UnknownRankError,
     UnreadableTraceError,
 )
-from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.execution import worker
+from holotrace.execution.executor import IN_PROCESS, Executor, submit_near
 from holotrace.schema import STEP_NAME, EventKind
 from holotrace.store.captures import Capture, CaptureSource, annotated_modules, replays_graphs, with_other_texts
 from holotrace.store.header import Header
 from holotrace.store.health import Health, state_of
+from holotrace.store.kept_ranks import MOST_EVENTS_KEPT, KeptRanks
 from holotrace.store.rule_table import rules_in_force, under_rules
 from holotrace.store.tables.arrow_tables import ColumnMemo, known_columns
 from holotrace.visible_text import html_table
@@ -97,7 +100,8 @@ class RankTrace:
     """The recording of one rank, as the tables of `holotrace.schema.TABLES`.
 
     Files are opened when first needed. A RankTrace pickles as its address (file, rank, selections, captures), so a worker
-    opens its own copy.
+    opens its own copy. Workers of `holotrace.processes` keep the copies that they used last: every copy of a RankTrace
+    has the same `identity`, and a trace that is opened again has another one.
     """
 
     def __init__(
@@ -116,13 +120,18 @@ class RankTrace:
         self._derived: dict[Hashable, Any] = {}
         self._is_used = False
 
-    def __reduce__(self) -> tuple[type[RankTrace], tuple[int, RankFile, tuple[Selection, ...], CaptureSource | None]]:
+    def __reduce__(self) -> tuple[Callable[..., RankTrace], tuple[Any, ...]]:
         """Pickle the address alone."""
-        return RankTrace, (self.rank, self._file, self._selections, self._capture_source)
+        return _copy, (self.identity, self.rank, self._file, self._selections, self._capture_source)
 
     def __repr__(self) -> str:
         """Show the rank and its file."""
         return f"RankTrace(rank={self.rank}, source={self.source!r})"
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """A text that this RankTrace shares only with its copies in other processes."""
+        return uuid.uuid4().hex
 
     @property
     def source(self) -> str:
@@ -293,6 +302,18 @@ class RankTrace:
         return is_selected
 
 
+_KEPT: KeptRanks[RankTrace] = KeptRanks()
+
+
+def _copy(identity: str, *address: Any) -> RankTrace:  # noqa: ANN401 -- as `RankTrace`
+    """Return a copy of a pickled rank; in a worker, the one that it keeps from an earlier call."""
+    rank_trace = RankTrace(*address)
+    rank_trace.identity = identity
+    if not worker.pool_size:
+        return rank_trace
+    return _KEPT.kept(identity, rank_trace, MOST_EVENTS_KEPT // worker.pool_size)
+
+
 Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
 """Returns one bool for each event of a rank: whether to keep it."""
 
@@ -384,7 +405,7 @@ class Trace:
         futures: dict[int, Future[T]] = {}
         try:
             for rank, rank_trace in self.ranks.items():
-                futures[rank] = executor.submit(under_current_rules, rank_trace)
+                futures[rank] = submit_near(executor, rank_trace.identity, under_current_rules, rank_trace)
                 if futures[rank].done() and self._error_of_rank(futures[rank]) is None:  # raises before others begin
                     self._make_room(rank_trace)
             errors = {rank: error for rank, future in futures.items() if (error := self._error_of_rank(future))}

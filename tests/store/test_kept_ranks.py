@@ -1,0 +1,43 @@
+"""A worker keeps the ranks that it used last."""
+
+from __future__ import annotations
+
+from holotrace.store.kept_ranks import KeptRanks
+
+
+class HeldRank:
+    """A rank that was used, with a number of events in memory."""
+
+    def __init__(self, events_held: int) -> None:
+        self.events_held = events_held
+
+    def forget(self) -> None:
+        """Hold nothing."""
+        self.events_held = 0
+
+
+def test_a_kept_rank_is_found_by_its_identity() -> None:
+    """The second copy of a rank is replaced by the first."""
+    ranks = KeptRanks[HeldRank]()
+    first = ranks.kept("a", HeldRank(5), 10)
+    assert ranks.kept("a", HeldRank(5), 10) is first
+    assert ranks.kept("b", HeldRank(5), 10) is not first
+
+
+def test_the_least_recently_used_rank_is_forgotten() -> None:
+    """Of three ranks with 5 events each, two fit into 10 events: the one that was used last stays."""
+    ranks = KeptRanks[HeldRank]()
+    a, b = (ranks.kept(identity, HeldRank(5), 10) for identity in "ab")
+    ranks.kept("a", HeldRank(5), 10)
+    ranks.kept("c", HeldRank(5), 10)
+    assert (a.events_held, b.events_held) == (5, 0)
+    assert ranks.kept("b", HeldRank(5), 10) is not b
+
+
+def test_a_rank_larger_than_the_limit_is_kept_until_the_next() -> None:
+    """The rank in use always stays, whatever its size."""
+    ranks = KeptRanks[HeldRank]()
+    large = ranks.kept("a", HeldRank(50), 10)
+    assert large.events_held == 50
+    ranks.kept("b", HeldRank(0), 10)
+    assert large.events_held == 0
