@@ -32,16 +32,11 @@ _TERMS = (
         "what bounds a step, the selected span, or the steps selected above",
     ),
     ("findings", "where to look: idle devices, waiting in collectives, and the events behind the advice"),
-    ("W S", "zoom in and out at the pointer; also the wheel with Ctrl"),
-    ("A D", "pan left and right; also dragging, or the wheel with Shift"),
-    (
-        "drag on the ruler, or with Shift",
-        "select a span of time, and see what takes it; M selects the span of the selected event",
-    ),
-    ("F", "fit the selection into view; 0 shows everything"),
-    ("Enter, Shift Enter", "in the search: next and previous match; / goes to the search"),
-    ("Escape", "clear the selection"),
 )
+
+
+_OPTIONS = ("find", "event", "at", "show", "window", "y", "flags", "panel")
+"""What the address may say about the view; `assets/timeline/start.js` names the same attributes."""
 
 
 def _layout(session: Session, selection: Selection) -> Component:
@@ -51,14 +46,12 @@ def _layout(session: Session, selection: Selection) -> Component:
         "data-ranks": text_of(selection.ranks or ()),
         "data-steps": text_of(selection.steps or ()),
         "data-devices": text_of(selection.devices or ()),
-        "data-find": selection.option("find"),
-        "data-event": selection.option("event"),
-        "data-at": selection.option("at"),
-        "data-show": selection.option("show"),
+        **{f"data-{option}": selection.option(option) for option in _OPTIONS},
         "data-perfetto": "here" if perfetto_folder() else "",
     }
     view = html.Div(id="timeline", className="holotrace-timeline", **attributes)
-    return html.Article([title_block("Timeline", QUESTION), view, definitions(_TERMS)], className="holotrace-wide")
+    title = html.Div([title_block("Timeline", QUESTION), definitions(_TERMS)], className="holotrace-timeline-title")
+    return html.Article([title, view], className="holotrace-timeline-page")
 
 
 TIMELINE = Page(

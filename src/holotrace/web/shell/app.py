@@ -127,7 +127,7 @@ def _shown(session: Session, parts: Parts, query: str | None, scheme: str | None
 def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
     header = html.Div(
         [
-            dmc.Burger(id="burger", size="sm", hiddenFrom="md", opened=False, **{"aria-label": "navigation"}),
+            dmc.ActionIcon("☰", id="sidebar", variant="default", size="lg", **{"aria-label": "pages (b)"}),
             dcc.Link("holotrace", href=f"?view={RUNS_VIEW}", className="holotrace-home", title="all runs"),
             html.Div(shown.selectors, id="selectors", className="holotrace-selectors"),
             dmc.ActionIcon("?", id="help", variant="default", size="lg", **{"aria-label": "keys (?)"}),

@@ -1,11 +1,14 @@
 // Keyboard shortcuts of all pages.
 
+import { toggleSidebar } from "./sidebar.js";
+
 /** @typedef {[string, string][]} Keys keys, and what they do */
 
 /** @type {Keys} */
 const EVERYWHERE = [
   ["/", "search"],
   ["[ ]", "previous, next page"],
+  ["b", "show or hide the list of pages"],
   ["t", "light or dark"],
   ["?", "these keys"],
   ["Esc", "close, or clear the selection"],
@@ -81,6 +84,7 @@ const ACTIONS = {
   "/": search,
   "[": () => visit(-1),
   "]": () => visit(1),
+  b: toggleSidebar,
   t: () => document.getElementById("dark")?.click(),
   "?": showKeys,
 };

@@ -1,5 +1,7 @@
 // The colour scheme, light or dark: the visitor's last choice, TensorBoard's scheme, or the system's preference.
 
+import * as storage from "./storage.js";
+
 const KEY = "holotrace-color-scheme";
 
 /** Return the body of the TensorBoard page that embeds this page; null elsewhere. */
@@ -14,22 +16,8 @@ const bodyAround = () => {
 /** @param {HTMLElement | null} body */
 const schemeOf = (body) => (body?.classList.contains("dark-mode") ? "dark" : "light");
 
-const stored = () => {
-  try {
-    return window.localStorage.getItem(KEY);
-  } catch {
-    return null; // the browser does not allow this site to store data
-  }
-};
-
 /** @param {string} scheme */
-export const store = (scheme) => {
-  try {
-    window.localStorage.setItem(KEY, scheme);
-  } catch {
-    // the browser does not allow this site to store data, so the choice lasts until the page is closed
-  }
-};
+export const store = (scheme) => storage.store(KEY, scheme);
 
 /**
  * Apply a scheme to the tables, and store it in a cookie, so that the server draws the next page in this scheme.
@@ -47,7 +35,7 @@ export const first = () => {
   if (window.parent !== window) {
     return schemeOf(bodyAround());
   }
-  return stored() || (window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  return storage.stored(KEY) || (window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 };
 
 /** In TensorBoard, follow TensorBoard's switch between light and dark. */

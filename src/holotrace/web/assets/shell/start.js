@@ -4,10 +4,12 @@ import { callbacks } from "./callbacks.js";
 import { listenForKeys } from "./keys.js";
 import { Later, loadWhatIsShown } from "./later.js";
 import { followTensorboard } from "./scheme.js";
+import { showSidebar } from "./sidebar.js";
 
 window.holotrace = { Later };
 window.dash_clientside.holotrace = callbacks;
 window.dash_ag_grid = { AgGrid: () => null }; // a stand-in: Dash requires this name long before a table needs it
+showSidebar();
 loadWhatIsShown();
 listenForKeys();
 followTensorboard();

@@ -3,7 +3,7 @@
 import { Timeline } from "./timeline.js";
 
 /** Attributes of the page's element, from `pages/timeline.py`; a change of any of them creates a new timeline. */
-const ATTRIBUTES = ["run", "ranks", "steps", "devices", "find", "event", "at", "show"];
+const ATTRIBUTES = ["run", "ranks", "steps", "devices", "find", "event", "at", "show", "window", "y", "flags", "panel"];
 
 /** @type {Timeline | null} */
 let current = null;
@@ -45,7 +45,6 @@ window.addEventListener(
 );
 window.addEventListener("keyup", (event) => current?.input.release(event), true);
 window.addEventListener("blur", () => current?.input.held.clear());
-window.addEventListener("resize", () => current?.resize());
 new MutationObserver(attach).observe(document.documentElement, {
   childList: true,
   subtree: true,

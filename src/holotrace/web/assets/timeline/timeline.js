@@ -7,13 +7,13 @@
 //   window/   what surrounds the canvas: toolbar and panel
 
 import * as address from "../shell/address.js";
-import { clamp } from "../units.js";
 import { compared, fromAxis, offsetAt, recorded, toAxis } from "./data/clocks.js";
 import { Loader } from "./data/loader.js";
 import { openPerfetto } from "./data/perfetto.js";
 import { ask } from "./data/server.js";
 import { Painter } from "./drawing/painter.js";
 import { Panel } from "./window/panel.js";
+import { Sash } from "./window/sash.js";
 import { Toolbar } from "./window/toolbar.js";
 import { button, element } from "./elements.js";
 import { Input } from "./input.js";
@@ -35,6 +35,7 @@ import { SIZES, View, labelsWidth } from "./view.js";
 const OVERLAYS = ["path", "findings"];
 const MOMENT_NS = 500_000;
 const LEAST_MARGIN_NS = 1_000;
+const LEAST_WIDTH = 320;
 
 /** @param {unknown} error */
 const messageOf = (error) => /** @type {Error} */ (error).message;
@@ -83,7 +84,7 @@ export class Timeline {
     this.frame.append(this.canvas, this.pointing.tip);
     this.search = new Search(this, { changed: () => this.changed(), goTo, say });
     this.panel = new Panel(this, {
-      resized: () => this.resize(),
+      close: () => this.unselect(),
       goTo,
       goToFinding: (rank, finding) => this.goToFinding(rank, finding),
     });
@@ -105,9 +106,10 @@ export class Timeline {
       goToPath: (rank, start, end) => this.showTimes(toAxis(rank.clock, start), toAxis(rank.clock, end), 0.02),
       openPerfetto: () => this.openPerfetto(),
     });
-    this.root.append(this.toolbar.bar, this.toolbar.legend, this.frame, this.panel.root);
+    const sash = new Sash(this.root, this.panel.root.id);
+    this.root.append(this.toolbar.bar, this.toolbar.legend, this.frame, sash.bar, this.panel.root);
     this.sizes = new ResizeObserver(() => this.resize());
-    this.sizes.observe(this.root);
+    this.sizes.observe(this.frame);
     this.themes = new MutationObserver(() => this.draw());
     this.themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-mantine-color-scheme"] });
     this.toolbar.show(this);
@@ -303,14 +305,23 @@ export class Timeline {
     });
   }
 
+  /** Fit the canvas to the window. A selected event that is in view stays in view. */
   resize() {
-    const top = this.frame.getBoundingClientRect().top + window.scrollY;
-    const below = this.panel.root.hidden ? 60 : 300;
-    this.view.width = Math.max(this.root.clientWidth - 2, 320);
-    SIZES.labels = labelsWidth(this.view.width);
-    this.view.height = clamp(window.innerHeight - top - below, 320, 1200);
-    if (this.painter.fit()) {
-      this.changed();
+    const { view } = this;
+    const place = this.selected?.at;
+    const wasShown = this.selected && place && view.shows(this.selected.rank, place[0], place[1]);
+    view.width = Math.max(this.frame.clientWidth, LEAST_WIDTH);
+    view.height = this.frame.clientHeight;
+    SIZES.labels = labelsWidth(view.width);
+    if (!this.painter.fit()) {
+      return;
+    }
+    if (this.selected && place && wasShown) {
+      view.nudge(this.selected.rank, place[0], place[1]);
+    }
+    this.changed();
+    if (view.isOpen) {
+      this.painter.paint(); // now, because fitting has cleared the canvas
     }
   }
 

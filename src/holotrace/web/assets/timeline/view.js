@@ -162,15 +162,49 @@ export class View {
   }
 
   /**
+   * Return the height of a lane above all scrolling; undefined if its row is not arranged.
+   * @param {number} rank
+   * @param {number} row
+   * @param {number} depth
+   */
+  laneTop(rank, row, depth) {
+    const item = this.rowItem(rank, row);
+    return item && item.top + (item.row.isFolded ? 0 : depth) * SIZES.lane;
+  }
+
+  /**
+   * @param {number} rank
+   * @param {number} row
+   * @param {number} depth
+   */
+  shows(rank, row, depth) {
+    const top = this.laneTop(rank, row, depth);
+    return top !== undefined && this.y(top) >= SIZES.ruler && this.y(top + SIZES.lane) <= this.height;
+  }
+
+  /**
+   * Scroll as little as necessary to show a lane.
+   * @param {number} rank
+   * @param {number} row
+   * @param {number} depth
+   */
+  nudge(rank, row, depth) {
+    const top = this.laneTop(rank, row, depth);
+    if (top !== undefined) {
+      const room = this.height - SIZES.ruler - SIZES.lane - SIZES.gap;
+      this.scroll = clamp(this.scroll, top - Math.max(room, 0), top);
+    }
+  }
+
+  /**
    * Scroll until a lane is in view.
    * @param {number} rank
    * @param {number} row
    * @param {number} depth
    */
   reveal(rank, row, depth) {
-    const item = this.rowItem(rank, row);
-    const top = (item?.top ?? 0) + depth * SIZES.lane;
-    if (item && (this.y(top) < SIZES.ruler || this.y(top + SIZES.lane) > this.height)) {
+    const top = this.laneTop(rank, row, depth);
+    if (top !== undefined && !this.shows(rank, row, depth)) {
       this.scroll = top - (this.height - SIZES.ruler) / 2;
     }
   }

@@ -14,7 +14,7 @@ import { countText, durationText, percentText } from "../../units.js";
 /** @typedef {import("../timeline.js").Timeline} Timeline */
 /**
  * @typedef {object} Actions
- * @property {() => void} resized
+ * @property {() => void} close
  * @property {(rank: number, event: number) => void} goTo
  * @property {(rank: Rank, finding: Finding) => void} goToFinding
  */
@@ -26,13 +26,18 @@ export class Panel {
    * @param {Timeline} state
    * @param {Actions} actions
    */
-  constructor(state, { resized, goTo, goToFinding }) {
+  constructor(state, { close, goTo, goToFinding }) {
     this.state = state;
-    this.resized = resized;
     this.goTo = goTo;
     this.goToFinding = goToFinding;
     this.root = element("section", "holotrace-timeline-details");
+    this.root.id = "timeline-details";
+    this.root.setAttribute("aria-label", "details");
+    this.root.tabIndex = 0; // so that the arrow keys scroll it
+    this.root.dataset.keys = "";
     this.root.hidden = true;
+    this.close = button("×", "close (Escape)", close);
+    this.close.className = "holotrace-timeline-close";
     this.linkBox = element("ul");
     /** @type {Link[]} */
     this.inside = [];
@@ -45,9 +50,9 @@ export class Panel {
   /** @param {Node[]} parts */
   put(...parts) {
     this.root.classList.remove("holotrace-timeline-span");
-    this.root.replaceChildren(...parts);
+    this.root.replaceChildren(this.close, ...parts);
     this.root.hidden = !parts.length;
-    this.resized();
+    this.root.scrollTop = 0;
   }
 
   /**
