@@ -23,7 +23,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 import holotrace
-from holotrace.analyses.diagnosis.answer import finding_texts
+from holotrace.analyses.diagnosis.finding_details import FindingDetails, finding_details, threshold_text
 from holotrace.analyses.diagnosis.headline_facts import headline_facts
 from holotrace.catalogue import ANALYSES
 from holotrace.drawing.detached_heading import detached
@@ -38,7 +38,7 @@ from holotrace.locations import Address, Location, drafted, located, name_of
 from holotrace.questions.question import Analysis, Result
 from holotrace.questions.tables import PrintedTable, print_frame, print_view
 from holotrace.store.trace import Trace
-from holotrace.units import percent_text, size_text
+from holotrace.units import duration_text, percent_text, size_text
 from holotrace.whole_job.summary import Summary, has_rows, shown_analyses, summary_of
 
 MOST_BYTES = 8_000_000
@@ -53,6 +53,9 @@ other rows and names the command that prints all."""
 
 MOST_REASONS = 12
 """Maximum number of reasons why an analysis has no data."""
+
+MOST_RANKS = 16
+"""Maximum number of ranks that a finding lists."""
 
 MOST_CAVEATS = 500
 """Maximum number of caveats."""
@@ -178,7 +181,10 @@ def _rendered(contents: Contents, figures: dict[str, _Figure], rows: int) -> str
         drawn=figures,
         most_bytes=MOST_BYTES,
         headline=headline_facts(contents.summary.diagnosis) if contents.summary.covers_one_job else (),
-        recommendations=_recommendations(contents.summary),
+        found=_found(contents.summary),
+        most_ranks=MOST_RANKS,
+        threshold=threshold_text,
+        duration=duration_text,
         titles={analysis.name: analysis.title for analysis in shown_analyses(contents.summary)},
         missing_titles=[analysis.title for analysis in ANALYSES if analysis.name in contents.summary.missing],
         cpu_side=_cpu_side(contents.summary, rows),
@@ -195,8 +201,8 @@ def _rendered(contents: Contents, figures: dict[str, _Figure], rows: int) -> str
     )
 
 
-def _recommendations(summary: Summary) -> list[dict[str, Any]]:
-    return [{**row, "text": text} for row, text in finding_texts(summary.diagnosis)] if summary.covers_one_job else []
+def _found(summary: Summary) -> tuple[FindingDetails, ...]:
+    return finding_details(summary.diagnosis) if summary.covers_one_job else ()
 
 
 def _sections(contents: Contents, rows: int) -> list[_Section]:

@@ -41,6 +41,17 @@ def test_a_path_without_a_trace_is_an_error_at_once(tmp_path) -> None:
         assert str(path) in str(error)
 
 
+def test_an_event_is_a_rank_and_an_index(tmp_path) -> None:
+    """`--event` is refused unless it is RANK:INDEX; the address keeps the token and names the event."""
+    gpu_job().write(tmp_path)
+    wrong = CliRunner().invoke(app, ["serve", str(tmp_path), "--event", "3"])
+    assert wrong.exit_code == 2
+    assert "RANK:INDEX" in wrong.output
+
+    address = serve_module._at_event("http://127.0.0.1:8050/?token=x", "31fc", 3, 71_535)
+    assert address == "http://127.0.0.1:8050/?token=x&view=timeline&run=31fc&event=3:71535"
+
+
 def test_a_port_in_use_is_an_error_at_once(tmp_path) -> None:
     """The error for a port in use suggests `--port`."""
     gpu_job().write(tmp_path)

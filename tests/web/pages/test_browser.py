@@ -23,6 +23,7 @@ from browsing import PATIENCE_MS, expect_rows, run_called, visit, walk
 from holotrace.html_report.report import Contents, write_report
 from holotrace.ingest.file_health import file_health
 from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
 from holotrace.web.pages import PAGES
 from holotrace.web.parts.page import Page, Table
 from holotrace.web.parts.slow_parts import part
@@ -372,6 +373,27 @@ def test_tables_are_downloaded(small, browser) -> None:
             seen.page.get_by_text("CSV", exact=True).first.click()
         lines = download.value.path().read_text(encoding="utf-8").splitlines()
         assert len(lines) == 3  # a header and two devices
+        assert not seen.troubles
+
+
+def test_an_open_finding_stays_in_the_address(tmp_path, browser) -> None:
+    """A click opens a finding, closes the one that was open, and changes the address, which opens it for others."""
+    write_job(tmp_path, ranks=2, steps=3, layers=2)
+    with serving(tmp_path) as (session, url), visit(browser, url + Selection(run=session.runs[0].id).query()) as seen:
+        page = seen.page
+        seen.settle(page.main_frame, "Overview")
+        findings = page.locator("details[data-finding]")
+        names = findings.evaluate_all("all => all.map(one => one.dataset.finding)")
+        assert len(names) > 1
+        for name, finding in zip(names, findings.all(), strict=True):
+            finding.locator("summary").click()
+            page.wait_for_function("name => location.search.includes(`finding=${name}`)", arg=name)
+            assert page.locator("details[data-finding][open]").count() == 1
+        shared = page.url
+        page.goto("about:blank")
+        page.goto(shared)
+        seen.settle(page.main_frame, "Overview")
+        assert page.locator("details[data-finding][open]").get_attribute("data-finding") == names[-1]
         assert not seen.troubles
 
 

@@ -74,11 +74,11 @@ class Diagnosis(Result):
         at_ns           int64    when that event began
         event_count     int64    events that cause it, on all ranks and steps
         part_of         str      the rule whose finding explains most of the same time; null if none does
+        subject         str      tells several findings of one rule apart; null if there is only one
 
     evidence     the numbers, one row per rule, subject and rank:
 
-        rule, rank      as above
-        subject         str      tells several findings of one rule apart; null if there is only one
+        rule, subject, rank  as above
         measured        float64  what the rule measured
         threshold       float64  it applies from this value on
         unit            str      of both

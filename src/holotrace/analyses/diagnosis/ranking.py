@@ -30,6 +30,7 @@ PER_FINDING = pl.Schema(
         "at_ns": pl.Int64(),
         "event_count": pl.Int64(),
         "part_of": pl.String(),
+        "subject": pl.String(),
     }
 )
 """Columns of `Diagnosis.per_finding`."""
@@ -187,6 +188,7 @@ def _finding(group: _Group, evidence: JobEvidence) -> dict[str, Any]:
         **place._asdict(),
         "event_count": sum(case.count for case in group.cases),
         "part_of": _absorber(group.cases),
+        "subject": group.subject or None,
     }
 
 

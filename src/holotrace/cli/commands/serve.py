@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from holotrace.cli.option_groups import read_or_refuse
 from holotrace.cli.options import Capture, NoCache, Sources
 from holotrace.cli.output import console, print_line
 from holotrace.errors import InvalidOptionError, TraceNotFoundError
@@ -28,6 +29,15 @@ AllowHost = Annotated[
     typer.Option("--allow-host", metavar="NAME", help="Also answer requests to this host name; may be repeated."),
 ]
 
+Event = Annotated[
+    str | None,
+    typer.Option(
+        "--event",
+        metavar="RANK:INDEX",
+        help="Begin on the timeline, at this event of the first run, as `diagnose` names it.",
+    ),
+]
+
 _MODULES = ("dash", "dash_ag_grid", "dash_mantine_components", "waitress")
 
 
@@ -39,11 +49,13 @@ def serve(  # noqa: PLR0913 -- one argument an option
     open_browser: Open = False,
     no_token: NoToken = False,
     allow_host: AllowHost = None,
+    event: Event = None,
     capture: Capture = None,
     no_cache: NoCache = False,
 ) -> None:
     """Serve the runs until Ctrl-C; stop at once if there is no run, or if a file that the user named is not a trace."""
     _expect_extra()
+    at = None if event is None else read_or_refuse(_event, event)
     from holotrace.web.server.server import Address, bound_server  # noqa: PLC0415 -- loads dash
     from holotrace.web.session.session import Session  # noqa: PLC0415
 
@@ -56,11 +68,30 @@ def serve(  # noqa: PLR0913 -- one argument an option
     address = Address(host, port, frozenset(allow_host or ()), has_token=not no_token)
     with bound_server(session, address) as server, ExitStack() as until_the_end:
         to = console()
-        print_line(to, f"{len(session.runs):,} run{'' if len(session.runs) == 1 else 's'} at {server.url}", "bold")
+        url = server.url if at is None else _at_event(server.url, session.runs[0].id, *at)
+        print_line(to, f"{len(session.runs):,} run{'' if len(session.runs) == 1 else 's'} at {url}", "bold")
         print_line(to, "Press Ctrl-C to stop.")
         if open_browser:
-            webbrowser.open(until_the_end.enter_context(_redirect_to(server.url)))
+            webbrowser.open(until_the_end.enter_context(_redirect_to(url)))
         server.run()
+
+
+def _event(text: str) -> tuple[int, int]:
+    """Read `3:71535` as rank 3, event 71535."""
+    rank, _, index = text.partition(":")
+    if not (rank.isdecimal() and index.isdecimal()):
+        message = f"{text!r} is not RANK:INDEX, such as 3:71535"
+        raise ValueError(message)
+    return int(rank), int(index)
+
+
+def _at_event(url: str, run_id: str, rank: int, index: int) -> str:
+    """Return the address of the timeline at an event; `url` may end in the token."""
+    from holotrace.web.parts.timeline_link import AtEvent, timeline_link  # noqa: PLC0415 -- only with the extra
+    from holotrace.web.session.selection import Selection  # noqa: PLC0415
+
+    query = timeline_link(Selection(run=run_id), AtEvent(rank, index)).removeprefix("?")
+    return f"{url}{'&' if '?' in url else '?'}{query}"
 
 
 @contextmanager

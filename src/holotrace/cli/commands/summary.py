@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
 from holotrace.catalogue import ANALYSES
@@ -33,14 +35,14 @@ def summary(
     if as_json:
         print_json(whole.to_dict())
     else:
-        _print_text(whole)
+        _print_text(whole, job.reading.sources)
 
 
-def _print_text(whole: Summary) -> None:
+def _print_text(whole: Summary, sources: Sequence[str]) -> None:
     to = console()
     print_verdict(to, whole)
     if whole.covers_one_job:
-        print_diagnosis(to, whole.diagnosis)
+        print_diagnosis(to, whole.diagnosis, sources)
         if len(whole.diagnosis.per_finding):
             print_line(to, "The numbers behind this: holotrace diagnose")
     print_findings(to, [*whole.findings, *_skipped(whole)])

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import dash_mantine_components as dmc
 from dash import dcc, html
 from dash.development.base_component import Component
 
-from holotrace.analyses.diagnosis.answer import finding_texts
 from holotrace.analyses.diagnosis.compute import Diagnosis
 from holotrace.analyses.diagnosis.headline_facts import headline_facts
 from holotrace.catalogue import analysis
 from holotrace.drawing.names import printable
 from holotrace.errors import HolotraceError
 from holotrace.figures import figure_of
+from holotrace.web.pages.found import found_block
 from holotrace.web.pages.headline import covers_one_job, doubts, verdict
-from holotrace.web.parts.components import definitions, facts_block, findings, graph, python_block, title_block
+from holotrace.web.parts.components import caveats, definitions, facts_block, findings, graph, python_block, title_block
 from holotrace.web.parts.page import Page, Table
 from holotrace.web.parts.python_code import python_of
 from holotrace.web.parts.slow_parts import part
@@ -74,18 +73,12 @@ def _advice(session: Session, selection: Selection) -> Component:
         return html.Div()
     if not covers_one_job(session, selection.scope):
         return html.Div()
-    rows = finding_texts(known)
-    items = html.Ol([_finding(row, text) for row, text in rows], className="holotrace-findings")
     return _card(
-        dmc.Text("What costs time, and what to do", fw=600),
-        items if rows else dmc.Text(known.answer),
-        *findings(known.findings),
+        dmc.Title("What costs time, and what to do", order=2, size="h4"),
+        found_block(known, selection) if len(known.per_finding) else dmc.Text(known.answer),
+        *caveats(known.findings, kind="check that was impossible", kinds="checks that were impossible"),
         _link(DIAGNOSIS, selection),
     )
-
-
-def _finding(row: dict[str, Any], text: str) -> Component:
-    return html.Li([html.B(printable(f"{text}. ")), printable(row["advice"])])
 
 
 def _gpus(session: Session, selection: Selection) -> Component:

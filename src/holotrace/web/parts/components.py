@@ -33,11 +33,11 @@ def facts_block(facts: Iterable[tuple[str, str, str]]) -> Component:
     return html.Dl(terms, className="holotrace-facts")
 
 
-def caveats(sentences: Sequence[str], *, kind: str = "caveat") -> list[Component]:
+def caveats(sentences: Sequence[str], *, kind: str = "caveat", kinds: str = "") -> list[Component]:
     """Fold what the computation noticed, under a line that counts it; a single short caveat is its own line."""
     if not sentences:
         return []
-    count = f"{len(sentences):,} {kind}{'' if len(sentences) == 1 else 's'}"
+    count = f"{len(sentences):,} {kind if len(sentences) == 1 else kinds or f'{kind}s'}"
     first = printable(sentences[0])
     shown = f"{count}: {first}" if len(sentences) == 1 and len(first) <= _SHORT_CAVEAT else count
     if shown != count:

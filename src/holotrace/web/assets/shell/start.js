@@ -1,6 +1,7 @@
 // The entry module of every page: puts the names that Dash looks up into the window, then lets Dash draw the page.
 
 import { callbacks } from "./callbacks.js";
+import { followFindings } from "./findings.js";
 import { listenForKeys } from "./keys.js";
 import { Later, loadWhatIsShown } from "./later.js";
 import { followTensorboard } from "./scheme.js";
@@ -13,4 +14,5 @@ showSidebar();
 loadWhatIsShown();
 listenForKeys();
 followTensorboard();
+followFindings();
 new DashRenderer();

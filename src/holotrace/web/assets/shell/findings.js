@@ -1,0 +1,35 @@
+// Writes the finding that is open into the address; `pages/found.py` opens it again.
+
+import { current, put, remember } from "./address.js";
+
+const KEY = "finding";
+
+/** @param {Event} event */
+const onToggle = ({ target }) => {
+  if (!(target instanceof HTMLDetailsElement) || !target.dataset.finding) {
+    return;
+  }
+  const params = current();
+  const { finding } = target.dataset;
+  if (target.open) {
+    closeOthers(target);
+    put(params, KEY, finding);
+  } else if (params.get(KEY) === finding) {
+    put(params, KEY, "");
+  } else {
+    return;
+  }
+  remember(params);
+};
+
+/** @param {HTMLDetailsElement} shown */
+const closeOthers = (shown) => {
+  for (const other of document.querySelectorAll("details[data-finding][open]")) {
+    if (other !== shown) {
+      other.removeAttribute("open");
+    }
+  }
+};
+
+/** Follow which finding is open; toggles do not bubble, so listen on their way down. */
+export const followFindings = () => document.addEventListener("toggle", onToggle, true);

@@ -1,0 +1,74 @@
+"""Findings with their ranks, places, effects and rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import holotrace
+from holotrace.analyses.diagnosis.finding_details import FindingDetails, finding_details, threshold_text
+from holotrace.testing import small_job
+
+TRACES = Path(__file__).parents[2] / "reference" / "traces"
+
+
+@pytest.fixture(scope="module")
+def result() -> holotrace.Diagnosis:
+    """Return the diagnosis of a job of two ranks, of which rank 1 is late."""
+    return holotrace.diagnosis(small_job())
+
+
+def of_rule(result: holotrace.Diagnosis, rule: str) -> FindingDetails:
+    """Return the first finding of a rule."""
+    return next(details for details in finding_details(result) if details.rule.name == rule)
+
+
+def test_findings_that_are_part_of_others_are_their_effects(result) -> None:
+    """Every finding is shown once: by itself, or as an effect of the one that explains its time."""
+    shown = finding_details(result)
+    effects = [effect for details in shown for effect in details.effects]
+
+    alone = result.per_finding.filter(pl.col("part_of").is_null())["finding"].to_list()
+    assert [details.row["finding"] for details in shown] == alone
+    assert sorted([*alone, *effects]) == sorted(result.per_finding["finding"].to_list())
+
+
+def test_the_ranks_are_those_of_the_evidence(result) -> None:
+    """Rank 1 delays both ranks by 200 µs per step: itself, and rank 0, which waits."""
+    assert of_rule(result, "late_rank").ranks == ((0, 200_000), (1, 200_000))
+
+
+def test_two_findings_of_one_rule_keep_their_own_ranks() -> None:
+    """On a recorded job, the costs of the ranks add up to what each finding claims."""
+    known = holotrace.diagnosis(holotrace.open_trace(TRACES / "dlrm_8rank", cache=False))
+    for details in finding_details(known):
+        claimed = sum(cost for _, cost in details.ranks) / known.headline["rank_count"][0]
+        assert details.row["stake_ns"] is None or details.row["stake_ns"] <= round(claimed) + 1
+        assert len(details.ranks) == details.row["rank_count"]
+
+
+def test_keys_differ(result) -> None:
+    """The second finding of a rule gets a number."""
+    twice = holotrace.Diagnosis(
+        result.headline,
+        pl.concat([result.per_finding, result.per_finding.filter(pl.col("rule") == "late_rank")]),
+        result.evidence,
+    )
+    keys = [details.key for details in finding_details(twice)]
+
+    assert len(set(keys)) == len(keys)
+    assert {"late_rank", "late_rank-2"} <= set(keys)
+
+
+def test_the_line_comes_before_the_kernel() -> None:
+    """The sleeping rank's finding names the line to change."""
+    known = holotrace.diagnosis(holotrace.open_trace(TRACES / "ddp_gloo_4rank", cache=False))
+
+    assert of_rule(known, "late_rank").places == (("line", "ddp.py(35): main"),)
+
+
+def test_each_rule_says_from_where_on_it_applies(result) -> None:
+    """The threshold has its unit."""
+    assert threshold_text(of_rule(result, "late_rank").rule) == "from 0.1 of all waiting on"
