@@ -28,7 +28,7 @@ BEFORE_THE_FIGURE = {
     *("react", "react-dom", "prop-types", "dash_mantine_components", "dash_renderer", "dash_core_components"),
     *("dash_core_components-shared", "dash_html_components", "async-graph", "plotly"),
     *("polyfill", "bundle"),
-    *("address", "callbacks", "keys", "later", "navigation", "scheme", "start", "table_rows"),
+    *("address", "callbacks", "keys", "later", "navigation", "scheme", "sidebar", "start", "storage", "table_rows"),
 }
 """The scripts that load before the figure, by the beginnings of their names; more scripts would delay the figure."""
 
