@@ -383,6 +383,12 @@ NAMES = [
         "aten::_scaled_dot_product_flash_attention_backward",
         "aiter::add_rmsnorm",
     ),
+    *("vllm::moe_forward", "vllm::inplace_fused_experts", "aiter::fmoe_g1u1", "aiter::ck_moe_stage1"),
+    *("aiter::ck_moe_stage2", "_C::cutlass_scaled_mm", "_C::cutlass_scaled_fp4_mm", "aiter::batched_gemm_bf16"),
+    *("aten::_weight_int4pack_mm", "torchao::rowwise_scaled_linear_sparse_cutlass_f8f8", "tex_ts::te_gemm_ts"),
+    *("_Linear", "_LayerNormMLP", "_GroupedLinear", "flash_attn_3::fwd", "flash_attn_3::bwd"),
+    *("flash_attn::_flash_attn_varlen_forward", "flash_attn::_flash_attn_varlen_backward", "aiter::mha_bwd"),
+    *("xformers_flash::flash_fwd", "triton_tem_fused_mm_0", "_C::static_scaled_fp8_quant"),
 ]
 sizes = st.one_of(st.integers(-2, 70), st.just(2**70), st.text(max_size=2), st.none(), st.booleans())
 shapes = st.one_of(st.lists(sizes, max_size=5), st.lists(st.lists(sizes, max_size=3), max_size=3), st.none(), sizes)

@@ -32,7 +32,9 @@ from holotrace.enrich.operator_costs.formulas import (
     movement,
     normalisations,
     products,
+    quantised_products,
     reductions,
+    transformer_engine,
 )
 from holotrace.errors import InvalidOptionError
 from holotrace.store.rule_table import RuleTable, checked_pattern
@@ -83,6 +85,16 @@ class TextFormula:
 _GEMM = "https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/index.html#math-mem"
 _COUNTER = "https://github.com/pytorch/pytorch/blob/main/torch/utils/flop_counter.py"
 _FLASH = "https://github.com/Dao-AILab/flash-attention/blob/main/benchmarks/benchmark_flash_attention.py"
+_FLASH_2 = "https://github.com/Dao-AILab/flash-attention/blob/main/flash_attn/flash_attn_interface.py"
+_FLASH_3 = "https://github.com/Dao-AILab/flash-attention/blob/main/hopper/flash_api.cpp"
+_XFORMERS = "https://github.com/facebookresearch/xformers/blob/v0.0.28/xformers/ops/fmha/flash.py"
+_AITER_ATTENTION = "https://github.com/ROCm/aiter/blob/main/aiter/ops/mha.py"
+_VLLM_KERNELS = "https://github.com/vllm-project/vllm/blob/main/csrc/libtorch_stable/torch_bindings.cpp"
+_SGLANG_KERNELS = "https://github.com/sgl-project/sglang/blob/main/sgl-kernel/csrc/common_extension.cc"
+_DEEP_GEMM = "https://github.com/deepseek-ai/DeepGEMM/blob/main/csrc/apis/gemm.hpp"
+_AITER_PRODUCTS = "https://github.com/ROCm/aiter/blob/main/aiter/ops/gemm_op_a8w8.py"
+_TORCHAO = "https://github.com/pytorch/ao/blob/main/torchao/ops.py"
+_ENGINE = "https://github.com/NVIDIA/TransformerEngine/blob/main/transformer_engine/pytorch/module/linear.py"
 _LENS = "https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/perf_model.py"
 _ONCE = "every tensor once"
 _ATEN = "https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/native_functions.yaml"
@@ -98,7 +110,7 @@ RULES = (
     # products of matrices
     Rule(r"aten::(mm|bmm|_int_mm|_sparse_semi_structured_mm)", products.product, _GEMM, is_whole=True),
     Rule(r"aten::(addmm_?|_addmm_activation|baddbmm_?|_sparse_semi_structured_addmm)", products.with_bias_first, _GEMM, is_whole=True),
-    Rule(r"aten::(_scaled_mm|_scaled_mm_v2)|trtllm::cublas_scaled_mm|vllm::cutlass_scaled_mm", products.scaled, _COUNTER, is_whole=True),
+    Rule(r"aten::(_scaled_mm|_scaled_mm_v2)|trtllm::cublas_scaled_mm", products.scaled, _COUNTER, is_whole=True),
     Rule(r"aten::_(scaled_)?grouped_mm(_v2)?", products.grouped, _COUNTER, is_whole=True),
     Rule(r"aten::(mv)", products.matrix_vector, _GEMM, is_whole=True),
     Rule(r"aten::addmv_?", products.matrix_vector_with_bias, _GEMM, is_whole=True),
@@ -109,6 +121,25 @@ RULES = (
     Rule(r"aiter::gemm_a16w16(_\w+)?", products.linear, _GEMM, is_whole=True),
     Rule(r"aten::(mkldnn_rnn_layer|_cudnn_rnn|miopen_rnn)", products.recurrent, _GEMM, is_whole=True),
     Rule(r"aten::(mkldnn_rnn_layer|_cudnn_rnn|miopen_rnn)_backward", partial(products.recurrent, passes=2), _GEMM, is_whole=True),
+    # products of 8 and 4 bits of libraries
+    Rule(r"(_C|sgl_kernel)::cutlass_scaled_mm(_azp)?", partial(quantised_products.product, a=1, b=2, result=0), _VLLM_KERNELS, is_whole=True),
+    Rule(r"(_C|sgl_kernel)::cutlass_scaled_fp4_mm", partial(quantised_products.linear, a=1, b=2, result=0, packed=2), _VLLM_KERNELS, is_whole=True),
+    Rule(r"sgl_kernel::(fp8|int8|fp8_blockwise)_scaled_mm", quantised_products.product, _SGLANG_KERNELS, is_whole=True),
+    Rule(r"sglang::deep_gemm_fp8_fp8_bf16_nt|vllm::fp8_gemm_nt_op", partial(quantised_products.linear, a=0, b=2, result=4), _DEEP_GEMM, is_whole=True),
+    Rule(r"aiter::(gemm_a8w8\w*_(ck|cktile|flydsl)|flatmm_a8w8_blockscale_asm|_flatmm_a8w8_blockscale_asm)", partial(quantised_products.linear, result=4), _AITER_PRODUCTS, is_whole=True),
+    Rule(r"aiter::_?gemm_a8w8_blockscale_bpreshuffle_asm", partial(quantised_products.linear, result=2), _AITER_PRODUCTS, is_whole=True),
+    Rule(r"aiter::gemm_a8w8(_bpreshuffle|_blockscale|_blockscale_bpreshuffle)?", quantised_products.linear, _AITER_PRODUCTS, is_whole=True),
+    Rule(r"aiter::(gemm_a4w4|gemm_afp4wfp4_)", partial(quantised_products.linear, packed=2), _AITER_PRODUCTS, is_whole=True),
+    Rule(r"aiter::_?gemm_a4w4_asm", partial(quantised_products.linear, result=4, packed=2), _AITER_PRODUCTS, is_whole=True),
+    Rule(r"aiter::batched_gemm_(a8w8|bf16)", quantised_products.batched_linear, _AITER_PRODUCTS, is_whole=True),
+    Rule(r"torchao::(mx_fp8_bf16|scaled_int8_mm)", quantised_products.product, _TORCHAO, is_whole=True),
+    Rule(r"torchao::rowwise_scaled_linear_sparse_cutlass_f8f8", quantised_products.sparse_linear, _TORCHAO, is_whole=True),
+    Rule(r"aten::_weight_int4pack_mm(_with_scales_and_zeros)?", quantised_products.packed_weights, _ATEN, is_whole=True),
+    # layers of Transformer Engine
+    Rule(r"tex_ts::te_gemm_ts", transformer_engine.scripted_product, _LENS, is_whole=True),
+    Rule(r"_Linear|_LayerNormLinear", transformer_engine.linear, _ENGINE, is_whole=True),
+    Rule(r"_LayerNormMLP", transformer_engine.two_layers, _ENGINE, is_whole=True),
+    Rule(r"_GroupedLinear", transformer_engine.grouped, _ENGINE, is_whole=True),
     # convolutions
     Rule(r"aten::(convolution|_convolution|convolution_overrideable)", convolutions.convolution, _COUNTER, is_whole=True),
     Rule(r"aten::(cudnn|miopen)_(depthwise_)?convolution", convolutions.library_convolution, _COUNTER, is_whole=True),
@@ -125,13 +156,27 @@ RULES = (
     Rule(r"aten::_scaled_dot_product_flash_attention_for_cpu_backward", partial(attention.scaled_dot_product_backward, causal=7), _FLASH, is_whole=True),
     Rule(r"aten::_scaled_dot_product_efficient_attention_backward", partial(attention.scaled_dot_product_backward, causal=11), _FLASH, is_whole=True),
     Rule(r"aten::_scaled_dot_product_cudnn_attention_backward", partial(attention.scaled_dot_product_backward, causal=14), _FLASH, is_whole=True),
+    Rule(r"aten::_cudnn_attention_forward", partial(attention.scaled_dot_product, causal=10), _FLASH, is_whole=True),
+    Rule(r"aten::_cudnn_attention_backward", partial(attention.scaled_dot_product_backward, causal=14), _FLASH, is_whole=True),
     Rule(r"aten::_flash_attention_forward", attention.flash_forward, _FLASH, is_whole=True),
-    Rule(r"aten::_efficient_attention_forward", partial(attention.scaled_dot_product, causal=9, layout="heads last"), _FLASH, is_whole=True),
-    Rule(r"aten::_flash_attention_backward", partial(attention.scaled_dot_product_backward, causal=11, layout="heads last"), _FLASH, is_whole=True),
-    Rule(r"FlashAttnFunc|flash_attn(_2)?::_flash_attn_forward|aiter::(_flash_attn_forward|mha_fwd|fmha_v3_fwd)", partial(attention.scaled_dot_product, causal=5, layout="heads last"), _FLASH, is_whole=True),
-    Rule(r"flash_attn(_2)?::_flash_attn_backward", partial(attention.scaled_dot_product_backward, causal=11, layout="heads last"), _FLASH, is_whole=True),
-    Rule(r"(flash_attn(_2)?::_flash_attn|aiter::_flash_attn)_varlen_forward", attention.variable_length, _FLASH, is_whole=True),
-    Rule(r"vllm::unified_attention_with_output", attention.paged, _LENS, is_whole=True),
+    Rule(r"aten::_flash_attention_backward", attention.flash_form_backward, _FLASH, is_whole=True),
+    Rule(r"aten::_efficient_attention_forward|xformers::efficient_attention_forward_ck", attention.efficient, _FLASH, is_whole=True),
+    Rule(r"FlashAttnFunc", partial(attention.flash, causal=5), _FLASH),
+    Rule(r"flash_attn(_2)?::_flash_attn_forward|aiter::(_flash_attn_forward|mha_fwd|fmha_v3_fwd)", partial(attention.flash, causal=5, window=6), _FLASH_2, is_whole=True),
+    Rule(r"flash_attn(_2)?::_flash_attn_backward", partial(attention.flash_backward, causal=11, window=12), _FLASH_2, is_whole=True),
+    Rule(r"flash_attn(_2)?::_flash_attn_varlen_forward", partial(attention.joined, ends=3, longest=5, causal=9, window=10, pages=(15,)), _FLASH_2, is_whole=True),
+    Rule(r"flash_attn(_2)?::_flash_attn_varlen_backward", partial(attention.joined_backward, ends=9, longest=11, causal=15, window=16), _FLASH_2, is_whole=True),
+    Rule(r"flash_attn_3::(fwd|_flash_attn_forward)", attention.flash_3, _FLASH_3, is_whole=True),
+    Rule(r"flash_attn_3::bwd", partial(attention.flash_3_backward, ends=9, longest=13), _FLASH_3, is_whole=True),
+    Rule(r"flash_attn_3::_flash_attn_backward", partial(attention.flash_3_backward, ends=6, longest=10), _FLASH_3, is_whole=True),
+    Rule(r"xformers_flash::flash_fwd", attention.xformers_flash, _XFORMERS, is_whole=True),
+    Rule(r"aiter::_flash_attn_backward", partial(attention.flash_backward, causal=12, window=13), _AITER_ATTENTION, is_whole=True),
+    Rule(r"aiter::(mha|fmha_v3)_bwd", partial(attention.flash_backward, causal=8, window=9), _AITER_ATTENTION, is_whole=True),
+    Rule(r"aiter::_flash_attn_varlen_forward", partial(attention.joined, ends=3, longest=7, causal=12, window=14, pages=(25,)), _AITER_ATTENTION, is_whole=True),
+    Rule(r"aiter::(mha|fmha_v3)_varlen_fwd", partial(attention.joined, ends=3, longest=5, causal=12, window=13, pages=(19,)), _AITER_ATTENTION, is_whole=True),
+    Rule(r"aiter::(mha|fmha_v3)_varlen_bwd", partial(attention.joined_backward, ends=6, longest=8, causal=13, window=14), _AITER_ATTENTION, is_whole=True),
+    Rule(r"aiter::mha_batch_prefill", attention.paged, _AITER_ATTENTION, is_whole=True),
+    Rule(r"vllm::unified_attention(_with_output)?", attention.paged, _LENS, is_whole=True),
     Rule(r"sglang_profiler::attention_paged_attention_ragged(_\d+)?", partial(attention.paged, keys=3), _LENS, is_whole=True),
     # mixtures of experts
     Rule(r"vllm::moe_forward(_shared)?", experts.routed_layer, _VLLM_EXPERTS, reads_inside=True),
@@ -143,7 +188,7 @@ RULES = (
     Rule(r"aiter::moe_cktile2stages_gemm2_ck", partial(experts.second_product, weights=1, result=2, chosen=6), _AITER_EXPERTS, is_whole=True),
     # normalisations
     Rule(r"aten::(native_|miopen_|cudnn_)?layer_norm", normalisations.layer_norm, _LENS, is_whole=True),
-    Rule(r"aten::(native_)?group_norm", normalisations.group_norm, _LENS, is_whole=True),
+    Rule(r"aten::(native_)?group_norm|aiter::_groupnorm_run", normalisations.group_norm, _LENS, is_whole=True),
     Rule(r"aten::((native_|miopen_|cudnn_|_native_)?batch_norm(_legit)?(_impl_index)?|instance_norm)", normalisations.batch_norm, _LENS, is_whole=True),
     Rule(r"aten::_fused_rms_norm", normalisations.rms_norm, _LENS, is_whole=True),
     Rule(r"aten::native_layer_norm_backward", normalisations.layer_norm_backward, _LENS, is_whole=True),
@@ -206,6 +251,7 @@ RULES = (
     Rule(r"aten::upsample_\w+?[123]d", elementwise.resample, _LENS),
     Rule(r"(sgl_kernel|_C|aiter)::(silu|gelu|gelu_tanh)_and_mul", elementwise.gated, _LENS, is_whole=True),
     Rule(r"(sgl_kernel|_C)::rotary_embedding", elementwise.rotary_embedding, _LENS, is_whole=True),
+    Rule(r"_C::(static|dynamic|dynamic_per_token)_scaled_(fp8|int8)_quant", elementwise.quantise_into, _VLLM_KERNELS, is_whole=True),
     # generated kernels
     Rule(r"triton_\w+", fused.generated, _LENS),
 )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 from holotrace.enrich.operator_costs.arguments import Arguments
 from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
+
+_LENGTHS = "the lengths of the sequences are data"
+_FLASH_3_LENGTHS = (3, 10, 11, 14, 15, 16)
+"""Inputs of FlashAttention 3 that make the lengths data: new keys, used lengths, pages and rows of a cache, padding."""
 
 
 class Attention(NamedTuple):
@@ -21,7 +26,11 @@ class Attention(NamedTuple):
 
     def pairs(self) -> int:
         """Return the number of pairs of a query and a key, over batch and heads."""
-        return self.batch * self.query_heads * self.queries * self.keys
+        return self.positions() * self.query_heads
+
+    def positions(self) -> int:
+        """Return the number of pairs of a query and a key of one head, over the batch."""
+        return self.batch * self.queries * self.keys
 
 
 def heads_first(arguments: Arguments, first: int = 0) -> Attention:
@@ -60,12 +69,96 @@ def scaled_dot_product_backward(
     return Cost(flops, moved, "matrix", arguments.precision(1), dense, repeated_flops=scores)
 
 
-def variable_length(arguments: Arguments) -> Cost:
-    """Sequences joined along one dimension: the lengths are data, so operations are unknown; bytes as ever."""
-    query, _, value = (arguments.shape(index, 3) for index in range(3))
-    output = query[0] * query[1] * value[2] * arguments.element_bytes(0)
+def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
+    """FlashAttention: 2·H·(d + dv)·(pairs under the mask), aligned at the last query and key; bytes as `scaled_dot_product`.
+
+    Causal counts q·(k - q/2) pairs, half if square; a window of keys to the left and right counts exactly.
+    """
+    sizes = heads_last(arguments)
+    each = 2 * sizes.query_heads * (sizes.width + sizes.value_width)
+    twice = sizes.batch * _twice_visible(arguments, sizes.queries, sizes.keys, causal, window)
+    output = sizes.batch * sizes.query_heads * sizes.queries * sizes.value_width * _result_bytes(arguments, 0)
     moved = sum(arguments.bytes(index) for index in range(3)) + output
-    return Cost(None, moved, "matrix", arguments.precision(0), None, "the lengths of the sequences are data")
+    return Cost(each * twice // 2, moved, "matrix", arguments.precision(0), each * sizes.positions())
+
+
+def flash_backward(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
+    """As `flash`, with five products: 2·H·(3·d + 2·dv)·(pairs); bytes as `scaled_dot_product_backward`."""
+    sizes = heads_last(arguments, 1)
+    twice = sizes.batch * _twice_visible(arguments, sizes.queries, sizes.keys, causal, window)
+    return _backward(arguments, sizes, twice)
+
+
+def joined(  # noqa: PLR0913 -- positions of inputs
+    arguments: Arguments,
+    *,
+    ends: int,
+    longest: int,
+    causal: int,
+    window: int | None = None,
+    pages: tuple[int, ...] = (),
+) -> Cost:
+    """Sequences joined along one dimension: as `flash`, if their lengths are known.
+
+    They are if all are as long as the longest, or if the name of the engine's step sums them up. Else they are data, and
+    operations are unknown; bytes as ever. With pages of a cache, bytes come from the sums of the step.
+    """
+    if any(arguments.has_tensor(index) and arguments.dims[index] for index in pages):
+        return paged(arguments)
+    query, key, value = (arguments.shape(index, 3) for index in range(3))
+    output = query[0] * query[1] * value[2] * _result_bytes(arguments, 0)
+    moved = sum(arguments.bytes(index) for index in range(3)) + output
+    each = 2 * query[1] * (query[2] + value[2])
+    twice = _twice_visible_joined(arguments, (query[0], key[0]), (ends, longest, causal, window))
+    if twice is None:
+        return Cost(None, moved, "matrix", arguments.precision(0), None, _LENGTHS)
+    return Cost(each * twice[0] // 2, moved, "matrix", arguments.precision(0), each * twice[1])
+
+
+def joined_backward(arguments: Arguments, ends: int, longest: int, causal: int, window: int | None = None) -> Cost:
+    """As `flash_backward`, of sequences joined along one dimension; unknown as in `joined`."""
+    query, key, value = (arguments.shape(index, 3) for index in range(1, 4))
+    sizes = Attention(1, query[1], query[0], key[0], key[1], query[2], value[2])
+    twice = _twice_visible_joined(arguments, (query[0], key[0]), (ends, longest, causal, window))
+    return _backward(arguments, sizes, None if twice is None else twice[0], None if twice is None else twice[1])
+
+
+def flash_3(arguments: Arguments) -> Cost:
+    """FlashAttention 3: as `flash`; `joined` if ends of sequences are given; from the sums of the step with a cache."""
+    if _is_given(arguments, 5):
+        message = "a second query, multiplied with the values, was given"
+        raise UnknownCostError(message)
+    if any(_is_given(arguments, index) for index in _FLASH_3_LENGTHS):
+        return paged(arguments)
+    if _is_given(arguments, 7):
+        return joined(arguments, ends=7, longest=12, causal=24, window=25)
+    return flash(arguments, causal=24, window=25)
+
+
+def flash_3_backward(arguments: Arguments, ends: int, longest: int) -> Cost:
+    """FlashAttention 3: as `flash_backward`, or `joined_backward` if ends of sequences are given."""
+    if _is_given(arguments, ends):
+        return joined_backward(arguments, ends=ends, longest=longest, causal=16, window=17)
+    return flash_backward(arguments, causal=16, window=17)
+
+
+def xformers_flash(arguments: Arguments) -> Cost:
+    """FlashAttention as xFormers calls it: as `flash`, or `joined` if ends of sequences are given."""
+    if _is_given(arguments, 3):
+        return joined(arguments, ends=3, longest=6, causal=10, window=11, pages=(5, 14))
+    return flash(arguments, causal=10, window=11)
+
+
+def efficient(arguments: Arguments, ends: int = 4, mask: int = 9) -> Cost:
+    """`[batch, length, heads, width]`: as `flash`; mask 1 begins at the first query and key, 2 ends at the last ones."""
+    if _is_given(arguments, ends):
+        query, value = arguments.shape(0, 4), arguments.shape(2, 4)
+        output = prod(query[:3]) * value[3] * arguments.element_bytes(0)
+        moved = sum(arguments.bytes(index) for index in range(3)) + output
+        return Cost(None, moved, "matrix", arguments.precision(0), None, _LENGTHS)
+    if arguments.text(mask) == "2":
+        return flash(arguments, causal=mask)
+    return scaled_dot_product(arguments, mask, layout="heads last")
 
 
 def paged(arguments: Arguments, keys: int = 1) -> Cost:
@@ -88,16 +181,102 @@ def paged(arguments: Arguments, keys: int = 1) -> Cost:
 
 
 def flash_forward(arguments: Arguments) -> Cost:
-    """`aten::_flash_attention_forward`: as `scaled_dot_product` on [batch, length, heads, width], or joined sequences."""
+    """`aten::_flash_attention_forward`: as `flash` on [batch, length, heads, width], or `joined`."""
     if len(arguments.shape(0)) == 3:  # noqa: PLR2004 -- joined sequences have no batch
-        return variable_length(arguments)
-    return scaled_dot_product(arguments, 8, layout="heads last")
+        return joined(arguments, ends=3, longest=5, causal=8, window=11)
+    return flash(arguments, causal=8, window=11)
+
+
+def flash_form_backward(arguments: Arguments) -> Cost:
+    """`aten::_flash_attention_backward`: as `flash_backward`, or `joined_backward`."""
+    if len(arguments.shape(1)) == 3:  # noqa: PLR2004 -- joined sequences have no batch
+        return joined_backward(arguments, ends=6, longest=8, causal=11, window=15)
+    return flash_backward(arguments, causal=11, window=15)
+
+
+def _backward(arguments: Arguments, sizes: Attention, twice: int | None, pairs: int | None = None) -> Cost:
+    moved = arguments.bytes(0) + 2 * sum(arguments.bytes(index) for index in (1, 2, 3))
+    if twice is None:
+        return Cost(None, moved, "matrix", arguments.precision(1), None, _LENGTHS)
+    each = 2 * sizes.query_heads * (3 * sizes.width + 2 * sizes.value_width)
+    scores = 2 * sizes.query_heads * sizes.width * twice // 2
+    dense = each * (sizes.positions() if pairs is None else pairs)
+    return Cost(each * twice // 2, moved, "matrix", arguments.precision(1), dense, repeated_flops=scores)
+
+
+def _twice_visible(arguments: Arguments, queries: int, keys: int, causal: int, window: int | None) -> int:
+    """Return twice the number of pairs under the mask, so that half a square is a whole number."""
+    left, right = (-1, -1) if window is None else (arguments.number(window, -1), arguments.number(window + 1, -1))
+    right = 0 if _is_causal(arguments, causal) else right
+    if left < 0 and right < 0:
+        return 2 * queries * keys
+    if left < 0 and right == 0:
+        return queries * (2 * keys - queries) if queries <= keys else keys * keys
+    return 2 * pairs_in_window(queries, keys, left, right)
+
+
+def pairs_in_window(queries: int, keys: int, left: int, right: int) -> int:
+    """Return how many pairs a window allows, in which the last query sees the last key; negative is unlimited.
+
+    >>> pairs_in_window(4, 4, 1, 0)  # each query sees itself and the one before
+    7
+    """
+    first = queries if right < 0 else 0
+    until = queries * keys if first else _clamped_sum(queries, keys, keys - queries + right + 1)
+    return until - (0 if left < 0 else _clamped_sum(queries, keys, keys - queries - left))
+
+
+def _clamped_sum(count: int, highest: int, start: int) -> int:
+    """Return the sum of start, start + 1, …, `count` numbers, each limited to 0..highest."""
+
+    def up_to(last: int) -> int:
+        if last <= 0:
+            return 0
+        return last * (last + 1) // 2 if last <= highest else highest * (highest + 1) // 2 + (last - highest) * highest
+
+    return up_to(start + count - 1) - up_to(start - 1)
+
+
+def _twice_visible_joined(
+    arguments: Arguments, totals: tuple[int, int], at: tuple[int, int, int, int | None]
+) -> tuple[int, int] | None:
+    """Return twice the pairs under the mask and all pairs of each sequence with itself; None if the lengths are unknown."""
+    ends, longest, causal, window = at
+    if not _is_given(arguments, ends):
+        return None
+    queries, keys = arguments.number(longest, 0), arguments.number(longest + 1, 0)
+    count = arguments.shape(ends, 1)[0] - 1
+    if count > 0 and totals == (count * queries, count * keys):
+        return count * _twice_visible(arguments, queries, keys, causal, window), count * queries * keys
+    sums = arguments.sums
+    has_window = window is not None and arguments.number(window, -1) >= 0
+    if sums and not has_window and totals == (sums["c_sq"] + sums["g_sq"], sums["c_sk"] + sums["g_sk"]):
+        pairs = sums["c_sqsk"] + sums["g_sqsk"]
+        return 2 * pairs - (sums["c_sqsq"] + sums["g_sqsq"] if _is_causal(arguments, causal) else 0), pairs
+    return None
+
+
+def _is_causal(arguments: Arguments, index: int) -> bool:
+    """Whether a boolean, or the number of a mask, says that queries do not see later keys."""
+    text = arguments.text(index)
+    if text not in {"", "False", "True", "0", "1", "2"}:
+        message = f"argument {index} does not say whether the mask is causal: {text}"
+        raise UnknownCostError(message)
+    return text not in {"", "False", "0"}
+
+
+def _is_given(arguments: Arguments, index: int) -> bool:
+    return arguments.has_tensor(index) and bool(arguments.dims[index])
+
+
+def _result_bytes(arguments: Arguments, index: int) -> int:
+    """Return the bytes of an element of the result; attention on 8 bits returns 16."""
+    return max(2, arguments.element_bytes(index))
 
 
 def _masked(dense: int, sizes: Attention, arguments: Arguments, causal: int | None) -> int:
     """Return the operations under the mask; the argument is a boolean, or the number of a mask, 0 for none."""
-    is_causal = causal is not None and arguments.text(causal) not in {"", "False", "0"}
-    if not is_causal:
+    if causal is None or not _is_causal(arguments, causal):
         return dense
     if sizes.queries != sizes.keys:
         message = "a causal mask over queries and keys of different number: which are masked is unknown"

@@ -83,6 +83,12 @@ def quantise(arguments: Arguments, result: int = 1) -> Cost:
     return Cost(2 * elements, arguments.bytes(0) + elements * result, "vector", arguments.precision(0))
 
 
+def quantise_into(arguments: Arguments) -> Cost:
+    """`result, input, scale`: 2 for each element, a scale and a conversion; bytes of all three."""
+    moved = sum(map(arguments.bytes, (0, 1, 2)))
+    return Cost(2 * arguments.elements(1), moved, "vector", arguments.precision(1))
+
+
 def resample(arguments: Arguments) -> Cost:
     """1 for each element of the result, whose size is an argument; bytes of input and result."""
     shape, sizes = arguments.shape(0), arguments.numbers(1)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from math import prod
 
 from holotrace.enrich.operator_costs.arguments import Arguments
 from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
 
 _NAME = re.compile(r"triton_(poi|red|per)_fused_(.*?)_?\d*$")
+
+_TEMPLATE = re.compile(r"triton_tem_fused_")
+_PRODUCT = re.compile(r"_(add|b|badd)?mm_|_(add|b|badd)?mm$")
+_UNKNOWN = "the operations are unknown"
 
 _OPERATIONS = {
     **dict.fromkeys(("add", "sub", "mul", "div", "relu", "mean", "sum", "abs", "neg", "ne", "eq", "lt", "gt"), 1),
@@ -21,7 +26,7 @@ https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/triton_compil
 
 
 def generated(arguments: Arguments) -> Cost:
-    """(Elements)·(operations of the operators in the name); bytes of every tensor once.
+    """(Elements)·(operations of the operators in the name); bytes of every tensor once; 2·M·N·K for templates of products.
 
     A tensor that the kernel changes in place counts once, since the trace does not say which one it is. Operations and
     bytes that the compiler recorded (`kernel_flop`, `kernel_num_gb`) come first.
@@ -35,7 +40,29 @@ def generated(arguments: Arguments) -> Cost:
         moved = sum(map(arguments.bytes, arguments.tensors()))
     tensors = arguments.tensors()
     precision = arguments.precision(tensors[0]) if tensors else None
-    return Cost(flops, moved, "vector", precision, reason="" if flops is not None else "the operations are unknown")
+    if _TEMPLATE.match(arguments.operator):
+        return _of_template(arguments, flops, moved, precision)
+    return Cost(flops, moved, "vector", precision, reason="" if flops is not None else _UNKNOWN)
+
+
+def _of_template(arguments: Arguments, flops: int | None, moved: int, precision: str | None) -> Cost:
+    """Return the cost of a template of torch.compile: a product, or attention under a mask that is data."""
+    if flops is None and _PRODUCT.search(arguments.operator):
+        flops = _product(arguments)
+    reason = (
+        "flex_attention skips blocks by a mask that is data" if "flex_attention" in arguments.operator else _UNKNOWN
+    )
+    return Cost(flops, moved, "matrix", precision, flops, "" if flops is not None else reason)
+
+
+def _product(arguments: Arguments) -> int | None:
+    """Return 2·B·M·N·K of the first two neighbouring inputs whose product has the shape of another input."""
+    shapes = [arguments.shape(index) for index in arguments.tensors()]
+    for left, right in pairwise(shapes):
+        is_product = len(left) == len(right) > 1 and left[-1] == right[-2] and left[:-2] == right[:-2]
+        if is_product and (*left[:-1], right[-1]) in shapes:
+            return 2 * prod(left) * right[-1]
+    return None
 
 
 def operations_each(fused: str) -> int:

@@ -1,0 +1,95 @@
+"""Costs of the layers of Transformer Engine, which calls its products without an operator of their own.
+
+The order of inputs differs between versions, so shapes say which inputs are matrices.
+"""
+
+from __future__ import annotations
+
+import re
+
+from holotrace.enrich.operator_costs.arguments import Arguments
+from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
+
+_8_BITS = re.compile(r"e4m3|e5m2|nvjet_qq|fp8|_f8", re.IGNORECASE)
+_4_BITS = re.compile(r"e2m1|fp4", re.IGNORECASE)
+
+
+def linear(arguments: Arguments) -> Cost:
+    """2·M·N·K of the first and last input that share their last dimension; bytes of both and of the result."""
+    matrices = _matrices(arguments)
+    shared = arguments.shape(matrices[0])[-1]
+    alike = [index for index in matrices if arguments.shape(index)[-1] == shared]
+    if len(alike) < 2 or not shared:  # noqa: PLR2004 -- tokens and weights
+        message = "no two inputs are matrices with the same last dimension"
+        raise UnknownCostError(message)
+    return _cost(arguments, alike[0], alike[-1], shared)
+
+
+def two_layers(arguments: Arguments) -> Cost:
+    """`_LayerNormMLP`: 2·T·(elements of both weights); bytes of tokens, weights and result.
+
+    Each weight may be followed by its copy of 8 bits, of the same shape.
+    """
+    tokens, *others = _matrices(arguments)
+    if len(others) not in {2, 4}:
+        message = f"{len(others)} matrices follow the tokens instead of two weights, or two with a copy each"
+        raise UnknownCostError(message)
+    first, second = others[0], others[len(others) // 2]
+    width = arguments.shape(tokens)[-1]
+    if arguments.shape(first, 2)[1] != width or arguments.shape(second, 2)[0] != width or not width:
+        message = "the weights do not fit the tokens"
+        raise UnknownCostError(message)
+    rows = arguments.elements(tokens) // width
+    flops = 2 * rows * (arguments.elements(first) + arguments.elements(second))
+    moved = 2 * arguments.bytes(tokens) + arguments.bytes(first) + arguments.bytes(second)
+    return Cost(flops, moved, "matrix", _precision(arguments, tokens), flops)
+
+
+def grouped(arguments: Arguments) -> Cost:
+    """`_GroupedLinear`, each row in one group: 2·M·N·K; bytes of rows, all weights and result."""
+    rows, *others = _matrices(arguments)
+    width = arguments.shape(rows)[-1]
+    weights = [index for index in others if len(arguments.shape(index)) == 2 and arguments.shape(index)[1] == width]  # noqa: PLR2004 -- columns and K
+    columns = {arguments.shape(index)[0] for index in weights}
+    if len(columns) != 1 or not width:
+        message = "the weights of the groups do not have one shape"
+        raise UnknownCostError(message)
+    count = arguments.elements(rows) // width
+    result = count * columns.pop()
+    moved = arguments.bytes(rows) + sum(map(arguments.bytes, weights)) + result * arguments.element_bytes(rows)
+    return Cost(2 * result * width, moved, "matrix", _precision(arguments, rows), 2 * result * width)
+
+
+def scripted_product(arguments: Arguments) -> Cost:
+    """`tex_ts::te_gemm_ts`: 2·M·N·K of inputs 0 and 5, argument 4 saying whether 0 is transposed; bytes of both and of input 10."""
+    shape = arguments.shape(0, 2)
+    shared = shape[1] if arguments.text(4) in {"1", "True"} else shape[0]
+    if not shared or shared not in arguments.shape(5, 2):
+        message = "the factors do not share a dimension"
+        raise UnknownCostError(message)
+    flops = 2 * arguments.elements(0) * arguments.elements(5) // shared
+    moved = sum(map(arguments.bytes, (0, 5, 10)))
+    precision = "float8" if arguments.element_bytes(0) == 1 else arguments.precision(0)
+    return Cost(flops, moved, "matrix", precision, flops)
+
+
+def _matrices(arguments: Arguments) -> list[int]:
+    matrices = [index for index in arguments.tensors() if len(arguments.shape(index)) > 1]
+    if not matrices:
+        message = "no input is a matrix"
+        raise UnknownCostError(message)
+    return matrices
+
+
+def _cost(arguments: Arguments, a: int, b: int, shared: int) -> Cost:
+    result = arguments.elements(a) // shared * (arguments.elements(b) // shared)
+    moved = arguments.bytes(a) + arguments.bytes(b) + result * arguments.element_bytes(a)
+    return Cost(2 * result * shared, moved, "matrix", _precision(arguments, a), 2 * result * shared)
+
+
+def _precision(arguments: Arguments, index: int) -> str | None:
+    """Return the type in which the kernel computes: inputs of 16 bits may be quantised inside."""
+    kernel = next(iter(arguments.kernels), "")
+    if _4_BITS.search(kernel):
+        return "float4"
+    return "float8" if _8_BITS.search(kernel) else arguments.precision(index)
