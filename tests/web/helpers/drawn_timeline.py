@@ -68,10 +68,23 @@ class Drawn:
         """The visible time range, in ns from the first event."""
         return tuple(self.of("[it.view.start, it.view.end]"))  # type: ignore[arg-type,return-value]  # two numbers
 
+    def item(self, rank: int, row: str) -> str:
+        """Return the JavaScript of a row's item."""
+        return f"it.view.items.find((item) => item.rank.number === {rank} && item.row && item.row.label === '{row}')"
+
+    def label(self, rank: int, row: str, x: float = LABELS_PX / 2) -> tuple[float, float]:
+        """Return a position on the label of a row."""
+        return self.on_page(x, self.of(f"it.view.y({self.item(rank, row)}.top) + 6"))  # type: ignore[arg-type]  # a number
+
+    def press(self, name: str, rank: int, row: str) -> None:
+        """Press the button `pin` or `hide` on the label of a row."""
+        self.page.mouse.move(*self.label(rank, row, LABELS_PX - {"pin": 35, "hide": 13}[name]))
+        self.page.mouse.down()
+        self.page.mouse.up()
+
     def at(self, time_ns: float, rank: int, row: str, depth: int = 0) -> tuple[float, float]:
         """Return the position of a time in a row on the page."""
-        item = f"it.view.items.find((item) => item.rank.number === {rank} && item.row && item.row.label === '{row}')"
-        x, y = self.of(f"[it.view.x({time_ns}), it.view.y({item}.top) + {depth} * 17 + 8]")  # type: ignore[misc]  # two numbers
+        x, y = self.of(f"[it.view.x({time_ns}), it.view.y({self.item(rank, row)}.top) + {depth} * 17 + 8]")  # type: ignore[misc]  # two numbers
         return self.on_page(x, y)
 
     def band(self, kind: str, time_ns: float, rank: int, below: float = 8) -> tuple[float, float]:

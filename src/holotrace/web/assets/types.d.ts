@@ -139,12 +139,14 @@ export interface Rank {
   hasCounters?: boolean;
   isArranged?: boolean;
   isFolded?: boolean;
+  reason?: string;
 }
 
 interface Placed {
   rank: Rank;
-  top: number;
+  readonly top: number;
   height: number;
+  isPinned?: boolean;
 }
 
 export type RowItem = Placed & { kind: "row"; row: Row };

@@ -5,17 +5,21 @@ import { SIZES } from "./view.js";
 import { clamp } from "../units.js";
 
 /** @typedef {import("../types.js").Pointer} Pointer */
+/** @typedef {import("../types.js").RowItem} RowItem */
 /** @typedef {import("../types.js").Span} Span */
 /** @typedef {import("./view.js").View} View */
 /**
  * The point where a drag began, and the visible range at that time.
- * @typedef {{ x: number, y: number, start: number, end: number, scroll: number, isSpan: boolean, isClick: boolean }} Drag
+ * @typedef {{ x: number, y: number, start: number, end: number, scroll: number, isSpan: boolean, isClick: boolean,
+ *   row: RowItem | null }} Drag
  */
 /**
  * @typedef {object} Actions
  * @property {() => void} moved
  * @property {(pointer: Pointer | null) => void} hover
  * @property {(x: number, y: number) => void} click
+ * @property {(item: RowItem, pointer: Pointer) => void} dragRow
+ * @property {() => void} dropRow
  * @property {(span: Span) => void} span
  * @property {() => void} spanDone
  * @property {() => void} fitSelected
@@ -94,7 +98,8 @@ export class Input {
     const { offsetX: x, offsetY: y } = event;
     const isSpan = (event.shiftKey || y < SIZES.ruler) && x > SIZES.labels;
     const { start, end, scroll } = this.view;
-    this.drag = { x, y, start, end, scroll, isSpan, isClick: true };
+    const item = x < SIZES.labels ? this.view.itemAt(y) : undefined;
+    this.drag = { x, y, start, end, scroll, isSpan, isClick: true, row: item?.kind === "row" ? item : null };
     this.actions.hover(null);
   }
 
@@ -109,6 +114,10 @@ export class Input {
     }
     this.drag.isClick = this.drag.isClick && Math.hypot(x - this.drag.x, y - this.drag.y) < CLICK_PX;
     if (this.drag.isClick) {
+      return;
+    }
+    if (this.drag.row) {
+      this.actions.dragRow(this.drag.row, this.pointer);
       return;
     }
     if (this.drag.isSpan) {
@@ -140,6 +149,8 @@ export class Input {
     this.drag = null;
     if (drag?.isClick) {
       this.actions.click(event.offsetX, event.offsetY);
+    } else if (drag?.row) {
+      this.actions.dropRow();
     } else if (drag?.isSpan) {
       this.actions.spanDone();
     }

@@ -3,6 +3,7 @@
 import * as colours from "./drawing/colours.js";
 import { element } from "./elements.js";
 import { amountText, countText, durationText } from "../units.js";
+import { buttonAt, buttonText } from "./rows/row_marks.js";
 import { SIZES } from "./view.js";
 
 /** @typedef {import("../types.js").Finding} Finding */
@@ -124,16 +125,21 @@ export class Pointing {
     if (segment) {
       return linesOfSegment(segment);
     }
-    return finding ? [finding.text] : item ? this.linesOfItem(item, x) : null;
+    return finding ? [finding.text] : item ? this.linesOfItem(item, x, y) : null;
   }
 
   /**
    * @param {Item} item
    * @param {number} x
+   * @param {number} y
    */
-  linesOfItem(item, x) {
+  linesOfItem(item, x, y) {
     const isLabel = x < SIZES.labels;
     if (item.kind === "row" && isLabel) {
+      const name = buttonAt(this.view, item, x, y);
+      if (name) {
+        return [buttonText(item, name)];
+      }
       return [`${item.row.process}, ${item.row.label}`, `${countText(item.row.events)} events`];
     }
     if (item.kind === "counter" && !isLabel && item.counter.series) {

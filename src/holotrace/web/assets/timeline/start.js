@@ -3,7 +3,7 @@
 import { Timeline } from "./timeline.js";
 
 /** Attributes of the page's element, from `pages/timeline.py`; a change of any of them creates a new timeline. */
-const ATTRIBUTES = ["run", "ranks", "steps", "devices", "find", "event", "at", "show", "window", "y", "flags", "panel"];
+const ATTRIBUTES = ["run", "ranks", "steps", "devices", "find", "event", "at", "show", "window", "y", "flags", "panel", "rows"];
 
 /** @type {Timeline | null} */
 let current = null;

@@ -15,6 +15,9 @@ import { Painter } from "./drawing/painter.js";
 import { Panel } from "./window/panel.js";
 import { Sash } from "./window/sash.js";
 import { Toolbar } from "./window/toolbar.js";
+import { RowDrag, buttonAt } from "./rows/row_marks.js";
+import { RowState } from "./rows/row_state.js";
+import { RowsList } from "./rows/rows_list.js";
 import { button, element } from "./elements.js";
 import { Input } from "./input.js";
 import { Pointing } from "./pointing.js";
@@ -27,7 +30,9 @@ import { SIZES, View, labelsWidth } from "./view.js";
 /** @typedef {import("../types.js").Place} Place */
 /** @typedef {import("../types.js").Rank} Rank */
 /** @typedef {import("../types.js").RankAnswer} RankAnswer */
+/** @typedef {import("../types.js").Pointer} Pointer */
 /** @typedef {import("../types.js").Row} Row */
+/** @typedef {import("../types.js").RowItem} RowItem */
 /** @typedef {import("../types.js").Selected} Selected */
 /** @typedef {import("../types.js").Span} Span */
 /** @typedef {import("../types.js").SpanAnswer} SpanAnswer */
@@ -55,6 +60,11 @@ export class Timeline {
     this.base = 0n;
     this.shown = new Set((this.attributes.show ?? "").split(",").filter((name) => OVERLAYS.includes(name)));
     this.pattern = "";
+    this.rows = new RowState(this.attributes.rows);
+    /** @type {RowDrag | null} */
+    this.rowDrag = null;
+    /** The row whose label is under the pointer. @type {Row | null} */
+    this.hovered = null;
     /** @type {Selected | null} */
     this.selected = null;
     /** @type {Link[]} */
@@ -81,7 +91,8 @@ export class Timeline {
     this.canvas.tabIndex = 0;
     this.canvas.setAttribute("aria-label", "timeline: zoom with W and S, pan with A and D");
     this.pointing = new Pointing(this.view);
-    this.frame.append(this.canvas, this.pointing.tip);
+    this.rowsList = new RowsList(this, () => this.rowsChanged());
+    this.frame.append(this.canvas, this.pointing.tip, this.rowsList.root);
     this.search = new Search(this, { changed: () => this.changed(), goTo, say });
     this.panel = new Panel(this, {
       close: () => this.unselect(),
@@ -106,6 +117,7 @@ export class Timeline {
       goToPath: (rank, start, end) => this.showTimes(toAxis(rank.clock, start), toAxis(rank.clock, end), 0.02),
       openPerfetto: () => this.openPerfetto(),
     });
+    this.toolbar.add(this.rowsList.toggle);
     const sash = new Sash(this.root, this.panel.root.id);
     this.root.append(this.toolbar.bar, this.toolbar.legend, this.frame, sash.bar, this.panel.root);
     this.sizes = new ResizeObserver(() => this.resize());
@@ -121,7 +133,9 @@ export class Timeline {
   actions() {
     return {
       moved: () => this.changed(),
-      hover: (pointer) => this.pointing.show(pointer),
+      hover: (pointer) => this.hover(pointer),
+      dragRow: (item, pointer) => this.dragRow(item, pointer),
+      dropRow: () => this.dropRow(),
       click: (x, y) => this.click(x, y),
       span: (span) => this.setSpan(span),
       spanDone: () => this.describeSpan(),
@@ -276,8 +290,14 @@ export class Timeline {
   }
 
   arranged() {
-    this.view.arrange(this.ranks, this.shown);
+    this.view.arrange(this.ranks, this.shown, this.rows);
+    this.rowsList.show();
     this.changed();
+  }
+
+  rowsChanged() {
+    this.remember();
+    this.arranged();
   }
 
   changed() {
@@ -319,7 +339,7 @@ export class Timeline {
     if (this.selected && place && wasShown) {
       view.nudge(this.selected.rank, place[0], place[1]);
     }
-    this.changed();
+    this.arranged(); // the height decides whether pinned rows stay at the top
     if (view.isOpen) {
       this.painter.paint(); // now, because fitting has cleared the canvas
     }
@@ -457,8 +477,11 @@ export class Timeline {
   show(number, [row, depth, start, length]) {
     const rank = this.rankOf(number);
     if (rank) {
+      const [item] = rank.rows.filter(({ at }) => at === row);
       rank.isFolded = false;
-      this.view.arrange(this.ranks, this.shown);
+      this.rows.reveal(rank, item);
+      this.view.arrange(this.ranks, this.shown, this.rows);
+      this.rowsList.show();
       this.view.reveal(number, row, depth);
       this.showTimes(toAxis(rank.clock, start), toAxis(rank.clock, start + length));
     }
@@ -482,7 +505,7 @@ export class Timeline {
    */
   goToFinding(rank, { start, end }) {
     this.focus = { rank: rank.number, start: toAxis(rank.clock, start), end: toAxis(rank.clock, end) };
-    const [item] = this.view.items.filter((candidate) => candidate.rank === rank);
+    const item = this.view.items.find((candidate) => candidate.rank === rank && !candidate.isPinned);
     if (item && !this.view.isVisible(item)) {
       this.view.scroll = item.top;
     }
@@ -567,6 +590,7 @@ export class Timeline {
     const params = address.current();
     address.put(params, "event", selected && `${selected.rank}:${selected.event}`);
     address.put(params, "at", span && !span.rows ? `${base + BigInt(span.start)}-${base + BigInt(span.end)}` : "");
+    address.put(params, "rows", String(this.rows));
     address.put(params, "show", OVERLAYS.filter((name) => this.shown.has(name)).join(","));
     if (selected || span) {
       params.delete("find");
@@ -612,6 +636,46 @@ export class Timeline {
 
   // Pointer
 
+  /** @param {Pointer | null} pointer */
+  hover(pointer) {
+    this.pointing.show(pointer);
+    if (this.input.drag) {
+      return; // a press on the button of a row, which stays
+    }
+    const item = pointer && pointer.x < SIZES.labels ? this.view.itemAt(pointer.y) : undefined;
+    const hovered = item?.kind === "row" ? item.row : null;
+    if (hovered !== this.hovered) {
+      this.hovered = hovered;
+      this.draw();
+    }
+  }
+
+  /**
+   * @param {RowItem} item
+   * @param {Pointer} pointer
+   */
+  dragRow(item, pointer) {
+    this.rowDrag ??= new RowDrag(this.view, this.rows, item);
+    this.rowDrag.to(pointer);
+    this.draw();
+  }
+
+  dropRow() {
+    this.rowDrag?.drop();
+    this.rowDrag = null;
+    this.rowsChanged();
+  }
+
+  /**
+   * @param {"pin" | "hide"} name
+   * @param {RowItem} item
+   */
+  pressRowButton(name, { rank, row }) {
+    this.rows[name === "pin" ? "togglePinned" : "toggleHidden"](rank, row);
+    this.hovered = null;
+    this.rowsChanged();
+  }
+
   /**
    * @param {number} x
    * @param {number} y
@@ -629,6 +693,11 @@ export class Timeline {
       item.rank.isFolded = !item.rank.isFolded;
       this.arranged();
     } else if (item?.kind === "row" && x < SIZES.labels) {
+      const name = item.row === this.hovered ? buttonAt(this.view, item, x, y) : null;
+      if (name) {
+        this.pressRowButton(name, item);
+        return;
+      }
       item.row.isFolded = item.row.lanes > 1 && !item.row.isFolded;
       this.arranged();
     } else if (item && slice) {

@@ -4,7 +4,9 @@ import { clamp } from "../units.js";
 
 /** @typedef {import("../types.js").Item} Item */
 /** @typedef {import("../types.js").Rank} Rank */
+/** @typedef {import("../types.js").Row} Row */
 /** @typedef {import("../types.js").RowItem} RowItem */
+/** @typedef {import("./rows/row_state.js").RowState} RowState */
 
 /** Sizes in pixels. */
 export const SIZES = { labels: 230, ruler: 34, lane: 17, head: 22, counter: 34, gap: 5, band: 20 };
@@ -17,6 +19,7 @@ const [NARROW, NARROW_LABELS, WIDE_LABELS] = [600, 132, SIZES.labels];
 export const labelsWidth = (width) => (width < NARROW ? NARROW_LABELS : WIDE_LABELS);
 
 const FIRST_COUNTERS = 3;
+const MOST_PINNED = 0.6; // of the height; more pinned rows scroll with the others
 const LEAST_NS = 20;
 
 export class View {
@@ -24,6 +27,7 @@ export class View {
     /** @type {Item[]} */
     this.items = [];
     this.bottom = 0;
+    this.pinnedHeight = 0;
     this.scroll = 0;
     this.width = 0;
     this.height = 0;
@@ -60,10 +64,56 @@ export class View {
   /**
    * @param {Rank[]} ranks
    * @param {Set<string>} shown
+   * @param {RowState} rows
    */
-  arrange(ranks, shown) {
+  arrange(ranks, shown, rows) {
     this.items = [];
     this.bottom = 0;
+    this.arrangePinned(ranks, rows);
+    for (const rank of ranks) {
+      this.arrangeRank(rank, shown, rows);
+    }
+  }
+
+  /**
+   * Pinned rows come first and keep their place while the others scroll: the top of each moves with the scrolling.
+   * @param {Rank[]} ranks
+   * @param {RowState} rows
+   */
+  arrangePinned(ranks, rows) {
+    const view = this;
+    const pinned = rows.pinnedOf(ranks);
+    const whole = pinned.reduce((sum, { row }) => sum + this.heightOf(row), 0);
+    const isFixed = whole <= MOST_PINNED * (this.height - SIZES.ruler);
+    for (const { rank, row } of pinned) {
+      const offset = this.bottom;
+      const height = this.heightOf(row);
+      this.items.push({
+        kind: "row",
+        rank,
+        row,
+        height,
+        isPinned: true,
+        get top() {
+          return offset + (isFixed ? view.scroll : 0);
+        },
+      });
+      this.bottom += height;
+    }
+    this.pinnedHeight = isFixed ? this.bottom : 0;
+  }
+
+  /** @param {Row} row */
+  heightOf(row) {
+    return (row.isFolded ? 1 : row.lanes) * SIZES.lane + SIZES.gap;
+  }
+
+  /**
+   * @param {Rank} rank
+   * @param {Set<string>} shown
+   * @param {RowState} state
+   */
+  arrangeRank(rank, shown, state) {
     /**
      * @param {object} item
      * @param {number} height
@@ -72,25 +122,34 @@ export class View {
       this.items.push(/** @type {Item} */ ({ ...item, top: this.bottom, height }));
       this.bottom += height;
     };
-    for (const rank of ranks) {
-      put({ kind: "rank", rank }, SIZES.head);
-      if (rank.isFolded) {
-        continue;
-      }
-      for (const kind of ["path", "findings"].filter((overlay) => shown.has(overlay))) {
-        put({ kind, rank }, SIZES.band + SIZES.gap);
-      }
-      const counters = shown.has("counters") ? rank.counters : rank.counters.slice(0, FIRST_COUNTERS);
-      counters.forEach((counter) => put({ kind: "counter", rank, counter }, SIZES.counter));
-      for (const row of rank.rows) {
-        put({ kind: "row", rank, row }, (row.isFolded ? 1 : row.lanes) * SIZES.lane + SIZES.gap);
-      }
+    const rows = state.shown(rank);
+    const known = shown.has("counters") ? rank.counters : rank.counters.slice(0, FIRST_COUNTERS);
+    const counters = known.filter((counter) => state.matches(`rank ${rank.number} ${counter.label}`));
+    if (state.text && !rows.length && !counters.length) {
+      return;
     }
+    put({ kind: "rank", rank }, SIZES.head);
+    if (rank.isFolded) {
+      return;
+    }
+    for (const kind of ["path", "findings"].filter((overlay) => shown.has(overlay))) {
+      put({ kind, rank }, SIZES.band + SIZES.gap);
+    }
+    counters.forEach((counter) => put({ kind: "counter", rank, counter }, SIZES.counter));
+    rows.forEach((row) => put({ kind: "row", rank, row }, this.heightOf(row)));
+  }
+
+  /**
+   * Return the height at which an item may begin: below the pinned rows, unless it is one of them.
+   * @param {Item} item
+   */
+  topOf(item) {
+    return SIZES.ruler + (item.isPinned ? 0 : this.pinnedHeight);
   }
 
   /** @param {Item} item */
   isVisible(item) {
-    return this.y(item.top) < this.height && this.y(item.top + item.height) > SIZES.ruler;
+    return this.y(item.top) < this.height && this.y(item.top + item.height) > this.topOf(item);
   }
 
   /** @param {number} y */
@@ -109,7 +168,8 @@ export class View {
     /** @type {Map<number, Set<number>>} */
     const rows = new Map();
     for (const item of this.items) {
-      if (item.kind === "row" && this.y(item.top + item.height) > above && this.y(item.top) < below) {
+      const from = Math.max(above, this.topOf(item));
+      if (item.kind === "row" && this.y(item.top + item.height) > from && this.y(item.top) < below && from < below) {
         rows.set(item.rank.number, (rows.get(item.rank.number) ?? new Set()).add(item.row.at));
       }
     }
@@ -178,8 +238,9 @@ export class View {
    * @param {number} depth
    */
   shows(rank, row, depth) {
+    const item = this.rowItem(rank, row);
     const top = this.laneTop(rank, row, depth);
-    return top !== undefined && this.y(top) >= SIZES.ruler && this.y(top + SIZES.lane) <= this.height;
+    return item && top !== undefined && this.y(top) >= this.topOf(item) && this.y(top + SIZES.lane) <= this.height;
   }
 
   /**
@@ -190,9 +251,9 @@ export class View {
    */
   nudge(rank, row, depth) {
     const top = this.laneTop(rank, row, depth);
-    if (top !== undefined) {
+    if (top !== undefined && !this.shows(rank, row, depth) && !this.rowItem(rank, row)?.isPinned) {
       const room = this.height - SIZES.ruler - SIZES.lane - SIZES.gap;
-      this.scroll = clamp(this.scroll, top - Math.max(room, 0), top);
+      this.scroll = clamp(this.scroll, top - Math.max(room, 0), top - this.pinnedHeight);
     }
   }
 
@@ -204,8 +265,8 @@ export class View {
    */
   reveal(rank, row, depth) {
     const top = this.laneTop(rank, row, depth);
-    if (top !== undefined && !this.shows(rank, row, depth)) {
-      this.scroll = top - (this.height - SIZES.ruler) / 2;
+    if (top !== undefined && !this.shows(rank, row, depth) && !this.rowItem(rank, row)?.isPinned) {
+      this.scroll = top - (this.height - SIZES.ruler + this.pinnedHeight) / 2;
     }
   }
 }

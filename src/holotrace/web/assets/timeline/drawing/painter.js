@@ -2,6 +2,8 @@
 
 import { clockText } from "../data/clocks.js";
 import * as colours from "./colours.js";
+import { drawButtons } from "../rows/row_marks.js";
+import { shortLabel } from "../rows/row_state.js";
 import { SIZES } from "../view.js";
 import { amountText, clamp, countText, durationText, momentText } from "../../units.js";
 
@@ -58,16 +60,31 @@ export class Painter {
     pen.textBaseline = "middle";
     this.characterWidth = pen.measureText("abcdefghij(ABCDE:_0123").width / 22;
     this.within(0, this.sizes.ruler, view.width, view.height - this.sizes.ruler, () => {
-      this.grid();
-      view.items.filter((item) => view.isVisible(item)).forEach((item) => this.item(item));
-      this.inPlot(() => {
-        this.span();
-        this.focus();
-        this.jumps();
-        this.arrows();
+      this.items(false);
+      this.within(0, this.sizes.ruler, view.width, view.pinnedHeight, () => {
+        this.fill(0, this.sizes.ruler, view.width, view.pinnedHeight, this.theme.paper);
+        this.items(true);
+        this.fill(0, this.sizes.ruler + view.pinnedHeight - 2, view.width, 2, this.theme.muted);
       });
+      this.state.rowDrag?.draw(this);
     });
     this.ruler();
+  }
+
+  /**
+   * Draw the pinned rows, or all other items, and what is drawn over them.
+   * @param {boolean} isPinned
+   */
+  items(isPinned) {
+    const { view } = this;
+    this.grid();
+    view.items.filter((item) => Boolean(item.isPinned) === isPinned && view.isVisible(item)).forEach((item) => this.item(item));
+    this.inPlot(() => {
+      this.span();
+      this.focus();
+      this.jumps();
+      this.arrows();
+    });
   }
 
   /**
@@ -202,7 +219,7 @@ export class Painter {
     if (!focus) {
       return;
     }
-    const items = this.view.items.filter((item) => item.rank.number === focus.rank);
+    const items = this.view.items.filter((item) => item.rank.number === focus.rank && !item.isPinned);
     const [first, last] = [items[0], items[items.length - 1]];
     if (first) {
       const width = Math.max(this.view.x(focus.end) - this.view.x(focus.start), 2);
@@ -243,6 +260,10 @@ export class Painter {
     if (rank.clock.host) {
       pen.fillStyle = theme.muted;
       pen.fillText(clockText(rank.clock), nameWidth + 18, middle);
+    }
+    if (rank.reason) {
+      pen.fillStyle = theme.muted;
+      pen.fillText(rank.reason, this.sizes.labels + 8, middle);
     }
   }
 
@@ -303,11 +324,15 @@ export class Painter {
   }
 
   /** @param {RowItem} item */
-  row({ rank, row, top, height }) {
+  row(item) {
+    const { rank, row, top, height } = item;
     const mark = row.lanes > 1 ? (row.isFolded ? "▸ " : "▾ ") : "";
     const hidden = row.hidden ? ` (${countText(row.hidden)} not drawn)` : "";
-    const named = row.device === null ? row.label : `GPU ${row.device} ${row.label}`;
-    this.label(`${mark}${named}${hidden}`, row.process, top, height);
+    const of = item.isPinned ? `rank ${rank.number} · ` : "";
+    this.label(`${mark}${of}${shortLabel(rank, row)}${hidden}`, row.process, top, height);
+    if (this.state.hovered === row) {
+      drawButtons(this, item);
+    }
     this.inPlot(() => {
       for (let depth = 0; depth < (row.isFolded ? 1 : row.lanes); depth += 1) {
         const [lane, y] = [`${row.at}/${depth}`, this.view.y(top) + depth * this.sizes.lane];

@@ -79,6 +79,11 @@ export class Toolbar {
     );
   }
 
+  /** @param {HTMLElement[]} parts */
+  add(...parts) {
+    this.status.after(...parts);
+  }
+
   searchField() {
     const box = element("input");
     box.type = "search";

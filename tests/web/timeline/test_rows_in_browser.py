@@ -1,0 +1,108 @@
+"""Rows of the timeline in a real browser: pinned, hidden, filtered and moved, and kept in the address."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+pytest.importorskip("dash")
+pytest.importorskip("waitress")
+
+from browsing import PATIENCE_MS, visit
+from drawn_timeline import Drawn
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+SHOWN = "it.view.items.flatMap((item) => item.kind === 'row' ? [`${item.rank.number} ${item.row.label}`] : [])"
+ALL = [f"{rank} {label}" for rank in (0, 1) for label in ("thread 1", "thread 2", "stream 7", "stream 20")]
+
+
+def without(*rows: str) -> list[str]:
+    """Return all rows but these."""
+    return [row for row in ALL if row not in rows]
+
+
+def test_a_pinned_row_stays_at_the_top(url, browser) -> None:
+    """The button on a label pins the row; it stays in view while others scroll, and the address keeps it."""
+    with visit(browser, url) as seen:
+        drawn = Drawn(seen)
+        assert drawn.of(SHOWN) == ALL
+        drawn.press("pin", 1, "stream 7")
+        assert drawn.of(SHOWN) == ["1 stream 7", *without("1 stream 7")]
+        assert "rows=pin.1.2" in seen.page.url
+        drawn.of("(it.view.scroll = 50, it.changed())")
+        assert drawn.of("it.view.y(it.view.items[0].top)") == 34
+        seen.page.mouse.click(*drawn.at(100_000, 1, "stream 7"))
+        drawn.details.locator("h2").get_by_text("gemm").wait_for(timeout=PATIENCE_MS)
+        seen.keep("timeline-pinned")
+    with visit(browser, f"{url}&rows=pin.1.2,0.0~hide.0.3") as seen:
+        drawn = Drawn(seen)
+        assert drawn.of(SHOWN) == ["1 stream 7", "0 thread 1", *without("1 stream 7", "0 thread 1", "0 stream 20")]
+        assert not seen.troubles
+
+
+def test_a_hidden_row_comes_back_when_its_event_is_requested(url, browser) -> None:
+    """The button on a label hides a row; a search that goes to an event of the row shows it again."""
+    with visit(browser, url) as seen:
+        drawn = Drawn(seen)
+        drawn.press("hide", 0, "thread 2")
+        assert drawn.of(SHOWN) == without("0 thread 2")
+        seen.page.get_by_role("button", name="rows (1 hidden)").wait_for()
+        seen.page.keyboard.press("/")
+        seen.page.keyboard.type("MmBackward0")
+        drawn.status.get_by_text("2 found", exact=True).wait_for()
+        seen.page.keyboard.press("Enter")
+        drawn.details.locator("h2").get_by_text("MmBackward0").wait_for(timeout=PATIENCE_MS)
+        assert drawn.of(SHOWN) == ALL
+        assert not seen.troubles
+
+
+def test_rows_are_filtered_by_text(url, browser) -> None:
+    """Only rows and counters with all words of the filter are shown; the address keeps the text."""
+    with visit(browser, url) as seen:
+        drawn = Drawn(seen)
+        seen.page.get_by_role("button", name="rows", exact=True).click()
+        box = seen.page.get_by_role("searchbox", name="filter rows")
+        box.fill("rank 1 stream")
+        assert drawn.of(SHOWN) == ["1 stream 7", "1 stream 20"]
+        seen.page.get_by_text("2 of 8 rows shown").wait_for()
+        assert drawn.of("it.ranks.length") == 2
+        assert re.search(r"rows=find\.rank\+1\+stream", seen.page.url)
+        seen.keep("timeline-rows-list")
+        seen.page.get_by_role("button", name="show all", exact=True).click()
+        assert drawn.of(SHOWN) == ALL
+        seen.page.keyboard.press("Escape")
+        assert "rows=" not in seen.page.url
+        assert not seen.troubles
+
+
+def test_rows_are_moved_with_the_keyboard(url, browser) -> None:
+    """The list's buttons move, pin and hide rows, and keep the focus, so that a key can be pressed again."""
+    with visit(browser, url) as seen:
+        drawn = Drawn(seen)
+        seen.page.get_by_role("button", name="rows", exact=True).click()
+        seen.page.get_by_role("button", name="move rank 0, thread 1 down").focus()
+        for expected in ([1, 0, 2, 3], [1, 2, 0, 3], [1, 2, 3, 0], [1, 2, 3, 0]):
+            seen.page.keyboard.press("Enter")
+            assert drawn.of("it.rows.shown(it.ranks[0]).map((row) => row.at)") == expected
+        assert "rows=order.0.1.2.3.0" in seen.page.url
+        seen.page.get_by_role("button", name="pin rank 1, GPU 0 stream 7").focus()
+        seen.page.keyboard.press("Space")
+        assert drawn.of(SHOWN)[0] == "1 stream 7"  # type: ignore[index]  # a list
+        seen.page.keyboard.press("Escape")
+        seen.page.get_by_role("searchbox", name="filter rows").wait_for(state="hidden")
+        assert seen.page.evaluate("document.activeElement.textContent") == "rows"
+        assert not seen.troubles
+
+
+def test_rows_are_moved_with_the_mouse(url, browser) -> None:
+    """A label dragged above another one of its rank goes there; dragged to another rank, nothing moves."""
+    with visit(browser, url) as seen:
+        drawn = Drawn(seen)
+        drawn.drag(drawn.label(0, "stream 20"), drawn.label(0, "thread 1"))
+        assert drawn.of("it.rows.shown(it.ranks[0]).map((row) => row.label)")[0] == "stream 20"  # type: ignore[index]  # a list
+        before = drawn.of(SHOWN)
+        drawn.drag(drawn.label(0, "thread 2"), drawn.label(1, "thread 1"))
+        assert drawn.of(SHOWN) == before
+        assert not seen.troubles
