@@ -38,6 +38,15 @@ def percent_text(fraction: float | None) -> str:
     return "-" if fraction is None else f"{100 * fraction:.1f} %"
 
 
+def counted(count: int, singular: str, plural: str = "") -> str:
+    """Return a count with its noun.
+
+    >>> counted(1, "region"), counted(1200, "region"), counted(2, "launch", "launches")
+    ('1 region', '1,200 regions', '2 launches')
+    """
+    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
+
+
 def microseconds(duration_ns: int) -> float:
     """Convert whole nanoseconds to microseconds, HTA's unit; exact to the thousandth."""
     return duration_ns / 1_000

@@ -112,8 +112,9 @@ def test_many_rows_and_caveats_are_cut_in_a_notebook() -> None:
     """A notebook says that 2 of 12 rows are not shown, and how many findings are missing."""
     builder = TraceBuilder()
     for rank in range(12):
-        builder.rank(rank).kernel("gemm", start_us=0, duration_us=rank + 1)
-    result = holotrace.gpu_summary(builder.build())
+        for number in range(rank + 1):
+            builder.rank(rank).kernel(f"gemm_{rank}", start_us=10 * number, duration_us=1)
+    result = holotrace.kernels(builder.build())
     html = result._repr_html_()
 
     assert "2 rows are not shown" in html

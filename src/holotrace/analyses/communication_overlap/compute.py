@@ -8,11 +8,14 @@ import polars as pl
 
 from holotrace.algorithms.intervals import covered_length, intersection_length
 from holotrace.enrich.device.device_work import by_device, device_work, intervals_of, no_device_work
+from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.schema import KernelKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
+
+_NO_COMMUNICATION = "no communication kernels ran, so there is no overlap"
 
 _PER_RANK = pl.Schema(
     {
@@ -90,7 +93,5 @@ def _combine(partials: dict[int, tuple[int, int]]) -> CommunicationOverlap:
         (rank, comm, overlap, comm - overlap, overlap / comm if comm else None)
         for rank, (comm, overlap) in partials.items()
     ]
-    silent = tuple(
-        f"rank {rank} ran no communication kernels, so it has no overlap" for rank, comm, *_ in rows if not comm
-    )
-    return CommunicationOverlap(pl.DataFrame(rows, schema=_PER_RANK, orient="row"), silent)
+    silent = {rank: () if comm else (_NO_COMMUNICATION,) for rank, (comm, _) in partials.items()}
+    return CommunicationOverlap(pl.DataFrame(rows, schema=_PER_RANK, orient="row"), joined_findings(silent))

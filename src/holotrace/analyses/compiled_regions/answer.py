@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holotrace.analyses.compiled_regions.compute import CompiledRegions, counted
+from holotrace.analyses.compiled_regions.compute import CompiledRegions
 from holotrace.questions.answers import total
-from holotrace.units import duration_text
+from holotrace.units import counted, duration_text
 
 
 def answer(result: CompiledRegions) -> str:

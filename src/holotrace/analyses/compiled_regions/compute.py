@@ -26,7 +26,7 @@ from holotrace.schema import EventKind
 from holotrace.store.captures import is_graph_launch
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
-from holotrace.units import duration_text
+from holotrace.units import counted, duration_text
 
 _Rows = npt.NDArray[np.int64]
 
@@ -245,15 +245,6 @@ def _calls(rank_trace: RankTrace, pattern: str, *, distinct: bool = False) -> in
     names = rank_trace.events_of([EventKind.PYTHON_FUNCTION], ["name"])["name"]
     chosen = names.filter(names.is_in(ids.implode()))
     return rank_trace.texts(chosen.unique()).str.extract(_RESUMED, 1).n_unique() if distinct else len(chosen)
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun.
-
-    >>> counted(1, "region"), counted(1200, "region")
-    ('1 region', '1,200 regions')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _findings(per_region: pl.DataFrame, costs: pl.DataFrame, entered: int) -> Iterator[str]:

@@ -17,6 +17,7 @@ from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import no_device_work
 from holotrace.enrich.device.devices import described_devices
 from holotrace.enrich.device.graph_replays import unknown_findings, unknown_work
+from holotrace.enrich.job.findings import joined_findings
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
@@ -261,19 +262,18 @@ def _intervals(kernels: pl.DataFrame) -> tuple[_Int64, _Int64]:
 
 
 def _findings(rank_trace: RankTrace, per_device: pl.DataFrame) -> tuple[str, ...]:
-    rank = f"rank {rank_trace.rank}"
     unknown = per_device["sm_efficiency_fraction"].null_count()
     partly = per_device.filter(pl.col("sm_efficiency_fraction").is_not_null(), _KNOWN < _NEARLY_ALL)
     sentences = (
-        (unknown, f"{rank}: blocks per SM were not recorded, so SM efficiency is unknown"),
-        *((True, f"{rank}, {_partly_known(*row)}") for row in partly.select("device", _KNOWN).iter_rows()),
+        (unknown, "blocks per SM were not recorded, so SM efficiency is unknown"),
+        *((True, _partly_known(*row)) for row in partly.select("device", _KNOWN).iter_rows()),
         (
             bool(per_device["is_estimated"].any()),
-            f"{rank}: SM efficiency and occupancy are estimated from launch shapes; occupancy is an upper bound",
+            "SM efficiency and occupancy are estimated from launch shapes; occupancy is an upper bound",
         ),
         (
             not rank_trace.header.device_properties,
-            f"{rank}: the trace has no device properties, so names and memory sizes are unknown",
+            "the trace has no device properties, so names and memory sizes are unknown",
         ),
     )
     return tuple(sentence for is_so, sentence in sentences if is_so)
@@ -281,7 +281,7 @@ def _findings(rank_trace: RankTrace, per_device: pl.DataFrame) -> tuple[str, ...
 
 def _partly_known(device: int, known: float) -> str:
     return (
-        f"device {device}: launch shapes are known for {percent_text(known)} of the time in which kernels run; SM "
+        f"on device {device}, launch shapes are known for {percent_text(known)} of the time in which kernels run; SM "
         "efficiency assumes that the other kernels fill the device equally well"
     )
 
@@ -290,5 +290,5 @@ def _combine(partials: dict[int, _Partial]) -> GpuSummary:
     return GpuSummary(
         pl.concat([of_rank.per_device for of_rank in partials.values()]),
         pl.concat([of_rank.series for of_rank in partials.values()]),
-        tuple(finding for of_rank in partials.values() for finding in of_rank.findings),
+        joined_findings({rank: of_rank.findings for rank, of_rank in partials.items()}),
     )

@@ -15,6 +15,7 @@ from holotrace.algorithms.summary import summary
 from holotrace.enrich.device.device_work import device_work, no_device_work
 from holotrace.enrich.device.graph_replays import incomplete_replays, unknown_findings, unknown_work
 from holotrace.enrich.device.launches import launches
+from holotrace.enrich.job.findings import joined_findings
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
@@ -205,7 +206,7 @@ def _combine(partials: dict[int, _Partial]) -> IdleTime:
         _totals(per_stream, ["rank", *_STREAM]),
         _totals(per_device, ["rank", *_DEVICE]),
         per_stream.drop("sum"),
-        tuple(finding for of_rank in partials.values() for finding in of_rank.findings),
+        joined_findings({rank: of_rank.findings for rank, of_rank in partials.items()}),
     )
 
 

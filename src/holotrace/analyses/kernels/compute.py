@@ -15,6 +15,7 @@ from holotrace.enrich.device.device_work import no_device_work
 from holotrace.enrich.graph_attribution.findings import graph_findings
 from holotrace.enrich.host.host_nodes import node_texts
 from holotrace.enrich.host.source_lines import lines_of_events
+from holotrace.enrich.job.findings import joined_findings
 from holotrace.enrich.kernels.kernel_calls import BLOCK, GRID
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
@@ -132,7 +133,7 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
     return _Partial(
         _summed(rank_trace, attribution.kernels_by_name(rank_trace, calls), ["name"], attribution),
         _with_texts(_summed(rank_trace, per_launch_shape, keys, attribution)),
-        attribution.shown_findings((*_findings(rank_trace, calls, per_launch_shape), *_of_graphs(rank_trace))),
+        attribution.shown_findings((*_findings(calls, per_launch_shape), *graph_findings(rank_trace))),
     )
 
 
@@ -196,27 +197,22 @@ def _known(column: str) -> pl.Expr:
     return pl.when(weight.sum() > 0).then(weight.filter(pl.col(column).is_not_null()).sum() / weight.sum())
 
 
-def _findings(rank_trace: RankTrace, calls: pl.DataFrame, per_launch_shape: pl.DataFrame) -> tuple[str, ...]:
-    rank = f"rank {rank_trace.rank}"
+def _findings(calls: pl.DataFrame, per_launch_shape: pl.DataFrame) -> tuple[str, ...]:
     unowned = per_launch_shape["operator"].null_count()
     is_estimated = bool(calls["is_estimated"].any())
     unknown = calls.filter(pl.col("uses_tensor_cores").is_null())["name"].n_unique()
     sentences = (
-        (unowned, f"{rank}: {unowned:,} of {len(calls):,} kernels have no known operator"),
-        (calls["blocks_per_sm"].count() == 0, f"{rank}: blocks per SM and occupancy were not recorded"),
-        (is_estimated, f"{rank}: occupancy is estimated from launch shapes; it is an upper bound"),
-        (unknown, f"{rank}: the names of {unknown:,} kernels do not show whether they use tensor cores"),
+        (unowned, f"{unowned:,} of {len(calls):,} kernels have no known operator"),
+        (calls["blocks_per_sm"].count() == 0, "blocks per SM and occupancy were not recorded"),
+        (is_estimated, "occupancy is estimated from launch shapes; it is an upper bound"),
+        (unknown, f"the names of {unknown:,} kernels do not show whether they use tensor cores"),
     )
     return tuple(sentence for is_so, sentence in sentences if is_so)
-
-
-def _of_graphs(rank_trace: RankTrace) -> tuple[str, ...]:
-    return tuple(f"rank {rank_trace.rank}: {sentence}" for sentence in graph_findings(rank_trace))
 
 
 def _combine(partials: dict[int, _Partial]) -> Kernels:
     return Kernels(
         pl.concat([of_rank.per_kernel for of_rank in partials.values()]),
         pl.concat([of_rank.per_launch_shape for of_rank in partials.values()]),
-        tuple(finding for of_rank in partials.values() for finding in of_rank.findings),
+        joined_findings({rank: of_rank.findings for rank, of_rank in partials.items()}),
     )

@@ -12,6 +12,7 @@ import polars as pl
 from holotrace.enrich.device.device_work import device_work, no_device_work
 from holotrace.enrich.device.launches import launched_work, of_work
 from holotrace.enrich.host.operators import launching_operator
+from holotrace.enrich.job.findings import joined_findings
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
@@ -112,7 +113,7 @@ class _Partial(NamedTuple):
     per_call: pl.DataFrame
     lengths: pl.DataFrame
     per_launch: pl.DataFrame
-    finding: str
+    findings: tuple[str, ...]
 
 
 def launch_statistics(
@@ -178,7 +179,7 @@ def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: boo
         _per_launch(rank_trace, launched).select(rank, pl.all())
         if include_launches
         else pl.DataFrame(schema=_PER_LAUNCH),
-        _finding(rank_trace, work, launched),
+        _findings(work, launched),
     )
 
 
@@ -265,14 +266,11 @@ def _per_launch(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _finding(rank_trace: RankTrace, work: pl.DataFrame, launched: pl.DataFrame) -> str:
+def _findings(work: pl.DataFrame, launched: pl.DataFrame) -> tuple[str, ...]:
     unknown_count = work.height - launched.height
     if not unknown_count:
-        return ""
-    return (
-        f"rank {rank_trace.rank}: the launch of {unknown_count:,} of {work.height:,} kernels, copies and memsets was "
-        "not recorded"
-    )
+        return ()
+    return (f"the launch of {unknown_count:,} of {work.height:,} kernels, copies and memsets was not recorded",)
 
 
 def _combine(partials: dict[int, _Partial]) -> LaunchStatistics:
@@ -281,5 +279,5 @@ def _combine(partials: dict[int, _Partial]) -> LaunchStatistics:
         pl.concat([of_rank.per_call for of_rank in partials.values()]),
         pl.concat([of_rank.lengths for of_rank in partials.values()]),
         pl.concat([of_rank.per_launch for of_rank in partials.values()]),
-        tuple(of_rank.finding for of_rank in partials.values() if of_rank.finding),
+        joined_findings({rank: of_rank.findings for rank, of_rank in partials.items()}),
     )

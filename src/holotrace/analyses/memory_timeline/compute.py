@@ -12,6 +12,7 @@ from holotrace.algorithms.nested.nesting import NO_PARENT, furthest_above, itsel
 from holotrace.enrich.device.devices import described_devices
 from holotrace.enrich.events.event_rows import gathered
 from holotrace.enrich.host.host_nodes import host_nodes
+from holotrace.enrich.job.findings import joined_findings
 from holotrace.enrich.memory.memory_events import (
     BEFORE_RECORDING,
     DEVICE_KEYS,
@@ -143,14 +144,14 @@ def _combine(answers: dict[int, _Partial]) -> MemoryTimeline:
         pl.concat([partial.per_device for partial in partials]),
         pl.concat([partial.at_peak for partial in partials]),
         pl.concat([partial.series for partial in partials]),
-        tuple(finding for partial in partials for finding in partial.findings),
+        joined_findings({rank: partial.findings for rank, partial in answers.items()}),
     )
 
 
 def _one_rank(rank_trace: RankTrace) -> _Partial:
     events = memory_events(rank_trace)
     if events.is_empty():
-        finding = f"rank {rank_trace.rank} has no memory events ({rank_trace.source}): record with profile_memory=True"
+        finding = "no memory events were recorded; record with profile_memory=True"
         per_device, at_peak, series = (pl.DataFrame(schema=schema) for schema in (_PER_DEVICE, _AT_PEAK, _SERIES))
         return _Partial(per_device, at_peak, series, (finding,))
     devices = [
@@ -161,7 +162,7 @@ def _one_rank(rank_trace: RankTrace) -> _Partial:
         _typed(_with_capacity(rank_trace, per_device), rank_trace.rank, _PER_DEVICE),
         _typed(pl.concat([_at_peak(device) for device in devices]), rank_trace.rank, _AT_PEAK),
         _typed(events, rank_trace.rank, _SERIES),
-        _findings(rank_trace.rank, events),
+        _findings(events),
     )
 
 
@@ -233,12 +234,10 @@ def _by_operator(device: pl.DataFrame, alive: pl.DataFrame) -> pl.DataFrame:
     return ordered.with_columns(share.alias("fraction"), *(pl.lit(device[name][0]).alias(name) for name in DEVICE_KEYS))
 
 
-def _findings(rank: int, events: pl.DataFrame) -> tuple[str, ...]:
+def _findings(events: pl.DataFrame) -> tuple[str, ...]:
     sentences = []
     if events["total_allocated"].null_count():
-        sentences.append(
-            f"the memory events of rank {rank} have no totals, so allocated memory counts from the first event"
-        )
+        sentences.append("memory events have no totals, so allocated memory counts from the first event")
     if events["address"].null_count() == len(events):
-        sentences.append(f"the memory events of rank {rank} have no addresses: the memory alive at the peak is unknown")
+        sentences.append("memory events have no addresses, so the memory alive at the peak is unknown")
     return tuple(sentences)

@@ -19,6 +19,7 @@ from holotrace.enrich.host.forward_backward import forward_of
 from holotrace.enrich.host.host_names import MODULE_PREFIX
 from holotrace.enrich.host.modules import module_of
 from holotrace.enrich.host.operators import launching_operator
+from holotrace.enrich.job.findings import joined_findings
 from holotrace.enrich.kernels.kernel_sequences import SEQUENCE_SEPARATOR, sequence_texts, sequences
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
@@ -114,7 +115,7 @@ def _one_rank(rank_trace: RankTrace, *, include_memory: bool) -> _Partial:
     return _Partial(
         _per_sequence(rank_trace, owned).select(rank, pl.all()),
         _per_forward(rank_trace, owned).select(rank, pl.all()),
-        (*_findings(rank_trace, kernels.height, kernels.height - owned.height), *_of_graphs(rank_trace)),
+        (*_findings(kernels.height, kernels.height - owned.height), *graph_findings(rank_trace)),
     )
 
 
@@ -199,19 +200,15 @@ def _forward_rows(
     return np.where(is_backward, forward_of_row[backward], itself), is_backward
 
 
-def _of_graphs(rank_trace: RankTrace) -> tuple[str, ...]:
-    return tuple(f"rank {rank_trace.rank}: {sentence}" for sentence in graph_findings(rank_trace))
-
-
-def _findings(rank_trace: RankTrace, count: int, unknown_launch_count: int) -> tuple[str, ...]:
+def _findings(count: int, unknown_launch_count: int) -> tuple[str, ...]:
     if not unknown_launch_count:
         return ()
-    return (f"rank {rank_trace.rank}: {unknown_launch_count:,} of {count:,} kernels have no known operator",)
+    return (f"{unknown_launch_count:,} of {count:,} kernels have no known operator",)
 
 
 def _combine(partials: dict[int, _Partial]) -> OperatorKernels:
     return OperatorKernels(
         pl.concat([of_rank.per_sequence for of_rank in partials.values()]),
         pl.concat([of_rank.per_forward for of_rank in partials.values()]),
-        tuple(finding for of_rank in partials.values() for finding in of_rank.findings),
+        joined_findings({rank: of_rank.findings for rank, of_rank in partials.items()}),
     )

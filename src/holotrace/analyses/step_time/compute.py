@@ -12,6 +12,7 @@ from holotrace.analyses.step_time.jitter import JITTER, jitter
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import device_rows, missing_device_work
+from holotrace.enrich.job.findings import joined_findings
 from holotrace.enrich.steps.step_roles import ROLES
 from holotrace.enrich.steps.steps import annotation_names, steps, windows
 from holotrace.errors import InvalidOptionError, MissingDataError
@@ -20,6 +21,7 @@ from holotrace.questions.result import Result
 from holotrace.schema import EventKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
+from holotrace.units import counted
 
 CATEGORIES = (*ROLES, "other")
 """Categories by priority: time that fits several categories counts for the first one."""
@@ -140,7 +142,7 @@ def _combine(partials: dict[int, _Partial], *, annotation: str | None) -> StepTi
         names = [name for of_rank in partials.values() for name in of_rank.annotations]
         raise InvalidOptionError.unknown([annotation], names, what="annotation")
     per_step = pl.concat([of_rank.per_step for of_rank in partials.values()])
-    findings = tuple(finding for of_rank in partials.values() for finding in of_rank.findings)
+    findings = joined_findings({rank: of_rank.findings for rank, of_rank in partials.items()})
     jitters = pl.concat([of_rank.jitter for of_rank in partials.values()])
     return StepTime(per_step, _mean(per_step), jitters, findings)
 
@@ -176,14 +178,13 @@ def _mean(per_step: pl.DataFrame) -> pl.DataFrame:
 
 
 def _findings(rank_trace: RankTrace, step_windows: pl.DataFrame, annotation: str | None) -> tuple[str, ...]:
-    rank = f"rank {rank_trace.rank}"
     ignored = len(windows(rank_trace, annotation)) - len(step_windows)
     is_whole = annotation is None and steps(rank_trace).is_empty()
     sentences = (
-        (is_whole, f"{rank} has no steps, so the whole recording counts as step 0: call prof.step() after each step"),
-        (ignored, f"{rank}: {ignored} steps at the end are ignored, because their device work was not recorded"),
-        (device_rows(rank_trace).is_empty(), f"{rank}: {missing_device_work(rank_trace)}"),
-        (not _has_operators(rank_trace), f"{rank} has no operators: record with ProfilerActivity.CPU"),
+        (is_whole, "there are no steps, so the whole recording counts as step 0: call prof.step() after each step"),
+        (ignored, f"{counted(ignored, 'step')} at the end not counted: device rows are missing"),
+        (device_rows(rank_trace).is_empty(), missing_device_work(rank_trace)),
+        (not _has_operators(rank_trace), "no operators were recorded; record with ProfilerActivity.CPU"),
     )
     return tuple(sentence for is_so, sentence in sentences if is_so and not step_windows.is_empty())
 

@@ -10,6 +10,7 @@ import polars as pl
 from holotrace.algorithms.intervals import Intervals, covered_length
 from holotrace.enrich.device.device_work import by_device, device_work, intervals_of, no_device_work
 from holotrace.enrich.device.graph_replays import unknown_findings, unknown_length, unknown_work
+from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.schema import KernelKind
@@ -127,5 +128,5 @@ def _one_device(work: pl.DataFrame, replays: Intervals) -> dict[str, Any]:
 def _combine(partials: dict[int, _Partial]) -> TemporalBreakdown:
     return TemporalBreakdown(
         pl.concat([of_rank.per_device for of_rank in partials.values()]),
-        tuple(finding for of_rank in partials.values() for finding in of_rank.findings),
+        joined_findings({rank: of_rank.findings for rank, of_rank in partials.items()}),
     )

@@ -101,7 +101,7 @@ def unknown_findings(rank_trace: RankTrace) -> tuple[str, ...]:
         return ()
     lack = "1 graph replay lacks" if count == 1 else f"{count:,} graph replays lack"
     seems = "so the device may have worked when it seems idle; holotrace trust says which"
-    return (f"rank {rank_trace.rank}: {lack} device rows, {seems}",)
+    return (f"{lack} device rows, {seems}",)
 
 
 def _replays(rank_trace: RankTrace) -> pl.DataFrame:

@@ -59,11 +59,6 @@ def times_of(events: pl.DataFrame, start: str = "start_ns", end: str = "end_ns")
     return union(events[start].to_numpy(), events[end].to_numpy())
 
 
-def counted(count: int, singular: str, plural: str = "") -> str:
-    """Write a count with its noun: `1 launch`, `3,000 launches`."""
-    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
-
-
 def times_text(count: int) -> str:
     """Write how often something happens: `once`, `3,000 times`."""
     return "once" if count == 1 else f"{count:,} times"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holotrace.enrich.job.one_job import CUT_OFF_KINDS, cut_off_text
-from holotrace.enrich.trust.doubts import Doubt, counted
+from holotrace.enrich.trust.doubts import Doubt
 from holotrace.schema import DEVICE_WORK_KINDS
 from holotrace.store.health import loss_text
 from holotrace.store.trace import RankTrace
+from holotrace.units import counted
 
 
 def cut_off_file(rank_trace: RankTrace) -> Iterator[Doubt]:

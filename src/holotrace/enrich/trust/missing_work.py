@@ -12,10 +12,10 @@ from holotrace.enrich.device.device_work import device_rows, device_work, interv
 from holotrace.enrich.device.graph_replays import graph_launches, incomplete_replays, with_until
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges
-from holotrace.enrich.trust.doubts import Doubt, counted
+from holotrace.enrich.trust.doubts import Doubt
 from holotrace.schema import LAUNCH_KINDS
 from holotrace.store.trace import RankTrace
-from holotrace.units import duration_text
+from holotrace.units import counted, duration_text
 
 _LAUNCH = r"(?i)launch_?(cooperative_?)?kernel|Module_?Launch|ExtLaunch"
 """Words in the names of calls that launch one kernel: cudaLaunchKernelExC, cuLaunchKernel, hipExtModuleLaunchKernel."""

@@ -9,10 +9,10 @@ import polars as pl
 from holotrace.algorithms.intervals import covered_before
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.steps.steps import steps
-from holotrace.enrich.trust.doubts import Doubt, counted, listed, times_of
+from holotrace.enrich.trust.doubts import Doubt, listed, times_of
 from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
-from holotrace.units import duration_text, percent_text
+from holotrace.units import counted, duration_text, percent_text
 
 LARGEST_OVERHEAD = 0.05
 """A step counts if the profiler took more than this share of it."""

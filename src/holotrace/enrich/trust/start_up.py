@@ -10,10 +10,10 @@ import polars as pl
 from holotrace.algorithms.intervals import Int64Array
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.steps.steps import steps
-from holotrace.enrich.trust.doubts import Doubt, counted, times_of
+from holotrace.enrich.trust.doubts import Doubt, times_of
 from holotrace.schema import KernelKind
 from holotrace.store.trace import RankTrace
-from holotrace.units import duration_text
+from holotrace.units import counted, duration_text
 
 TIMES_MEDIAN = 10
 FEWEST_SAMPLES = 8
