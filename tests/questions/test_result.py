@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -41,9 +42,13 @@ ANSWERS = {
     "operator_kernels": "61.5 % of the kernel time (1.6 ms) is launched by aten::mm, the largest part.",
     "kernel_sequences": "The trace has no data for this question.",
     "user_annotations": "1 ms on the host of rank 0 go into ProfilerStep#1, the costliest annotation, in 1 call.",
-    "stragglers": "Rank 1 is late: the others wait 400 µs for it.",
+    "stragglers": "400 µs is how long the others wait for rank 1, which is late.",
     "distributed": "50.0 % of the time in collectives (800 µs over all ranks) is waiting for other ranks.",
 }
+
+
+NUMBER_FIRST = re.compile(r"[+-]?\d|No |None of |A step takes \d|The recording takes \d")
+"""How answers with data begin: with a number, the length of a step, or that there is nothing."""
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -79,6 +84,7 @@ def test_every_result_of_a_real_recording_shows_itself(entry: Analysis, folder: 
     assert isinstance(result, Result)
     assert result.answer
     assert "\n" not in result.answer
+    assert result._main_table().is_empty() or NUMBER_FIRST.match(result.answer), result.answer
     assert all(f'"{field}"' in content for field in vars(result))
     assert result._repr_html_().startswith("<p><b>")
 

@@ -29,7 +29,7 @@ class Result(EqualByContent):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.stragglers(small_job()).answer
-    'Rank 1 is late: the others wait 400 µs for it.'
+    '400 µs is how long the others wait for rank 1, which is late.'
     """
 
     findings: tuple[str, ...]

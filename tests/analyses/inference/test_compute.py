@@ -392,10 +392,10 @@ def test_one_sentence_without_steps() -> None:
 def test_the_answer_names_the_steps_with_most_time() -> None:
     """Ten decoding steps take more time than one prefill."""
     assert serving([100] * 10).answer == (
-        "Most time goes to decode steps: 100 µs in the median, and what bounds them is unknown."
+        "100 µs is the median decode step, the kind with the most time; what bounds these steps is unknown."
     )
     assert inference(product_and_sum(sum_us=2_100).build()).answer == (
-        "Most time goes to decode steps: 5 ms in the median, 42.0 % of it in memory-bound kernels."
+        "5 ms is the median decode step, the kind with the most time; 42.0 % of their time is memory-bound kernels."
     )
 
 

@@ -74,7 +74,7 @@ def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_fo
         ("main", 8_000, 8_000, 8_000, 38_000, 5_000),
         ("forward", 30_000, 30_000, 20_000, 30_000, 7_000),
     ]
-    assert result.answer == "model.py(2): forward has the most device time: 30 µs, 78.9 %."
+    assert result.answer == "78.9 % of the device time (30 µs) is that of model.py(2): forward, the largest part."
 
 
 def test_a_line_lists_what_it_called() -> None:
@@ -204,8 +204,8 @@ def test_the_excess_names_the_late_rank_its_line_and_what_it_called() -> None:
         (2, "train.py", 1, "main", "<built-in function sleep>", 40_000, 0, 40_000, 0.4)
     ]
     assert result.answer == (
-        "Rank 2 spends 40 µs per step longer than the median rank in <built-in function sleep>, "
-        "called from train.py(1): main."
+        "40 µs more per step than on the median rank go into <built-in function sleep>, called from train.py(1): main, "
+        "on rank 2."
     )
 
 

@@ -152,7 +152,7 @@ def test_a_pipeline_stage_that_waits_for_another_is_a_victim(real_traces) -> Non
     result = stragglers(opened(real_traces / "pipeline_gloo_4rank"))
     ranks = result.per_rank.filter("is_straggler").sort("cost_ns")
     assert ranks.select("rank", "role").rows() == [(0, "victim"), (2, "culprit")]
-    assert result.answer == "Rank 2 is late: all ranks together wait 646 ms because of it."
+    assert result.answer == "646 ms is how long all ranks together wait because rank 2 is late."
     assert "<built-in function sleep>" in result.findings[0]
     assert result.findings[1].endswith("it is a victim, since it waits itself and passes that on")
 
@@ -390,5 +390,5 @@ def test_the_answer_names_the_cause_before_its_victim() -> None:
     """In the recorded pipeline rank 0 only passes on the delay of rank 2, which sleeps: rank 2 comes first."""
     result = stragglers(open_trace(ROOT / "tests" / "reference" / "traces" / "pipeline_gloo_4rank", cache=False))
 
-    assert result.answer.startswith("Rank 2 is late")
+    assert result.answer.endswith("because rank 2 is late.")
     assert result.findings[0].startswith("rank 2 is late")

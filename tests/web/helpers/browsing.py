@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -150,6 +151,18 @@ def _watch(seen: Visit, host: str) -> None:
     seen.page.on("pageerror", lambda error: failed(str(error), "exception"))
     seen.page.on("dialog", lambda dialog: (failed(dialog.message, "dialog"), dialog.dismiss()))
     seen.page.on("console", lambda message: message.type == "error" and failed(message.location["url"], message.text))
+
+
+@contextmanager
+def serving(folder) -> Iterator[tuple[Session, str]]:
+    """Serve a folder as `holotrace serve` does, and return its address."""
+    from holotrace.web.server.server import Address, bound_server  # noqa: PLC0415 -- waitress may not be installed
+    from holotrace.web.session.session import Session  # noqa: PLC0415
+
+    session = Session([folder])
+    with bound_server(session, Address(port=0, has_token=False)) as server:
+        threading.Thread(target=server.run, daemon=True).start()
+        yield session, server.url
 
 
 def go_to(frame: Frame, name: str) -> None:

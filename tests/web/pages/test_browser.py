@@ -19,7 +19,7 @@ from dash import html
 
 import holotrace
 import holotrace.figures
-from browsing import PATIENCE_MS, expect_rows, run_called, visit, walk
+from browsing import PATIENCE_MS, expect_rows, run_called, serving, visit, walk
 from holotrace.html_report.report import Contents, write_report
 from holotrace.ingest.file_health import file_health
 from holotrace.testing.builder import TraceBuilder
@@ -38,15 +38,6 @@ from matrices import slow_except
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 """The tests may take ten minutes, because pages are slow on a busy machine."""
-
-
-@contextmanager
-def serving(folder) -> Iterator[tuple[Session, str]]:
-    """Serve a folder as `holotrace serve` does, and return its address."""
-    session = Session([folder])
-    with bound_server(session, Address(port=0, has_token=False)) as server:
-        threading.Thread(target=server.run, daemon=True).start()
-        yield session, server.url
 
 
 @pytest.fixture(scope="module")

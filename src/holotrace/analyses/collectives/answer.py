@@ -22,9 +22,7 @@ def _waiting(result: Collectives, collective_ns: float) -> str:
     whole = f"{duration_text(collective_ns)} over all ranks"
     matched_ns = total(result.per_call.filter(pl.col("wait_ns").is_not_null()), "duration_ns")
     if not matched_ns:
-        return (
-            f"The collectives take {whole}; how much of that is waiting is unknown, since no other rank recorded them"
-        )
+        return f"{whole} go into collectives; how much of that is waiting is unknown, since no other rank recorded them"
     share = percent_text(total(result.per_call, "wait_ns") / matched_ns)
     if matched_ns == collective_ns:
         return f"{share} of the time in collectives ({whole}) is waiting{_for_whom(result)}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from holotrace.analyses.kernels.compute import Kernels
 from holotrace.drawing.names import short_name
 from holotrace.questions.answers import largest
@@ -11,4 +13,12 @@ from holotrace.units import duration_text, percent_text
 def answer(result: Kernels) -> str:
     """Name the kernel that takes the most time."""
     kernel = largest(result.per_kernel, "name", "total_ns")
-    return f"{percent_text(kernel.share)} of the kernel time ({duration_text(kernel.total)}) is {short_name(kernel.name)}, the largest part."
+    said = f"{percent_text(kernel.share)} of the kernel time ({duration_text(kernel.total)}) is {short_name(kernel.name)}, the largest part"
+    return f"{said}{_launched_by(result, kernel.name)}."
+
+
+def _launched_by(result: Kernels, name: str) -> str:
+    """Name the line of the user's code that launches most of a kernel's time, if it was recorded."""
+    ranks = result.per_kernel.filter(pl.col("name") == name).sort("total_ns", descending=True)
+    line = next(iter(ranks["source_line"].drop_nulls()), None)
+    return f"; {line} launches it" if line else ""

@@ -14,8 +14,8 @@ def answer(result: Roofline) -> str:
     known = result.per_operator.filter(pl.col("gap_ns") > 0)
     busy = total(result.per_rank, "busy_ns")
     covered = result.per_rank.select((pl.col("covered_fraction") * pl.col("busy_ns")).sum()).item()
-    coverage = f"the costs of {percent_text(covered / busy if busy else None)} of the time are known"
+    share = percent_text(covered / busy if busy else 0.0)
     if known.is_empty():
-        return f"No operator is above a known lower bound; {coverage}."
+        return f"{share} of the time has known costs, and no operator is above a known lower bound."
     operator = largest(known, "operator", "gap_ns")
-    return f"{duration_text(operator.total)} above its lower bound, {operator.name} has the largest gap; {coverage}."
+    return f"{duration_text(operator.total)} above its lower bound, {operator.name} has the largest gap; the costs of {share} of the time are known."

@@ -19,20 +19,25 @@ def answer(result: SourceLines) -> str:
     """Name the line that makes a rank late, else the line that keeps devices idle, else the one with the most time."""
     late = _late(result)
     if late is not None:
-        called = f" in {late['callee']}" if late["callee"] else ""
-        return (
-            f"Rank {late['rank']} spends {duration_text(late['excess_ns_per_step'])} per step longer than the median rank"
-            f"{called}, called from {late['source_line']}."
-        )
+        more = f"{duration_text(late['excess_ns_per_step'])} more per step than on the median rank"
+        called = f"{late['callee']}, called from {late['source_line']}" if late["callee"] else late["source_line"]
+        return f"{more} go into {called}, on rank {late['rank']}."
     lines = result.per_line
     if lines["file"].null_count() == len(lines):
         return "No line of the user's code was recorded."
     if total(lines, "device_idle_ns") > total(lines, "device_self_busy_ns"):
-        idle = _largest_known(lines, "device_idle_ns")
-        return f"Devices have nothing to do most while {idle.name} runs: {duration_text(idle.total)}, {percent_text(idle.share)}."
+        return idle_text(result)
     side = "device" if total(lines, "device_self_ns") else "host"
     line = _largest_known(lines, f"{side}_self_ns")
-    return f"{line.name} has the most {side} time: {duration_text(line.total)}, {percent_text(line.share)}."
+    return f"{percent_text(line.share)} of the {side} time ({duration_text(line.total)}) is that of {line.name}, the largest part."
+
+
+def idle_text(result: SourceLines) -> str:
+    """Say which line runs most while a device has nothing to do; empty if devices always have work."""
+    if not total(result.per_line.drop_nulls("file"), "device_idle_ns"):
+        return ""
+    idle = _largest_known(result.per_line, "device_idle_ns")
+    return f"{percent_text(idle.share)} of the time in which devices have nothing to do ({duration_text(idle.total)}), {idle.name} runs."
 
 
 def _late(result: SourceLines) -> dict[str, Any] | None:

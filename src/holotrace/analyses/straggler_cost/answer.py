@@ -13,10 +13,12 @@ MOST = 0.5
 def answer(result: StragglerCost) -> str:
     """Say how much stragglers slow the job down, and whether the slowest workers or the last stage explain it."""
     if len(result.per_worker) == 1:
-        return "The trace has a single rank; what stragglers cost shows only beside other ranks."
-    if result.slowdown is None or result.slowdown < LEAST_SLOWDOWN:
-        return "Without stragglers the job would take as long: its ranks, stages and microbatches are alike."
-    lost = percent_text(1 - 1 / result.slowdown)
+        return "1 rank alone does not show what stragglers cost; open all ranks of the job."
+    if result.slowdown is None:
+        return "No step tells what stragglers cost."
+    lost = percent_text(max(0.0, 1 - 1 / result.slowdown) if result.slowdown > 0 else 0.0)
+    if result.slowdown < LEAST_SLOWDOWN:
+        return f"{lost} of the job's time is lost to stragglers: its ranks, stages and microbatches are alike."
     return f"{lost} of the job's time is lost to stragglers; {_reason(result)}."
 
 

@@ -14,8 +14,9 @@ def answer(result: Stragglers) -> str:
     if late.is_empty():
         return "No rank stands out as late."
     worst = late.row(0, named=True)
-    clause = late_clause(worst)
-    late_text = f"{clause[:1].upper()}{clause[1:]}"
     if worst["is_cause"] and worst["cost_ns"] is not None:
-        return f"{late_text}: all ranks together wait {duration_text(worst['cost_ns'])} because of it."
-    return f"{late_text}: the others wait {duration_text(worst['caused_wait_ns'])} for it."
+        return f"{duration_text(worst['cost_ns'])} is how long all ranks together wait because {late_clause(worst)}."
+    how = "is late" if worst["is_cause"] else "arrives last"
+    return (
+        f"{duration_text(worst['caused_wait_ns'])} is how long the others wait for rank {worst['rank']}, which {how}."
+    )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from operator import attrgetter
+from typing import Any
 
 import dash_mantine_components as dmc
 from dash import dcc, html
@@ -10,6 +13,7 @@ from dash.development.base_component import Component
 
 from holotrace.analyses.diagnosis.compute import Diagnosis
 from holotrace.analyses.diagnosis.headline_facts import headline_facts
+from holotrace.analyses.source_lines.answer import idle_text
 from holotrace.catalogue import analysis
 from holotrace.drawing.names import printable
 from holotrace.errors import HolotraceError
@@ -28,6 +32,12 @@ from holotrace.whole_job.summary import DIAGNOSIS
 QUESTION = "What matters in this job?"
 
 _FIGURES = {"time": "temporal_breakdown", "steps": "step_time"}
+_ANSWERS: dict[str, Callable[[Any], str]] = {
+    "source_lines": idle_text,
+    **dict.fromkeys(("kernels", "memory_timeline", "collectives"), attrgetter("answer")),
+}
+"""What each of these questions says on the overview: what keeps devices idle, the dearest kernel and its line, the peak of memory, and how fast collectives are."""
+
 _TABLE = "gpu_summary"
 _CPU_TABLE, _GPU_TABLE = "overview.cpu_side", "overview.gpus"
 
@@ -35,7 +45,7 @@ _CPU_TABLE, _GPU_TABLE = "overview.cpu_side", "overview.gpus"
 def _layout(session: Session, selection: Selection) -> Component:
     code = python_of("holotrace.summary(trace)", session.run(selection.scope.run), selection.scope)
     figures = html.Div([part(name, min_height=220) for name in _FIGURES], className="holotrace-columns")
-    parts = [part("verdict", min_height=90), part("advice"), figures, part("gpus")]
+    parts = [part("verdict", min_height=90), part("advice"), figures, part("answers"), part("gpus")]
     terms = [term for name in (*_FIGURES.values(), _TABLE) for term in analysis(name).definitions]
     return html.Article([title_block("Overview", QUESTION), *parts, definitions(terms), python_block(code)])
 
@@ -54,6 +64,23 @@ def _verdict(session: Session, selection: Selection) -> Component:
             *([table_box(_CPU_TABLE, table, selection)] if len(table.frame) else []),
         ]
     )
+
+
+def _answers(session: Session, selection: Selection) -> Component:
+    """Return the answers of `_ANSWERS` whose input was recorded, each with a link to its page."""
+    said = [(name, _answer(name, session, selection)) for name in _ANSWERS]
+    items = [html.Li([printable(sentence), " ", _link(name, selection)]) for name, sentence in said if sentence]
+    title = dmc.Title("In one sentence each", order=2, size="h4")
+    return _card(title, html.Ul(items, className="holotrace-findings")) if items else html.Div()
+
+
+def _answer(name: str, session: Session, selection: Selection) -> str:
+    """Return one sentence; an empty one if the question has no data."""
+    try:
+        result = session.result(selection.scope, name)
+    except HolotraceError:
+        return ""
+    return "" if result.answer in result.findings else _ANSWERS[name](result)
 
 
 def _figure(name: str, session: Session, selection: Selection) -> Component:
@@ -121,6 +148,7 @@ OVERVIEW = Page(
         "verdict": _verdict,
         **{part: partial(_figure, name) for part, name in _FIGURES.items()},
         "advice": _advice,
+        "answers": _answers,
         "gpus": _gpus,
     },
     tables={_CPU_TABLE: _cpu_side, _GPU_TABLE: _use_of_gpus},

@@ -47,7 +47,7 @@ def _layout(session: Session, selection: Selection) -> Component:
     shown, others = runs[:MOST_SUMMARISED], runs[MOST_SUMMARISED:]
     compare = html.P(
         [
-            html.Span("Tick two runs to compare them.", id="compare-hint", **_POLITE),
+            html.Span("Tick a run to compare it with another one.", id="compare-hint", **_POLITE),
             dcc.Link("Compare the two ticked runs", id="compare", href="?view=diff", className="holotrace-hidden"),
         ],
         className="holotrace-comparing",
@@ -68,11 +68,17 @@ def _layout(session: Session, selection: Selection) -> Component:
 
 def _row(run: RunInfo) -> Component:
     tick = dmc.Checkbox(id={"type": "tick", "name": run.id}, **labelled(f"compare {printable(run.name)}"))
-    name = html.H2(_link(run), className="holotrace-run-name")
+    name = html.H2([_link(run), " ", _compare_with(run)], className="holotrace-run-name")
     written = html.Span(_written(run), className="holotrace-run-written")
     return html.Li(
         [tick, name, part(f"{_PREFIX}{run.id}", min_height=0, poll_ms=_POLL_MS), written], className="holotrace-run"
     )
+
+
+def _compare_with(run: RunInfo) -> Component:
+    """Return the link that compares a run with the ticked one; hidden until one is ticked."""
+    key = {"type": "compare-with", "name": run.id}
+    return dcc.Link("compare with the ticked run", id=key, href="?view=diff", className="holotrace-hidden")
 
 
 def _named(run: RunInfo) -> Component:
@@ -137,12 +143,14 @@ class _Summaries(Mapping[str, Part]):
 
 
 def register_comparing(app: Dash) -> None:
-    """Let the link compare the two ticked runs; it is hidden until there are two."""
+    """Let links compare the two ticked runs, or the ticked run with another one."""
     app.clientside_callback(
         client("compare"),
         Output("compare", "href"),
         Output("compare", "className"),
         Output("compare-hint", "children"),
+        Output({"type": "compare-with", "name": ALL}, "href"),
+        Output({"type": "compare-with", "name": ALL}, "className"),
         Input({"type": "tick", "name": ALL}, "checked"),
         State({"type": "tick", "name": ALL}, "id"),
     )

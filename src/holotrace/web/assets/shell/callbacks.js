@@ -112,16 +112,22 @@ export const callbacks = {
   },
 
   /**
-   * Ticked runs -> the address that compares two of them, and what else to tick. The page lists newer runs first.
+   * Ticked runs -> the address that compares two of them, and what else to do; if one is ticked, the links of the others that
+   * compare them with it. The page lists newer runs first.
    * @param {(boolean | undefined)[]} ticks
    * @param {Id[]} ids
    */
   compare: (ticks, ids) => {
     const ticked = ids.filter((_, at) => ticks[at]).map(({ name }) => name);
     const [test, control] = ticked;
-    const hint = ["Tick two runs to compare them.", "Tick one more run to compare it with.", ""][ticked.length];
-    const href = searchOf(new URLSearchParams({ view: "diff", run: test ?? "", control: control ?? "" }));
-    return [href, ticked.length === 2 ? "holotrace-compare" : "holotrace-hidden", hint ?? "Only two runs can be compared at once."];
+    const hints = ["Tick a run to compare it with another one.", "Compare another run with it, or tick that one too.", ""];
+    const hint = hints[ticked.length] ?? "Only two runs can be compared at once.";
+    /** @param {string | undefined} one @param {string | undefined} other */
+    const href = (one, other) => searchOf(new URLSearchParams({ view: "diff", run: one ?? "", control: other ?? "" }));
+    const first = ids.findIndex(({ name }) => name === test);
+    const links = ids.map(({ name }, at) => (at < first ? href(name, test) : href(test, name)));
+    const classes = ids.map((_, at) => (ticked.length === 1 && at !== first ? "holotrace-compare-with" : "holotrace-hidden"));
+    return [href(test, control), ticked.length === 2 ? "holotrace-compare" : "holotrace-hidden", hint, links, classes];
   },
 
   /**

@@ -1,0 +1,102 @@
+"""From the list of runs, few clicks lead to the answer of a common question."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+
+import pytest
+
+pytest.importorskip("dash")
+pytest.importorskip("waitress")
+
+from browsing import PATIENCE_MS, Visit, serving, visit
+from holotrace.testing.builder import TraceBuilder
+from reference_data import IN_THE_REPOSITORY
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), pytest.mark.slow]
+
+TRACES = IN_THE_REPOSITORY / "traces"
+EXAMPLES = IN_THE_REPOSITORY.parents[1] / "examples" / "gpu" / "traces"
+RECORDINGS = {
+    "waiting": TRACES / "ddp_gloo_4rank",
+    "generating": EXAMPLES / "generation",
+    "remembering": EXAMPLES / "training-memory",
+}
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory) -> str:
+    """Serve three recordings, and two runs of one step that differ in a kernel."""
+    folder = tmp_path_factory.mktemp("clicks")
+    for name, path in RECORDINGS.items():
+        shutil.copytree(path, folder / name)
+    for name, length_us in (("before", 100), ("after", 200)):
+        builder = TraceBuilder().step(1, 0, length_us).operator("aten::mm", start_us=1, duration_us=20)
+        builder.kernel("gemm", start_us=40, duration_us=length_us - 40, launch_us=10).write(folder / name)
+    with serving(folder) as (_, address):
+        yield address
+
+
+@dataclass
+class User:
+    """Somebody who counts clicks."""
+
+    seen: Visit
+    clicks: int = 0
+
+    def click(self, role: str, name: str) -> None:
+        """Click on the element with this role and exact name."""
+        self.seen.page.get_by_role(role, name=name, exact=True).click()
+        self.clicks += 1
+
+    def click_row(self, run: str, role: str) -> None:
+        """Click on what has this role in the row of a run."""
+        row = self.seen.page.locator(".holotrace-run", has=self.seen.page.get_by_role("link", name=run, exact=True))
+        row.get_by_role(role, name="compare").click()
+        self.clicks += 1
+
+    def reads(self, *texts: str) -> None:
+        """Wait until the page shows all of these texts."""
+        for text in texts:
+            self.seen.page.locator("#page").get_by_text(text).first.wait_for(timeout=PATIENCE_MS)
+
+
+@pytest.fixture
+def user(url, browser):
+    """Open the list of runs."""
+    with visit(browser, url) as seen:
+        seen.settle(seen.page.main_frame, "Runs")
+        yield User(seen)
+        assert not seen.troubles
+
+
+@pytest.mark.parametrize(
+    ("run", "texts"),
+    [
+        (
+            "waiting",
+            [
+                "rank 3 is late and causes 91.5 % of all waiting between ranks: python <built-in function sleep> in ddp.py(35): main"
+            ],
+        ),
+        ("generating", ["of the time in which devices have nothing to do", "models.py(33): forward runs"]),
+        ("generating", ["; models.py(33): forward launches it"]),
+        ("remembering", ["1.56 GiB is the peak of memory, on rank 0 (cuda)"]),
+        ("waiting", ["all_reduce reaches a bus bandwidth of 51.2 MB/s"]),
+    ],
+    ids=["late rank", "idle cause on the host", "line of the dearest kernel", "memory peak", "bus bandwidth"],
+)
+def test_one_click_answers(user, run: str, texts: list[str]) -> None:
+    """A click on the run shows the answer."""
+    user.click("link", run)
+    user.reads(*texts)
+    assert user.clicks == 1
+
+
+def test_two_clicks_compare_two_runs(user) -> None:
+    """A tick, then the link of another run, shows what changed; the newer run is the test, whichever was ticked."""
+    user.click_row("before", "checkbox")
+    user.click_row("after", "link")
+    user.reads("A step takes 200 µs instead of 100 (+100 %)")
+    assert user.clicks == 2
