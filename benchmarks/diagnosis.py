@@ -1,22 +1,42 @@
-"""Compare the diagnosis with the mistakes planted in recorded jobs, rule by rule.
+"""Compare the diagnosis with the mistakes planted in simulated and in recorded jobs, rule by rule.
 
-    python benchmarks/diagnosis.py
+    python benchmarks/diagnosis.py [--seeds 3] [--healthy 20] [--recorded] [RULE ...]
 
-The jobs are those of `examples/gpu` (one H100) and `tests/reference/traces/planted_causes` (CPUs): each has one planted mistake
-or none. A finding of another rule counts as false, although some are true: a job that was recorded to show something else may
-also multiply float32 matrices without TF32. Rules that describe a state rather than a mistake do not count.
+Simulated jobs come from `holotrace.testing.mistakes`: each has one mistake, and a twin without it, whose step says what the mistake
+costs. Recorded jobs are those of `examples/gpu` (one H100) and `tests/reference/traces/planted_causes` (CPUs).
+
+A finding that nobody planted is an alarm. In a simulated job it is true if the job is faster without the cause that it names; in
+recorded jobs, `tests/reference/diagnosis_labels.toml` judges each alarm and says why. Only findings that stand for themselves count.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+import argparse
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import holotrace
+from holotrace.analyses.diagnosis.rules.all_rules import JOB_RULES, RULES
+from holotrace.store.trace import Trace
+from holotrace.testing.mistakes.jobs import TrainingJob
+from holotrace.testing.mistakes.options import JobOptions
+from holotrace.testing.mistakes.plans import Pair, drawn_healthy, drawn_pair, remedied, rules
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib
 
 ROOT = Path(__file__).parent.parent
 GPU = ROOT / "examples" / "gpu" / "traces"
 CPU = ROOT / "tests" / "reference" / "traces" / "planted_causes"
+LABELS = ROOT / "tests" / "reference" / "diagnosis_labels.toml"
 
 PLANTED = {
     "small-slow_loading": "slow_function",
@@ -45,52 +65,180 @@ PLANTED = {
     "two_ranks-tensor_parallel-slow_rank1": "late_rank",
     "two_ranks-pipeline-slow_rank1": "late_rank",
 }
-"""The rule that describes the mistake of each job."""
+"""The rule that describes the mistake of each recorded job."""
 
 HIDDEN = "two_ranks-data_parallel-slow_rank1"
 """Its sleep costs nothing, so there is nothing to find."""
 
-STATES = {
-    "launch_bound",
-    "python_overhead",
-    "unexplained_idle",
-    "exposed_communication",
-    "exposed_on_one_rank",
-    "pipeline_bubble",
-    "small_collectives",
-    "tiny_kernels",
-    "float8_possible",
-}
-"""Rules that say what a job is like; healthy jobs have them, too."""
+WHAT_IF_ERROR = 0.03
+"""A replay may differ from the measured step by this share, so a stake by what-if may, too."""
+
+BOUND_ERROR = 0.005
+"""Twins differ by less than this share of the step by chance, so a bound may be that much too low."""
+
+LEAST_SAVED = 0.01
+"""An alarm in a simulated job is true if the job without its cause is faster by this share of the step."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """All findings of one rule in a job: what they cost together, and whether a replay says so."""
+
+    stake_ns: float
+    by_what_if: bool
+    text: str
+
+
+@dataclass
+class Score:
+    """How a rule did: names of jobs, and for jobs with a known cost how far the stake is off, as a share of the step."""
+
+    found: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
+    true_alarms: list[str] = field(default_factory=list)
+    false_alarms: list[str] = field(default_factory=list)
+    replayed: list[tuple[float, str]] = field(default_factory=list)
+    bounds: list[tuple[float, str]] = field(default_factory=list)
 
 
 def main() -> None:
-    """Print, for each rule, how many planted mistakes it finds, and in which jobs it finds what was not planted."""
-    jobs = {path.name: path for path in sorted(GPU.iterdir()) if path.is_dir() and path.name != HIDDEN}
-    late = {path.name: path for path in sorted(CPU.iterdir()) if path.is_dir()}
-    planted = {**PLANTED, **{name: "late_rank" for name in late if not name.endswith("healthy")}}
-    found: Counter[str] = Counter()
-    missed, false = defaultdict(list), defaultdict(list)
-    for name, path in {**jobs, **late}.items():
-        rules = rules_of(path)
-        wanted = planted.get(name)
-        if wanted is not None:
-            found[wanted] += wanted in rules
-            if wanted not in rules:
-                missed[wanted].append(name)
-        for rule in rules - {wanted}:
-            false[rule].append(name)
-    every = sorted({*found, *missed, *false})
-    print(f"{len(planted)} jobs with a planted mistake, {len(jobs) + len(late) - len(planted)} without")
-    for rule in every:
-        print(f"{rule}: found {found[rule]}, missed {missed[rule] or 0}, besides {false[rule] or 0}")
-    print(f"recall {found.total() / len(planted):.3f}")
+    """Print the table, then what is wrong in it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=3, help="simulated jobs for each rule")
+    parser.add_argument("--healthy", type=int, default=20, help="simulated jobs without a mistake")
+    parser.add_argument("--recorded", action="store_true", help="only recorded jobs")
+    parser.add_argument("rules", nargs="*", help="only simulated jobs with these mistakes")
+    options = parser.parse_args()
+    scores: defaultdict[str, Score] = defaultdict(Score)
+    if not options.recorded:
+        for rule in options.rules or rules():
+            for seed in range(options.seeds):
+                score_pair(scores, f"{rule} {seed}", drawn_pair(rule, seed))
+        for seed in range(0 if options.rules else options.healthy):
+            job = drawn_healthy(seed)
+            score_alarms(scores, f"healthy {seed}", job, findings_of_job(job))
+    if not options.rules:
+        score_recordings(scores)
+    print("\n".join(table(scores)))
+    print("\n".join(mistakes(scores)))
 
 
-def rules_of(path: Path) -> set[str]:
-    """Return the rules whose findings stand for themselves, without states."""
-    findings = holotrace.diagnosis(holotrace.open_trace(path)).per_finding
-    return {row["rule"] for row in findings.to_dicts() if row["part_of"] is None} - STATES
+def score_pair(scores: defaultdict[str, Score], name: str, pair: Pair) -> None:
+    """Diagnose a job with a mistake."""
+    found = findings_of_job(pair.planted, only_first=pair.rule == "exposed_on_one_rank")
+    score = scores[pair.rule]
+    mine = found.pop(pair.rule, None)
+    (score.missed if mine is None else score.found).append(name)
+    if mine is not None and pair.rule not in WITHOUT_COST:
+        step_ns = TrainingJob(pair.planted).step_ns
+        error = (mine.stake_ns - pair.cost_ns) / step_ns
+        (score.replayed if mine.by_what_if else score.bounds).append((error, name))
+    score_alarms(scores, name, pair.planted, found)
+
+
+WITHOUT_COST = ("memory_limit", "fragmentation")
+"""Rules about memory: what they find costs no time yet."""
+
+
+def score_alarms(scores: defaultdict[str, Score], name: str, job: JobOptions, found: dict[str, Found]) -> None:
+    """Judge the findings that nobody planted in a simulated job."""
+    for rule, alarm in found.items():
+        better = remedied(job, rule)
+        step_ns = TrainingJob(job).step_ns
+        is_true = better is not None and step_ns - TrainingJob(better).step_ns >= LEAST_SAVED * step_ns
+        listed = scores[rule].true_alarms if is_true else scores[rule].false_alarms
+        listed.append(f"{name} ({alarm.stake_ns / step_ns:.1%} of the step)")
+
+
+def score_recordings(scores: defaultdict[str, Score]) -> None:
+    """Diagnose the recorded jobs; alarms without a label count as false."""
+    labels = judged()
+    for name, path, planted in recordings():
+        found = findings(holotrace.open_trace(path))
+        if planted is not None:
+            (scores[planted].found if planted in found else scores[planted].missed).append(name)
+        for rule in found.keys() - {planted}:
+            is_true = labels.get((name, rule), False)
+            (scores[rule].true_alarms if is_true else scores[rule].false_alarms).append(name)
+
+
+def recordings() -> Iterator[tuple[str, Path, str | None]]:
+    """Yield name, folder and planted rule of each recorded job."""
+    for path in sorted(GPU.iterdir()):
+        if path.is_dir() and path.name != HIDDEN:
+            yield path.name, path, PLANTED.get(path.name)
+    for path in sorted(CPU.iterdir()):
+        if path.is_dir():
+            yield path.name, path, None if path.name.endswith("healthy") else "late_rank"
+
+
+@cache
+def judged() -> dict[tuple[str, str], bool]:
+    """Return whether each alarm in a recorded job is true, by job and rule."""
+    entries = tomllib.loads(LABELS.read_text())["judged"]
+    return {(job, entry["rule"]): entry["is_true"] for entry in entries for job in entry["jobs"]}
+
+
+def findings_of_job(job: JobOptions, *, only_first: bool = False) -> dict[str, Found]:
+    """Write a simulated job, and diagnose it; `only_first` opens one of its ranks."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = TrainingJob(job).write(Path(folder))
+        return findings(holotrace.open_trace(path / "rank0.pt.trace.json.gz" if only_first else path))
+
+
+def findings(trace: Trace) -> dict[str, Found]:
+    """Return what the diagnosis finds, by rule, without findings that are part of others."""
+    rows: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in holotrace.diagnosis(trace).per_finding.to_dicts():
+        if row["part_of"] is None:
+            rows[row["rule"]].append(row)
+    return {rule: _together(of_rule) for rule, of_rule in rows.items()}
+
+
+def _together(rows: list[dict[str, Any]]) -> Found:
+    stake_ns = sum(row["stake_ns"] or 0 for row in rows)
+    return Found(stake_ns, all(row["basis"] == "what-if" for row in rows), rows[0]["finding"])
+
+
+def table(scores: dict[str, Score]) -> Iterator[str]:
+    """Yield the lines of the table of all rules."""
+    yield "rule                      planted found alarms  true precision recall  what-if error  bound - cost"
+    names = [rule.name for rule in (*RULES, *JOB_RULES)]
+    total = Score()
+    for name in names:
+        score = scores.get(name, Score())
+        yield _line(name, score)
+        for part in ("found", "missed", "true_alarms", "false_alarms", "replayed", "bounds"):
+            getattr(total, part).extend(getattr(score, part))
+    yield _line("all", total)
+
+
+def _line(name: str, score: Score) -> str:
+    found, alarms = len(score.found), len(score.true_alarms) + len(score.false_alarms)
+    planted = found + len(score.missed)
+    right = found + len(score.true_alarms)
+    precision = f"{right / (found + alarms):9.3f}" if found + alarms else "         "
+    recall = f"{found / planted:6.3f}" if planted else "      "
+    return (
+        f"{name:25} {planted:7} {found:5} {alarms:6} {len(score.true_alarms):5} {precision} {recall}  "
+        f"{_range(score.replayed):>13}  {_range(score.bounds):>12}"
+    )
+
+
+def _range(errors: Iterable[tuple[float, str]]) -> str:
+    """Return the least and the largest error in percent of the step."""
+    shares = [100 * error for error, _ in errors]
+    return f"{min(shares):+.1f}..{max(shares):+.1f} %" if shares else ""
+
+
+def mistakes(scores: dict[str, Score]) -> Iterator[str]:
+    """Yield a line for each kind of mistake of each rule."""
+    for rule, score in sorted(scores.items()):
+        wrong = [f"{name} {error:+.1%}" for error, name in score.replayed if abs(error) > WHAT_IF_ERROR]
+        wrong += [f"{name} {error:+.1%}" for error, name in score.bounds if error < -BOUND_ERROR]
+        for what, names in (("missed", score.missed), ("false alarm", score.false_alarms), ("wrong stake", wrong)):
+            if names:
+                yield f"{rule}: {what} in {json.dumps(names)}"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,86 @@
+"""A simulated training job: its trace files, and how long a step takes."""
+
+from __future__ import annotations
+
+import gzip
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+import numpy.typing as npt
+
+from holotrace.testing.job_events import BASE_NS
+from holotrace.testing.kineto_json import Event, document
+from holotrace.testing.mistakes.options import JobOptions
+from holotrace.testing.mistakes.recorder import Recorder, events
+from holotrace.testing.mistakes.training import Training
+from holotrace.testing.planted.course import Course
+from holotrace.testing.planted.rank_course import Meetings
+
+_COMPRESSION_LEVEL = 1
+
+
+class TrainingJob:
+    """The course of a job."""
+
+    def __init__(self, options: JobOptions) -> None:
+        self.options = options
+        self._course = Course()
+        meetings = Meetings(self._course)
+        self._ranks = [self._recorded(rank, meetings) for rank in range(options.ranks)]
+
+    def _recorded(self, rank: int, meetings: Meetings) -> Recorder:
+        recorder = Recorder(rank, self.options, meetings)
+        Training(recorder).run()
+        return recorder
+
+    @cached_property
+    def times_ns(self) -> npt.NDArray[np.int64]:
+        """The time of each point of the course."""
+        return self._course.times()
+
+    @cached_property
+    def step_ns(self) -> float:
+        """The mean time between the ends of the work of two steps, over all ranks."""
+        ends = [self.times_ns[recorder.step_ends] for recorder in self._ranks]
+        return fmean(float(of_rank[-1] - of_rank[0]) / (len(of_rank) - 1) for of_rank in ends)
+
+    def write(self, folder: Path) -> Path:
+        """Write the trace file of each rank; the same options give the same files."""
+        folder.mkdir(parents=True, exist_ok=True)
+        times = (self.times_ns - BASE_NS).tolist()
+        for recorder in self._ranks:
+            content = document(self._header(recorder.rank), events(recorder, times), {"traceName": "trace.json"})
+            path = folder / f"rank{recorder.rank}.pt.trace.json.gz"
+            path.write_bytes(gzip.compress(content, _COMPRESSION_LEVEL, mtime=0))
+        return folder
+
+    def _header(self, rank: int) -> Event:
+        options = self.options
+        return {
+            "schemaVersion": 1,
+            "deviceProperties": [options.gpu.properties(ordinal) for ordinal in range(options.ranks)],
+            "with_stack": int(options.stacks),
+            "record_shapes": int(options.shapes),
+            "profile_memory": int(options.memory),
+            **(self._distributed(rank) if options.ranks > 1 else {}),
+            "host_name": f"node-{rank // options.ranks_per_host:03}",
+            "displayTimeUnit": "ms",
+            "baseTimeNanoseconds": BASE_NS,
+        }
+
+    def _distributed(self, rank: int) -> Event:
+        options = self.options
+        ranks = list(range(options.ranks))
+        world = {"pg_name": "0", "pg_desc": "default_pg", "pg_size": options.ranks, "ranks": ranks}
+        return {
+            "distributedInfo": {
+                "backend": "nccl",
+                "rank": rank,
+                "world_size": options.ranks,
+                "pg_count": 1,
+                "pg_config": [world],
+                "nccl_version": "2.28.9",
+            }
+        }

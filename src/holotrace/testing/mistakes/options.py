@@ -1,0 +1,96 @@
+"""Which training job to simulate, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from holotrace.testing.mistakes.devices import H100, GpuModel
+
+Model = Literal["transformer", "images", "experts"]
+Parallelism = Literal["data", "tensor", "experts"]
+
+
+@dataclass(frozen=True)
+class JobOptions:
+    """The options of a simulated job.
+
+    precision        of matrix products
+    autocast         weights are float32, and converted for each product
+    compiled         torch.compile: one region per step, in fused kernels
+    tokens           of a rank in a step; of images, their number
+    ranks_per_host   the tensor axis stays within a host
+    reads_loss       whether the script logs the loss of each step
+    stacks           whether Python functions and modules are recorded (with_stack=True)
+    shapes           whether the inputs of operators are recorded (record_shapes=True)
+    memory           whether allocations are recorded (profile_memory=True)
+    sync_events      whether waits of streams are recorded (enable_cuda_sync_events)
+    host_factor      how slow the processor is
+    link_gb_per_s    bandwidth of each rank's link
+    link_latency_ns  what a collective takes at least
+    memory_before    bytes that are allocated before the recording begins
+    unused_reserved  bytes that the allocator reserves and cannot use
+    uneven           by how much the work of a rank in a step differs from the mean, as a share
+    jitter           by how much each duration differs, as a share
+    mistakes         what is wrong with the job, by name: times in ns, or counts; `training.py` acts on each
+    mistake_rank     the only rank with the mistakes; None if all have them
+    remedies         what the job does better than most, in the same way
+    """
+
+    seed: int = 0
+    gpu: GpuModel = H100
+    model: Model = "transformer"
+    precision: str = "bfloat16"
+    autocast: bool = True
+    compiled: bool = False
+    layers: int = 4
+    hidden: int = 2048
+    heads: int = 16
+    tokens: int = 8192
+    sequence: int = 1024
+    vocabulary: int = 32_000
+    steps: int = 5
+    reads_loss: bool = False
+    ranks: int = 1
+    ranks_per_host: int = 8
+    parallelism: Parallelism = "data"
+    stacks: bool = True
+    shapes: bool = True
+    memory: bool = False
+    sync_events: bool = False
+    host_factor: float = 1.0
+    link_gb_per_s: float = 200.0
+    link_latency_ns: int = 25_000
+    memory_before: int = 8 << 30
+    unused_reserved: int = 1 << 30
+    uneven: float = 0.0
+    jitter: float = 0.01
+    mistakes: Mapping[str, float] = field(default_factory=dict)
+    mistake_rank: int | None = None
+    remedies: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def is_half(self) -> bool:
+        """Whether the activations have 16 bits."""
+        return self.precision not in ("float32", "tf32")
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element of the activations."""
+        return 2 if self.is_half else 4
+
+    @property
+    def element_type(self) -> str:
+        """Type of the activations, as the profiler writes it."""
+        return {"bfloat16": "c10::BFloat16", "float16": "c10::Half", "float8": "c10::BFloat16"}.get(
+            self.precision, "float"
+        )
+
+    def with_mistake(self, name: str, amount: float = 1.0, *, rank: int | None = None) -> JobOptions:
+        """Return the job with a mistake."""
+        return replace(self, mistakes={name: amount}, mistake_rank=rank)
+
+    def with_remedy(self, name: str, amount: float = 1.0) -> JobOptions:
+        """Return the job with a remedy besides those that it has."""
+        return replace(self, remedies={**self.remedies, name: amount})

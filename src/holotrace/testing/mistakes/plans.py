@@ -1,0 +1,357 @@
+"""Pairs of jobs, drawn at random: one with a mistake, and the same one without it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from holotrace.testing.mistakes.devices import A100, H100, V100
+from holotrace.testing.mistakes.jobs import TrainingJob
+from holotrace.testing.mistakes.options import JobOptions
+
+_DRAWN_SHARES = (0.12, 0.18, 0.3)
+"""A planted mistake costs at least one of these shares of the healthy step."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A job with a mistake, and its healthy twin.
+
+    rule     the rule that describes the mistake
+    planted  the job with it
+    healthy  the job without it
+    """
+
+    rule: str
+    planted: JobOptions
+    healthy: JobOptions
+
+    @property
+    def cost_ns(self) -> float:
+        """What the mistake costs per step, from both jobs."""
+        return TrainingJob(self.planted).step_ns - TrainingJob(self.healthy).step_ns
+
+
+def drawn_pair(rule: str, seed: int) -> Pair:
+    """Draw a job with the mistake that a rule describes."""
+    dice = random.Random(f"{rule} {seed}")
+    return _PAIRS[rule](rule, replace(_drawn_job(dice), seed=seed), dice)
+
+
+def drawn_healthy(seed: int) -> JobOptions:
+    """Draw a job without mistakes."""
+    dice = random.Random(f"healthy {seed}")
+    return replace(dice.choice(_HEALTHY)(_drawn_job(dice), dice), seed=seed)
+
+
+def rules() -> tuple[str, ...]:
+    """Return the rules whose mistakes can be planted."""
+    return tuple(_PAIRS)
+
+
+def _drawn_job(dice: random.Random) -> JobOptions:
+    """Draw a transformer on one device, large enough to keep the device busy."""
+    gpu = dice.choice((H100, H100, A100, V100))
+    tokens = dice.choice((4096, 8192)) if gpu is not V100 else 2048
+    return JobOptions(
+        gpu=gpu,
+        precision="float16" if gpu is V100 else "bfloat16",
+        autocast=dice.random() < 1 / 2,
+        layers=dice.choice((3, 4, 6)),
+        hidden=dice.choice((1536, 2048, 2560)) if gpu is not V100 else 1024,
+        heads=16,
+        tokens=tokens,
+        sequence=dice.choice((512, 1024)),
+        vocabulary=dice.choice((16_000, 32_000, 50_304)),
+        steps=dice.choice((4, 5, 6)),
+        stacks=dice.random() < 3 / 4,
+        memory=dice.random() < 1 / 3,
+        sync_events=dice.random() < 1 / 4,
+        host_factor=dice.uniform(0.8, 1.2),
+    )
+
+
+def _small(job: JobOptions, dice: random.Random) -> JobOptions:
+    """Return a job whose device and host take about equally long, so that a wait of the host costs time."""
+    return replace(
+        job, hidden=dice.choice((768, 1024)), tokens=2048, sequence=512, vocabulary=16_000, layers=8, autocast=False
+    )
+
+
+def _ranks(job: JobOptions, dice: random.Random) -> JobOptions:
+    return replace(job, ranks=dice.choice((2, 4)), layers=3, steps=4, memory=False)
+
+
+def _first_costly(rule: str, jobs: Iterable[tuple[JobOptions, JobOptions]], share: float) -> Pair:
+    """Return the first of these pairs, ordered by cost, whose mistake costs this share of the healthy step; else the last."""
+    pair = None
+    for planted, healthy in jobs:
+        pair = Pair(rule, planted, healthy)
+        healthy_ns = TrainingJob(healthy).step_ns
+        if TrainingJob(planted).step_ns - healthy_ns >= share * healthy_ns:
+            break
+    if pair is None:
+        message = f"no job for {rule}"
+        raise AssertionError(message)
+    return pair
+
+
+def _lasting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Plant time of the host; if the host is ahead of the device, it takes long until this costs time."""
+    job = replace(job, reads_loss=dice.random() < 1 / 2, stacks=True)
+    step_ns, share = TrainingJob(job).step_ns, dice.choice(_DRAWN_SHARES)
+    amounts = [share * step_ns * 1.5**power for power in range(16)]
+    return _first_costly(rule, ((job.with_mistake(rule, amount), job) for amount in amounts), share)
+
+
+def _unrecorded(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    pair = _lasting(rule, job, dice)
+    return Pair(rule, replace(pair.planted, stacks=False), replace(pair.healthy, stacks=False))
+
+
+def _waiting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Let the host wait for the device after some blocks."""
+    job = replace(_small(job, dice), gpu=H100, precision="bfloat16", reads_loss=False)
+    amounts = (3, 4, 6, 8)
+    return _first_costly(rule, ((job.with_mistake(rule, amount), job) for amount in amounts), 0.08)
+
+
+def _counted(*amounts: float) -> Callable[[str, JobOptions, random.Random], Pair]:
+    """Plant a mistake in these amounts, until it costs enough."""
+
+    def plant(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+        return _first_costly(
+            rule, ((job.with_mistake(rule, amount), job) for amount in amounts), dice.choice(_DRAWN_SHARES)
+        )
+
+    return plant
+
+
+def _images(job: JobOptions, dice: random.Random) -> JobOptions:
+    gpu = dice.choice((H100, A100))
+    width = dice.choice((128, 256))
+    return replace(
+        job,
+        gpu=gpu,
+        precision="bfloat16",
+        model="images",
+        hidden=width,
+        tokens=64,
+        layers=6,
+        autocast=False,
+        vocabulary=1000,
+    )
+
+
+def _copied(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Copy large batches to the device, which could be pinned or copied ahead."""
+    job = _images(job, dice)
+    size = dice.choice((100, 200)) << 20
+    healthy = job.with_remedy("prefetched", size)
+    if rule == "pageable_copy":
+        healthy = replace(job, mistakes={"copies_in_turn": size // 8})
+        return Pair(rule, replace(job, mistakes={"pageable_copy": size // 8}), healthy)
+    return Pair(rule, job.with_mistake(rule, size), healthy)
+
+
+def _late(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    job = replace(_ranks(job, dice), reads_loss=True, stacks=True)
+    share = dice.choice(_DRAWN_SHARES)
+    cause = dice.choice(("slow_function", "slow_device", "data_loading", "garbage_collection"))
+    first = share if cause == "slow_device" else share * TrainingJob(job).step_ns
+    rank = dice.randrange(job.ranks)
+    jobs = ((job.with_mistake(cause, first * 1.3**power, rank=rank), job) for power in range(12))
+    return _first_costly(rule, jobs, share)
+
+
+def _exposed(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Reduce all gradients over a slow link, so that the backward pass cannot hide it."""
+    job = _ranks(job, dice)
+    job = replace(job, ranks=2) if rule == "exposed_on_one_rank" else job
+    jobs = ((replace(job, link_gb_per_s=speed), replace(job, link_gb_per_s=2000)) for speed in (100, 50, 25, 12, 6))
+    return _first_costly(rule, jobs, dice.choice(_DRAWN_SHARES))
+
+
+def _experts(job: JobOptions, dice: random.Random) -> JobOptions:
+    return replace(
+        _ranks(job, dice), ranks=4, model="experts", parallelism="experts", layers=3, autocast=False, link_gb_per_s=300
+    )
+
+
+def _uneven_experts(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    job = _experts(job, dice)
+    rank = dice.randrange(job.ranks)
+    return _first_costly(rule, ((job.with_mistake(rule, more, rank=rank), job) for more in (0.4, 0.7, 1.0, 1.5)), 0.1)
+
+
+def _slow_link(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    job = replace(job, ranks=8, ranks_per_host=2, parallelism="tensor", layers=2, steps=4, memory=False, sequence=512)
+    job = replace(job, link_gb_per_s=40 if job.gpu is not V100 else 12, stacks=False)
+    slow, first = dice.choice((0.8, 1.5, 3.0)), 2 * dice.randrange(4)
+    return Pair(rule, job.with_mistake(rule, slow, rank=first), job)
+
+
+def _uneven(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    job = replace(_ranks(job, dice), reads_loss=True, ranks=4, steps=6)
+    return _first_costly(rule, ((job.with_mistake(rule, amount), job) for amount in (0.15, 0.3, 0.5)), 0.1)
+
+
+def _many_collectives(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    job = replace(_ranks(job, dice), link_latency_ns=dice.choice((25_000, 40_000)))
+    return _first_costly(rule, ((job.with_mistake(rule, count), job) for count in (50, 100, 200, 400)), 0.1)
+
+
+def _launch_bound(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Give a small model to a slow processor; without the mistake, the host costs nothing, as with a CUDA graph."""
+    job = replace(_small(job, dice), hidden=512, heads=8, stacks=dice.random() < 1 / 2)
+    return Pair(rule, replace(job, host_factor=dice.uniform(1.5, 2.5)), replace(job, host_factor=0.05))
+
+
+def _python_overhead(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    job = replace(_small(job, dice), hidden=512, heads=8, stacks=True)
+    return _first_costly(rule, ((job.with_mistake(rule, each), job) for each in (10_000, 20_000, 40_000)), 0.3)
+
+
+def _kernel(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Plant a slow kernel of the user; a good one takes a share of its time."""
+    step_ns = TrainingJob(job).step_ns
+    slow_ns = dice.choice(_DRAWN_SHARES) * 1.4 * step_ns / job.layers
+    return Pair(rule, job.with_mistake(rule, slow_ns), job.with_remedy("good_kernel", slow_ns / 3))
+
+
+def _tiny(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Replay graphs of kernels that do next to nothing; without the mistake, they are part of others."""
+    return _first_costly(
+        rule, ((job.with_mistake(rule, count), job) for count in (1000, 2000, 4000)), dice.choice((0.4, 0.6))
+    )
+
+
+def _broken(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    job = replace(_small(job, dice), hidden=512, heads=8, compiled=True, stacks=dice.random() < 1 / 2, host_factor=0.4)
+    return _first_costly(
+        rule, ((job.with_mistake(rule, each), job) for each in (60_000, 120_000, 250_000, 500_000)), 0.15
+    )
+
+
+def _without_shapes(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    gpu = dice.choice((H100, A100))
+    job = replace(job, gpu=gpu, shapes=False, autocast=False)
+    return Pair(rule, replace(job, precision="float32"), replace(job, precision="bfloat16"))
+
+
+def _vocabulary(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    job = replace(job, gpu=dice.choice((H100, A100)), precision="bfloat16", layers=3, vocabulary=50_304)
+    return Pair(rule, job.with_mistake(rule, dice.choice((-47, -1, 3, 11))), job)
+
+
+def _precision(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    gpu = dice.choice((H100, A100, V100)) if rule == "mixed_precision_off" else dice.choice((H100, A100))
+    job = replace(job, gpu=gpu, autocast=False, tokens=4096, hidden=1024, vocabulary=16_000)
+    slow, fast = {"tf32_off": ("float32", "tf32"), "mixed_precision_off": ("tf32", "bfloat16")}[rule]
+    if gpu is V100:
+        slow, fast = "float32", "float16"
+    return Pair(rule, replace(job, precision=slow), replace(job, precision=fast))
+
+
+def _large(rule: str, job: JobOptions, _: random.Random) -> Pair:
+    job = replace(
+        job, gpu=H100, precision="bfloat16", hidden=4096, heads=32, tokens=8192, sequence=1024, layers=3, autocast=False
+    )
+    return Pair(rule, job, replace(job, precision="float8"))
+
+
+def _ordinary(rule: str, job: JobOptions, _: random.Random) -> Pair:
+    job = replace(job, gpu=V100, precision="float16", hidden=1024, tokens=2048, layers=3)
+    return Pair(rule, job.with_mistake(rule), job)
+
+
+def _channels(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    job = _images(job, dice)
+    return Pair(rule, job.with_mistake(rule), job)
+
+
+def _full_memory(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    job = replace(job, memory=True, gpu=H100, precision="bfloat16", layers=3)
+    capacity = job.gpu.memory_bytes
+    if rule == "memory_limit":
+        return Pair(rule, replace(job, memory_before=round(dice.uniform(0.9, 0.94) * capacity)), job)
+    held = round(dice.uniform(0.5, 0.55) * capacity)
+    return Pair(rule, replace(job, memory_before=held, unused_reserved=round(0.33 * capacity)), job)
+
+
+_PAIRS: dict[str, Callable[[str, JobOptions, random.Random], Pair]] = {
+    "data_loading": _lasting,
+    "garbage_collection": _lasting,
+    "slow_function": _lasting,
+    "unexplained_idle": _unrecorded,
+    "recompilation": _lasting,
+    "scalar_read": _waiting,
+    "data_dependent_shape": _waiting,
+    "blocking_copy": _waiting,
+    "device_synchronisation": _waiting,
+    "stream_synchronisation": _waiting,
+    "pageable_copy": _copied,
+    "copies_in_turn": _copied,
+    "optimizer_not_fused": _counted(1),
+    "graph_breaks": _broken,
+    "launch_bound": _launch_bound,
+    "python_overhead": _python_overhead,
+    "unaligned_products": _vocabulary,
+    "tf32_off": _precision,
+    "mixed_precision_off": _precision,
+    "tensor_cores_unused": _without_shapes,
+    "float8_possible": _large,
+    "ordinary_cores": _ordinary,
+    "slow_products": _counted(1.2, 2.5),
+    "unfused_attention": _counted(1),
+    "unfused_chain": _counted(10, 16, 30, 50),
+    "casts": _counted(2, 4, 8, 12),
+    "transposes": _counted(2, 4, 8, 12),
+    "channels_first": _channels,
+    "slow_memory_kernels": _counted(0.2, 0.1, 0.05),
+    "recomputation": _counted(1),
+    "small_grid": _kernel,
+    "low_occupancy": _kernel,
+    "tiny_kernels": _tiny,
+    "empties_cache": _counted(1),
+    "allocator_retries": _counted(0.05, 0.2, 0.5, 1),
+    "memory_limit": _full_memory,
+    "fragmentation": _full_memory,
+    "late_rank": _late,
+    "slow_link": _slow_link,
+    "uneven_experts": _uneven_experts,
+    "uneven_work": _uneven,
+    "small_collectives": _many_collectives,
+    "exposed_communication": _exposed,
+    "exposed_on_one_rank": _exposed,
+}
+
+_HEALTHY: tuple[Callable[[JobOptions, random.Random], JobOptions], ...] = (
+    lambda job, _: job,
+    lambda job, _: replace(job, reads_loss=True),
+    _images,
+    _ranks,
+    lambda job, dice: replace(_ranks(job, dice), reads_loss=True),
+    _experts,
+    lambda job, _: replace(
+        job, ranks=4, ranks_per_host=2, parallelism="tensor", layers=2, steps=4, memory=False, sequence=512
+    ),
+)
+
+_REMEDIES: dict[str, Callable[[JobOptions], JobOptions]] = {
+    "launch_bound": lambda job: replace(job, host_factor=0.05),
+    "python_overhead": lambda job: replace(job, host_factor=0.05),
+    "scalar_read": lambda job: replace(job, reads_loss=False),
+    "casts": lambda job: job.with_remedy("fused_casts"),
+    "float8_possible": lambda job: replace(job, precision="float8"),
+    "exposed_communication": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
+    "exposed_on_one_rank": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
+}
+"""What mends the causes that any job may have, because nobody plants them."""
+
+
+def remedied(job: JobOptions, rule: str) -> JobOptions | None:
+    """Return the job without the cause that a rule describes, if it may have one that was not planted."""
+    remedy = _REMEDIES.get(rule)
+    return None if remedy is None else remedy(job)

@@ -1,0 +1,358 @@
+"""What one rank of a simulated job does, as the profiler records it: ranges of the host, launches, and work on streams."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from holotrace.testing.kineto_json import Event, microseconds
+from holotrace.testing.mistakes.options import JobOptions
+from holotrace.testing.planted.rank_course import Meetings
+
+MAIN, BACKWARD = 0, 1
+"""Threads: the one that trains, and that of autograd."""
+
+COMPUTE, COPY, TENSOR, DATA, EXPERTS = 7, 13, 20, 24, 28
+"""Streams: computation, copies, and one for each process group."""
+
+_LAUNCH_NS = 4_500
+_LATENCY_NS = 2_000
+_STREAM_GAP_NS = 900
+_WAKE_UP_NS = 7_000
+_QUEUE_LENGTH = 1_000
+"""A stream takes about this many launches before the host has to wait; https://docs.nvidia.com/cuda/cuda-c-programming-guide"""
+
+_MOST_LATE_NS = 2_000
+"""Ranks leave a collective almost together."""
+
+_CALLS = {"cudaLaunchKernel": 211, "cuLaunchKernelEx": 652, "cudaLaunchKernelExC": 430, "cudaMemcpyAsync": 41}
+
+
+class Row(NamedTuple):
+    """An event from one point of the course to another; `stream` is None on the host."""
+
+    category: str
+    name: str
+    thread: int
+    stream: int | None
+    start: int
+    end: int
+    args: dict[str, Any]
+
+
+class Work(NamedTuple):
+    """Work on a stream."""
+
+    category: str
+    name: str
+    stream: int
+    args: dict[str, Any]
+
+
+class Kernel(NamedTuple):
+    """A kernel to launch."""
+
+    name: str
+    duration_ns: float
+    grid: int = 1024
+    block: int = 128
+    registers: int = 32
+    shared_memory: int = 0
+    call: str = "cudaLaunchKernel"
+
+
+class Recorder:
+    """The events of one rank, in the order in which its host makes its calls."""
+
+    def __init__(self, rank: int, options: JobOptions, meetings: Meetings) -> None:
+        self.rank, self.options, self.gpu = rank, options, options.gpu
+        self.rows: list[Row] = []
+        self.instants: list[tuple[int, int, dict[str, Any]]] = []
+        self.arrows: list[tuple[int, int, int, int, int]] = []
+        self.step_ends: list[int] = []
+        self.thread = MAIN
+        self.load = 1.0
+        self.dice = random.Random(f"{options.seed} rank {rank}")
+        self._course, self._meetings = meetings.course, meetings
+        self.host = self._course.point((0, self.dice.randrange(20_000)))
+        self._last: dict[int, int] = {}
+        self._waits: dict[int, list[int]] = {}
+        self._queued: deque[int] = deque()
+        self._correlations, self._external, self._python = (itertools.count(first) for first in (3_000, 1, 1))
+        self._around: list[int] = [0]
+        self._functions: list[int] = []
+        self._sequences: Counter[tuple[int, ...]] = Counter()
+        self._reserved = self._allocated = options.memory_before
+
+    def amount(self, mistake: str) -> float:
+        """Return how much of a mistake this rank makes; 0 if it does not."""
+        return self.options.mistakes.get(mistake, 0) if self.options.mistake_rank in (None, self.rank) else 0
+
+    def about(self, duration_ns: float) -> int:
+        """Return this duration, slightly varied."""
+        return max(1, round(duration_ns * (1 + self.dice.uniform(-1, 1) * self.options.jitter)))
+
+    def spend(self, duration_ns: float) -> None:
+        """Let the host be busy in its own code, which a slow processor makes longer."""
+        self.pause(duration_ns * self.options.host_factor)
+
+    def pause(self, duration_ns: float) -> None:
+        """Let the host pass exactly this time."""
+        self.host = self._course.point((self.host, self.about(duration_ns)))
+
+    @contextmanager
+    def range(self, category: str, name: str, **args: object) -> Iterator[None]:
+        """Put a range of the host around what is done inside."""
+        self.spend(500)
+        start, place = self.host, len(self.rows)
+        self._around.append(next(self._external))
+        known = {"External id": self._around[-1], "Record function id": 0, **args}
+        yield
+        self.spend(300)
+        self._around.pop()
+        self.rows.insert(place, Row(category, name, self.thread, None, start, self.host, known))
+
+    @contextmanager
+    def function(self, name: str) -> Iterator[None]:
+        """Put a Python function or module around what is done inside; its own code takes time, recorded or not."""
+        self.spend(1_200 + self.amount("python_overhead"))
+        if not self.options.stacks:
+            yield
+            return
+        start, place, number = self.host, len(self.rows), next(self._python)
+        parent = self._functions[-1] if self._functions else None
+        module = {"Python module id": number % 7} if name.startswith("nn.Module") else {}
+        self._functions.append(number)
+        yield
+        self.spend(800)
+        self._functions.pop()
+        args = {"Python parent id": parent, "Python id": number, **module}
+        self.rows.insert(place, Row("python_function", name, self.thread, None, start, self.host, args))
+
+    def launch(self, kernel: Kernel, stream: int = COMPUTE) -> None:
+        """Launch a kernel."""
+        work = Work("kernel", kernel.name, stream, self._kernel_args(kernel, {}))
+        self._work(work, kernel.call, kernel.duration_ns * self.load)
+
+    def copy(self, kind: str, size: int, *, stream: int = COMPUTE) -> None:
+        """Copy memory asynchronously; a copy of pageable memory blocks the host."""
+        pageable = "Pageable" in kind
+        duration_ns = self.gpu.copy_ns(size, pageable=pageable)
+        args = {"bytes": size, "memory bandwidth (GB/s)": size / duration_ns}
+        place = len(self.rows)
+        end = self._work(Work("gpu_memcpy", f"Memcpy {kind}", stream, args), "cudaMemcpyAsync", duration_ns)
+        if pageable:
+            self.host = self._course.point((self.host, 0), (end, _WAKE_UP_NS))
+            self.rows[place] = self.rows[place]._replace(end=self.host)
+
+    def replay(self, kernels: Sequence[Kernel]) -> None:
+        """Launch a graph of kernels that run one after another."""
+        correlation, start, ready = self._call(40_000)
+        external = self._around[-1]
+        for kernel in kernels:
+            args = {"External id": external, "correlation": correlation, "graph node id": len(self.rows)}
+            work = Work("kernel", kernel.name, COMPUTE, self._kernel_args(kernel, args))
+            self._run(work, ready, kernel.duration_ns)
+        self._called("cudaGraphLaunch", start, correlation)
+
+    def runtime(self, name: str, duration_ns: float) -> None:
+        """Make a call of the runtime that launches nothing."""
+        correlation, start, _ = self._call(duration_ns)
+        self._called(name, start, correlation)
+
+    def synchronise(self, call: str, streams: Sequence[int] = (COMPUTE,)) -> None:
+        """Let the host wait for streams."""
+        correlation, start, _ = self._call(2_500)
+        ends = [(self._last[stream], _WAKE_UP_NS) for stream in streams if stream in self._last]
+        self.host = self._course.point((self.host, 0), *ends)
+        self._called(call, start, correlation)
+
+    def wait(self, stream: int, source: int) -> None:
+        """Let the next work of a stream wait for the last work of another."""
+        if source not in self._last:
+            return
+        self._waits.setdefault(stream, []).append(self._last[source])
+        record, start, _ = self._call(2_000)
+        self._called("cudaEventRecord", start, record)
+        correlation, start, _ = self._call(2_000)
+        self._called("cudaStreamWaitEvent", start, correlation)
+        if self.options.sync_events:
+            known = {
+                "cuda_sync_kind": "Stream Wait Event",
+                "stream": stream,
+                "correlation": correlation,
+                "device": self.rank,
+                "context": 1,
+                "wait_on_stream": source,
+                "wait_on_cuda_event_record_corr_id": record,
+            }
+            self.rows.append(Row("cuda_sync", "Stream Wait Event", MAIN, stream, self.host, self.host, known))
+
+    def communicate(
+        self,
+        collective: str,
+        group: tuple[str, tuple[int, ...]],
+        elements: int,
+        duration_ns: float,
+        stream: int,
+        **args: object,
+    ) -> None:
+        """Launch a collective of a process group after the computation so far; all its ranks have to arrive."""
+        name, members = group
+        self._sequences[members] += 1
+        number = self._sequences[members]
+        self.wait(stream, COMPUTE)
+        described = {
+            "Collective name": collective,
+            "In msg nelems": elements,
+            "Out msg nelems": elements,
+            "Group size": len(members),
+            "dtype": "BFloat16",
+            "Process Group Name": str(members[0]),
+            "Process Group Description": name,
+            "Process Group Ranks": f"[{', '.join(map(str, members))}]",
+            "Seq": number,
+            **args,
+        }
+        with self.range("cpu_op", _OPERATORS[collective]), self.range("cpu_op", "record_param_comms", **described):
+            self.spend(12_000)
+            correlation, call_start, ready = self._call(_LAUNCH_NS)
+            self._called("cudaLaunchKernelExC", call_start, correlation)
+        start = self._started(stream, ready)
+        arrived = self._meetings.arrive((members, number), start)
+        end = self._course.point((arrived, round(duration_ns) + self.dice.randrange(_MOST_LATE_NS)))
+        known = {"correlation": correlation, "External id": self._around[-1], **described}
+        kernel = Kernel(_NCCL[collective], 0, grid=24, block=512, registers=96, shared_memory=82_976)
+        self._ran(Work("kernel", kernel.name, stream, self._kernel_args(kernel, known)), start, end)
+
+    def allocate(self, size: int) -> None:
+        """Record an allocation of the caching allocator, or with a negative size that memory is free again."""
+        self._allocated += size
+        self._reserved = max(self._reserved, self._allocated + self.options.unused_reserved)
+        if self.options.memory:
+            known = {
+                "Total Reserved": self._reserved,
+                "Total Allocated": self._allocated,
+                "Bytes": size,
+                "Device Id": self.rank,
+                "Device Type": 1,
+                "Addr": 140_490_997_497_856 + abs(size),
+            }
+            self.instants.append((self.host, self.thread, known))
+
+    def arrow(self, start: int, start_thread: int) -> None:
+        """Draw the arrow from a forward operator to the backward operator that begins now."""
+        self.arrows.append((len(self.arrows) + 1, start, start_thread, self.host, self.thread))
+
+    def end_step(self) -> None:
+        """Remember when the device finishes the work of the step so far."""
+        self.step_ends.append(self._course.point((self.host, 0), *((end, 0) for end in self._last.values())))
+
+    def _work(self, work: Work, call: str, duration_ns: float) -> int:
+        correlation, start, ready = self._call(_LAUNCH_NS)
+        kind = "cuda_driver" if call.startswith("cu") and not call.startswith("cuda") else "cuda_runtime"
+        self._called(call, start, correlation, kind)
+        ids = {"External id": self._around[-1], "correlation": correlation}
+        return self._run(work._replace(args={**ids, **work.args}), ready, duration_ns)
+
+    def _called(self, name: str, start: int, correlation: int, category: str = "cuda_runtime") -> None:
+        """Record a call that returns now."""
+        args = {"External id": self._around[-1], "cbid": _CALLS.get(name, 131), "correlation": correlation}
+        self.rows.append(Row(category, name, self.thread, None, start, self.host, args))
+
+    def _call(self, duration_ns: float) -> tuple[int, int, int]:
+        """Return the correlation of a call, its start, and when its work may start."""
+        self.spend(400)
+        start = self.host
+        self.spend(duration_ns)
+        if len(self._queued) >= _QUEUE_LENGTH:
+            self.host = self._course.point((self.host, 0), (self._queued.popleft(), 0))
+        return next(self._correlations), start, self._course.point((self.host, _LATENCY_NS))
+
+    def _run(self, work: Work, ready: int, duration_ns: float) -> int:
+        start = self._started(work.stream, ready)
+        self._queued.append(start)
+        end = self._course.point((start, self.about(duration_ns)))
+        self._ran(work, start, end)
+        return end
+
+    def _started(self, stream: int, ready: int) -> int:
+        earlier = (*self._waits.pop(stream, ()), *([self._last[stream]] if stream in self._last else ()))
+        return self._course.point((ready, 0), *((point, _STREAM_GAP_NS) for point in earlier))
+
+    def _ran(self, work: Work, start: int, end: int) -> None:
+        self._last[work.stream] = end
+        known = {"queued": 0, "device": self.rank, "context": 1, "stream": work.stream, **work.args}
+        self.rows.append(Row(work.category, work.name, MAIN, work.stream, start, end, known))
+
+    def _kernel_args(self, kernel: Kernel, args: dict[str, Any]) -> dict[str, Any]:
+        per_sm = kernel.grid / self.gpu.sm_count
+        return {
+            **args,
+            "registers per thread": kernel.registers,
+            "shared memory": kernel.shared_memory,
+            "blocks per SM": round(per_sm, 6),
+            "warps per SM": round(per_sm * kernel.block / 32, 6),
+            "grid": [kernel.grid, 1, 1],
+            "block": [kernel.block, 1, 1],
+            "est. achieved occupancy %": min(100, round(per_sm * kernel.block / 20.48)),
+        }
+
+
+_OPERATORS = {
+    "allreduce": "c10d::allreduce_",
+    "all_to_allv": "c10d::alltoall_base_",
+    "_allgather_base": "c10d::_allgather_base_",
+    "_reduce_scatter_base": "c10d::_reduce_scatter_base_",
+}
+_NCCL = {
+    "allreduce": "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+    "all_to_allv": "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
+    "_allgather_base": "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+    "_reduce_scatter_base": "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+}
+
+
+def events(recorder: Recorder, times_ns: Sequence[int]) -> Iterator[Event]:
+    """Yield the events of a rank as the profiler writes them; `times_ns` are those of the points of the course."""
+    process = 4_000 + 73 * recorder.rank
+    for row in recorder.rows:
+        track = (process, process + 29 * row.thread) if row.stream is None else (recorder.rank, row.stream)
+        start, end = times_ns[row.start], times_ns[row.end]
+        yield {
+            "ph": "X",
+            "cat": row.category,
+            "name": row.name,
+            "pid": track[0],
+            "tid": track[1],
+            "ts": microseconds(start),
+            "dur": microseconds(end - start),
+            "args": row.args,
+        }
+    for number, start, thread, end, end_thread in recorder.arrows:
+        for phase, point, of in (("s", start, thread), ("f", end, end_thread)):
+            yield {
+                "ph": phase,
+                "id": number,
+                "pid": process,
+                "tid": process + 29 * of,
+                "ts": microseconds(times_ns[point]),
+                "cat": "fwdbwd",
+                "name": "fwdbwd",
+                **({"bp": "e"} if phase == "f" else {}),
+            }
+    for point, thread, args in recorder.instants:
+        yield {
+            "ph": "i",
+            "cat": "cpu_instant_event",
+            "s": "t",
+            "name": "[memory]",
+            "pid": process,
+            "tid": process + 29 * thread,
+            "ts": microseconds(times_ns[point]),
+            "args": args,
+        }
