@@ -85,7 +85,7 @@ class Analysis:
 
     @property
     def views(self) -> tuple[View, ...]:
-        """Its tables for people, the main one first."""
+        """The printed tables, the main one first."""
         views: tuple[View, ...] = self._module("tables").VIEWS
         return views
 

@@ -30,7 +30,7 @@ _UNITS: tuple[tuple[str, Unit], ...] = (
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """One column of a result; `heading` is its heading in tables for people, by default the name in words."""
+    """One column of a result; `heading` is its heading in printed tables, by default the name in words."""
 
     name: str
     type: ColumnType
@@ -51,7 +51,7 @@ def unit_of(column: str) -> Unit:
 
 
 def heading_of(column: str) -> str:
-    """Return the heading of a column in tables for people.
+    """Return the heading of a column in printed tables.
 
     >>> heading_of("overlap_fraction"), heading_of("my_own_bytes")
     ('hidden share', 'my own bytes')

@@ -1,4 +1,4 @@
-"""Results as tables for people, with their rows, columns, headings and units.
+"""Results as printed tables, with their rows, columns, headings and units.
 
 The terminal, the report and the pages print the same `View`s of a result, so they cannot drift apart.
 """

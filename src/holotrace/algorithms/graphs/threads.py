@@ -88,12 +88,12 @@ def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _
     """Return the dependencies along lanes, and between the main thread and lanes that work for it.
 
     The points of the main thread divide its time into segments. Another lane works from each point at which it begins
-    after a rest until it rests again: in a gap without a range that continues into a later segment.
+    after a pause until it pauses again: in a gap without a range that continues into a later segment.
 
     The main thread waits in a segment if another lane ends its work there, and other lanes are busy for at least half of
     the segment. This counts in gaps of the main thread and in ranges in which it waits. Inside other ranges, only the
     lanes `works_inside` count, whose gaps count as work too. Segments in which the main thread waits have no weight,
-    nor have the rests of other lanes.
+    and neither do the pauses of other lanes.
 
     Args:
         ranges: the activities.

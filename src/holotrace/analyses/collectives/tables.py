@@ -1,4 +1,4 @@
-"""Collectives: its tables for people."""
+"""Collectives: the tables that are printed."""
 
 from __future__ import annotations
 

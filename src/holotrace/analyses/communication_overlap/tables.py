@@ -1,4 +1,4 @@
-"""Communication overlap: its tables for people."""
+"""Communication overlap: the tables that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare operators: its tables for people."""
+"""Compare operators: the tables that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare traces: its tables for people."""
+"""Compare traces: the tables that are printed."""
 
 from __future__ import annotations
 

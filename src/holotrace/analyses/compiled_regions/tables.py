@@ -1,4 +1,4 @@
-"""Compiled regions: its tables for people."""
+"""Compiled regions: the tables that are printed."""
 
 from __future__ import annotations
 

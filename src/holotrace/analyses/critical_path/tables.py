@@ -1,4 +1,4 @@
-"""Critical path: its tables for people."""
+"""Critical path: the tables that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CUPTI counters: its tables for people."""
+"""CUPTI counters: the tables that are printed."""
 
 from __future__ import annotations
 

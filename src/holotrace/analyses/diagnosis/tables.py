@@ -1,4 +1,4 @@
-"""Diagnosis: its tables for people."""
+"""Diagnosis: the tables that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distributed: its tables for people."""
+"""Distributed: the tables that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPU summary: its tables for people."""
+"""GPU summary: the tables that are printed."""
 
 from __future__ import annotations
 

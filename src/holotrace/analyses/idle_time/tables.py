@@ -1,4 +1,4 @@
-"""Idle time: its tables for people."""
+"""Idle time: the tables that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inference: its tables for people."""
+"""Inference: the tables that are printed."""
 
 from __future__ import annotations
 

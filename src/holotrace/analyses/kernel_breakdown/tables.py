@@ -1,4 +1,4 @@
-"""Kernel breakdown: its tables for people."""
+"""Kernel breakdown: the tables that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frequent kernel sequences: its tables for people."""
+"""Frequent kernel sequences: the tables that are printed."""
 
 from __future__ import annotations
 

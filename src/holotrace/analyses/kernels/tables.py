@@ -1,4 +1,4 @@
-"""Kernels: its tables for people."""
+"""Kernels: the tables that are printed."""
 
 from __future__ import annotations
 

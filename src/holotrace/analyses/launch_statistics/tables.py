@@ -1,4 +1,4 @@
-"""Launch statistics: its tables for people."""
+"""Launch statistics: the tables that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory bandwidth: its tables for people."""
+"""Memory bandwidth: the tables that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory: its tables for people."""
+"""Memory: the tables that are printed."""
 
 from __future__ import annotations
 

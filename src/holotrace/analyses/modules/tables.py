@@ -1,4 +1,4 @@
-"""Modules: its tables for people."""
+"""Modules: the tables that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators and their kernels: its tables for people."""
+"""Operators and their kernels: the tables that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of operators: its tables for people."""
+"""Memory of operators: the tables that are printed."""
 
 from __future__ import annotations
 

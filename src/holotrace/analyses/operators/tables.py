@@ -1,4 +1,4 @@
-"""Operators: its tables for people."""
+"""Operators: the tables that are printed."""
 
 from __future__ import annotations
 

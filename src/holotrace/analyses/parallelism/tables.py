@@ -1,4 +1,4 @@
-"""Parallelism: its tables for people."""
+"""Parallelism: the tables that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queue length: its tables for people."""
+"""Queue length: the tables that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roofline: its tables for people."""
+"""Roofline: the tables that are printed."""
 
 from __future__ import annotations
 

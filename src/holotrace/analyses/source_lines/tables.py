@@ -1,4 +1,4 @@
-"""Source lines: its tables for people."""
+"""Source lines: the tables that are printed."""
 
 from __future__ import annotations
 

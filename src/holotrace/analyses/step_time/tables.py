@@ -1,4 +1,4 @@
-"""Step time: its tables for people."""
+"""Step time: the tables that are printed."""
 
 from __future__ import annotations
 

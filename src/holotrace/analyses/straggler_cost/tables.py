@@ -1,4 +1,4 @@
-"""Straggler cost: its tables for people."""
+"""Straggler cost: the tables that are printed."""
 
 from __future__ import annotations
 

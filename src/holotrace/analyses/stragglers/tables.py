@@ -1,4 +1,4 @@
-"""Stragglers: its tables for people."""
+"""Stragglers: the tables that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Temporal breakdown: its tables for people."""
+"""Temporal breakdown: the tables that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trust: its tables for people."""
+"""Trust: the tables that are printed."""
 
 from __future__ import annotations
 

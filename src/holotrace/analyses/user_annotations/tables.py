@@ -1,4 +1,4 @@
-"""User annotations: its tables for people."""
+"""User annotations: the tables that are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Causes of waiting: its tables for people."""
+"""Causes of waiting: the tables that are printed."""
 
 from __future__ import annotations
 

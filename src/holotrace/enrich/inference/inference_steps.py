@@ -140,7 +140,7 @@ def _last_ns(rank_trace: RankTrace) -> int:
 
 
 def _pairs(said: StepName) -> int | None:
-    """Return the pairs under a causal mask: of q new tokens, each sees one more of the k tokens than the one before."""
+    """Return the pairs of tokens under a causal mask: each new token sees one token more than the new token before it."""
     sums = said.sums
     if not sums or any(
         sums[f"{of}_sqsq"] > sums[f"{of}_sqsk"] for of in ("c", "g")

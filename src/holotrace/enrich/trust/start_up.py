@@ -108,7 +108,7 @@ def first_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _latest_start(work: pl.DataFrame) -> int:
-    """Return the start of the collective after the leading ones: a transient is at the head of the recording."""
+    """Return the start of the first collective that is too late to be part of a start-up transient."""
     return int(work["start_ns"].to_numpy()[: MOST_LEADING + 1].max())
 
 

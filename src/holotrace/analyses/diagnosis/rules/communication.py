@@ -200,7 +200,7 @@ def _say_uneven(cases: Sequence[RankCase]) -> Said:
 
 
 def _needs(*names: str) -> Callable[[JobEvidence], str | None]:
-    """Return what says whether these results are missing."""
+    """Return a function that says why a rule cannot be checked if one of these results is missing."""
 
     def needs(evidence: JobEvidence) -> str | None:
         if len(evidence.ranks) == 1:

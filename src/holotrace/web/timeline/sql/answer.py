@@ -54,7 +54,7 @@ def checked(query: object) -> str:
     """Return the query if it is a text of a sensible length.
 
     Raises:
-        InvalidOptionError: it is none, empty or too long.
+        InvalidOptionError: the query is not a text, is empty, or is too long.
     """
     if not isinstance(query, str) or not query.strip():
         message = "the query is empty; write a SELECT, such as SELECT name, duration_ns FROM kernels LIMIT 10"
