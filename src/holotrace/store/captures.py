@@ -6,6 +6,7 @@ capture does, and so does a recording of the same step without graphs. A rank re
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -31,6 +32,10 @@ _MODULE_KEYS = ("module_fqn", "fqn")
 """torchtitan and torch.compile write the qualified name of the module under these keys."""
 
 _MODULE_PREFIX = "nn.Module: "
+
+_MOST_LAYERS, _MOST_PARTS = 256, 4
+"""Further layers have no name; 256 are twice those of Llama 3.1 405B (126): https://arxiv.org/abs/2407.21783, table 3."""
+
 _ANNOTATED = {"event_index": pl.UInt32, "module": pl.String}
 
 
@@ -98,6 +103,23 @@ def annotated_modules(rank_trace: RankTrace) -> pl.DataFrame:
     modules = nodes["graph_node_id"].replace_strict(named, default=None, return_dtype=pl.String).alias("module")
     in_files = nodes.select("event_index", modules).drop_nulls().join(in_args, on="event_index", how="anti")
     return pl.concat([in_args, in_files])
+
+
+def inferred_layer_name(layer: int, part: int | None = None) -> str:
+    """Return the name of a layer that the order of kernels shows, like those of recorded modules.
+
+    >>> inferred_layer_name(3), inferred_layer_name(3, part=2)
+    ('nn.Module: inferred layer 3', 'nn.Module: inferred layer 3 of part 2')
+    """
+    return f"{_MODULE_PREFIX}inferred layer {layer}{f' of part {part}' if part else ''}"
+
+
+@functools.cache
+def inferred_layer_names() -> pl.Series:
+    """Return all names that inferred layers may have, because string ids are given out before layers are known."""
+    numbers = range(1, _MOST_LAYERS + 1)
+    parts = (None, *range(1, _MOST_PARTS + 1))
+    return pl.Series("text", [inferred_layer_name(layer, part) for part in parts for layer in numbers])
 
 
 def _object(text: str) -> Mapping[str, Any]:

@@ -26,7 +26,14 @@ from holotrace.errors import (
 from holotrace.execution import worker
 from holotrace.execution.executor import IN_PROCESS, Executor, submit_near
 from holotrace.schema import STEP_NAME, EventKind
-from holotrace.store.captures import Capture, CaptureSource, annotated_modules, replays_graphs, with_other_texts
+from holotrace.store.captures import (
+    Capture,
+    CaptureSource,
+    annotated_modules,
+    inferred_layer_names,
+    replays_graphs,
+    with_other_texts,
+)
 from holotrace.store.header import Header
 from holotrace.store.health import Health, state_of
 from holotrace.store.kept_ranks import MOST_EVENTS_KEPT, KeptRanks
@@ -195,13 +202,14 @@ class RankTrace:
     def strings(self) -> pl.Series:
         """The text of every string id `i`, `strings[i]`; the series is named `text`.
 
-        The texts of the file come first, then those of its captures, and the modules that annotations of graphs name.
+        The texts of the file come first, then those of its captures, the modules that annotations of graphs name, and the
+        names of inferred layers.
         """
         texts = self._own_strings
         if not replays_graphs(texts):
             return texts
         others = [capture.trace.strings for capture in self.captures]
-        return with_other_texts(texts, [*others, annotated_modules(self)["module"]])
+        return with_other_texts(texts, [*others, annotated_modules(self)["module"], inferred_layer_names()])
 
     @property
     def _own_strings(self) -> pl.Series:

@@ -10,6 +10,8 @@ from holotrace.algorithms.nested.nesting import NO_PARENT
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.graph_attribution.grafts import grafts, may_graft
+from holotrace.enrich.graph_attribution.inferred_layers import inferred_layers
+from holotrace.enrich.graph_attribution.references import KERNEL_NAME, LAYER
 from holotrace.enrich.host.host_names import MODULE_PREFIX, NodeClass
 from holotrace.enrich.host.operator_stacks import operator_stacks
 from holotrace.store.trace import RankTrace
@@ -25,16 +27,21 @@ def explained_kernel(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[
     """Yield the operators, modules, inputs and Python frames of a kernel that a graph replays, as (name, text).
 
     Nothing for all other events. `attributed_by` is how the kernel is attributed; see
-    `holotrace.enrich.graph_attribution.references`.
+    `holotrace.enrich.graph_attribution.references`. `inferred_layer` is what the order of the kernels shows, if nothing
+    else explains the kernel.
     """
     owner = _owner(rank_trace, event_index)
     if owner is None:
         return
     graft, how = owner
-    yield "attributed_by", how or "unknown"
-    if graft == NO_PARENT:
+    yield "attributed_by", how if how is not None and how != LAYER else "unknown"
+    for layer, count, position in _layer(rank_trace, event_index):
+        yield "inferred_layer", f"{layer} of {count}, kernel {position}"
+    if graft == NO_PARENT or how == LAYER:
         return
     nodes = grafts(rank_trace).nodes[list(_chain(rank_trace, graft))]
+    if how == KERNEL_NAME:
+        nodes = nodes.head(1)
     names = rank_trace.texts(nodes["name"]).str.strip_prefix(MODULE_PREFIX)
     for label, node_class in (("captured_operators", NodeClass.OPERATOR), ("captured_modules", NodeClass.MODULE)):
         of_class = names.filter(nodes["node_class"] == int(node_class)).to_list()
@@ -43,6 +50,11 @@ def explained_kernel(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[
     yield from _details(
         rank_trace, nodes.filter(pl.col("node_class") == int(NodeClass.OPERATOR)).head(1)["event_index"]
     )
+
+
+def _layer(rank_trace: RankTrace, event_index: int) -> list[tuple[int, int, int]]:
+    rows = inferred_layers(rank_trace).filter(pl.col("event_index") == event_index)
+    return rows.select("layer", "layer_count", "position").rows()
 
 
 def _owner(rank_trace: RankTrace, event_index: int) -> tuple[int, str | None] | None:

@@ -9,7 +9,8 @@ import polars as pl
 from holotrace.algorithms.nested.nesting import NO_PARENT
 from holotrace.enrich.graph_attribution.attribution import replays
 from holotrace.enrich.graph_attribution.grafts import grafts, may_graft
-from holotrace.enrich.graph_attribution.references import CAPTURE, KERNEL_NAME, NODE_ID, WITHOUT_GRAPH
+from holotrace.enrich.graph_attribution.inferred_layers import inferred_layers
+from holotrace.enrich.graph_attribution.references import CAPTURE, KERNEL_NAME, LAYER, NODE_ID, WITHOUT_GRAPH
 from holotrace.enrich.graph_attribution.replays import replayed_work
 from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
@@ -42,13 +43,25 @@ def graph_findings(rank_trace: RankTrace) -> tuple[str, ...]:
         .agg(pl.col("duration_ns").sum())
         .sort("duration_ns", "how", descending=True)
     )
+    inferred_ns = int(by.filter(how=LAYER)["duration_ns"].sum())
+    by = by.filter(pl.col("how") != LAYER)
     known_ns = int(by["duration_ns"].sum())
     share = known_ns / total_ns if total_ns else 0.0
     said = f"graphs replayed {work.height:,} kernels, copies and memsets, {duration_text(total_ns)} of device time"
     ways = ", ".join(f"{percent_text(ns / max(1, total_ns))} {_BY[how]}" for how, ns in by.iter_rows())
     attributed = f"{percent_text(share)} of it is attributed to operators{f': {ways}' if ways else ''}"
+    layers = f". {_by_layer(rank_trace, percent_text(inferred_ns / max(1, total_ns)))}" if inferred_ns else ""
     rest = "" if share >= _NEARLY_ALL else f". To attribute the rest, {_WAY_OUT}"
-    return (f"{said}; {attributed}{rest}", *_doubts(rank_trace))
+    return (f"{said}; {attributed}{layers}{rest}", *_doubts(rank_trace))
+
+
+def _by_layer(rank_trace: RankTrace, share: str) -> str:
+    counts = inferred_layers(rank_trace)["layer_count"].unique().sort().to_list()
+    of_counts = " or ".join(map(str, counts))
+    return (
+        f"A further {share} has no operator, but a layer, which is inferred: its kernels repeat in the same order, as those of "
+        f"{of_counts} layers do"
+    )
 
 
 def _doubts(rank_trace: RankTrace) -> Iterator[str]:

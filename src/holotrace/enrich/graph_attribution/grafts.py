@@ -15,7 +15,8 @@ import polars as pl
 from holotrace.algorithms.nested.nesting import NO_PARENT, nearest_above
 from holotrace.enrich.events.event_rows import of_events, rows_of_events
 from holotrace.enrich.graph_attribution.attribution import Match, references_of, replays
-from holotrace.enrich.graph_attribution.references import KERNEL_NAME, NODE_ID
+from holotrace.enrich.graph_attribution.inferred_layers import inferred_layers
+from holotrace.enrich.graph_attribution.references import KERNEL_NAME, LAYER, NODE_ID
 from holotrace.enrich.graph_attribution.replays import replayed_work
 from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.recorded_host.nodes import recorded_nodes, recorded_runtime_owner
@@ -90,7 +91,9 @@ def grafts(rank_trace: RankTrace) -> Grafts:
     owner, how = explained.owner.copy(), explained.how.clone()
     owner[is_left] = np.where(named.owner == NO_PARENT, NO_PARENT, named.owner + explained.nodes.height)
     how[np.flatnonzero(is_left)] = named.how
-    nodes = _numbered(rank_trace, pl.concat([explained.nodes, named.nodes], how="diagonal_relaxed"))
+    above = pl.when(pl.col("above") != NO_PARENT).then(pl.col("above") + explained.nodes.height).otherwise(NO_PARENT)
+    added = named.nodes.with_columns(above=above)
+    nodes = _numbered(rank_trace, pl.concat([explained.nodes, added], how="diagonal_relaxed"))
     return Grafts(nodes, work.select("event_index", graft=pl.Series(owner), how=how))
 
 
@@ -152,15 +155,42 @@ def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
     """Return the nodes of work that no recording explains.
 
     An annotation of the graph's node names the module; a kernel that torch.compile generated has the name of its operator.
+    The order of the kernels may show the layer.
     """
     modules = of_events(annotated_modules(rank_trace), work["event_index"])["module"]
+    layers = _layers(rank_trace, work, modules)
     is_compiled = rank_trace.texts(work["name"]).str.contains(GENERATED_KERNEL) & modules.is_null()
     described = work.select("launch_index", "launch_start_ns", "track_id").with_columns(
         work["name"].zip_with(is_compiled, _ids_of_texts(rank_trace, modules)).alias("name"),
         node_class=pl.when(is_compiled).then(int(NodeClass.OPERATOR)).otherwise(int(NodeClass.MODULE)).cast(pl.UInt8),
         how=pl.when(is_compiled).then(pl.lit(KERNEL_NAME)).when(modules.is_not_null()).then(pl.lit(NODE_ID)),
         call=pl.when(is_compiled).then(pl.int_range(pl.len())).otherwise(-1),
+        above=pl.Series(layers.owner),
     )
+    nodes, rows = _distinct_nodes(described)
+    is_named = rows != NO_PARENT
+    owner = np.where(is_named, rows + layers.nodes.height, layers.owner)
+    how = described["how"].zip_with(pl.Series(is_named), layers.how)
+    return _Part(pl.concat([layers.nodes, nodes]), owner, how)
+
+
+def _layers(rank_trace: RankTrace, work: pl.DataFrame, modules: pl.Series) -> _Part:
+    """Return a node for each inferred layer of work whose module is unknown."""
+    inferred = of_events(inferred_layers(rank_trace).select("event_index", "module"), work["event_index"])["module"]
+    names = _ids_of_texts(rank_trace, inferred.zip_with(modules.is_null(), modules.clear(len(modules))))
+    described = work.select("launch_index", "launch_start_ns", "track_id").with_columns(
+        names.alias("name"),
+        node_class=pl.lit(int(NodeClass.MODULE), pl.UInt8),
+        how=pl.when(names.is_not_null()).then(pl.lit(LAYER)),
+        call=pl.lit(-1, pl.Int64),
+        above=pl.lit(NO_PARENT, pl.Int64),
+    )
+    nodes, rows = _distinct_nodes(described)
+    return _Part(nodes, rows, described["how"])
+
+
+def _distinct_nodes(described: pl.DataFrame) -> tuple[pl.DataFrame, _Rows]:
+    """Return one node for each launch, name and call, and the row of the node of each piece of work; -1 without one."""
     keys = ["launch_index", "node_class", "name", "call"]
     nodes = described.drop_nulls("how").unique(keys, keep="first", maintain_order=True)
     numbered = nodes.select(*keys, row=pl.int_range(pl.len(), dtype=pl.Int64))
@@ -170,13 +200,13 @@ def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
         "node_class",
         "name",
         "track_id",
-        above=pl.lit(NO_PARENT, pl.Int64),
+        "above",
         is_counted=pl.col("node_class") == int(NodeClass.OPERATOR),
         start_ns="launch_start_ns",
         reference=pl.lit(None, pl.Int64),
         reference_index=pl.lit(None, pl.UInt32),
     )
-    return _Part(listed, rows.to_numpy(), described["how"])
+    return listed, rows.to_numpy()
 
 
 def _ids_of_texts(rank_trace: RankTrace, texts: pl.Series) -> pl.Series:

@@ -27,6 +27,9 @@ NODE_ID, CAPTURE, WITHOUT_GRAPH, KERNEL_NAME = "node_id", "capture", "eager", "k
 """How a kernel of a graph is attributed: by an annotation of its node, by the trace of the capture, by a recording of the
 same work without graphs, or by the name of a kernel that torch.compile generated, which is that of its operator."""
 
+LAYER = "layer"
+"""The operator is unknown, but the order of the kernels shows the layer; see `inferred_layers`."""
+
 _BEGIN, _END = "StreamBeginCapture", "StreamEndCapture"
 _LAUNCH = re.compile(r"Launch.*Kernel|LaunchKernel|LaunchCooperative")
 _NO_WORK = re.compile(r"HostFunc|GraphLaunch")

@@ -23,6 +23,7 @@ from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_even
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.graph_attribution.grafts import grafts, may_graft
 from holotrace.enrich.host.call_stack import call_stacks, called_names
+from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.kernels.tensor_cores import uses_tensor_cores
 from holotrace.enrich.operator_costs.arguments import Arguments
@@ -122,7 +123,10 @@ def _in_graph(rank_trace: RankTrace, work: pl.DataFrame) -> _Bools:
     """Return whether a CUDA or HIP graph replayed each piece of work, whose operator is unknown."""
     if not may_graft(rank_trace):
         return np.zeros(work.height, np.bool_)
-    unknown = grafts(rank_trace).owners.filter(pl.col("graft") == NO_PARENT)["event_index"]
+    nodes, owners = grafts(rank_trace)
+    is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
+    operators = itself_or_above(nodes["above"].to_numpy(), is_operator, owners["graft"].to_numpy())
+    unknown = owners["event_index"].filter(pl.Series(operators == NO_PARENT))
     in_graph: _Bools = work["event_index"].is_in(unknown.implode()).to_numpy()
     return in_graph
 

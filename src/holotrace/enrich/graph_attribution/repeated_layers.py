@@ -1,0 +1,236 @@
+"""The layers of a model in a sequence of kernels: the same kernels in the same order, again and again.
+
+A model with n layers launches most kernels of a layer n times, or a multiple of it. Kernels that do so and always have the
+same order are the anchors of the layers. The other kernels lie between them, so layers may differ (experts,
+local and global attention) and contain kernels that occur only now and then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+_Rows = npt.NDArray[np.int64]
+_Bools = npt.NDArray[np.bool_]
+_Anchors = npt.NDArray[np.int64]
+"""A line for each anchor: its row in the sequence for each layer; sorted by the first of these."""
+
+FEWEST_LAYERS = 3
+"""Two equal sequences may be chance."""
+
+_FEWEST_ANCHORS = 3
+_MOST_IN_A_LAYER = 8
+"""A kernel that a layer runs more often is no anchor."""
+
+_COMPARED = 4
+"""So many kernels before the first layer are compared with those before other layers."""
+
+_MOST = 0.5
+_FREQUENT = 0.25
+_LEAST_SHARE = 0.5
+"""Layers must hold this share of the kernels; else the repetition is no property of the model."""
+
+_ATTENTION = re.compile(
+    r"attention|attn|fmha|flash|sdpa|(?<![a-z])mla|selective_scan|mamba|ssd_|delta_rule|wkv", re.IGNORECASE
+)
+"""Kernels that a layer runs once: attention, or the recurrence that replaces it."""
+
+_NORM = re.compile(r"norm|rsqrt", re.IGNORECASE)
+"""Normalisations; the rsqrt of torch.compile's kernels is that of a normalisation."""
+
+
+class Layers(NamedTuple):
+    """The layer of each kernel of a sequence; -1 outside layers.
+
+    part         from 0; a sequence with a forward and a backward pass has two parts
+    layer        from 0, in the order in which the layers run
+    position     from 0, within the layer
+    layer_count  number of layers of the pass
+    """
+
+    part: _Rows
+    layer: _Rows
+    position: _Rows
+    layer_count: _Rows
+
+
+def repeated_layers(kernels: _Rows, names: list[str]) -> Layers | None:
+    """Return the layers of a sequence; None if it does not consist of layers.
+
+    Args:
+        kernels: number of each kernel with its launch geometry.
+        names: name of each kernel.
+    """
+    layers = Layers(*(np.full(len(kernels), -1, np.int64) for _ in Layers._fields))
+    is_norm = np.array([bool(_NORM.search(name)) for name in names], np.bool_)
+    for part, anchors in enumerate(_parts(kernels, _attention_count(names))):
+        for bounds in _passes(kernels, is_norm, anchors):
+            for layer, (first, last) in enumerate(bounds):
+                own = slice(first, last)
+                layers.part[own], layers.layer[own], layers.layer_count[own] = part, layer, len(bounds)
+                layers.position[own] = np.arange(last - first)
+    return layers if (layers.layer >= 0).mean() >= _LEAST_SHARE else None
+
+
+def _attention_count(names: list[str]) -> int | None:
+    """Return how often attention runs, which a layer does once; None without kernels that are known to be attention."""
+    counts = Counter(name for name in names if _ATTENTION.search(name))
+    return max(counts.values()) if counts else None
+
+
+def _parts(kernels: _Rows, attention_count: int | None) -> list[_Anchors]:
+    """Return the anchors of each part, for the number of layers that explains the sequence best.
+
+    Where half as many, but longer layers hold as many kernels, the larger number wins: two kinds of layers may take turns.
+    There are at most as many layers as calls of attention. If these are unknown, layers with equal kernels win, so that
+    half a layer does not count as a layer.
+    """
+    candidates = {
+        count: parts
+        for count in _layer_counts(kernels)
+        if (attention_count is None or count <= attention_count)
+        and (parts := _consistent(kernels, _lines(kernels, count)))
+    }
+    best = max((_held(parts) for parts in candidates.values()), default=0)
+    similar = [count for count, parts in candidates.items() if 2 * _held(parts) >= best]
+    if not similar:
+        return []
+    if attention_count is not None:
+        return candidates[max(similar)]
+    return candidates[max(similar, key=lambda count: (round(_equal_share(kernels, candidates[count]), 1), count))]
+
+
+def _held(parts: list[_Anchors]) -> int:
+    return sum(anchors.size for anchors in parts)
+
+
+def _equal_share(kernels: _Rows, parts: list[_Anchors]) -> float:
+    """Return the share of layers that equal the most frequent one."""
+    counts = [Counter(_contents(kernels, anchors[0])).most_common(1)[0][1] for anchors in parts]
+    return sum(counts) / sum(len(anchors[0]) - 1 for anchors in parts)
+
+
+def _layer_counts(kernels: _Rows) -> list[int]:
+    """Return the numbers of layers that some kernel allows: it occurs so often, or a few times as often."""
+    occurrences = np.unique(np.unique(kernels, return_counts=True)[1])
+    numbers = {
+        int(count) // repeats
+        for count in occurrences
+        for repeats in range(1, _MOST_IN_A_LAYER + 1)
+        if not count % repeats
+    }
+    return sorted(number for number in numbers if number >= FEWEST_LAYERS)
+
+
+def _lines(kernels: _Rows, layer_count: int) -> _Anchors:
+    """Return the rows of all kernels that occur equally often in each layer: a line for each time within the layer."""
+    order = np.argsort(kernels, kind="stable")
+    _, firsts, counts = np.unique(kernels[order], return_index=True, return_counts=True)
+    is_fit = (counts % layer_count == 0) & (counts <= _MOST_IN_A_LAYER * layer_count)
+    lines = [
+        order[first : first + count].reshape(layer_count, -1).T
+        for first, count in zip(firsts[is_fit], counts[is_fit], strict=True)
+    ]
+    rows = np.concatenate(lines) if lines else np.empty((0, layer_count), np.int64)
+    return rows[np.argsort(rows[:, 0])]
+
+
+def _consistent(kernels: _Rows, rows: _Anchors) -> list[_Anchors]:
+    """Divide lines of rows into parts in which all lines take turns in the same order; the first of a part leads.
+
+    Parts run one after the other; lines that fit into no part are left out.
+    """
+    parts, left = [], rows
+    while len(left) >= _FEWEST_ANCHORS:
+        groups = [_in_step(left, first) for first in range(len(left) - _FEWEST_ANCHORS + 1)]
+        largest = max(groups, key=np.count_nonzero)
+        if np.count_nonzero(largest) < _FEWEST_ANCHORS:
+            break
+        parts.append(left[largest])
+        left = left[~largest]
+    return _apart([part for part in parts if len(np.unique(kernels[part[:, 0]])) >= _FEWEST_ANCHORS])
+
+
+def _in_step(rows: _Anchors, first: int) -> _Bools:
+    """Return which lines have one row between every two rows of one line, and one after its last."""
+    own = rows[first]
+    in_step: _Bools = (rows > own).all(axis=1) & (rows[:, :-1] < own[1:]).all(axis=1)
+    in_step[first] = True
+    return in_step
+
+
+def _apart(parts: list[_Anchors]) -> list[_Anchors]:
+    """Return the largest parts that do not overlap, in order."""
+    kept: list[_Anchors] = []
+    for part in sorted(parts, key=lambda one: -one.size):
+        if all(part.min() > other.max() or part.max() < other.min() for other in kept):
+            kept.append(part)
+    return sorted(kept, key=lambda one: int(one.min()))
+
+
+def _passes(kernels: _Rows, is_norm: _Bools, anchors: _Anchors) -> list[list[tuple[int, int]]]:
+    """Return the first row of each layer and the row behind its last, for each pass through the model.
+
+    A pass begins where the kernels before the first layer, such as that of the embedding, come again.
+    """
+    usual = np.frombuffer(Counter(_contents(kernels, anchors[0])).most_common(1)[0][0], kernels.dtype)
+    starts = anchors[0] - _kernels_before_first_anchor(kernels, is_norm, int(anchors[0, 0]), usual)
+    is_first = _begins_pass(kernels, starts)
+    ends = np.append(starts[1:], 0)
+    begins_next = (anchors[:, :-1] >= starts[1:]).mean(axis=1) >= _MOST
+    inside = anchors[~begins_next]
+    tails = _tails(kernels, inside.max(axis=0)[:-1][~is_first[1:]] + 1, starts[1:][~is_first[1:]])
+    for layer in np.flatnonzero(np.append(is_first[1:], True)).tolist():
+        end = int(inside[:, layer].max()) + 1
+        ends[layer] = end + max((_common(kernels[end:], tail) for tail in tails), default=0)
+    bounds = list(zip(starts.tolist(), ends.tolist(), strict=True))
+    begins = [*np.flatnonzero(is_first).tolist(), len(starts)]
+    return [bounds[first:last] for first, last in pairwise(begins)]
+
+
+def _begins_pass(kernels: _Rows, starts: _Rows) -> _Bools:
+    """Return whether the kernels before the first layer also come before each layer; only the first if passes are short."""
+    before = kernels[max(0, starts[0] - _COMPARED) : starts[0]]
+    is_first = np.array([len(before) > 0 and np.array_equal(kernels[at - len(before) : at], before) for at in starts])
+    is_first[0] = True
+    lengths = np.diff(np.append(np.flatnonzero(is_first), len(starts)))
+    return is_first if lengths.min() >= FEWEST_LAYERS else np.arange(len(starts)) == 0
+
+
+def _contents(kernels: _Rows, firsts: _Rows) -> list[bytes]:
+    """Return the kernels from each first anchor to the next."""
+    return [kernels[first:last].tobytes() for first, last in pairwise(firsts)]
+
+
+def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, usual: _Rows) -> int:
+    """Return how many kernels before its first anchor belong to a layer.
+
+    What lies between two layers' anchors may end one layer or begin the next. Before the first layer, only what begins a
+    layer is there. Many models begin a layer with a normalisation, which in all layers but the first also adds the
+    residual, so its kernel may differ there.
+    """
+    before = min(first, len(usual) - 1)
+    same = kernels[first - before : first] == usual[len(usual) - before :]
+    common = int(np.argmin(same[::-1])) if not same.all() else before
+    if common or not before:
+        return common
+    ends_in_norm = is_norm[np.flatnonzero(kernels == usual[-1])[0]]
+    return int(is_norm[first - 1] and ends_in_norm)
+
+
+def _tails(kernels: _Rows, ends: _Rows, starts: _Rows) -> list[_Rows]:
+    """Return what follows the last anchor of a layer, in all ways in which many layers end."""
+    tails = Counter(kernels[end:start].tobytes() for end, start in zip(ends, starts, strict=True))
+    fewest = _FREQUENT * max(tails.values(), default=0)
+    return [np.frombuffer(tail, kernels.dtype) for tail, count in tails.items() if count >= fewest]
+
+
+def _common(kernels: _Rows, tail: _Rows) -> int:
+    """Return how many kernels are equal at the beginning of both."""
+    same = kernels[: len(tail)] == tail[: len(kernels)]
+    return len(same) if same.all() else int(np.argmin(same))

@@ -1,0 +1,126 @@
+"""Tests of the layers in a sequence of kernels: models of known structure, one letter for each kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from holotrace.enrich.graph_attribution.repeated_layers import repeated_layers
+
+NAMES = {
+    "n": "rms_norm_kernel",
+    "N": "fused_add_rms_norm_kernel",
+    "q": "gemm_qkv",
+    "r": "rotary_embedding_kernel",
+    "a": "flash_fwd_kernel",
+    "A": "flash_fwd_sliding_window_kernel",
+    "o": "gemm_out",
+    "g": "gemm_gate_up",
+    "s": "act_and_mul_kernel",
+    "d": "gemm_down",
+    "e": "embedding_kernel",
+    "h": "gemm_head",
+    "x": "memcpy",
+}
+
+
+def layers_of(sequence: str) -> str:
+    """Return the layer of each letter as a digit from 0, `.` outside layers; empty if there are none."""
+    numbers = np.array([ord(letter) for letter in sequence], np.int64)
+    layers = repeated_layers(numbers, [NAMES.get(letter, f"kernel_{letter}") for letter in sequence])
+    return "" if layers is None else "".join("." if layer < 0 else str(layer % 10) for layer in layers.layer)
+
+
+def expected(prefix: str, layers: list[str], suffix: str) -> str:
+    """Return the answer of `layers_of` for a model of these layers."""
+    inside = "".join(str(number % 10) * len(layer) for number, layer in enumerate(layers))
+    return "." * len(prefix) + inside + "." * len(suffix)
+
+
+def check(prefix: str, layers: list[str], suffix: str) -> None:
+    """Compare the layers of a model with those that were found."""
+    assert layers_of(prefix + "".join(layers) + suffix) == expected(prefix, layers, suffix)
+
+
+def test_embedding_and_head_are_outside_the_layers():
+    """Embedding, four equal layers, final normalisation and head."""
+    check("e", ["nqraonGsd".replace("n", "N")] * 4, "nh")
+
+
+def test_a_layer_begins_with_its_normalisation_although_the_first_differs():
+    """Fused kernels add the residual to the next normalisation: all but the first, and also the final one."""
+    check("e", ["nqraoNgsd", *["NqraoNgsd"] * 5], "Nh")
+
+
+def test_kernels_that_a_layer_runs_twice_belong_to_it():
+    """The same normalisation runs twice in each layer, and once at the end."""
+    check("e", ["nqraongsd"] * 3, "nh")
+
+
+def test_layers_with_different_experts_are_layers():
+    """Each layer runs another number of experts, between the same other kernels."""
+    check("e", [f"nqraont{'u' * count}d" for count in (3, 1, 4, 2, 5)], "nh")
+
+
+def test_two_kinds_of_layers_that_take_turns_count_one_by_one():
+    """Dense layers and layers with experts, and local and global attention."""
+    check("e", ["nqraongsd", "nqraontuuv"] * 3, "nh")
+    check("e", ["nqraongsd", "nqraontuuv"] * 3, "h")
+
+
+def test_without_attention_a_layer_is_what_repeats_exactly():
+    """Half a layer, normalisation and product, does not count as a layer."""
+    check("e", ["nqronNod"] * 4, "h")
+
+
+def test_dense_layers_before_layers_with_experts():
+    """The first two layers of eight have no experts."""
+    check("e", ["nqraongsd"] * 2 + ["nqraontuuv"] * 6, "nh")
+
+
+def test_several_passes_through_the_model_count_their_own_layers():
+    """Two decoding steps in one graph: the embedding begins each."""
+    layers = ["nqraongsd"] * 3
+    once = expected("e", layers, "nh")
+    assert layers_of(("e" + "".join(layers) + "nh") * 2) == once * 2
+
+
+def test_forward_and_backward_are_two_parts():
+    """Three layers forward, then three backward with other kernels."""
+    forward, backward = "e" + "nqraongsd" * 3 + "h", "H" + "DSGNOaRQ" * 3 + "E"
+    sequence = forward + backward
+    numbers = np.array([ord(letter) for letter in sequence], np.int64)
+    layers = repeated_layers(numbers, [NAMES.get(letter, f"kernel_{letter}") for letter in sequence.replace("a", "z")])
+
+    assert layers is not None
+    assert layers.part.tolist() == [-1] + [0] * 27 + [-1] * 2 + [1] * 24 + [-1]
+    assert layers.layer.max() == 2
+
+
+@pytest.mark.parametrize("sequence", ["e", "nqraongsd", "nqraongsd" * 2, "abcdefghijkl", "aaaaaaaaaaaa", "abababab"])
+def test_what_does_not_repeat_often_enough_has_no_layers(sequence):
+    """One or two layers, no repetition, and a single kernel again and again."""
+    assert layers_of(sequence) == ""
+
+
+def test_a_repetition_in_a_small_part_of_the_graph_is_no_layer():
+    """Three repetitions of three kernels among fifty others."""
+    assert layers_of("".join(chr(200 + number) for number in range(50)) + "pqr" * 3) == ""
+
+
+def test_noise_moves_borders_by_one_kernel_at_most():
+    """Copies at random positions: of 100 sequences with 12 layers, 99 % of the other kernels keep their layer."""
+    layers = ["nqraoNgsd", *["NqraoNgsd"] * 11]
+    truth = expected("e", layers, "Nh")
+    wrong = []
+    for seed in range(100):
+        is_noise = np.random.default_rng(seed).random(len(truth)) < 0.05
+        noisy = "".join(
+            ("x" if noise else "") + letter
+            for letter, noise in zip("e" + "".join(layers) + "Nh", is_noise, strict=True)
+        )
+        found = "".join(layer for layer, letter in zip(layers_of(noisy), noisy, strict=True) if letter != "x")
+        wrong.append(sum(one != other for one, other in zip(found, truth, strict=True)))
+
+    assert max(wrong) <= len(layers) + 1
+    assert sum(wrong) <= 0.01 * len(wrong) * len(truth)
