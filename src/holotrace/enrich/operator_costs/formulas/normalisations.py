@@ -17,7 +17,7 @@ def layer_norm(arguments: Arguments) -> Cost:
     """5·E + 6·C for E elements and C parameters; bytes of input, output, parameters, mean and deviation of each row."""
     elements, parameters = arguments.elements(0), _normalised(arguments, 1)
     rows = elements // max(parameters, 1)
-    return _forward(arguments, 5 * elements + 6 * parameters, (2, 3), statistics=2 * rows)
+    return _forward(arguments, 5 * elements + 6 * parameters, (2, 3), statistics=2 * rows * _accumulator_bytes(arguments))
 
 
 def group_norm(arguments: Arguments) -> Cost:
@@ -25,9 +25,8 @@ def group_norm(arguments: Arguments) -> Cost:
     shape = arguments.shape(0)
     is_native = "native" in arguments.operator
     parameters, groups = ((1, 2), arguments.number(6)) if is_native else ((2, 3), arguments.number(1))
-    return _forward(
-        arguments, 5 * prod(shape) + 6 * _channels(arguments, 0), parameters, statistics=2 * shape[0] * groups
-    )
+    flops = 5 * prod(shape) + 6 * _channels(arguments, 0)
+    return _forward(arguments, flops, parameters, statistics=2 * shape[0] * groups * arguments.element_bytes(0))
 
 
 def batch_norm(arguments: Arguments) -> Cost:
@@ -37,17 +36,19 @@ def batch_norm(arguments: Arguments) -> Cost:
     flops = (5 if in_training else 2) * arguments.elements(0) + 6 * channels
     stored = [index for index in (3, 4) if arguments.has_tensor(index)]
     written = sum(arguments.bytes(index) for index in stored) if in_training else 0
-    statistics = 2 * channels if in_training else 0
-    cost = _forward(arguments, flops, (1, 2, *stored), statistics=statistics)
+    normalised = arguments.shape(0)[0] * channels if arguments.operator == "aten::instance_norm" else channels
+    statistics = 2 * normalised if in_training else 0
+    cost = _forward(arguments, flops, (1, 2, *stored), statistics=statistics * _accumulator_bytes(arguments))
     return Cost(cost.flops, (cost.bytes or 0) + written, "vector", cost.precision)
 
 
 def rms_norm(arguments: Arguments, parameter: int = 2, normalised: int | None = 1) -> Cost:
-    """4·E + 2·R for R rows; bytes of input, output and weight."""
+    """4·E + 2·R for R rows; bytes of input, output and weight, and of the deviation of each row in PyTorch's operator."""
     elements = arguments.elements(0)
     width = _normalised(arguments, normalised) if normalised is not None else arguments.shape(0)[-1]
-    flops = 4 * elements + 2 * (elements // max(width, 1))
-    return _forward(arguments, flops, (parameter,), statistics=0)
+    rows = elements // max(width, 1)
+    statistics = 0 if normalised is None else rows * _accumulator_bytes(arguments)
+    return _forward(arguments, 4 * elements + 2 * rows, (parameter,), statistics=statistics)
 
 
 def added_rms_norm(arguments: Arguments) -> Cost:
@@ -58,31 +59,32 @@ def added_rms_norm(arguments: Arguments) -> Cost:
 
 
 def layer_norm_backward(arguments: Arguments) -> Cost:
-    """9·E; bytes of the gradient, the input, its gradient, statistics, and parameters with their gradients."""
-    return _backward(arguments, 9 * arguments.elements(1), parameters=(5, 6), statistics=(3, 4))
+    """9·E; bytes of the gradient, the input, statistics, the weight, and of the gradients that were asked for."""
+    return _backward(arguments, 9 * arguments.elements(1), weight=5, statistics=(3, 4), mask=7, bias=6)
 
 
 def group_norm_backward(arguments: Arguments) -> Cost:
     """9·E; bytes as `layer_norm_backward`."""
-    return _backward(arguments, 9 * arguments.elements(1), parameters=(4,), statistics=(2, 3), bias=4)
+    return _backward(arguments, 9 * arguments.elements(1), weight=4, statistics=(2, 3), mask=9, bias=4)
 
 
 def batch_norm_backward(arguments: Arguments) -> Cost:
     """9·E; bytes as `layer_norm_backward`."""
-    return _backward(arguments, 9 * arguments.elements(1), parameters=(2,), statistics=(5, 6), bias=2)
+    statistics = (5, 6) if _is_used(arguments, 5) else (3, 4)
+    return _backward(arguments, 9 * arguments.elements(1), weight=2, statistics=statistics, mask=9, bias=2)
 
 
 def library_batch_norm_backward(arguments: Arguments) -> Cost:
     """Those of cuDNN and MIOpen (input, gradient, weight, …): 4·E + 3·C; bytes as `layer_norm_backward`."""
     flops = 4 * arguments.elements(0) + 3 * _channels(arguments, 0)
-    return _backward(arguments, flops, parameters=(2,), statistics=(5, 6), bias=2)
+    return _backward(arguments, flops, weight=2, statistics=(5, 6), bias=2)
 
 
 def rms_norm_backward(arguments: Arguments) -> Cost:
     """10·E with a weight, 8·E without; bytes as `layer_norm_backward`."""
     is_weighted = arguments.has_tensor(4) and bool(arguments.dims[4])
     flops = (10 if is_weighted else 8) * arguments.elements(1)
-    return _backward(arguments, flops, parameters=(4,) if is_weighted else (), statistics=(3,))
+    return _backward(arguments, flops, weight=4, statistics=(3,), mask=5)
 
 
 def softmax(arguments: Arguments) -> Cost:
@@ -100,21 +102,46 @@ def softmax_backward(arguments: Arguments) -> Cost:
 
 
 def _forward(arguments: Arguments, flops: int, parameters: tuple[int, ...], *, statistics: int) -> Cost:
-    size = arguments.element_bytes(0)
+    """Return the cost of a forward pass that writes this many bytes of statistics."""
     read = sum(arguments.bytes(index) for index in parameters if _is_used(arguments, index))
-    moved = arguments.bytes(0) + arguments.elements(0) * size + read + statistics * size
+    moved = arguments.bytes(0) + arguments.elements(0) * arguments.element_bytes(0) + read + statistics
     return Cost(flops, moved, "vector", arguments.precision(0))
 
 
-def _backward(
-    arguments: Arguments, flops: int, parameters: tuple[int, ...], statistics: tuple[int, ...], bias: int | None = None
+def _backward(  # noqa: PLR0913 -- positions of inputs
+    arguments: Arguments,
+    flops: int,
+    *,
+    weight: int,
+    statistics: tuple[int, ...],
+    mask: int | None = None,
+    bias: int | None = None,
 ) -> Cost:
-    """Gradient and input are inputs 0 and 1; parameters are read and their gradients written."""
-    used = [index for index in parameters if _is_used(arguments, index)]
-    read = sum(arguments.bytes(index) for index in (0, 1, *used, *statistics) if _is_used(arguments, index))
-    gradients = arguments.elements(1) * arguments.element_bytes(1) + sum(map(arguments.bytes, used))
-    of_bias = arguments.bytes(bias) if bias is not None and _is_used(arguments, bias) else 0
-    return Cost(flops, read + gradients + of_bias, "vector", arguments.precision(1))
+    """Return the cost of a backward pass; gradient and input are inputs 0 and 1.
+
+    A bias is not read; `bias` is an input of its size. The mask says which gradients were asked for: all if not recorded.
+    """
+    used = [index for index in (0, 1, weight, *statistics) if _is_used(arguments, index)]
+    asked = _gradients(arguments, mask)
+    written = arguments.elements(1) * arguments.element_bytes(1) if asked[0] else 0
+    for index, is_asked in zip((weight, bias), asked[1:], strict=False):
+        if index is not None and is_asked and _is_used(arguments, index):
+            written += arguments.bytes(index)
+    return Cost(flops, sum(map(arguments.bytes, used)) + written, "vector", arguments.precision(1))
+
+
+def _gradients(arguments: Arguments, mask: int | None) -> list[bool]:
+    """Return whether the gradients of input, weight and bias were asked for."""
+    texts = [] if mask is None else arguments.text(mask).strip("[]").replace(" ", "").lower().split(",")
+    return [text in {"true", "1"} for text in texts] if len(texts) > 1 else [True] * 3
+
+
+def _accumulator_bytes(arguments: Arguments) -> int:
+    """Return the bytes of a statistic: 16-bit inputs have float32 statistics on the GPU.
+
+    https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/cuda/layer_norm_kernel.cu
+    """
+    return max(4, arguments.element_bytes(0))
 
 
 def _is_used(arguments: Arguments, index: int) -> bool:
