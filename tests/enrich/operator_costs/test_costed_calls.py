@@ -45,6 +45,19 @@ def test_a_whole_operator_includes_what_is_inside() -> None:
     assert named(builder) == [("aten::layer_norm", 6_000, 5 * 32 + 6 * 4)]
 
 
+def test_an_operator_on_a_dtensor_costs_what_this_rank_computes() -> None:
+    """aten::mm on a DTensor has the shapes of all ranks; aten::mm inside it, on the part of this rank, does the work."""
+    whole = {"Input Dims": [[8, 4], [4, 6]], "Input type": ["float", "float"]}
+    builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=20, args=whole)
+    builder.operator("aten::div", start_us=1, duration_us=2, args=MATRICES)
+    builder.kernel("div", start_us=20, duration_us=1, launch_us=2)
+    builder.operator("aten::mm", start_us=5, duration_us=10, args=MATRICES)
+    assert named(builder.kernel("gemm", start_us=30, duration_us=4, launch_us=6)) == [
+        ("aten::div", 1_000, None),
+        ("aten::mm", 4_000, 128),
+    ]
+
+
 def test_communication_and_earlier_work_do_not_count() -> None:
     """Collectives have no cost, and work launched before the recording has no operator."""
     builder = TraceBuilder().operator("aten::mm", start_us=50, duration_us=10, args=MATRICES)

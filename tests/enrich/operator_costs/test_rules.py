@@ -190,6 +190,7 @@ UNKNOWN = (
     ("aten::bmm", [[-1, 3, 4], [2, 4, 8]], [F32, F32], [], "nested"),
     ("aten::convolution", [[2, 3, 8, 8], [4, 3, 3, 3]], [F32, F32], [], "not recorded"),
     ("aten::cat", [[[2, 2], [2, 2]], []], ["TensorList", "Scalar"], [], "list of tensors"),
+    ("aten::index", [[4, 8], []], [F32, ""], [], "positions were not recorded"),
     ("aten::_fused_adamw_", [[], [], [], [], []], ["TensorList"] * 5, [], "more than 30 tensors"),
     ("aten::_flash_attention_forward", [[100, 8, 64]] * 3, [BF16] * 3, [], "lengths of the sequences"),
     (
@@ -282,6 +283,16 @@ def test_the_kernel_shows_the_element_type_of_a_list() -> None:
         ).bytes
         == 2 * 4 * 32
     )
+
+
+def test_parameters_of_a_kernel_are_not_element_types() -> None:
+    """`_chunk_cat` copies bytes into a float32 result with padding; `long` in its kernel's parameters are positions."""
+    lists = [[[3], [2, 4]], [], [], [2, 6]], ["TensorList", "Scalar", "Scalar", F32], ["", "0", "2", ""]
+    copied = "void at::native::detail::chunk_cat_cuda_kernel<char, char>(char**, char*, long*, long, long)"
+    converted = "void at::native::detail::chunk_cat_cuda_kernel<c10::BFloat16, float>(char**, char*, long*, long)"
+    assert call("aten::_chunk_cat", *lists, kernels=(copied,)).bytes == 4 * 11 + 4 * 12
+    assert call("aten::_chunk_cat", *lists, kernels=(converted,)).bytes == 2 * 11 + 4 * 12
+    assert "element type" in call("aten::cat", *(part[:1] for part in lists), kernels=(copied,)).reason
 
 
 def test_all_lists_are_read_and_the_first_is_written() -> None:

@@ -177,7 +177,24 @@ def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Boo
     has_rule[names.to_numpy()] = [rule is not None for rule in rules]
     is_whole[names.to_numpy()] = [rule is not None and rule.is_whole for rule in rules]
     of_row = stacks["name"].to_numpy()
-    return has_rule[of_row] & is_operator, is_whole[of_row] & is_operator
+    does_work = is_operator & ~_calls_itself(stacks, is_whole[of_row] & is_operator)
+    return has_rule[of_row] & does_work, is_whole[of_row] & does_work
+
+
+def _calls_itself(stacks: pl.DataFrame, is_whole: _Bools) -> _Bools:
+    """Return whether each call contains a call inside a call of the same operator.
+
+    An operator on a DTensor has the shapes of all ranks, and calls itself on the part of this rank, which does the work.
+    """
+    parent, name, whole = stacks["parent_row"].to_numpy(), stacks["name"].to_numpy(), np.flatnonzero(is_whole)
+    around = nearest_above(parent, is_whole, whole)
+    calls_itself = np.zeros(len(parent), np.bool_)
+    above = np.unique(around[(around != NO_PARENT) & (name[whole] == name[around])])
+    while len(above):
+        calls_itself[above] = True
+        above = np.unique(nearest_above(parent, is_whole, above))
+        above = above[above != NO_PARENT]
+    return calls_itself
 
 
 def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:

@@ -12,6 +12,9 @@ from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
 _OPAQUE = re.compile(r"OpaqueType<(\d+)u?>")
 _ELEMENT = re.compile(r"(?<![\w:])(float|double|c10::Half|c10::BFloat16|int|long|bool)(?=[,>])")
 
+_CHUNKS = re.compile(r"chunk_cat_cuda_kernel<([\w:]+), ([\w:]+)>")
+"""Types of what a kernel reads and writes; `char` for both if it copies bytes."""
+
 
 def lookup(arguments: Arguments, table: int = 0, positions: int = 1) -> Cost:
     """`table[positions]`: bytes of the rows written, of as many read but at most the table, and of the positions."""
@@ -68,6 +71,20 @@ def concatenation(arguments: Arguments) -> Cost:
     return Cost(0, 2 * elements * listed_element_bytes(arguments), "copy")
 
 
+def padded_concatenation(arguments: Arguments) -> Cost:
+    """`_chunk_cat`: bytes of all tensors, read, and of the result with its padding (input 3), written."""
+    if not arguments.has_tensor(3):
+        return concatenation(arguments)
+    kinds = next((found for kernel in arguments.kernels if (found := _CHUNKS.search(kernel))), None)
+    is_copied = kinds is None or kinds[1] == kinds[2]
+    size = arguments.element_bytes(3) if is_copied or kinds is None else element_bytes(kinds[1])
+    if size is None:
+        message = "the element type of a list of tensors is not recorded"
+        raise UnknownCostError(message)
+    elements = sum(map(prod, arguments.shapes(0)))
+    return Cost(0, elements * size + arguments.bytes(3), "copy", arguments.precision(3))
+
+
 def split(arguments: Arguments) -> Cost:
     """Bytes of the tensor, read, and of its parts, written."""
     return Cost(0, 2 * arguments.bytes(0), "copy", arguments.precision(0))
@@ -84,6 +101,9 @@ def index(arguments: Arguments) -> Cost:
     Raises:
         UnknownCostError: the positions are masks, or do not select along the first dimension alone.
     """
+    if arguments.type(1) not in {"TensorList", "GenericList", "OptionalTensorList"}:
+        message = "the shapes of the positions were not recorded"
+        raise UnknownCostError(message)
     positions = arguments.shapes(1)
     if len(positions) != 1:
         message = "the inputs do not show along which dimensions the positions select"
@@ -125,7 +145,10 @@ def listed_element_bytes(arguments: Arguments) -> int:
         if opaque := _OPAQUE.search(kernel):
             return int(opaque[1])
     for kernel in arguments.kernels:
-        named = [size for size in map(element_bytes, _ELEMENT.findall(kernel)) if size is not None]
+        template, end, _ = kernel.rpartition(">(")  # without the types of the kernel's parameters
+        named = [
+            size for size in map(element_bytes, _ELEMENT.findall(f"{template}>" if end else kernel)) if size is not None
+        ]
         if named:
             return named[0]
     message = "the element type of a list of tensors is not recorded"

@@ -17,7 +17,9 @@ def layer_norm(arguments: Arguments) -> Cost:
     """5·E + 6·C for E elements and C parameters; bytes of input, output, parameters, mean and deviation of each row."""
     elements, parameters = arguments.elements(0), _normalised(arguments, 1)
     rows = elements // max(parameters, 1)
-    return _forward(arguments, 5 * elements + 6 * parameters, (2, 3), statistics=2 * rows * _accumulator_bytes(arguments))
+    return _forward(
+        arguments, 5 * elements + 6 * parameters, (2, 3), statistics=2 * rows * _accumulator_bytes(arguments)
+    )
 
 
 def group_norm(arguments: Arguments) -> Cost:
