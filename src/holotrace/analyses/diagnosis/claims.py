@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from holotrace.algorithms.intervals import Intervals, concatenated, covered_length, difference, intersection, union
-from holotrace.analyses.diagnosis.rule import Case, Rule
+from holotrace.analyses.diagnosis.rule import NOTHING, Case, Rule
 
 _MOSTLY = 0.5
-
-_NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class Claim(NamedTuple):
@@ -42,11 +38,11 @@ def claims(cases: Sequence[tuple[Rule, Case]], steps: Intervals) -> list[Claim]:
     result = [Claim(0.0, length, "") for length in lengths]
     for row in order:
         rule, case = cases[row]
-        free = difference(explained[row], union(*concatenated([_NOTHING, *taken.values()])))
+        free = difference(explained[row], union(*concatenated([NOTHING, *taken.values()])))
         free_ns = covered_length(*free)
         by = "" if 2 * free_ns >= lengths[row] else _absorber(explained[row], taken)
         result[row] = Claim(free_ns * case.saved_fraction, lengths[row], by)
-        taken[rule.name] = union(*concatenated([taken.get(rule.name, _NOTHING), free]))
+        taken[rule.name] = union(*concatenated([taken.get(rule.name, NOTHING), free]))
     return result
 
 

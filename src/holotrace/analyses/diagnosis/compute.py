@@ -111,7 +111,7 @@ def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
     >>> from holotrace.testing import small_job
     >>> result = holotrace.diagnosis(small_job())
     >>> result.per_finding.select("rule", "rank", "stake_ns").head(3).rows()
-    [('device_synchronisation', 0, 225000), ('late_rank', 1, 200000), ('exposed_communication', 0, 100000)]
+    [('device_synchronisation', 0, 260000), ('late_rank', 1, 200000), ('exposed_communication', 0, 100000)]
     """
     return plan_for(trace).run(trace, executor)
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
+
 from holotrace.algorithms.intervals import Intervals
 from holotrace.enrich.critical_path.what_if import Change
 
@@ -14,6 +16,12 @@ if TYPE_CHECKING:
     from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 
 Confidence = Literal["high", "medium", "low"]
+
+OF_THE_STEP = "of the step"
+"""Unit of thresholds that are shares of the steady steps."""
+
+NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
+"""No time: what a case explains that costs nothing by itself."""
 
 
 def needs_nothing(_: object) -> None:
@@ -40,6 +48,8 @@ class Case:
     """One application of a rule on one rank.
 
     explained       the time that the case explains: when the rank would do something else without the cause
+    further         idle time that the case explains, too, as far as its replay saves more than `explained`
+    is_certain      what a case explains is its cost even if the replay saves less
     value           what the rule measured, in the unit of its threshold
     saved_fraction  the share of the explained time that mending the cause can save at most
     count           how many events caused it, in all steady steps
@@ -57,6 +67,8 @@ class Case:
     place: Place = field(default_factory=Place)
     change: Change | tuple[Change, ...] | None = None
     words: Mapping[str, Any] = field(default_factory=dict)
+    further: Intervals | None = None
+    is_certain: bool = False
 
 
 @dataclass(frozen=True, eq=False)

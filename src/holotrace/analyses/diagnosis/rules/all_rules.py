@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from holotrace.analyses.diagnosis.rule import JobRule, Rule
-from holotrace.analyses.diagnosis.rules import (
-    attention,
-    communication,
-    fusion,
-    host_time,
-    kernels,
-    late_ranks,
-    launches,
-    memory,
-    products,
-    streams,
-    synchronisations,
-)
+from holotrace.analyses.diagnosis.rules.device import attention, fusion, kernels, memory, products, streams
+from holotrace.analyses.diagnosis.rules.host import host_time, launches, queues, synchronisations
+from holotrace.analyses.diagnosis.rules.ranks import communication, experts, late_ranks
 
 RULES: tuple[Rule, ...] = (
     *host_time.RULES,
     *synchronisations.RULES,
     *launches.RULES,
+    *queues.RULES,
     *products.RULES,
     *attention.RULES,
     *fusion.RULES,
@@ -30,5 +21,5 @@ RULES: tuple[Rule, ...] = (
 )
 """The rules about one rank."""
 
-JOB_RULES: tuple[JobRule, ...] = (*late_ranks.RULES, *communication.RULES)
+JOB_RULES: tuple[JobRule, ...] = (*late_ranks.RULES, *experts.RULES, *communication.RULES)
 """The rules about the communication between ranks."""

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.job_evidence import JobEvidence
+
+_ONE_RANK = "one rank alone shows nobody waiting; open all ranks of the job together"
 
 
 def needs_device(evidence: RankEvidence) -> str | None:
     """Say how to record device work if there is none."""
     return None if evidence.has_device_work else "no device work was recorded; record with ProfilerActivity.CUDA"
+
+
+def needs_results(*names: str) -> Callable[[JobEvidence], str | None]:
+    """Return what says how to record communication, if results of questions about several ranks are missing."""
+    return partial(_missing_results, names=names)
+
+
+def _missing_results(evidence: JobEvidence, names: tuple[str, ...]) -> str | None:
+    if len(evidence.ranks) == 1:
+        return _ONE_RANK
+    return None if all(name in evidence.results for name in names) else "no communication was recorded"

@@ -8,8 +8,8 @@ import polars as pl
 
 from holotrace.algorithms.intervals import concatenated, covered_length, difference, intersection, union
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
-from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
-from holotrace.analyses.diagnosis.rules.device_cases import matches, place_of
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.device.device_cases import matches, place_of
 from holotrace.enrich.critical_path.what_if import Scale
 from holotrace.schema import KernelKind
 from holotrace.units import size_text
@@ -21,8 +21,8 @@ _MOSTLY = 0.8
 def copies_in_turn(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for asynchronous copies to the device during which it computes nothing, though it could.
 
-    Copies from pageable memory do not count, because they are not asynchronous. The device must compute at least as long
-    as it only copies; otherwise computation cannot hide the copies.
+    Copies from pageable memory do not count, because they are not asynchronous. Computation can hide no more than its own
+    length.
     """
     moves = evidence.work.filter(pl.col("kernel_kind") == KernelKind.MEMORY)
     names = evidence.rank_trace.texts(moves["name"])
@@ -33,11 +33,7 @@ def copies_in_turn(evidence: RankEvidence) -> Iterator[Case]:
     alone = intersection(difference(intervals_of(copies), others), evidence.step_windows)
     computing = difference(evidence.roles["kernel"], intervals_of(copies))
     alone_ns = covered_length(*alone)
-    if (
-        not alone_ns
-        or alone_ns < _MOSTLY * covered_length(*intervals_of(copies))
-        or covered_length(*computing) < alone_ns
-    ):
+    if not alone_ns or alone_ns < _MOSTLY * covered_length(*intervals_of(copies)):
         return
     first = copies.row(int(copies["duration_ns"].arg_max() or 0), named=True)
     kernels = evidence.work.filter(pl.col("kernel_kind") == KernelKind.COMPUTATION)
@@ -48,11 +44,10 @@ def copies_in_turn(evidence: RankEvidence) -> Iterator[Case]:
         "bytes": float(copied["bytes"].sum()) / evidence.step_count,
         "shares_stream": bool(streams),
     }
-    # The first copy of all steps has nothing to hide behind.
-    fraction = 1 - 1 / max(2, copies.height)
+    fraction = min(1.0, covered_length(*computing) / alone_ns)
     change = Scale(pl.col("event_index").is_in(copies["event_index"].implode()), 1 - fraction)
     place = place_of(evidence, {**first, "operator": None})
-    yield Case(alone, evidence.share(alone), fraction, copies.height, "", place, change, words)
+    yield Case(alone, evidence.share(alone) * fraction, fraction, copies.height, "", place, change, words)
 
 
 def _say_copies(cases: Sequence[RankCase]) -> Said:
@@ -77,9 +72,9 @@ def _needs_copies(evidence: RankEvidence) -> str | None:
 RULES = (
     Rule(
         "copies_in_turn",
-        "asynchronous copies to the device, at least 80 % of which nothing hides, beside enough computation to hide them",
+        "asynchronous copies to the device, at least 80 % of which nothing hides, as far as computation could hide them",
         threshold=0.05,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Copying on a second stream takes some lines of code, which a few percent of the step do not justify.",
         source="https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
         check=copies_in_turn,

@@ -9,8 +9,8 @@ import polars as pl
 
 from holotrace.analyses.diagnosis.evidence.kernel_evidence import ATTAINABLE_PRODUCTS, CallInputs, floor_at, inputs_of
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
-from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
-from holotrace.analyses.diagnosis.rules.device_cases import (
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.device.device_cases import (
     DURATION,
     FLOOR,
     LAYOUT_KERNELS,
@@ -137,17 +137,25 @@ def _faster_as(evidence: RankEvidence, device: Device, precision: str, instead_o
 def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for products of unknown shapes if no kernel uses tensor cores, although every device has them.
 
-    The names of operators and kernels decide. Kernels whose names do not show their cores might use tensor cores.
+    The names of operators and kernels decide. Kernels whose names do not show their cores might use tensor cores. Attention
+    does not count: its float32 kernels use tensor cores of their own accord.
     """
     types = _common_precisions(evidence)
-    named = evidence.costed.drop_nulls("operator")
+    named = evidence.costed.drop_nulls("operator").filter(~_IS_ATTENTION)
     eligible = pl.Series(is_tensor_core_eligible(named["operator"]))
     products = named.filter(eligible)
     is_bounded = evidence.peaks is not None and products["flops"].count() > 0
     if not types or is_bounded or named["uses_tensor_cores"].any() or not _mostly_ordinary(products):
         return
-    rows = products.filter(~pl.col("uses_tensor_cores")).with_columns(saved_ns=DURATION * (1 - 1 / _LEAST_SPEEDUP))
+    saved = DURATION * (1 - 1 / _speedup(evidence.peaks, types[0]))
+    rows = products.filter(~pl.col("uses_tensor_cores")).with_columns(saved_ns=saved)
     yield case_of(evidence, rows, words={"types": types})
+
+
+def _speedup(device: Device | None, precision: str) -> float:
+    """Return how much faster products get at most, by the peak rates; three times if they are unknown."""
+    rates = device and (device.flops_per_s(precision, matrix=True), device.flops_per_s("float32", matrix=False))
+    return max(_LEAST_SPEEDUP, rates[0] / rates[1]) if rates and rates[0] and rates[1] else _LEAST_SPEEDUP
 
 
 def _mostly_ordinary(products: pl.DataFrame) -> bool:
@@ -297,7 +305,7 @@ RULES = (
         "unaligned_products",
         "products on tensor cores that reach less than 40 % of the device's peak rates, with a matrix whose rows are not multiples of 16 bytes",
         threshold=LEAST_SHARE,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Aligned products reach 55 % and more; losses below 3 % are within the noise of a step.",
         source=_MATMUL,
         check=unaligned_products,
@@ -309,7 +317,7 @@ RULES = (
         "tf32_off",
         "float32 products on ordinary cores, on a device whose tensor cores have TF32",
         threshold=LEAST_SHARE,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="TF32 is up to eight times as fast; gains below 3 % are within the noise of a step.",
         source="https://docs.pytorch.org/docs/stable/notes/cuda.html",
         check=tf32_off,
@@ -321,7 +329,7 @@ RULES = (
         "mixed_precision_off",
         "products in float32 or TF32, on a device with bfloat16 or float16",
         threshold=0.1,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Changing the precision of training is worth a test only for a gain that shows.",
         source="https://docs.pytorch.org/docs/stable/amp.html",
         check=mixed_precision_off,
@@ -333,8 +341,8 @@ RULES = (
         "tensor_cores_unused",
         "products of unknown shapes, in a job without any kernel on tensor cores, on devices that have them",
         threshold=0.1,
-        unit="of the step",
-        reason="Without shapes, the gain is a guess: two thirds of the time, so only large ones count.",
+        unit=OF_THE_STEP,
+        reason="Without shapes, the peak rates only bound the gain, so only large ones count.",
         source=_MATMUL,
         check=tensor_cores_unused,
         say=_say_unused,
@@ -344,7 +352,7 @@ RULES = (
         "float8_possible",
         "large 16-bit products that dominate the step, on a device with FP8",
         threshold=0.2,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="FP8 needs care with numerics, so it must save a fifth of the step.",
         source="https://pytorch.org/blog/training-using-float8-fsdp2/",
         check=float8_possible,
@@ -357,7 +365,7 @@ RULES = (
         "ordinary_cores",
         "16-bit products whose kernels do not use tensor cores",
         threshold=LEAST_SHARE,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Products bound by memory do not count, because tensor cores could not speed them up.",
         source=_MATMUL,
         check=ordinary_cores,
@@ -368,7 +376,7 @@ RULES = (
         "slow_products",
         "products and convolutions of more than 20 µs that reach less than 40 % of the device's peak rates",
         threshold=0.1,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Well-shaped products reach 55 to 78 %; below a tenth of the step, trying other kernels hardly pays.",
         source=_TUNING,
         check=slow_products,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
+import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import concatenated, difference, union
+from holotrace.algorithms.intervals import Intervals, concatenated, covered_length, difference, intersection, union
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
-from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rule import NOTHING, OF_THE_STEP, Case, Place, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.critical_path.what_if import NoWait, Remove
+from holotrace.enrich.host.source_lines import records_python
 
 _SHARE = 0.02
 _PINNED_BYTES_PER_S = {9: 50e9, 8: 25e9}
@@ -27,16 +30,17 @@ _COPIES = r"^aten::(to|_to_copy|copy_|cpu|cuda)$"
 _DEVICE = r"(?i)device_?synchroni[sz]e|synchroni[sz]e_?device"
 
 
-def waits_in(evidence: RankEvidence, chosen: pl.Expr) -> Iterator[Case]:
-    """Yield a case for the idle time after the chosen calls, and in operators that exist to wait, such as `aten::item`."""
+def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = False) -> Iterator[Case]:
+    """Yield a case for the idle time after the chosen calls, and in operators that exist to wait, such as `aten::item`.
+
+    Recording Python functions makes the host up to twice as slow. Then the device runs dry with and without the wait, so
+    calls that are needless anyhow cost at least the idle time after them.
+    """
     calls = evidence.synchronisations.filter(chosen.fill_null(value=False))
     if calls.is_empty():
         return
-    inside = evidence.while_idle.filter(_IS_KNOWN.fill_null(value=False)).join(
-        calls.select("name", "frame").unique(), on=["name", "frame"], how="semi", nulls_equal=True
-    )
-    gaps = (calls["gap_start_ns"].to_numpy(), calls["gap_end_ns"].to_numpy())
-    explained = union(*concatenated([gaps, intervals_of(inside)]))
+    inside = _inside(evidence, calls)
+    explained = _idle_for(calls, inside)
     longest = calls.sort(pl.col("gap_end_ns") - pl.col("gap_start_ns"), descending=True, maintain_order=True).row(
         0, named=True
     )
@@ -51,31 +55,69 @@ def waits_in(evidence: RankEvidence, chosen: pl.Expr) -> Iterator[Case]:
             event_index=longest["event_index"],
             at_ns=longest["gap_start_ns"],
         ),
-        change=(
-            NoWait(pl.col("event_index").is_in(calls["event_index"].implode())),
-            Remove(pl.col("event_index").is_in(inside["event_index"].drop_nulls().unique().implode())),
-        ),
+        change=_without(calls, inside),
         words={"call": longest["call"], "steps": evidence.step_count if evidence.has_steps else 0},
+        further=_launching(evidence, int(calls["gap_start_ns"].min() or 0)),  # type: ignore[arg-type]
+        is_certain=is_needless and records_python(evidence.rank_trace),
+    )
+
+
+def _launching(evidence: RankEvidence, since_ns: int) -> Intervals:
+    """Return the idle time from this time on in which the host launches work: after a wait it has lost its lead."""
+    pieces = evidence.while_idle.filter(pl.col("cause").is_in(["operator", "python", "host_idle"]))
+    return intersection(intervals_of(pieces), (np.array([since_ns]), np.array([np.iinfo(np.int64).max])))
+
+
+def _inside(evidence: RankEvidence, calls: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of `RankEvidence.while_idle` in operators that exist to wait, where one of these calls waits."""
+    known = evidence.while_idle.filter(_IS_KNOWN.fill_null(value=False))
+    return known.join(calls.select("name", "frame").unique(), on=["name", "frame"], how="semi", nulls_equal=True)
+
+
+def _idle_for(calls: pl.DataFrame, inside: pl.DataFrame) -> Intervals:
+    gaps = (calls["gap_start_ns"].to_numpy(), calls["gap_end_ns"].to_numpy())
+    return union(*concatenated([gaps, intervals_of(inside)]))
+
+
+def _without(calls: pl.DataFrame, inside: pl.DataFrame) -> tuple[NoWait, Remove]:
+    return (
+        NoWait(pl.col("event_index").is_in(calls["event_index"].implode())),
+        Remove(pl.col("event_index").is_in(inside["event_index"].drop_nulls().unique().implode())),
     )
 
 
 def pageable_copies(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the copies from or to pageable memory that no kernel hides."""
+    """Yield a case for the copies from or to pageable memory that no kernel hides, and the idle time around them.
+
+    Such a copy blocks the host, which can launch more work only when it ends. If this costs more than the copies themselves,
+    it is left to the rule about copies that block.
+    """
     names = evidence.rank_trace.texts(evidence.work["name"])
     copies = evidence.work.filter(names.str.contains(r"(?i)pageable"))
     if copies.is_empty():
         return
-    explained = difference(intervals_of(copies), evidence.roles["kernel"])
-    total_ns = int(copies["duration_ns"].sum())
+    alone = difference(intervals_of(copies), evidence.roles["kernel"])
+    after = evidence.synchronisations.filter(pl.col("gap_start_ns").is_in(copies["end_ns"].implode()))
+    waits = difference(_idle_for(after, _inside(evidence, after)), alone)
+    copied_ns, waited_ns = covered_length(*alone), covered_length(*waits)
+    if waited_ns > copied_ns:
+        waits, waited_ns = NOTHING, 0
+    explained = union(*concatenated([alone, waits]))
+    saved = _saved_by_pinning(evidence, copies, int(copies["duration_ns"].sum()))
     first = copies.sort("duration_ns", descending=True, maintain_order=True).row(0, named=True)
     yield Case(
         explained,
         evidence.share(explained),
-        saved_fraction=_saved_by_pinning(evidence, copies, total_ns),
+        saved_fraction=(saved * copied_ns + waited_ns) / max(1, copied_ns + waited_ns),
         count=len(copies),
-        place=Place(event_index=first["event_index"], at_ns=first["start_ns"]),
+        place=_place_of(evidence, first),
         words={"call": "", "steps": evidence.step_count if evidence.has_steps else 0},
     )
+
+
+def _place_of(evidence: RankEvidence, copy: dict[str, Any]) -> Place:
+    host = evidence.activity_at(copy["launch_start_ns"])
+    return Place(host.get("module"), host.get("name"), None, host.get("frame"), copy["event_index"], copy["start_ns"])
 
 
 def _saved_by_pinning(evidence: RankEvidence, copies: pl.DataFrame, total_ns: int) -> float:
@@ -95,6 +137,11 @@ def _where(case: RankCase) -> str:
     return f"{name} in {within}" if within else str(name)
 
 
+def _in(case: RankCase) -> str:
+    line = case.place.source_line
+    return f", in {line}" if line else ""
+
+
 def _per_step(case: RankCase) -> str:
     if not case.words["steps"]:
         return f"{case.count:,} time{'' if case.count == 1 else 's'}"
@@ -108,19 +155,21 @@ def _say(what: str, advice: str, cases: Sequence[RankCase]) -> Said:
 
 def _say_pageable(cases: Sequence[RankCase]) -> Said:
     return Said(
-        f"copies from or to pageable memory, {_per_step(cases[0])}",
+        f"copies from or to pageable memory block the host, {_per_step(cases[0])}{_in(cases[0])}",
         "Allocate the host's side in pinned memory (DataLoader(pin_memory=True) or tensor.pin_memory()) and copy with "
         "non_blocking=True.",
     )
 
 
-def _rule(name: str, looks_for: str, chosen: pl.Expr, what: str, advice: str) -> Rule:
-    check: Callable[[RankEvidence], Iterator[Case]] = partial(waits_in, chosen=chosen)
+def _rule(  # noqa: PLR0913 -- the fields of a rule
+    name: str, looks_for: str, chosen: pl.Expr, what: str, advice: str, *, is_needless: bool = False
+) -> Rule:
+    check: Callable[[RankEvidence], Iterator[Case]] = partial(waits_in, chosen=chosen, is_needless=is_needless)
     return Rule(
         name,
         looks_for,
         threshold=_SHARE,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="One wait with the launches that follow takes some 50 µs, 2 % of a fast step.",
         source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization",
         check=check,
@@ -165,6 +214,7 @@ RULES = (
         _IS_DEVICE,
         "waits for the whole device",
         "Remove torch.cuda.synchronize() from the step; measure time with CUDA events, and read them after the step.",
+        is_needless=True,
     ),
     _rule(
         "stream_synchronisation",
@@ -175,9 +225,9 @@ RULES = (
     ),
     Rule(
         "pageable_copy",
-        "copies from or to pageable memory that no kernel hides",
+        "copies from or to pageable memory that no kernel hides, and the idle time around them",
         threshold=_SHARE,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Below 2 % of a step, pinning saves less than it costs in memory.",
         source="https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
         check=pageable_copies,

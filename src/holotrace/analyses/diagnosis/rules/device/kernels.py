@@ -10,8 +10,8 @@ import polars as pl
 
 from holotrace.analyses.diagnosis.evidence.kernel_evidence import ATTAINABLE_BANDWIDTH, with_launch_shapes
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
-from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
-from holotrace.analyses.diagnosis.rules.device_cases import DURATION, FLOOR, LEAST_SHARE, case_of
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.device.device_cases import DURATION, FLOOR, LEAST_SHARE, case_of
 from holotrace.enrich.device.devices import properties_of
 from holotrace.schema import KernelKind
 from holotrace.units import duration_text, percent_text
@@ -24,7 +24,7 @@ _FIXED_NS = 2_000
 _FEW_BLOCKS = 0.5
 _LOW_OCCUPANCY = 0.25
 _ENOUGH_OCCUPANCY = 0.5
-_PRODUCTS = r"(?i)gemm|conv|cutlass|attention|fmha"
+_PRODUCTS = r"(?i)gemm|conv|cutlass|attention|attn|fmha|flash|matmul|(^|_)(mm|bmm|dot)(_|$)"
 """Kernels that multiply matrices keep their data in registers, so they need few warps."""
 _WARP = 32
 _MOST_BLOCKS = 32
@@ -44,7 +44,10 @@ def small_grids(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each long kernel, except products, of whose warps few fit on an SM."""
+    """Yield a case for each long kernel, except products, of whose warps few fit on an SM.
+
+    The names of kernels that users write do not show whether they use tensor cores; such kernels count.
+    """
     limits = _limits(evidence)
     if limits is None:
         return
@@ -53,7 +56,7 @@ def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
         (DURATION >= _LONG_NS)
         & pl.col("cores").ne_missing("matrix")
         & ~pl.col("kernel").str.contains(_PRODUCTS)
-        & (pl.col("uses_tensor_cores") == pl.lit(value=False))
+        & pl.col("uses_tensor_cores").ne_missing(other=True)
         & (pl.col("blocks_per_sm") >= 1)
     ).with_columns(**limits)
     blocks = pl.min_horizontal("by_registers", "by_shared_memory", "by_threads", pl.lit(_MOST_BLOCKS))
@@ -151,7 +154,7 @@ def _needs_properties(evidence: RankEvidence) -> str | None:
 
 _GUIDE = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html"
 
-_rule = partial(Rule, unit="of the step", source=_GUIDE, needs=_needs_kernels)
+_rule = partial(Rule, unit=OF_THE_STEP, source=_GUIDE, needs=_needs_kernels)
 
 RULES = (
     _rule(

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from device_jobs import DeviceJob, cases_of
-from holotrace.analyses.diagnosis.rules.device_cases import matches
+from holotrace.analyses.diagnosis.rules.device.device_cases import matches
 
 
 def slow_product() -> DeviceJob:

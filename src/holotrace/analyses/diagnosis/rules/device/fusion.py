@@ -9,8 +9,8 @@ import polars as pl
 from holotrace.algorithms.intervals import Intervals, intersection, union
 from holotrace.analyses.diagnosis.evidence.kernel_evidence import ATTAINABLE_BANDWIDTH, inputs_of
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
-from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
-from holotrace.analyses.diagnosis.rules.device_cases import (
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.device.device_cases import (
     DURATION,
     FLOOR,
     LAYOUT_KERNELS,
@@ -21,7 +21,7 @@ from holotrace.analyses.diagnosis.rules.device_cases import (
     matches,
     share_of,
 )
-from holotrace.analyses.diagnosis.rules.products import needs_costs
+from holotrace.analyses.diagnosis.rules.device.products import needs_costs
 from holotrace.enrich.collectives.element_types import type_name
 from holotrace.schema import KernelKind
 from holotrace.units import percent_text
@@ -202,7 +202,7 @@ RULES = (
         "unfused_chain",
         "runs of eight or more element-wise kernels on one stream, the optimizer's left out",
         threshold=LEAST_SHARE,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Models rarely have eight element-wise operations in a row by design; each reads and writes memory again.",
         source=_TUNING,
         check=unfused_chains,
@@ -212,7 +212,7 @@ RULES = (
         "casts",
         "kernels that only convert element types",
         threshold=0.1,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Autocast alone converts weights and activations in 5 to 10 % of the step.",
         source="https://docs.pytorch.org/docs/stable/amp.html",
         check=casts,
@@ -224,7 +224,7 @@ RULES = (
         "transposes",
         "kernels that only copy tensors into another layout",
         threshold=0.05,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Attention permutes its heads once per pass, which stays below 5 % of the step.",
         source="https://docs.pytorch.org/docs/stable/tensor_view.html",
         check=transposes,
@@ -236,7 +236,7 @@ RULES = (
         "channels_first",
         "kernels that convert images between layouts around convolutions, and slow normalisations and pooling with them",
         threshold=LEAST_SHARE,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="In channels-last layout, tensor cores need no conversions at all.",
         source="https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html",
         check=channels_first,
@@ -247,7 +247,7 @@ RULES = (
         "slow_memory_kernels",
         "operators bound by memory, longer than 20 µs, below 30 % of the peak bandwidth",
         threshold=0.05,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Simple kernels reach 70 % and reductions 40 %; below 5 % of the step another kernel hardly pays.",
         source=_TUNING,
         check=slow_memory_kernels,
@@ -260,7 +260,7 @@ RULES = (
         "recomputation",
         "forward work that the backward pass computes again",
         threshold=0.05,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Checkpointing everything costs a quarter to a third of the step; it is often necessary.",
         source="https://docs.pytorch.org/docs/stable/checkpoint.html",
         check=recomputation,

@@ -9,39 +9,52 @@ import polars as pl
 from holotrace.algorithms.intervals import covered_length
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Place, RankCase, Said
-from holotrace.analyses.diagnosis.rules.launches import ENGINE
+from holotrace.analyses.diagnosis.rules.host.launches import ENGINE
+from holotrace.analyses.diagnosis.rules.needs import needs_results
+from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
+from holotrace.analyses.wait_causes.compute import WaitCauses
 from holotrace.drawing.names import short_name
 from holotrace.enrich.job_graph.causes.roles import CULPRIT, LEAST_CULPRIT, cause_text, largest_causes
 from holotrace.units import percent_text
 
-ONE_RANK = "one rank alone shows nobody waiting; open all ranks of the job together"
-"""What is missing if only one rank was opened."""
+_NOT_OWN = ("communication", "launch_delay", "unknown")
+"""Slow transfers, a GPU that starts work late and what was not recorded are not the work of a rank."""
+
+
+def blamed(causes: WaitCauses) -> list[int]:
+    """Return the culprits that cause at least half of the waiting for them by their own work."""
+    culprits = causes.per_rank.filter(pl.col("role") == CULPRIT)["rank"]
+    own = pl.col("cost_ns").filter(~pl.col("cause").is_in(_NOT_OWN)).sum()
+    sums = causes.per_cause.group_by("cause_rank").agg(own.alias("own_ns"), pl.col("cost_ns").sum())
+    known = sums.filter(pl.col("cause_rank").is_in(culprits.implode()) & (2 * pl.col("own_ns") >= pl.col("cost_ns")))
+    return sorted(known["cause_rank"])
 
 
 def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for each rank that causes much of the waiting of the others."""
+    """Yield a case for each rank that causes much of the waiting of the others, other than by having more tokens."""
     causes = evidence.results["wait_causes"]
     in_steps = causes.per_cause.drop_nulls("step")
     once = _counted_once(evidence)
-    largest = {row["cause_rank"]: row for row in largest_causes(in_steps).iter_rows(named=True)}
-    for row in causes.per_rank.filter(pl.col("role") == CULPRIT).iter_rows(named=True):
-        mine = in_steps.filter(pl.col("cause_rank") == row["rank"])
+    for row in causes.per_rank.filter(pl.col("rank").is_in(blamed(causes))).iter_rows(named=True):
+        of_rank = in_steps.filter(pl.col("cause_rank") == row["rank"])
+        mine = of_rank.filter(~pl.col("cause").is_in(WORK)) if row["rank"] in overloaded(evidence) else of_rank
         if mine.is_empty():
             continue
-        cause = largest[row["rank"]]
+        fraction = row["cost_fraction"] * mine["cost_ns"].sum() / of_rank["cost_ns"].sum()
+        cause = largest_causes(mine).row(0, named=True)
         steps = max(1, in_steps["step"].n_unique())
         sums = mine.group_by("waiting_rank").agg(pl.col("cost_ns").sum()).sort("waiting_rank")
         costs = {rank: cost_ns * once.get(rank, 1.0) / steps for rank, cost_ns in sums.iter_rows()}
         yield JobCase(
             costs,
-            row["cost_fraction"],
+            fraction,
             row["rank"],
             mine["wait_count"].sum(),
             str(row["rank"]),
             Place(module=cause["module"], source_line=cause["frame"], at_ns=mine["first_ns"].drop_nulls().min()),
             {
                 "rank": row["rank"],
-                "fraction": row["cost_fraction"],
+                "fraction": fraction,
                 "cause": cause_text(
                     {**cause, "name": cause["name"] and short_name(cause["name"].removeprefix(ENGINE))}
                 ),
@@ -80,24 +93,19 @@ def _say(cases: Sequence[RankCase]) -> Said:
     )
 
 
-def _needs(evidence: JobEvidence) -> str | None:
-    if len(evidence.ranks) == 1:
-        return ONE_RANK
-    return None if "wait_causes" in evidence.results else "no communication was recorded"
-
-
 RULES = (
     JobRule(
         "late_rank",
         "a rank that causes much of the waiting of other ranks, with the cause of its delay",
         threshold=LEAST_CULPRIT,
         unit="of all waiting",
-        reason="A rank that causes less than a tenth of the waiting is one of many.",
+        reason="A rank that causes less than a tenth of the waiting is one of many; at least half of it must be the rank's own "
+        "work, rather than transfers or a GPU that starts work late.",
         source="https://doi.org/10.1145/2934661",
         analyses=("wait_causes",),
         check=late_ranks,
         say=_say,
         precedence=0,
-        needs=_needs,
+        needs=needs_results("wait_causes"),
     ),
 )

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
-from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rule import NOTHING, OF_THE_STEP, Case, Place, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.analyses.memory_timeline.compute import plan as memory_timeline
 from holotrace.enrich.critical_path.what_if import Remove
@@ -22,7 +21,6 @@ from holotrace.units import percent_text, size_text
 _ALLOCATION = "allocation"
 _FREE = r"^(cuda|hip)Free$|^cuMem(Unmap|Release)$|^hipMem(Unmap|Release)$"
 _EMPTY_CACHE = r"(^|: )empty_cache$"
-_NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 _MOST_NAMED = 3
 _NEAR_LIMIT = 0.9
 
@@ -107,7 +105,7 @@ _FULL = 0.8
 
 
 def _without_cost(device: dict[str, Any], value: float, words: dict[str, Any]) -> Case:
-    return Case(_NOTHING, value, subject=str(device["device"]), place=Place(at_ns=device["peak_ns"]), words=words)
+    return Case(NOTHING, value, subject=str(device["device"]), place=Place(at_ns=device["peak_ns"]), words=words)
 
 
 def _holders(evidence: RankEvidence, device: dict[str, Any]) -> list[tuple[str, int]]:
@@ -185,14 +183,13 @@ def _needs_memory(evidence: RankEvidence) -> str | None:
 
 
 _ALLOCATOR = "https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management"
-_OF_THE_STEP = "of the step"
 
 RULES = (
     Rule(
         "empties_cache",
         "calls of the driver's allocator while no device works, in a job that empties the cache in every step",
         threshold=0.02,
-        unit=_OF_THE_STEP,
+        unit=OF_THE_STEP,
         reason="The allocator needs no calls of the driver in steady steps.",
         source=_ALLOCATOR,
         check=empties_cache,
@@ -204,7 +201,7 @@ RULES = (
         "allocator_retries",
         "calls of the driver's allocator in steady steps while no device works",
         threshold=0.02,
-        unit=_OF_THE_STEP,
+        unit=OF_THE_STEP,
         reason="The allocator needs no calls of the driver in steady steps.",
         source=_ALLOCATOR,
         check=allocator_retries,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
-from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said
 from holotrace.enrich.critical_path.what_if import Remove
 
 _LEAST_SHARE = 0.02
@@ -17,10 +16,30 @@ _LONG_NS = 100_000
 _IS_LONG = pl.col("end_ns") - pl.col("start_ns") >= _LONG_NS
 """Python runs for a few microseconds between two operators; a hundred are work of its own."""
 
+_READY_NS = 300_000
+"""Taking a batch that workers have prepared costs up to this much per step, under a profiler that records Python."""
+_LARGE_SHARE = 0.1
+"""Of very short steps, even a ready batch may take this share."""
 
-def host_time_of(evidence: RankEvidence, *causes: str) -> Iterator[Case]:
-    """Yield a case for the idle time in which the host did something of these causes, if there is any."""
-    yield from _cases(evidence, evidence.while_idle.filter(pl.col("cause").is_in(causes)), "")
+_OF_TORCH = (
+    r"^<built-in method \w+ of torch\._C\."
+    r"|^<built-in method (wait|barrier|monitored_barrier|send|recv|recv_anysource|all_?reduce|_?all_?gather|_?all_?gather_base|"
+    r"reduce|_?reduce_scatter|_?reduce_scatter_base|broadcast|all_?to_?all|all_?to_?all_base|gather|scatter)(_coalesced)? of "
+    r"(pybind11_|PyCapsule)"
+)
+"""Methods of PyTorch in which a thread runs autograd, or waits for other ranks: not a function of the user's."""
+
+
+def data_loading(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for the idle time in which the host waits for its data loader, unless batches were ready."""
+    for case in _cases(evidence, evidence.while_idle.filter(pl.col("cause") == "data_loading"), ""):
+        if evidence.per_step(case.explained) >= _READY_NS or case.value >= _LARGE_SHARE:
+            yield case
+
+
+def garbage_collection(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for the idle time in which Python collects garbage."""
+    yield from _cases(evidence, evidence.while_idle.filter(pl.col("cause") == "garbage_collection"), "")
 
 
 def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
@@ -28,9 +47,19 @@ def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
 
     Many short pieces are the overhead of Python between operators, which is another rule's.
     """
-    python = evidence.while_idle.filter((pl.col("cause") == "python") & pl.col("frame").is_not_null() & _IS_LONG)
+    is_slow = (pl.col("cause") == "python") & pl.col("frame").is_not_null() & _IS_LONG
+    python = _without_torch(evidence, evidence.while_idle.filter(is_slow))
     for (name,), pieces in python.group_by("name", maintain_order=True):
         yield from _cases(evidence, pieces, str(name))
+
+
+def _without_torch(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the time in methods of PyTorch itself."""
+    if pieces.is_empty():
+        return pieces
+    events = evidence.rank_trace.table("events", ["event_index", "name"])
+    names = pieces.select("event_index").join(events, on="event_index", how="left", maintain_order="left")["name"]
+    return pieces.filter(~evidence.rank_trace.texts(names).str.contains(_OF_TORCH).fill_null(value=False))
 
 
 def _cases(evidence: RankEvidence, pieces: pl.DataFrame, subject: str) -> Iterator[Case]:
@@ -101,24 +130,16 @@ def _needs_stacks(evidence: RankEvidence) -> str | None:
     return "no Python functions were recorded; record with with_stack=True"
 
 
-def _check(*causes: str) -> Callable[[RankEvidence], Iterator[Case]]:
-    # A partial can be sent to other processes, unlike a lambda.
-    return partial(_host_time_of_all, causes=causes)
-
-
-def _host_time_of_all(evidence: RankEvidence, causes: Sequence[str]) -> Iterator[Case]:
-    return host_time_of(evidence, *causes)
-
-
 RULES = (
     Rule(
         "data_loading",
         "time in which no device works and the training thread waits for its data loader",
         threshold=_LEAST_SHARE,
-        unit="of the step",
-        reason="Loading in the background costs well below 1 % of a step, the time to take a batch from a queue.",
+        unit=OF_THE_STEP,
+        reason="Loading in the background costs well below 1 % of a step, the time to take a batch from a queue; less than "
+        "0.3 ms per step count only from a tenth of the step on.",
         source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
-        check=_check("data_loading"),
+        check=data_loading,
         say=_say_loading,
         precedence=0,
     ),
@@ -126,10 +147,10 @@ RULES = (
         "garbage_collection",
         "time in which no device works and Python collects garbage",
         threshold=_LEAST_SHARE,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="A young generation takes microseconds; only full collections reach 2 % of a step.",
         source="https://docs.python.org/3/library/gc.html",
-        check=_check("garbage_collection"),
+        check=garbage_collection,
         say=_say_collection,
         precedence=0,
         needs=_needs_stacks,
@@ -138,7 +159,7 @@ RULES = (
         "slow_function",
         "a Python function of the user that runs while no device works",
         threshold=_LEAST_FUNCTION,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Below 5 % of a step, a function is hardly worth moving.",
         source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
         check=slow_functions,

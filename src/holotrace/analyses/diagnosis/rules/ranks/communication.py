@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
 import polars as pl
 
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
-from holotrace.analyses.diagnosis.rule import JobCase, JobRule, RankCase, Said
-from holotrace.analyses.diagnosis.rules.late_ranks import ONE_RANK
-from holotrace.enrich.job_graph.causes.roles import CULPRIT
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, JobCase, JobRule, Place, RankCase, Said
+from holotrace.analyses.diagnosis.rules.needs import needs_results
+from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
+from holotrace.analyses.diagnosis.rules.ranks.late_ranks import blamed
+from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, share_of_step, steps_of
+from holotrace.drawing.names import short_name
+from holotrace.enrich.job_graph.causes.roles import cause_text
 from holotrace.units import percent_text
 
 _SHARE = 0.05
@@ -35,14 +39,14 @@ def exposed_transfers(evidence: JobEvidence) -> Iterator[JobCase]:
     """Yield a case for each axis whose data moves while nothing computes."""
     per_step = evidence.results["parallelism"].per_step.drop_nulls("step")
     for (axis,), rows in per_step.group_by("axis", maintain_order=True):
-        costs = _mean_costs(evidence, rows, "transfer_ns")
-        yield JobCase(costs, _share(evidence, costs), subject=str(axis), words={"axis": axis})
+        costs = mean_costs(evidence, rows, "transfer_ns")
+        yield JobCase(costs, share_of_step(evidence, costs), subject=str(axis), words={"axis": axis})
 
 
 def unknown_exposure(evidence: JobEvidence) -> Iterator[JobCase]:
     """Yield a case for the exposed communication of ranks without a partner, of which nobody knows how much is waiting."""
     costs = evidence.exposed_ns
-    yield JobCase(costs, _share(evidence, costs), words={"ranks": len(costs)})
+    yield JobCase(costs, share_of_step(evidence, costs), words={"ranks": len(costs)})
 
 
 def pipeline_bubbles(evidence: JobEvidence) -> Iterator[JobCase]:
@@ -50,7 +54,7 @@ def pipeline_bubbles(evidence: JobEvidence) -> Iterator[JobCase]:
     stages = evidence.results["parallelism"].per_stage
     if stages.is_empty():
         return
-    costs = _mean_costs(evidence, stages, "bubble_ns")
+    costs = mean_costs(evidence, stages, "bubble_ns")
     measured, expected = (
         fmean(stages[name].drop_nulls().to_list() or [0.0]) for name in ("bubble_fraction", "expected_fraction")
     )
@@ -63,20 +67,6 @@ def pipeline_bubbles(evidence: JobEvidence) -> Iterator[JobCase]:
     yield JobCase(costs, measured, words=words)
 
 
-def uneven_experts(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case if some ranks get many more tokens for their experts than others."""
-    experts = evidence.results["parallelism"].per_expert_rank
-    tokens = experts.with_columns(pl.coalesce("computed_imbalance", "imbalance").alias("uneven")).drop_nulls("uneven")
-    if tokens.is_empty():
-        return
-    most = tokens.sort("uneven", descending=True).row(0, named=True)
-    causes = evidence.results["wait_causes"]
-    caused = causes.per_cause.drop_nulls("step").filter(pl.col("cause_rank") == most["rank"])
-    costs = _mean_costs(evidence, caused.rename({"waiting_rank": "rank"}), "cost_ns", step_count=_steps_of(causes))
-    if costs:
-        yield JobCase(costs, most["uneven"], most["rank"], words={"rank": most["rank"], "times": most["uneven"]})
-
-
 def small_calls(evidence: JobEvidence) -> Iterator[JobCase]:
     """Yield a case for each kind of collective whose small calls follow each other."""
     table = evidence.results["collectives"].per_collective.filter(pl.col("mergeable_count") > 0)
@@ -85,7 +75,7 @@ def small_calls(evidence: JobEvidence) -> Iterator[JobCase]:
         costs = {rank: saved / count for rank, count in evidence.step_count.items()}
         count = int(rows["mergeable_count"].sum())
         yield JobCase(
-            costs, _share(evidence, costs), count=count, subject=str(name), words={"name": name, "count": count}
+            costs, share_of_step(evidence, costs), count=count, subject=str(name), words={"name": name, "count": count}
         )
 
 
@@ -98,42 +88,51 @@ def slow_parts(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def uneven_work(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the waiting that no single rank causes: each is late in turn."""
+    """Yield a case for the waiting that no single rank causes, if most of it is for operators, kernels and copies."""
+    yield from _waiting_in_turn(evidence, is_work=True)
+
+
+def jitter(evidence: JobEvidence) -> Iterator[JobCase]:
+    """Yield a case for the waiting that no single rank causes, if most of it is for irregular hosts and launches."""
+    yield from _waiting_in_turn(evidence, is_work=False)
+
+
+def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCase]:
+    """Yield a case for the waiting that no other rule explains, if most of it is for this kind of cause."""
     causes = evidence.results["wait_causes"]
-    culprits = causes.per_rank.filter(pl.col("role") == CULPRIT)["rank"]
-    rest = causes.per_cause.drop_nulls(["step", "cause_rank"]).filter(~pl.col("cause_rank").is_in(culprits.implode()))
-    if rest.is_empty():
-        return
-    most = (
-        rest.group_by("cause", "name", maintain_order=True)
-        .agg(pl.col("cost_ns").sum())
-        .sort("cost_ns", descending=True)
+    named = [*blamed(causes), *overloaded(evidence)]
+    known = causes.per_cause.drop_nulls(["step", "cause_rank"]).filter(
+        ~pl.col("cause").is_in(["communication", "unknown"]) & ~pl.col("cause_rank").is_in(named)
     )
-    costs = _mean_costs(evidence, rest.rename({"waiting_rank": "rank"}), "cost_ns", step_count=_steps_of(causes))
-    name = most["name"][0] or most["cause"][0]
+    rest = known.with_columns(pl.col("cost_ns") * _share_outside_pipelines(evidence))
+    total, of_work = rest["cost_ns"].sum(), rest.filter(pl.col("cause").is_in(WORK))["cost_ns"].sum()
+    if not total or (2 * of_work >= total) is not is_work:
+        return
+    most = rest.group_by("cause", "name", "frame", maintain_order=True).agg(pl.col("cost_ns").sum())
+    costs = mean_costs(evidence, rest.rename({"waiting_rank": "rank"}), "cost_ns", step_count=steps_of(causes))
+    first = most.row(int(most["cost_ns"].arg_max() or 0), named=True)
     yield JobCase(
         costs,
-        _share(evidence, costs),
+        share_of_step(evidence, costs),
         count=int(rest["wait_count"].sum()),
-        words={"name": name, "culprits": len(culprits)},
+        place=Place(source_line=first["frame"]),
+        words={"cause": _named(first), "kind": first["cause"], "others": len(named)},
     )
 
 
-def _steps_of(causes: Any) -> int:  # noqa: ANN401 -- the result of wait_causes
-    return max(1, int(causes.per_cause["step"].drop_nulls().n_unique()))
+def _named(cause: Mapping[str, Any]) -> str:
+    return cause_text({**cause, "module": None, "name": cause["name"] and short_name(cause["name"])})
 
 
-def _mean_costs(
-    evidence: JobEvidence, rows: pl.DataFrame, column: str, *, step_count: int | None = None
-) -> dict[int, float]:
-    """Return the sum of a column per step of each rank that has rows."""
-    sums = rows.group_by("rank").agg(pl.col(column).sum(), pl.col("step").n_unique().alias("steps")).sort("rank")
-    return {rank: total / (step_count or steps) for rank, total, steps in sums.iter_rows() if rank in evidence.ranks}
-
-
-def _share(evidence: JobEvidence, costs: dict[int, float]) -> float:
-    mean_ns = sum(costs.values()) / len(evidence.ranks)
-    return mean_ns / evidence.step_ns if evidence.step_ns else 0.0
+def _share_outside_pipelines(evidence: JobEvidence) -> pl.Expr:
+    """Return the share of a rank's waits that are not for other stages of its pipeline, which bubbles explain."""
+    if "parallelism" not in evidence.results:
+        return pl.lit(1.0)
+    waits = evidence.results["parallelism"].per_step.drop_nulls("step")
+    exposed = pl.when(pl.col("wait_ns").sum() > 0).then(pl.col("wait_ns")).otherwise(pl.col("exposed_ns"))
+    outside = exposed.filter(pl.col("axis").ne_missing("pp")).sum() / exposed.sum()
+    shares = dict(waits.group_by("rank").agg(outside.fill_nan(1.0)).iter_rows())
+    return pl.col("waiting_rank").replace_strict(shares, default=1.0, return_dtype=pl.Float64)
 
 
 def _say_transfer(cases: Sequence[RankCase]) -> Said:
@@ -165,14 +164,6 @@ def _say_bubble(cases: Sequence[RankCase]) -> Said:
     )
 
 
-def _say_experts(cases: Sequence[RankCase]) -> Said:
-    words = cases[0].words
-    return Said(
-        f"the experts of rank {words['rank']} get {words['times']:.2g} times as many tokens as the mean, and the other ranks wait",
-        "Raise the weight of the load-balancing loss or bias, set a capacity per expert, or move experts between ranks.",
-    )
-
-
 def _say_small(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
@@ -191,23 +182,34 @@ def _say_slow(cases: Sequence[RankCase]) -> Said:
 
 
 def _say_uneven(cases: Sequence[RankCase]) -> Said:
-    words = cases[0].words
-    rest = "further waiting between ranks" if words["culprits"] else "waiting between ranks"
     return Said(
-        f"{rest}, for which no single rank is to blame: each is late in turn, most often because of {words['name']}",
-        "Give ranks equal work in each step (pack sequences to equal lengths, shuffle by cost), and keep jitter of hosts low.",
+        f"{_in_turn(cases)} has more work than the others, most of it {cases[0].words['cause']}",
+        "Give ranks equal work in each step: pack sequences to equal lengths, or sort samples by cost.",
     )
 
 
-def _needs(*names: str) -> Callable[[JobEvidence], str | None]:
-    """Return a function that says why a rule cannot be checked if one of these results is missing."""
+def _say_jitter(cases: Sequence[RankCase]) -> Said:
+    kind = cases[0].words["kind"]
+    return Said(
+        f"{_in_turn(cases)} is late for a reason that changes from step to step, most often {cases[0].words['cause']}",
+        _CALMER.get(kind, _CALM),
+    )
 
-    def needs(evidence: JobEvidence) -> str | None:
-        if len(evidence.ranks) == 1:
-            return ONE_RANK
-        return None if all(name in evidence.results for name in names) else "no communication was recorded"
 
-    return needs
+def _in_turn(cases: Sequence[RankCase]) -> str:
+    """Begin the sentence about waiting for which no single rank is to blame."""
+    return f"{'further waiting' if cases[0].words['others'] else 'waiting'} between ranks, of which each in turn"
+
+
+_CALM = (
+    "Give each rank cores of its own (numactl, taskset), fewer threads (OMP_NUM_THREADS), and launch more work at once "
+    "(torch.compile, CUDA graphs)."
+)
+_CALMER = {
+    "garbage_collection": "Collect garbage on all ranks in the same step (gc.disable(), then gc.collect() every few hundred steps).",
+    "data_loading": "Prefetch batches in worker processes, so that a slow sample delays nobody (num_workers, prefetch_factor).",
+    "launch_delay": "Give each rank a GPU of its own; look for other processes on it (nvidia-smi).",
+}
 
 
 def _needs_one_rank(evidence: JobEvidence) -> str | None:
@@ -226,82 +228,82 @@ RULES = (
         check=slow_parts,
         say=_say_slow,
         precedence=0,
-        needs=_needs("collectives"),
-        confidence="medium",
-    ),
-    JobRule(
-        "uneven_experts",
-        "ranks whose experts get more tokens than others",
-        threshold=1.2,
-        unit="of the mean rank",
-        reason="Routers that balance well stay within 10 to 20 % of the mean.",
-        source="https://arxiv.org/abs/2101.03961",
-        analyses=("parallelism", "wait_causes"),
-        check=uneven_experts,
-        say=_say_experts,
-        precedence=1,
-        needs=_needs("parallelism", "wait_causes"),
+        needs=needs_results("collectives"),
         confidence="medium",
     ),
     JobRule(
         "pipeline_bubble",
         "waiting between the stages of a pipeline, beside what its schedule explains",
         threshold=0.10,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Good schedules lose less than a tenth.",
         source="https://arxiv.org/abs/2104.04473",
         analyses=("parallelism",),
         check=pipeline_bubbles,
         say=_say_bubble,
         precedence=1,
-        needs=_needs("parallelism"),
+        needs=needs_results("parallelism"),
     ),
     JobRule(
         "uneven_work",
-        "waiting between ranks that no single rank causes",
+        "waiting between ranks that no single rank causes, mostly for operators, kernels and copies",
         threshold=_SHARE,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Ranks always differ by a few percent.",
         source="docs/reference/analyses/wait_causes.md",
-        analyses=("wait_causes",),
+        analyses=("wait_causes", "parallelism"),
         check=uneven_work,
         say=_say_uneven,
         precedence=2,
-        needs=_needs("wait_causes"),
+        needs=needs_results("wait_causes"),
         confidence="medium",
+    ),
+    JobRule(
+        "jitter",
+        "waiting between ranks that no single rank causes, mostly for Python, data loading and launches",
+        threshold=_SHARE,
+        unit=OF_THE_STEP,
+        reason="Hosts always differ by a few percent.",
+        source="docs/reference/analyses/wait_causes.md",
+        analyses=("wait_causes", "parallelism"),
+        check=jitter,
+        say=_say_jitter,
+        precedence=2,
+        needs=needs_results("wait_causes"),
+        confidence="low",
     ),
     JobRule(
         "small_collectives",
         "small calls that follow each other and could be one",
         threshold=0.02,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Merging calls costs code; below 2 % of the step it is not worth it.",
         source="docs/reference/analyses/collectives.md",
         analyses=("collectives",),
         check=small_calls,
         say=_say_small,
         precedence=1,
-        needs=_needs("collectives"),
+        needs=needs_results("collectives"),
         confidence="medium",
     ),
     JobRule(
         "exposed_communication",
         "data that moves between ranks while nothing computes, by axis of parallelism",
         threshold=_SHARE,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="The last bucket of gradients can never be hidden; 5 % of a step are more than that.",
         source=_TRANSFER,
         analyses=("parallelism",),
         check=exposed_transfers,
         say=_say_transfer,
         precedence=2,
-        needs=_needs("parallelism"),
+        needs=needs_results("parallelism"),
     ),
     JobRule(
         "exposed_on_one_rank",
         "communication that nothing hides, if only one rank was opened",
         threshold=_SHARE,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="As for several ranks.",
         source=_TRANSFER,
         analyses=(),

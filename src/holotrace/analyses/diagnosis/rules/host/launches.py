@@ -9,7 +9,7 @@ import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, concatenated, holding, intersection, union
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
-from holotrace.analyses.diagnosis.rule import Case, Place, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.critical_path.what_if import Remove
 from holotrace.enrich.events.event_ranges import event_ranges
@@ -32,7 +32,8 @@ _COMPILING = r"^dynamo$|dynamo_timed|convert_frame|compile_fx|backend_compile|co
 
 def launch_bound(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time in which the host runs operators and launches their work."""
-    pieces = evidence.while_idle.filter(pl.col("cause") == "operator")
+    waits = pl.col("name").str.contains("(?i)synchroni[sz]e").fill_null(value=False)
+    pieces = evidence.while_idle.filter((pl.col("cause") == "operator") & ~waits)
     kinds = [int(kind) for kind in (EventKind.CPU_OP, *LAUNCH_KINDS)]
     yield from _case(evidence, pieces, Remove(pl.col("kind").is_in(kinds)))
 
@@ -195,7 +196,7 @@ RULES = (
         "unexplained_idle",
         "idle time in which no event of the host was recorded for 0.1 ms or more",
         threshold=0.10,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="As for launches.",
         source=_GUIDE,
         check=unexplained_idle,
@@ -220,7 +221,7 @@ RULES = (
         "recompilation",
         "idle time in which torch.compile compiles in steady steps",
         threshold=0.02,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="A compiled step compiles nothing.",
         source="https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html",
         check=compiling,
@@ -231,7 +232,7 @@ RULES = (
         "graph_breaks",
         "idle time between the compiled regions of a step",
         threshold=0.05,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Below 5 % of a step, whole graphs save little.",
         source="https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html",
         check=graph_breaks,
@@ -244,7 +245,7 @@ RULES = (
         "launch_bound",
         "idle time in which the host runs operators and launches their work",
         threshold=0.10,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="A step begins and ends with a few idle microseconds; a tenth of the step is more than that.",
         source="https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
         check=launch_bound,
@@ -256,7 +257,7 @@ RULES = (
         "python_overhead",
         "idle time in which Python runs between operators, in pieces below 0.1 ms",
         threshold=0.10,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="As for launches.",
         source=_GUIDE,
         check=python_overhead,

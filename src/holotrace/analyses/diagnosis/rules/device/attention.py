@@ -10,9 +10,9 @@ import polars as pl
 from holotrace.algorithms.nested.nesting import NO_PARENT
 from holotrace.analyses.diagnosis.evidence.kernel_evidence import rows_inside
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
-from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule, Said
-from holotrace.analyses.diagnosis.rules.device_cases import DURATION, LEAST_SHARE, case_of, idle_while_called
-from holotrace.analyses.diagnosis.rules.products import needs_costs
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.device.device_cases import DURATION, LEAST_SHARE, case_of, idle_while_called
+from holotrace.analyses.diagnosis.rules.device.products import needs_costs
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.enrich.host.forward_backward import forward_of_calls
@@ -116,7 +116,7 @@ RULES = (
         "unfused_attention",
         "attention as two products with a softmax between them, in separate kernels",
         threshold=LEAST_SHARE,
-        unit="of the step",
+        unit=OF_THE_STEP,
         reason="Fused attention reads the inputs and writes the result once; gains below 3 % are within the noise of a step.",
         source="https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",
         check=unfused_attention,

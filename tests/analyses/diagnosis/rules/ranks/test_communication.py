@@ -10,7 +10,7 @@ import pytest
 import holotrace
 from holotrace.testing.builder import TraceBuilder
 
-TRACES = Path(__file__).parents[4] / "tests" / "reference" / "traces"
+TRACES = Path(__file__).parents[5] / "tests" / "reference" / "traces"
 
 
 def reducing_job(*, ranks: int, hidden: bool) -> holotrace.Trace:

@@ -1,0 +1,1 @@
+"""Rules about the work of devices, and their memory."""

@@ -1,0 +1,1 @@
+"""Rules about a host that keeps its devices waiting."""

@@ -1,0 +1,171 @@
+"""Rules about the queue between host and device: work that starts late, a host that falls behind, the profiler's own work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median_low
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.intervals import Intervals, covered_before, intersection, union
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
+from holotrace.analyses.diagnosis.rule import NOTHING, OF_THE_STEP, Case, Place, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.needs import needs_device
+from holotrace.drawing.names import short_name
+from holotrace.enrich.device.synchronisations import host_synchronisations
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.steps.steps import windows
+from holotrace.schema import EventKind
+from holotrace.store.trace import RankTrace
+from holotrace.units import duration_text
+
+_LATE_NS = 100_000
+"""A device that nobody else uses starts work within 20 µs of its launch, in all recorded jobs."""
+
+
+def late_starts(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for the idle time that ends with work whose launch returned at least 0.1 ms before."""
+    launched = evidence.work.drop_nulls("launch_end_ns")
+    begins, ends = evidence.idle
+    gap = np.searchsorted(ends, launched["start_ns"].to_numpy()).clip(max=max(0, len(ends) - 1))
+    if launched.is_empty() or not len(ends):
+        return
+    waiting = launched.with_columns(
+        pl.Series("from_ns", np.maximum(begins[gap], launched["launch_end_ns"].to_numpy())),
+        pl.Series("gap_end_ns", ends[gap]),
+    ).filter(pl.col("gap_end_ns") == pl.col("start_ns"), pl.col("start_ns") - pl.col("from_ns") >= _LATE_NS)
+    if waiting.is_empty():
+        return
+    explained = union(waiting["from_ns"].to_numpy(), waiting["start_ns"].to_numpy())
+    longest = waiting.row(int((waiting["start_ns"] - waiting["from_ns"]).arg_max() or 0), named=True)
+    host = evidence.activity_at(longest["launch_start_ns"])
+    name = evidence.rank_trace.texts(pl.Series([longest["name"]], dtype=pl.UInt32))[0]
+    place = Place(
+        host.get("module"), host.get("name"), name, host.get("frame"), longest["event_index"], longest["start_ns"]
+    )
+    yield Case(explained, evidence.share(explained), count=len(waiting), place=place)
+
+
+def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case if the host needs longer for each step than the devices, which still work on what it launched before.
+
+    Time in which the host waits for a device does not count. The devices idle only when the backlog is used up, so this
+    costs nothing in the recorded steps.
+    """
+    announced = windows(evidence.rank_trace)
+    if not evidence.has_steps or announced.is_empty() or not evidence.step_lengths_ns:
+        return
+    starts, ends = (announced[name].to_numpy() for name in ("start_ns", "end_ns"))
+    waits = _waits(evidence.rank_trace)
+    own_ns = ends - starts - (covered_before(waits, ends) - covered_before(waits, starts))
+    least, device_ns = int(own_ns.min()), median_low(evidence.step_lengths_ns)
+    main = evidence.within(evidence.activity, union(starts, ends))
+    if main.is_empty() or not device_ns:
+        return
+    longest = _longest(main)
+    place = Place(longest["module"], None, None, longest["frame"], longest["event_index"], longest["start_ns"])
+    words = {"host_ns": least, "device_ns": device_ns, "name": longest["name"] or longest["frame"]}
+    words["share"] = longest["time_ns"] / int((ends - starts).sum())
+    yield Case(NOTHING, least / device_ns, count=len(announced), place=place, words=words)
+
+
+def _waits(rank_trace: RankTrace) -> Intervals:
+    """Return when the host waits for a device."""
+    calls = host_synchronisations(rank_trace).select("event_index").unique()
+    times = rank_trace.table("events", ["event_index", "start_ns", "duration_ns"]).join(calls, on="event_index")
+    return intervals_of(times.with_columns((pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns")))
+
+
+def _longest(activity: pl.DataFrame) -> dict[str, Any]:
+    """Return the name, module and frame with most time, and its first event."""
+    time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns")
+    sums = activity.group_by("name", "module", "frame", maintain_order=True).agg(
+        time, pl.col("event_index").first(), pl.col("start_ns").first()
+    )
+    return sums.row(int(sums["time_ns"].arg_max() or 0), named=True)
+
+
+def profiler_overhead(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for the idle time in which the profiler itself works, for example requests another buffer."""
+    rows = event_ranges(evidence.rank_trace, [EventKind.OVERHEAD], ["event_index", "start_ns", "end_ns"])
+    if rows.is_empty():
+        return
+    explained = intersection(intervals_of(rows), evidence.idle)
+    first = rows.row(int((rows["end_ns"] - rows["start_ns"]).arg_max() or 0), named=True)
+    place = Place(event_index=first["event_index"], at_ns=first["start_ns"])
+    yield Case(explained, evidence.share(explained), count=len(rows), place=place)
+
+
+def _say_late(cases: Sequence[RankCase]) -> Said:
+    return Said(
+        f"work starts late although it was launched and the GPU is idle (longest before {short_name(str(cases[0].place.kernel))})",
+        "Look for another process on this GPU (nvidia-smi), and for streams that wait for each other: "
+        "enable_cuda_sync_events=True records what they wait for.",
+    )
+
+
+def _say_behind(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    line = cases[0].place.source_line
+    where = f" in {line}" if line and line != words["name"] else ""
+    what = f", most of it {words['name']}{where}" if words["name"] else ""
+    return Said(
+        f"the host needs {duration_text(words['host_ns'])} for a step and the GPU {duration_text(words['device_ns'])}: the "
+        f"GPU still works on a backlog, and then waits for the host{what}",
+        "Make this part of the step faster, and record more steps after a longer warm-up, so that the backlog is used up.",
+    )
+
+
+def _say_profiler(_: Sequence[RankCase]) -> Said:
+    return Said(
+        "the GPU waits while the profiler itself works; without it, steps are shorter",
+        "Record a longer warm-up (schedule(warmup=...)) and fewer events: without with_stack, record_shapes and "
+        "profile_memory where you do not need them.",
+    )
+
+
+_KINETO = "https://docs.nvidia.com/cupti/api/structCUpti__ActivityOverhead3.html"
+
+RULES = (
+    Rule(
+        "late_starts",
+        "idle time in which the next work was launched at least 0.1 ms before",
+        threshold=0.05,
+        unit=OF_THE_STEP,
+        reason="A GPU of its own starts work within 20 µs of the launch; processes that share a GPU wait for their turn of 2 ms.",
+        source="https://docs.nvidia.com/deploy/mps/index.html",
+        check=late_starts,
+        say=_say_late,
+        precedence=0,
+        needs=needs_device,
+        confidence="medium",
+    ),
+    Rule(
+        "host_falls_behind",
+        "a host whose shortest step, without waits for a device, is longer than the steps of the devices, which work on a backlog",
+        threshold=1.25,
+        unit="times the step of the devices",
+        reason="In the long run the slower of host and device decides; below a quarter, steps scatter as much.",
+        source="https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
+        check=host_falls_behind,
+        say=_say_behind,
+        precedence=2,
+        needs=needs_device,
+        confidence="medium",
+    ),
+    Rule(
+        "profiler_overhead",
+        "idle time in which the profiler requests buffers or does other work of its own",
+        threshold=0.05,
+        unit=OF_THE_STEP,
+        reason="Below 5 % of a step, the profiler disturbs the times less than steps scatter.",
+        source=_KINETO,
+        check=profiler_overhead,
+        say=_say_profiler,
+        precedence=0,
+        needs=needs_device,
+    ),
+)
+"""The rules about the queue of launched work, and about the profiler."""

@@ -1,0 +1,1 @@
+"""Rules about several ranks: waiting for each other, and moving data."""

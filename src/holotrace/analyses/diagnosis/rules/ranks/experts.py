@@ -1,0 +1,73 @@
+"""The rule about experts that get more tokens than others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import polars as pl
+
+from holotrace.analyses.diagnosis.job_evidence import JobEvidence
+from holotrace.analyses.diagnosis.rule import JobCase, JobRule, RankCase, Said
+from holotrace.analyses.diagnosis.rules.needs import needs_results
+from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, steps_of
+
+_UNEVEN = 1.2
+
+WORK = ("computation", "copy", "operator")
+"""Causes of waiting that differ because ranks have different work to do."""
+
+
+def uneven_experts(evidence: JobEvidence) -> Iterator[JobCase]:
+    """Yield a case for the rank whose experts get most tokens: what the other ranks wait for its work."""
+    most = _most_tokens(evidence)
+    if most is None:
+        return
+    causes = evidence.results["wait_causes"]
+    is_for_tokens = (pl.col("cause_rank") == most["rank"]) & pl.col("cause").is_in(WORK)
+    caused = causes.per_cause.drop_nulls("step").filter(is_for_tokens).rename({"waiting_rank": "rank"})
+    costs = mean_costs(evidence, caused, "cost_ns", step_count=steps_of(causes))
+    if costs:
+        yield JobCase(costs, most["uneven"], most["rank"], words={"rank": most["rank"], "times": most["uneven"]})
+
+
+def overloaded(evidence: JobEvidence) -> list[int]:
+    """Return the rank whose experts get most tokens, if they get many more than the mean."""
+    most = _most_tokens(evidence)
+    return [most["rank"]] if most is not None and most["uneven"] >= _UNEVEN else []
+
+
+def _most_tokens(evidence: JobEvidence) -> dict[str, Any] | None:
+    """Return the rank whose experts get most tokens, with its share of the mean as `uneven`."""
+    if "parallelism" not in evidence.results:
+        return None
+    experts = evidence.results["parallelism"].per_expert_rank
+    tokens = experts.with_columns(pl.coalesce("computed_imbalance", "imbalance").alias("uneven")).drop_nulls("uneven")
+    return tokens.row(int(tokens["uneven"].arg_max() or 0), named=True) if len(tokens) else None
+
+
+def _say(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    return Said(
+        f"the experts of rank {words['rank']} get {words['times']:.2g} times as many tokens as the mean, and the other ranks wait",
+        "Raise the weight of the load-balancing loss or bias, set a capacity per expert, or move experts between ranks.",
+    )
+
+
+RULES = (
+    JobRule(
+        "uneven_experts",
+        "ranks whose experts get more tokens than others",
+        threshold=_UNEVEN,
+        unit="of the mean rank",
+        reason="Routers that balance well stay within 10 to 20 % of the mean.",
+        source="https://arxiv.org/abs/2101.03961",
+        analyses=("parallelism", "wait_causes"),
+        check=uneven_experts,
+        say=_say,
+        precedence=0,
+        needs=needs_results("parallelism", "wait_causes"),
+        confidence="medium",
+    ),
+)
+"""The rules about experts."""

@@ -1,0 +1,28 @@
+"""Costs per step of each rank, from tables of questions about the whole job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from holotrace.analyses.diagnosis.job_evidence import JobEvidence
+
+
+def steps_of(causes: Any) -> int:  # noqa: ANN401 -- the result of wait_causes
+    """Return the number of steps with waiting, at least 1."""
+    return max(1, int(causes.per_cause["step"].drop_nulls().n_unique()))
+
+
+def mean_costs(
+    evidence: JobEvidence, rows: pl.DataFrame, column: str, *, step_count: int | None = None
+) -> dict[int, float]:
+    """Return the sum of a column per step of each rank that has rows."""
+    sums = rows.group_by("rank").agg(pl.col(column).sum(), pl.col("step").n_unique().alias("steps")).sort("rank")
+    return {rank: total / (step_count or steps) for rank, total, steps in sums.iter_rows() if rank in evidence.ranks}
+
+
+def share_of_step(evidence: JobEvidence, costs: dict[int, float]) -> float:
+    """Return the mean cost of all ranks as a share of the mean step."""
+    mean_ns = sum(costs.values()) / len(evidence.ranks)
+    return mean_ns / evidence.step_ns if evidence.step_ns else 0.0

@@ -1,0 +1,94 @@
+"""Launched work that starts late, a host that falls behind its device, and the profiler's own work."""
+
+from __future__ import annotations
+
+import pytest
+
+import holotrace
+from device_jobs import cases_of, recorded
+from holotrace.testing.builder import TraceBuilder
+
+
+def job(*, launch_us: float) -> holotrace.Trace:
+    """Return steps of 1 ms, each with a kernel until 400 µs and one from 600 µs on, launched at this time."""
+    trace = TraceBuilder()
+    for number in range(4):
+        begin = 1000 * number
+        trace.step(number, begin, 1000)
+        trace.kernel("gemm", start_us=begin + 10, duration_us=390, launch_us=begin + 5)
+        trace.kernel("relu", start_us=begin + 600, duration_us=399, launch_us=begin + launch_us)
+    return trace.build()
+
+
+def test_work_that_was_launched_before_its_device_fell_idle_starts_late() -> None:
+    """The launch returns at 401 µs, and the kernel starts at 600 µs on an idle device."""
+    (case,) = cases_of(job(launch_us=400), "late_starts").values()
+
+    assert (case.cost_ns, case.count) == (199_000, 4)
+    assert case.place.kernel == "relu"
+
+
+@pytest.mark.parametrize("launch_us", [550, 590])
+def test_work_that_starts_soon_after_its_launch_is_silent(launch_us: float) -> None:
+    """Below 0.1 ms, the host is late rather than the device."""
+    assert not cases_of(job(launch_us=launch_us), "late_starts")
+
+
+@pytest.mark.parametrize(("name", "starts_late"), [("two_ranks-sharded", True), ("training", False), ("small", False)])
+def test_ranks_that_share_a_gpu_start_late(name: str, *, starts_late: bool) -> None:
+    """Two ranks have one GPU in turns; the other jobs have it alone."""
+    trace = recorded(name)
+    ranks = [trace.select([rank]) for rank in trace.ranks]
+
+    assert any(cases_of(rank, "late_starts") for rank in ranks) is starts_late
+
+
+def job_with_a_backlog(*, host_us: int, wait_us: int = 0) -> holotrace.Trace:
+    """Return three steps of the host and, 2 ms later, their work on the device, 500 µs each without a pause."""
+    trace = TraceBuilder()
+    for number in range(3):
+        begin = host_us * number
+        trace.step(number, begin, host_us)
+        trace.python("train.py(7): prepare", start_us=begin + 10, duration_us=host_us - 20)
+        trace.kernel("gemm", start_us=2500 + 500 * number, duration_us=500, launch_us=begin + 5)
+        if wait_us:
+            trace.runtime("cudaDeviceSynchronize", start_us=begin + 12, duration_us=wait_us)
+    return trace.build()
+
+
+def test_a_host_that_needs_longer_than_the_device_falls_behind() -> None:
+    """The host takes 800 µs for a step, the device 500 µs, from a backlog of 2.5 ms."""
+    (case,) = cases_of(job_with_a_backlog(host_us=800), "host_falls_behind").values()
+
+    assert case.value == pytest.approx(1.6, rel=0.01)
+    assert case.place.source_line == "train.py(7): prepare"
+    assert case.cost_ns == 0
+
+
+@pytest.mark.parametrize("options", [{"host_us": 600}, {"host_us": 800, "wait_us": 300}])
+def test_a_host_that_keeps_up_or_waits_is_silent(options: dict[str, int]) -> None:
+    """The host is at most a fifth slower, or waits for the device."""
+    assert not cases_of(job_with_a_backlog(**options), "host_falls_behind")
+
+
+@pytest.mark.parametrize(("duration_us", "cost_ns"), [(80, 80_000), (20, None)])
+def test_buffers_of_the_profiler_cost_the_idle_time_that_they_take(duration_us: int, cost_ns: int | None) -> None:
+    """In each step of 1 ms, the profiler requests a buffer between two kernels."""
+    trace = TraceBuilder()
+    for number in range(4):
+        begin = 1000 * number
+        trace.step(number, begin, 1000).kernel("gemm", start_us=begin, duration_us=450, launch_us=begin + 1)
+        trace.kernel("relu", start_us=begin + 550, duration_us=450, launch_us=begin + 545)
+        trace.event(
+            ph="X",
+            cat="overhead",
+            name="Activity Buffer Request",
+            pid=-1,
+            tid=0,
+            ts=begin + 460,
+            dur=duration_us,
+            args={},
+        )
+    costs = [case.cost_ns for case in cases_of(trace.build(), "profiler_overhead").values()]
+
+    assert costs == ([] if cost_ns is None else [cost_ns])

@@ -1,0 +1,95 @@
+"""A wait of the host costs the idle time after it, unless the device has work left."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import holotrace
+from holotrace.testing.builder import TraceBuilder
+
+
+def reading_job(*, with_more_work: bool) -> holotrace.Trace:
+    """Return steps of 200 µs: a kernel until 100 µs, `.item()` that waits for it, and launches from 140 µs on."""
+    trace = TraceBuilder()
+    for number in range(3):
+        begin = 200 * number
+        trace.step(number, begin, 200)
+        trace.kernel("gemm", start_us=begin + 10, duration_us=90, launch_us=begin + 2)
+        if with_more_work:
+            trace.kernel("gemm", start_us=begin + 100, duration_us=50, launch_us=begin + 5)
+        trace.operator("aten::item", start_us=begin + 20, duration_us=85)
+        trace.operator("aten::_local_scalar_dense", start_us=begin + 21, duration_us=83)
+        trace.runtime("cudaStreamSynchronize", start_us=begin + 22, duration_us=81)
+        trace.kernel("gemm", start_us=begin + 150, duration_us=49, launch_us=begin + 140)
+    return trace.build()
+
+
+def rules_of(trace: holotrace.Trace) -> dict[str, int]:
+    """Return what is at stake for each rule."""
+    return dict(holotrace.diagnosis(trace).per_finding.select("rule", "stake_ns").iter_rows())
+
+
+def test_reading_a_value_costs_the_idle_time_after_it() -> None:
+    """The device is idle from 100 to 150 µs, because the host could not launch while it waited."""
+    found = holotrace.diagnosis(reading_job(with_more_work=False)).per_finding.row(0, named=True)
+
+    assert (found["rule"], found["operator"]) == ("scalar_read", "aten::item")
+    assert 50_000 <= found["stake_ns"] <= 52_000
+
+
+def test_a_wait_that_leaves_the_device_busy_costs_nothing() -> None:
+    """A second kernel runs until the next one starts."""
+    assert "scalar_read" not in rules_of(reading_job(with_more_work=True))
+
+
+def job_without_lead(*, waits: bool) -> holotrace.Trace:
+    """Return steps of 500 µs on a host that launches 30 kernels of 10 µs in 8 µs each, with or without a wait before them."""
+    trace = TraceBuilder()
+    for number in range(4):
+        begin = 500 * number
+        trace.step(number, begin, 500)
+        trace.kernel("gemm", start_us=begin + 5, duration_us=100, launch_us=begin + 1)
+        if waits:
+            trace.runtime("cudaDeviceSynchronize", start_us=begin + 3, duration_us=104)
+        first = begin + (120 if waits else 10)
+        for place in range(20):
+            launch = first + 14 * place
+            trace.operator("aten::relu", start_us=launch - 2, duration_us=12)
+            start = launch + 4 if waits else max(begin + 105 + 10 * place, launch + 4)
+            trace.kernel("relu", start_us=start, duration_us=10, launch_us=launch)
+    return trace.build()
+
+
+def test_a_wait_also_costs_the_idle_time_until_the_host_is_ahead_again() -> None:
+    """Without its lead, the host launches a kernel of 10 µs every 14 µs; directly after the wait, 17 µs are idle."""
+    found = holotrace.diagnosis(job_without_lead(waits=True)).per_finding.row(0, named=True)
+
+    assert found["rule"] == "device_synchronisation"
+    assert found["stake_ns"] > 50_000
+
+
+def copying_job(*, copy_us: int) -> holotrace.Trace:
+    """Return steps of 400 µs that begin with a blocking copy from pageable memory; the next kernel starts 60 µs later."""
+    trace = TraceBuilder()
+    for number in range(4):
+        begin = 400 * number
+        trace.step(number, begin, 400)
+        end = begin + 10 + copy_us
+        trace.operator("aten::to", start_us=begin + 2, duration_us=copy_us + 12)
+        trace.copy("Memcpy HtoD (Pageable -> Device)", start_us=begin + 10, duration_us=copy_us, launch_us=begin + 5)
+        trace.runtime("cudaStreamSynchronize", start_us=begin + 7, duration_us=copy_us + 5)
+        trace.kernel("gemm", start_us=end + 60, duration_us=400 - 72 - copy_us, launch_us=end + 55)
+    return trace.build()
+
+
+@pytest.mark.parametrize(
+    ("copy_us", "rule", "other"), [(200, "pageable_copy", "blocking_copy"), (5, "blocking_copy", "pageable_copy")]
+)
+def test_a_pageable_copy_and_its_wait_are_one_finding(copy_us: int, rule: str, other: str) -> None:
+    """A long copy is slow because of pageable memory; a short one costs the wait."""
+    found = holotrace.diagnosis(copying_job(copy_us=copy_us)).per_finding
+    whole = found.filter(pl.col("part_of").is_null())["rule"].to_list()
+
+    assert rule in whole
+    assert other not in whole

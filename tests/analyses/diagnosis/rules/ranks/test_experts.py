@@ -1,0 +1,29 @@
+"""A rank whose experts get more tokens keeps the others waiting; it is not a late rank besides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import holotrace
+from holotrace.analyses.diagnosis.compute import shown_findings
+
+EXAMPLES = Path(__file__).parents[5] / "examples" / "gpu" / "traces"
+
+
+def rules_of(job: str) -> list[str]:
+    """Return the rules that apply to a recorded job, without those that are part of others."""
+    result = holotrace.diagnosis(holotrace.open_trace(EXAMPLES / job, cache=False))
+    return [row["rule"] for row in shown_findings(result)]
+
+
+def test_uneven_tokens_are_the_cause_not_the_rank() -> None:
+    """Rank 0 gets 1.3 times as many tokens as the mean, so its kernels take longer; nothing else is uneven."""
+    found = rules_of("two_ranks-experts")
+
+    assert "uneven_experts" in found
+    assert not {"late_rank", "uneven_work", "jitter"} & set(found)
+
+
+def test_a_rank_that_sleeps_is_late_although_the_other_has_more_tokens() -> None:
+    """Rank 1 sleeps 30 ms, which its peer waits for."""
+    assert "late_rank" in rules_of("two_ranks-experts-slow_rank1")

@@ -1,0 +1,79 @@
+"""Only the work of a rank itself makes it late: slow transfers and a shared GPU do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import holotrace
+from holotrace.analyses.diagnosis.compute import shown_findings
+from holotrace.testing.builder import TraceBuilder
+
+ROOT = Path(__file__).parents[5]
+GPU = ROOT / "examples" / "gpu" / "traces"
+CPU = ROOT / "tests" / "reference" / "traces" / "planted_causes"
+WAITING = {"late_rank", "uneven_work", "jitter"}
+
+
+def rules_of(trace: holotrace.Trace) -> set[str]:
+    """Return the rules about waiting that apply, without those that are part of others."""
+    return {row["rule"] for row in shown_findings(holotrace.diagnosis(trace))} & WAITING
+
+
+def reducing_job(computing_us: Sequence[Sequence[int]]) -> holotrace.Trace:
+    """Return steps of 1 ms: each rank computes for this long in each step, then all reduce together until 900 µs."""
+    trace = TraceBuilder()
+    ranks = range(len(computing_us[0]))
+    for rank in ranks:
+        trace.rank(rank)
+        for number, of_ranks in enumerate(computing_us):
+            begin = 1000 * number
+            trace.step(number, begin, 1000)
+            trace.operator("aten::mm", start_us=begin + 2, duration_us=10)
+            trace.kernel("gemm", start_us=begin + 10, duration_us=of_ranks[rank], launch_us=begin + 5)
+            start = begin + 12 + of_ranks[rank]
+            trace.collective(
+                start_us=start,
+                duration_us=begin + 900 - start,
+                launch_us=begin + 15,
+                group_ranks=ranks,
+                sequence=number,
+            )
+    return trace.build()
+
+
+def test_a_rank_that_always_computes_longer_is_late() -> None:
+    """Rank 2 computes 300 µs longer in every step."""
+    assert rules_of(reducing_job([[400, 400, 700, 400]] * 4)) == {"late_rank"}
+
+
+def test_ranks_with_more_work_in_turn_have_uneven_work() -> None:
+    """In each step another rank computes 300 µs longer, so no single rank is to blame."""
+    turns = [[700 if rank == step else 400 for rank in range(4)] for step in range(4)]
+
+    assert rules_of(reducing_job(turns)) == {"uneven_work"}
+
+
+def test_equal_ranks_are_silent() -> None:
+    """The ranks differ by 1 % of the step."""
+    turns = [[410 if rank == step else 400 for rank in range(4)] for step in range(4)]
+
+    assert not rules_of(reducing_job(turns))
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (CPU / "1f1b_healthy", set()),  # stages wait for each other: a bubble
+        (CPU / "zero_bubble_healthy", set()),
+        (CPU / "pipeline_dp_healthy", set()),
+        (GPU / "two_ranks-pipeline", set()),
+        (GPU / "two_ranks-sharded", set()),  # two ranks share a GPU in turns
+        (CPU / "ddp_healthy", {"jitter"}),  # two cores for three ranks
+    ],
+)
+def test_healthy_jobs_have_no_late_rank(job: Path, expected: set[str]) -> None:
+    """Nothing was planted in these recordings."""
+    assert rules_of(holotrace.open_trace(job, cache=False)) == expected
