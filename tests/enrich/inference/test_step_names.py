@@ -33,6 +33,7 @@ NAMES = {
     "execute_context_0(0)_generation_32(128)": ("vllm", "decode", (32, 0, 32), (128, 0, 128), None),
     "execute_context_2(6144)_generation_3(3)": ("vllm", "mixed", (5, 2, 3), (6147, 6144, 3), None),
     "execute_context_0(0)_generation_0(0)": ("vllm", None, (0, 0, 0), (0, 0, 0), None),
+    "execute_context_1(888_788544)_generation_0(0)": ("vllm", "prefill", (1, 1, 0), (888, 888, 0), None),
     "execute_new_2_cached_0": ("vllm", "prefill", (2, 2, 0), (None, None, 0), None),
     "execute_new_0_cached_4": ("vllm", None, (4, None, None), (None, None, None), None),
     "execute_new_2_cached_3": ("vllm", None, (5, None, None), (None, None, None), None),
@@ -47,11 +48,21 @@ NAMES = {
     "[Executor] _forward_step 12: 3 ctx reqs, 40 gen reqs": ("tensorrt_llm", "mixed", (43, 3, 40), (None, None, None), None),
     "[Executor] _forward_step: 3 ctx reqs, 0 gen reqs": ("tensorrt_llm", "prefill", (3, 3, 0), (None, None, 0), None),
     "_forward_step: 0 ctx reqs, 40 gen reqs": ("tensorrt_llm", "decode", (40, 0, 40), (None, 0, None), None),
+    "[Executor] _forward_step 7: 2 ctx reqs, 512 ctx tokens, 0 gen reqs": ("tensorrt_llm", "prefill", (2, 2, 0), (512, 512, 0), None),
+    "[Executor] _forward_step 8: 0 ctx reqs, 0 ctx tokens, 32 gen reqs": ("tensorrt_llm", "decode", (32, 0, 32), (None, 0, None), None),
     "prefill[bs=2 tok=14721 ctx=[7803, 6918]]": ("atom", "prefill", (2, 2, 0), (14721, 14721, 0), None),
     "prefill[bs=6 tok=17408 ctx=[4096, 4096, 4096]...+3]": ("atom", "prefill", (6, 6, 0), (17408, 17408, 0), None),
     "decode[bs=117/128 tok=117 d=117]": ("atom", "decode", (117, 0, 117), (117, 0, 117), 128),
     "decode[bs=128 tok=384 p=2 d=126]": ("atom", "mixed", (128, 2, 126), (384, None, None), None),
     "decode[bs=32 tok=128 d=32 spec=3]": ("atom", "decode", (32, 0, 32), (128, 0, 128), None),
+    "eager_decode[bs=2 tok=2 ctx=[1024, 77]]": ("atom", "decode", (2, 0, 2), (2, 0, 2), None),
+    "prefill[bs=1 tok=64 ctx=64 tbo=1]": ("atom", "prefill", (1, 1, 0), (64, 64, 0), None),
+    "dummy_decode[bs=8]": ("atom", None, (8, None, None), (None, None, None), None),
+    "dummy_eager_decode[bs=1]": ("atom", None, (1, None, None), (None, None, None), None),
+    "dummy_prefill[bs=1 tok=16384 ctx=16384]": ("atom", None, (1, None, None), (16384, None, None), None),
+    "draft[0/3 bs=64]": ("atom", None, (64, None, None), (None, None, None), None),
+    "dspark[bs=4 T=7]": ("atom", None, (4, None, None), (None, None, None), None),
+    "model_inference": ("xdit", "denoising", (None, None, None), (None, None, None), None),
     "execute_diffusion_1_1024x1024": ("xdit", "denoising", (1, None, None), (None, None, None), None),
     "prefill bs=8 tokens=2048": ("annotation", "prefill", (8, 8, 0), (2048, 2048, 0), None),
     "decode bs=8": ("annotation", "decode", (8, 0, 8), (8, 0, 8), None),
@@ -117,7 +128,8 @@ def test_other_names_are_no_steps(name: str | None) -> None:
 
 def test_only_verified_drafts_and_drafting_are_marked() -> None:
     """The rules for speculative decoding mark the draft model and the check of its tokens."""
-    assert {name for name in NAMES if said(name).rule.is_draft} == {"step[DRAFT_EXTEND_V2 bs=4]"}
+    drafting = {"step[DRAFT_EXTEND_V2 bs=4]", "draft[0/3 bs=64]", "dspark[bs=4 T=7]"}
+    assert {name for name in NAMES if said(name).rule.is_draft} == drafting
     assert {name for name in NAMES if said(name).rule.is_verifying} == {"step[TARGET_VERIFY bs=4]"}
 
 

@@ -76,6 +76,7 @@ class StepRule:
 _VLLM = "https://github.com/vllm-project/vllm/blob/main/vllm/v1/worker/gpu_worker.py"
 _SGLANG = "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/model_executor/model_runner.py"
 _TENSORRT = "https://github.com/NVIDIA/TensorRT-LLM/blob/main/tensorrt_llm/_torch/pyexecutor/py_executor.py"
+_ATOM = "https://github.com/ROCm/ATOM/blob/main/atom/model_engine/run_labels.py"
 _XDIT = "https://github.com/xdit-project/xDiT/blob/main/xfuser/model_executor/models/runner_models/base_model.py"
 _TRACELENS = "https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/TraceUtils/annotation_utils.py"
 _N = r"\d{1,18}"
@@ -88,7 +89,7 @@ def _sums(phase: str) -> str:
 # fmt: off
 RULES = (
     StepRule(rf"execute_(?P<padded_tokens>{_N})_context_(?P<prefill_requests>{_N}){_sums('c')}_generation_(?P<decode_requests>{_N}){_sums('g')}", "vllm", None, "0.26 and later, with detailed_trace_annotation; before, with TraceLens' patches", _VLLM),
-    StepRule(rf"execute_context_(?P<prefill_requests>{_N})\((?P<prefill_tokens>{_N})\)_generation_(?P<decode_requests>{_N})\((?P<decode_tokens>{_N})\)", "vllm", None, "before 0.26, and later without detailed_trace_annotation", _VLLM),
+    StepRule(rf"execute_context_(?P<prefill_requests>{_N})\((?P<prefill_tokens>{_N})(_{_N})?\)_generation_(?P<decode_requests>{_N})\((?P<decode_tokens>{_N})(_{_N})?\)", "vllm", None, "before 0.26, and later without detailed_trace_annotation", _VLLM),
     StepRule(rf"execute_new_(?P<prefill_requests>{_N})_cached_(?P<cached_requests>{_N})", "vllm", None, "versions before execute_context_", _VLLM),
     StepRule(r"step\[(EXTEND|SPLIT_PREFILL)\b.*\]", "sglang", "prefill", "0.5", _SGLANG),
     StepRule(r"step\[DECODE\b.*\]", "sglang", "decode", "0.5", _SGLANG),
@@ -96,9 +97,11 @@ RULES = (
     StepRule(r"step\[TARGET_VERIFY\b.*\]", "sglang", "decode", "0.5", _SGLANG, is_verifying=True),
     StepRule(r"step\[DRAFT_EXTEND(_V2)?\b.*\]", "sglang", None, "0.5", _SGLANG, is_draft=True),
     StepRule(r"step\[(IDLE|PREBUILT|DUMMY_FIRST|DLLM_EXTEND)\b.*\]", "sglang", None, "0.5", _SGLANG),
-    StepRule(rf"(\[Executor\] )?_forward_step( {_N})?: (?P<prefill_requests>{_N}) ctx reqs, (?P<decode_requests>{_N}) gen reqs", "tensorrt_llm", None, "1.0 and later; before, without the number of the iteration", _TENSORRT),
-    StepRule(r"prefill\[.*\]", "atom", "prefill", "0.1.3 and later", _TRACELENS),
-    StepRule(r"decode\[.*\]", "atom", "decode", "0.1.3 and later", _TRACELENS),
+    StepRule(rf"(\[Executor\] )?_forward_step( {_N})?: (?P<prefill_requests>{_N}) ctx reqs, ((?P<prefill_tokens>{_N}) ctx tokens, )?(?P<decode_requests>{_N}) gen reqs", "tensorrt_llm", None, "1.0 and later; before, without the number of the iteration", _TENSORRT),
+    StepRule(r"prefill\[.*\]", "atom", "prefill", "0.1.3 and later", _ATOM),
+    StepRule(r"(eager_)?decode\[.*\]", "atom", "decode", "0.1.3 and later", _ATOM),
+    StepRule(r"dummy_(prefill|decode|eager_decode)\[.*\]", "atom", None, "0.1.3 and later", _ATOM),
+    StepRule(rf"draft\[{_N}/{_N} bs={_N}\]|dspark\[bs={_N} T={_N}\]", "atom", None, "0.1.3 and later", _ATOM, is_draft=True),
     StepRule(rf"execute_diffusion_(?P<requests>{_N})_\d+x\d+", "xdit", "denoising", "26.6, with TraceLens' patches", _TRACELENS, holds_steps=True),
     StepRule(r"model_inference", "xdit", "denoising", "2026", _XDIT, holds_steps=True),
     StepRule(r"(?i:denois(e|ing))(?i:[ _-]?step)?([ _#:-]*\d+)?([\s(,:].*)?", "annotation", "denoising", until_next=False),
@@ -107,7 +110,9 @@ RULES = (
 )
 # fmt: on
 
-LIKE_A_STEP = r"^(execute_(\d+_)?(context|new)_|step\[|(\[Executor\] )?_forward_step\b|(prefill|decode)\[)"
+LIKE_A_STEP = (
+    r"^(execute_(\d+_)?(context|new)_|step\[|(\[Executor\] )?_forward_step\b|((dummy_)?(eager_)?(prefill|decode))\[)"
+)
 """Begins the names of engines; a name that begins so and fits no rule is reported."""
 
 
