@@ -119,6 +119,25 @@ def test_a_function_before_the_first_operator_is_named() -> None:
     ]
 
 
+def test_each_function_in_a_gap_has_its_own_time() -> None:
+    """`save` takes 50 µs, of which `write` takes 30 µs in two calls; 5 µs on each side are outside all functions."""
+    builder = on_one_host(0, 1)
+    builder.rank(0).step(1, 0, 70, rank=0).operator("aten::mm", start_us=0, duration_us=10, rank=0)
+    builder.rank(1).step(1, 0, 80, rank=1).operator("aten::mm", start_us=60, duration_us=20, rank=1)
+    for name, start_us, duration_us in (("save", 5, 50), ("write", 10, 20), ("write", 40, 10)):
+        python_function(builder, name, start_us=start_us, duration_us=duration_us)
+    assert segments_us(across(builder.build())) == [
+        (1, "host_gap", "host gap", 0, 5),
+        (1, "host_gap", "save", 5, 10),
+        (1, "host_gap", "write", 10, 30),
+        (1, "host_gap", "save", 30, 40),
+        (1, "host_gap", "write", 40, 50),
+        (1, "host_gap", "save", 50, 55),
+        (1, "host_gap", "host gap", 55, 60),
+        (1, "cpu_operator", "aten::mm", 60, 80),
+    ]
+
+
 def test_a_notebook_shows_the_answer_and_the_ranks() -> None:
     """The main table of the path through all ranks has a row per rank."""
     shown = across(late_rank_1().build())._repr_html_()

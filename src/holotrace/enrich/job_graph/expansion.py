@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from holotrace.algorithms.intervals import distinct_times
 from holotrace.algorithms.nested.innermost import NO_OWNER
 from holotrace.enrich.critical_path.event_graph import EventGraph
 from holotrace.enrich.critical_path.path_window import PathWindow
@@ -86,11 +87,9 @@ def _named(rank_trace: RankTrace, graph: EventGraph, table: pl.DataFrame) -> pl.
     activities = graph.activities.with_columns(
         without_addresses(rank_trace.texts(graph.activities["name"])).alias("text")
     )
+    functions = _functions(rank_trace, graph)
+    table = _cut_at_functions(table.with_columns(_thread(graph, table)), functions)
     inside = activities[["event_index", "text", "track_id", "start_ns", "device"]][table["activity"]]
-    from_source, from_target = (graph.nodes["activity"].gather(table[end]) for end in ("source", "target"))
-    # The start of the window belongs to no thread.
-    near = from_source.zip_with(from_source.is_not_null(), from_target)
-    nearby = graph.activities["track_id"].gather(near)
     launched = of_events(launches(rank_trace), inside["event_index"])["launch_index"]
     calls = of_events(rank_trace.events_of(LAUNCH_KINDS, ["event_index", "track_id", "start_ns"]), launched)
     is_gap = table["activity"].is_null()
@@ -99,26 +98,58 @@ def _named(rank_trace: RankTrace, graph: EventGraph, table: pl.DataFrame) -> pl.
         {
             "track_id": calls["track_id"]
             .zip_with(calls["track_id"].is_not_null(), inside["track_id"])
-            .zip_with(~is_gap, nearby),
+            .zip_with(~is_gap, table["thread"]),
             "moment": calls["start_ns"].zip_with(calls["start_ns"].is_not_null(), middle),
         }
     )
     return table.with_columns(
         inside["event_index"],
-        inside["text"].zip_with(~is_gap, _python_function(rank_trace, graph, moments, is_gap)).alias("name"),
-        _module(rank_trace, graph, moments),
+        inside["text"].zip_with(~is_gap, _python_function(rank_trace, functions, moments, is_gap)).alias("name"),
+        _module(rank_trace, functions, moments),
     )
 
 
-def _python_function(rank_trace: RankTrace, graph: EventGraph, moments: pl.DataFrame, wanted: pl.Series) -> pl.Series:
+def _thread(graph: EventGraph, table: pl.DataFrame) -> pl.Series:
+    """Return the thread of each edge between host events; the start of the window belongs to none, so its end decides."""
+    from_source, from_target = (graph.nodes["activity"].gather(table[end]) for end in ("source", "target"))
+    near = from_source.zip_with(from_source.is_not_null(), from_target)
+    return graph.activities["track_id"].gather(near).alias("thread")
+
+
+def _cut_at_functions(table: pl.DataFrame, functions: pl.DataFrame) -> pl.DataFrame:
+    """Cut each gap between events where a Python function of its thread begins or ends, so that each part has one name."""
+    cuts = [np.empty(0, np.int64)]
+    first, last = (np.zeros(len(table), np.int64) for _ in range(2))
+    start, end = (table[name].to_numpy() for name in ("start_ns", "end_ns"))
+    thread = table["thread"].fill_null(-1).to_numpy()
+    is_gap = table["activity"].is_null().to_numpy()
+    for (track,), of_thread in functions.partition_by("track_id", as_dict=True).items():
+        times = distinct_times(of_thread["start_ns"].to_numpy(), of_thread["end_ns"].to_numpy())
+        gaps = np.flatnonzero(is_gap & (thread == track))
+        offset = sum(map(len, cuts))
+        first[gaps] = offset + np.searchsorted(times, start[gaps], side="right")
+        last[gaps] = offset + np.maximum(np.searchsorted(times, end[gaps]), first[gaps] - offset)
+        cuts.append(times)
+    counts = last - first + 1
+    rows = np.repeat(np.arange(len(table)), counts)
+    position = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    bounds = np.append(np.concatenate(cuts), 0)
+    before, after = (bounds[np.minimum(first[rows] + position - back, len(bounds) - 1)] for back in (1, 0))
+    return table[rows].with_columns(
+        start_ns=np.where(position == 0, start[rows], before),
+        end_ns=np.where(position == counts[rows] - 1, end[rows], after),
+    )
+
+
+def _python_function(
+    rank_trace: RankTrace, functions: pl.DataFrame, moments: pl.DataFrame, wanted: pl.Series
+) -> pl.Series:
     """Return the innermost Python function at each of these moments that is wanted; null if none was recorded there."""
-    functions = _functions(rank_trace, graph)
     asked = moments.with_columns(pl.when(wanted).then("moment").alias("moment"))
     return _innermost_text(rank_trace, functions, asked)
 
 
-def _module(rank_trace: RankTrace, graph: EventGraph, moments: pl.DataFrame) -> pl.Series:
-    functions = _functions(rank_trace, graph)
+def _module(rank_trace: RankTrace, functions: pl.DataFrame, moments: pl.DataFrame) -> pl.Series:
     ids = rank_trace.strings.str.starts_with(MODULE_PREFIX).arg_true().cast(pl.UInt32)
     modules = functions.filter(pl.col("name").is_in(ids.implode()))
     return _innermost_text(rank_trace, modules, moments).str.strip_prefix(MODULE_PREFIX).alias("module")
