@@ -1,0 +1,111 @@
+"""Each rule finds its mistake in a simulated job, and nothing in the same job without it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import holotrace
+from holotrace.testing.mistakes.devices import A100, V100
+from holotrace.testing.mistakes.jobs import TrainingJob
+from holotrace.testing.mistakes.options import JobOptions
+
+BUSY = JobOptions(layers=2, hidden=1024, heads=8, tokens=4096, sequence=512, vocabulary=8_000, steps=4, autocast=False)
+"""The device decides how long a step takes: 4 ms."""
+
+LIGHT = replace(BUSY, layers=4, hidden=512, tokens=2048, host_factor=0.7)
+"""The host is hardly ahead of the device."""
+
+IMAGES = replace(BUSY, model="images", hidden=128, tokens=64, layers=3, vocabulary=1000)
+RANKS = replace(BUSY, ranks=2, steps=3)
+EXPERTS = replace(RANKS, ranks=4, model="experts", parallelism="experts", layers=1, link_gb_per_s=300)
+PAIRS = replace(
+    BUSY, ranks=8, ranks_per_host=2, parallelism="tensor", layers=1, steps=3, link_gb_per_s=30, stacks=False
+)
+VOLTA = replace(BUSY, gpu=V100, precision="float16")
+MS = 1_000_000
+
+MISTAKES = {
+    "data_loading": BUSY.with_mistake("data_loading", 12 * MS),
+    "garbage_collection": BUSY.with_mistake("garbage_collection", 12 * MS),
+    "slow_function": BUSY.with_mistake("slow_function", 12 * MS),
+    "unexplained_idle": replace(BUSY, stacks=False).with_mistake("unexplained_idle", 12 * MS),
+    "recompilation": BUSY.with_mistake("recompilation", 12 * MS),
+    "scalar_read": LIGHT.with_mistake("scalar_read", 4),
+    "data_dependent_shape": LIGHT.with_mistake("data_dependent_shape", 4),
+    "blocking_copy": LIGHT.with_mistake("blocking_copy", 4),
+    "device_synchronisation": LIGHT.with_mistake("device_synchronisation", 4),
+    "stream_synchronisation": LIGHT.with_mistake("stream_synchronisation", 4),
+    "pageable_copy": IMAGES.with_mistake("pageable_copy", 20 << 20),
+    "copies_in_turn": IMAGES.with_mistake("copies_in_turn", 50 << 20),
+    "optimizer_not_fused": BUSY.with_mistake("optimizer_not_fused"),
+    "graph_breaks": replace(LIGHT, layers=6, compiled=True, stacks=False).with_mistake("graph_breaks", MS // 2),
+    "launch_bound": replace(LIGHT, host_factor=2),
+    "python_overhead": LIGHT.with_mistake("python_overhead", 40_000),
+    "unaligned_products": replace(BUSY, vocabulary=50_257),
+    "tf32_off": replace(BUSY, precision="float32"),
+    "mixed_precision_off": replace(BUSY, gpu=A100, precision="tf32"),
+    "float8_possible": replace(BUSY, hidden=4096, heads=32, tokens=8192),
+    "ordinary_cores": replace(VOLTA, mistakes={"ordinary_cores": 1}),
+    "slow_products": BUSY.with_mistake("slow_products", 3),
+    "unfused_attention": BUSY.with_mistake("unfused_attention"),
+    "unfused_chain": BUSY.with_mistake("unfused_chain", 16),
+    "casts": BUSY.with_mistake("casts", 8),
+    "transposes": BUSY.with_mistake("transposes", 8),
+    "channels_first": IMAGES.with_mistake("channels_first"),
+    "slow_memory_kernels": BUSY.with_mistake("slow_memory_kernels", 0.08),
+    "recomputation": BUSY.with_mistake("recomputation"),
+    "small_grid": BUSY.with_mistake("small_grid", MS),
+    "tiny_kernels": BUSY.with_mistake("tiny_kernels", 1000),
+    "empties_cache": BUSY.with_mistake("empties_cache"),
+    "allocator_retries": BUSY.with_mistake("allocator_retries", 0.5),
+    "memory_limit": replace(BUSY, memory=True, memory_before=78_000_000_000),
+    "fragmentation": replace(BUSY, memory=True, memory_before=45 << 30, unused_reserved=25 << 30),
+    "late_rank": RANKS.with_mistake("slow_function", 8 * MS, rank=1),
+    "slow_link": PAIRS.with_mistake("slow_link", 2, rank=4),
+    "uneven_experts": EXPERTS.with_mistake("uneven_experts", 1, rank=2),
+    "uneven_work": replace(RANKS, ranks=4, steps=5).with_mistake("uneven_work", 0.4),
+    "small_collectives": RANKS.with_mistake("small_collectives", 100),
+    "exposed_communication": replace(RANKS, link_gb_per_s=10),
+    "exposed_on_one_rank": replace(RANKS, link_gb_per_s=10),
+}
+"""For each rule, a job with the mistake that it describes."""
+
+HEALTHY = {
+    "busy": BUSY,
+    "without_stacks": replace(BUSY, stacks=False),
+    "without_shapes": replace(BUSY, shapes=False),
+    "memory": replace(BUSY, memory=True),
+    "ampere": replace(BUSY, gpu=A100),
+    "volta": VOLTA,
+    "aligned": replace(BUSY, vocabulary=16_384),
+    "light": replace(LIGHT, host_factor=0.3),
+    "compiled": replace(LIGHT, compiled=True, host_factor=0.3),
+    "images": IMAGES,
+    "prefetching": IMAGES.with_remedy("prefetched", 50 << 20),
+    "good_kernel": BUSY.with_remedy("good_kernel", MS),
+    "ranks": replace(RANKS, link_gb_per_s=600),
+    "experts": EXPERTS,
+    "tensor_parallel": replace(PAIRS, ranks=4, link_gb_per_s=600),
+}
+"""Jobs without mistakes."""
+
+
+@pytest.mark.parametrize("rule", MISTAKES)
+def test_each_rule_finds_its_mistake(rule, tmp_path):
+    """A simulated job with one mistake has a finding of its rule that stands for itself."""
+    assert rule in rules_of(MISTAKES[rule], tmp_path, only_first=rule == "exposed_on_one_rank")
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_job_has_no_findings(name, tmp_path):
+    """Jobs without mistakes, on several devices and with what profilers leave out, have no findings at all."""
+    assert rules_of(HEALTHY[name], tmp_path) == []
+
+
+def rules_of(options, folder, *, only_first=False):
+    """Return the rules of the findings about a job, without those that are part of others."""
+    path = TrainingJob(options).write(folder)
+    trace = holotrace.open_trace(path / "rank0.pt.trace.json.gz" if only_first else path)
+    return [row["rule"] for row in holotrace.diagnosis(trace).per_finding.to_dicts() if row["part_of"] is None]
