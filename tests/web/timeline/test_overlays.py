@@ -14,7 +14,7 @@ from holotrace.store.trace import Trace
 from holotrace.testing import small_job
 from holotrace.testing.builder import TraceBuilder
 from holotrace.web.timeline.findings import Finding, diagnosis_findings, idle_findings, waiting_findings
-from holotrace.web.timeline.index import TimelineIndex, timeline_index
+from holotrace.web.timeline.index import timeline_index
 from holotrace.web.timeline.path import CLASSES, path_answer, path_overlay
 from holotrace.web.timeline.query import Window
 from holotrace.web.timeline.span import span_answer
@@ -26,20 +26,9 @@ from timelines import LANES, Event, index_of, two_threads
 def test_a_span_counts_only_the_part_inside() -> None:
     """A span from 60 to 120 µs counts 40 µs of the operator, 60 µs of the kernel, and nothing of the call."""
     index = timeline_index(two_threads().ranks[0])
-    mm, gemm = (int(index.event_index[index.name == _id(index, name)][0]) for name in ("aten::mm", "gemm"))
 
-    assert span_answer(index, [0, 1, 2], 60_000, 120_000) == {
-        "rows": [[0, 40_000, 1], [2, 60_000, 1]],
-        "device": [["gemm", 1, 60_000, gemm]],
-        "host": [["aten::mm", 1, 40_000, mm]],
-        "device_count": 1,
-        "host_count": 1,
-    }
+    assert span_answer(index, [0, 1, 2], 60_000, 120_000) == {"rows": [[0, 40_000, 1], [2, 60_000, 1]]}
     assert span_answer(index, [1], 0, 10)["rows"] == []
-
-
-def _id(index: TimelineIndex, name: str) -> int:
-    return index.strings.to_list().index(name)
 
 
 def test_annotations_do_not_make_a_stream_busy() -> None:
@@ -58,7 +47,7 @@ def test_annotations_do_not_make_a_stream_busy() -> None:
 
 @given(LANES, st.integers(0, 900), st.integers(1, 900))
 def test_a_span_against_every_nanosecond(lanes: list[list[Event]], start: int, length: int) -> None:
-    """A row's busy time counts each covered nanosecond once; times of one name add up."""
+    """A row's busy time counts each covered nanosecond once."""
     answer = span_answer(index_of(lanes), [0], start, start + length)
     inside = [
         range(max(first, start), min(last, start + length)) for lane in lanes for first, last in lane if last > first
@@ -66,7 +55,6 @@ def test_a_span_against_every_nanosecond(lanes: list[list[Event]], start: int, l
     covered = {time_ns for covering in inside for time_ns in covering}
 
     assert sum(busy for _, busy, _ in answer["rows"]) == len(covered)
-    assert sum(ns for _, _, ns, _ in answer["host"]) == sum(map(len, inside))
 
 
 def path_of(trace: Trace, window: Window, **options: object) -> dict:

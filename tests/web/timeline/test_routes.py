@@ -229,8 +229,7 @@ def test_a_span_of_time(asking) -> None:
     """A span over the second half of the kernel returns 100 µs for the requested row."""
     answer = asking.json("span", start=150_000, end=400_000, rows="2,77")
 
-    assert (answer["rows"], answer["host"]) == ([[2, 100_000, 1]], [])
-    assert answer["device"][0][:3] == [SCRIPT, 1, 100_000]
+    assert answer == {"rows": [[2, 100_000, 1]]}
 
 
 def test_totals_of_an_area(asking) -> None:

@@ -177,10 +177,23 @@ export interface EventAnswer {
 
 export interface SpanAnswer {
   rows: [number, number, number][];
-  device: [string, number, number, number][];
-  host: [string, number, number, number][];
-  device_count: number;
-  host_count: number;
+}
+
+/** The answer of `timeline/totals`: name, kind, count, total, self, mean, min, max, rank and event of each name. */
+export interface TotalsAnswer {
+  rows: [string, string, ...number[]][];
+  count: number;
+  event_count: number;
+  total_ns: number;
+  self_ns: number;
+}
+
+/** The answer of `timeline/flames`: outer path, name, total, self, count, rank and event of each path. */
+export interface FlamesAnswer {
+  total_ns: number;
+  paths: [number, number, number, number, number, number, number][];
+  names: [string, string][];
+  left_out: number;
 }
 
 export interface SearchAnswer {

@@ -27,13 +27,18 @@ const attach = () => {
   }
 };
 
-/** @param {EventTarget | null} target */
-const isTyping = (target) => target instanceof Element && target.closest("input, textarea, select, [contenteditable]");
+/**
+ * Whether the element of a key handles it itself; those with the attribute `data-escape` handle Escape.
+ * @param {KeyboardEvent} event
+ */
+const isTaken = ({ key, target }) =>
+  target instanceof Element &&
+  target.closest(`input, textarea, select, [contenteditable]${key === "Escape" ? ", [data-escape]" : ""}`);
 
 window.addEventListener(
   "keydown",
   (event) => {
-    if (!current || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) {
+    if (!current || event.ctrlKey || event.metaKey || event.altKey || isTaken(event)) {
       return;
     }
     if (current.input.key(event)) {

@@ -15,6 +15,7 @@ import { Painter } from "./drawing/painter.js";
 import { Panel } from "./window/panel.js";
 import { Sash } from "./window/sash.js";
 import { Toolbar } from "./window/toolbar.js";
+import { AreaBox, areasOf, rowsIn, timesIn } from "./area/area.js";
 import { RowDrag, buttonAt } from "./rows/row_marks.js";
 import { RowState } from "./rows/row_state.js";
 import { RowsList } from "./rows/rows_list.js";
@@ -470,6 +471,28 @@ export class Timeline {
   }
 
   /**
+   * Select an event and show it, while the panel keeps what it lists.
+   * @param {number} rank
+   * @param {number} event
+   */
+  async point(rank, event) {
+    const selected = { rank, event };
+    this.selected = selected;
+    this.links = [];
+    this.remember();
+    try {
+      /** @type {EventAnswer} */
+      const { at } = await ask("event", { run: this.run, rank, event });
+      if (this.selected === selected) {
+        Object.assign(selected, { at });
+        this.show(rank, at);
+      }
+    } catch (error) {
+      this.say(messageOf(error));
+    }
+  }
+
+  /**
    * Zoom and scroll to an event.
    * @param {number} number
    * @param {Place} place
@@ -565,7 +588,9 @@ export class Timeline {
       const ranks = this.ranks.filter((rank) => !span.rows || span.rows.has(rank.number));
       const answers = await Promise.all(ranks.map((rank) => this.inSpan(rank, span)));
       if (this.span === span) {
-        this.panel.span(span, ranks.map((rank, at) => [rank, answers[at]]), actions);
+        const box = new AreaBox(this.run, areasOf(this.rows, ranks, span), (rank, event) => this.point(rank, event));
+        this.panel.span(span, ranks.map((rank, at) => [rank, answers[at]]), actions, box.root);
+        box.load();
       }
     } catch (error) {
       this.say(messageOf(error));
@@ -577,11 +602,10 @@ export class Timeline {
    * @param {Span} span
    * @returns {Promise<SpanAnswer>}
    */
-  inSpan(rank, { start, end, rows }) {
-    const numbers = rows ? [...(rows.get(rank.number) ?? [])] : rank.rows.map((row) => row.at);
-    const first = Math.floor(fromAxis(rank.clock, start));
-    const last = Math.max(Math.ceil(fromAxis(rank.clock, end)), first + 1);
-    return ask("span", { run: this.run, rank: rank.number, start: first, end: last, rows: numbers.join(",") });
+  inSpan(rank, span) {
+    const [start, end] = timesIn(rank, span);
+    const rows = rowsIn(this.rows, rank, span).join(",");
+    return rows ? ask("span", { run: this.run, rank: rank.number, start, end, rows }) : Promise.resolve({ rows: [] });
   }
 
   /** Put the selection and the active overlays into the address. */

@@ -37,6 +37,23 @@ export const ofClass = (kind) => {
  */
 export const inkOn = (colour) => (PALE.includes(colour) ? DARK_INK : LIGHT_INK);
 
+/**
+ * Return black or white, whichever has more contrast with a fill `hsl(H S% L%)`; it is at least 4.5:1 (WCAG 2.2, 1.4.3).
+ * @param {string} colour
+ */
+export const contrastingInk = (colour) => {
+  const [hue, saturation, lightness] = (colour.match(/[\d.]+/g) ?? ["0", "0", "0"]).map(Number);
+  const reach = (saturation / 100) * Math.min(lightness / 100, 1 - lightness / 100);
+  /** @param {number} place */
+  const channel = (place) => {
+    const at = (place + hue / 30) % 12;
+    const value = lightness / 100 - reach * Math.max(-1, Math.min(at - 3, 9 - at, 1));
+    return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  };
+  const luminance = 0.2126 * channel(0) + 0.7152 * channel(8) + 0.0722 * channel(4);
+  return luminance > 0.179 ? "#000" : "#fff";
+};
+
 /** Return the colours of the page in its current scheme. */
 export const theme = () => {
   const isDark = document.documentElement.dataset.mantineColorScheme === "dark";

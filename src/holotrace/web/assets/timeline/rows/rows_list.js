@@ -24,6 +24,7 @@ export class RowsList {
     this.root = element("section", "holotrace-timeline-rows");
     this.root.setAttribute("aria-label", "rows");
     this.root.dataset.keys = "";
+    this.root.dataset.escape = "";
     this.root.hidden = true;
     this.filter = this.filterField();
     this.count = element("span", "holotrace-timeline-rows-count");

@@ -19,8 +19,6 @@ import { countText, durationText, percentText } from "../../units.js";
  * @property {(rank: Rank, finding: Finding) => void} goToFinding
  */
 
-const MOST_LISTED = 12;
-
 export class Panel {
   /**
    * @param {Timeline} state
@@ -96,21 +94,18 @@ export class Panel {
    * @param {Span} span
    * @param {[Rank, SpanAnswer][]} answers
    * @param {HTMLElement[]} actions
+   * @param {HTMLElement} area
    */
-  span(span, answers, actions) {
+  span(span, answers, actions, area) {
     const length = span.end - span.start;
     const zero = this.state.view.whole.start;
     const times = `from ${durationText(span.start - zero)} to ${durationText(span.end - zero)}`;
     const heading = element("h2", "", `${durationText(length)} ${times}`);
     const buttons = element("p", "holotrace-timeline-actions");
     buttons.append(...actions);
-    /** @param {"device" | "host"} key */
-    const names = (key) => answers.flatMap(([rank, answer]) => this.namesTable(rank, answer, key, length));
     const left = element("div");
     left.append(...answers.map(([rank, answer]) => this.rowsTable(rank, answer, length)));
-    const right = element("div");
-    right.append(...names("device"), ...names("host"));
-    this.put(heading, buttons, left, right);
+    this.put(heading, buttons, left, area);
     this.root.classList.add("holotrace-timeline-span");
   }
 
@@ -126,26 +121,6 @@ export class Panel {
       return [name, percentText(busy / length), durationText(busy), countText(events)];
     });
     return this.table(`rank ${rank.number}`, ["row", "busy", "time", "events"], rows);
-  }
-
-  /**
-   * @param {Rank} rank
-   * @param {SpanAnswer} answer
-   * @param {"device" | "host"} key
-   * @param {number} length
-   */
-  namesTable(rank, answer, key, length) {
-    const shown = answer[key].slice(0, MOST_LISTED);
-    const rows = shown.map(([name, events, ns, longest]) => [
-      button(name, `show the longest ${name}`, () => this.goTo(rank.number, longest)),
-      percentText(ns / length),
-      durationText(ns),
-      countText(events),
-    ]);
-    const left = answer[`${key}_count`] - shown.length;
-    const more = left > 0 ? ` (and ${countText(left)} more)` : "";
-    const caption = `rank ${rank.number}, on ${key === "device" ? "streams" : "threads"}${more}`;
-    return rows.length ? [this.table(caption, ["name", "of the span", "time", "events"], rows)] : [];
   }
 
   /**

@@ -1,0 +1,92 @@
+// The table of an area: count and times by name and kind of event. Names are text, never markup.
+
+import { button, element } from "../elements.js";
+import { countText, durationText } from "../../units.js";
+
+/** @typedef {import("../../types.js").TotalsAnswer} TotalsAnswer */
+/**
+ * @typedef {object} Actions
+ * @property {(by: string) => void} sort
+ * @property {(rank: number, event: number) => void} showEvent
+ */
+
+/** Columns: the server's name, the heading, and what it means. @type {[string, string, string][]} */
+const COLUMNS = [
+  ["count", "count", "events that touch the area"],
+  ["total_ns", "total", "their time inside the area"],
+  ["self_ns", "self", "their time inside the area without the events directly inside them"],
+  ["mean_ns", "mean", "mean time of an event inside the area"],
+  ["min_ns", "min", "shortest time of an event inside the area"],
+  ["max_ns", "max", "longest time of an event inside the area"],
+];
+
+const FIRST_ROWS = 15;
+
+/**
+ * Hide the rows after the first ones behind a button, so that the flame graph is in view.
+ * @param {HTMLElement} body
+ */
+const folded = (body) => {
+  const later = /** @type {HTMLElement[]} */ ([...body.children].slice(FIRST_ROWS));
+  later.forEach((line) => line.toggleAttribute("hidden", true));
+  const more = button(`show ${countText(later.length)} more`, "show all rows of the table", () => {
+    later.forEach((line) => line.removeAttribute("hidden"));
+    more.remove();
+  });
+  return later.length ? [more] : [];
+};
+
+/**
+ * @param {string} column
+ * @param {number} value
+ */
+const cell = (column, value) => {
+  const made = element("td", "", column === "count" ? countText(value) : durationText(value));
+  made.title = column === "count" ? "" : `${countText(value)} ns`;
+  return made;
+};
+
+/**
+ * @param {string} by
+ * @param {Actions} actions
+ */
+const headings = (by, { sort }) => {
+  const line = element("tr");
+  line.append(element("th", "", "name"), element("th", "", "category"));
+  for (const [column, text, meaning] of COLUMNS) {
+    const heading = element("th");
+    const made = button(column === by ? `${text} ▾` : text, `sort by ${text}: ${meaning}`, () => sort(column));
+    heading.setAttribute("aria-sort", column === by ? "descending" : "none");
+    made.toggleAttribute("data-is-focused", column === by && document.activeElement?.textContent === text);
+    heading.append(made);
+    line.append(heading);
+  }
+  return line;
+};
+
+/**
+ * @param {TotalsAnswer} answer
+ * @param {string} by
+ * @param {Actions} actions
+ */
+export const totalsTable = ({ rows, count, event_count: events, self_ns: self }, by, actions) => {
+  const table = element("table", "holotrace-totals");
+  const left = count > rows.length ? `, the first ${countText(rows.length)} of them below` : "";
+  const caption = element("caption", "", `Totals: ${countText(events)} events with ${countText(count)} names${left}`);
+  caption.append(element("span", "", `${durationText(self)} in all rows together`));
+  const head = element("thead");
+  head.append(headings(by, actions));
+  const body = element("tbody");
+  for (const [name, kind, ...numbers] of rows) {
+    const line = element("tr");
+    const [rank, event] = numbers.slice(COLUMNS.length);
+    const first = element("td");
+    first.append(button(name, `show the longest: ${name}`, () => actions.showEvent(rank, event)));
+    line.append(first, element("td", "", kind), ...COLUMNS.map(([column], at) => cell(column, numbers[at])));
+    body.append(line);
+  }
+  table.append(caption, head, body);
+  const box = element("div", "holotrace-timeline-actions");
+  box.append(table, ...folded(body));
+  return box;
+};
