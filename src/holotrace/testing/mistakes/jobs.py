@@ -19,6 +19,16 @@ from holotrace.testing.planted.course import Course
 from holotrace.testing.planted.rank_course import Meetings
 
 _COMPRESSION_LEVEL = 1
+_STEPS_NS: dict[str, float] = {}
+"""Known results of `step_ns_of`, by the text of the options."""
+
+
+def step_ns_of(options: JobOptions) -> float:
+    """Return how long a step of a job takes."""
+    key = repr(options)
+    if key not in _STEPS_NS:
+        _STEPS_NS[key] = TrainingJob(options).step_ns
+    return _STEPS_NS[key]
 
 
 class TrainingJob:

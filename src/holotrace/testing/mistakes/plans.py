@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from holotrace.testing.mistakes.devices import A100, H100, V100
-from holotrace.testing.mistakes.jobs import TrainingJob
+from holotrace.testing.mistakes.jobs import step_ns_of
 from holotrace.testing.mistakes.options import JobOptions
 
 _DRAWN_SHARES = (0.12, 0.18, 0.3)
@@ -30,7 +30,7 @@ class Pair:
     @property
     def cost_ns(self) -> float:
         """What the mistake costs per step, from both jobs."""
-        return TrainingJob(self.planted).step_ns - TrainingJob(self.healthy).step_ns
+        return step_ns_of(self.planted) - step_ns_of(self.healthy)
 
 
 def drawn_pair(rule: str, seed: int) -> Pair:
@@ -88,8 +88,8 @@ def _first_costly(rule: str, jobs: Iterable[tuple[JobOptions, JobOptions]], shar
     pair = None
     for planted, healthy in jobs:
         pair = Pair(rule, planted, healthy)
-        healthy_ns = TrainingJob(healthy).step_ns
-        if TrainingJob(planted).step_ns - healthy_ns >= share * healthy_ns:
+        healthy_ns = step_ns_of(healthy)
+        if step_ns_of(planted) - healthy_ns >= share * healthy_ns:
             break
     if pair is None:
         message = f"no job for {rule}"
@@ -100,7 +100,7 @@ def _first_costly(rule: str, jobs: Iterable[tuple[JobOptions, JobOptions]], shar
 def _lasting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     """Plant time of the host; if the host is ahead of the device, it takes long until this costs time."""
     job = replace(job, reads_loss=dice.random() < 1 / 2, stacks=True)
-    step_ns, share = TrainingJob(job).step_ns, dice.choice(_DRAWN_SHARES)
+    step_ns, share = step_ns_of(job), dice.choice(_DRAWN_SHARES)
     amounts = [share * step_ns * 1.5**power for power in range(16)]
     return _first_costly(rule, ((job.with_mistake(rule, amount), job) for amount in amounts), share)
 
@@ -159,7 +159,7 @@ def _late(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     job = replace(_ranks(job, dice), reads_loss=True, stacks=True)
     share = dice.choice(_DRAWN_SHARES)
     cause = dice.choice(("slow_function", "slow_device", "data_loading", "garbage_collection"))
-    first = share if cause == "slow_device" else share * TrainingJob(job).step_ns
+    first = share if cause == "slow_device" else share * step_ns_of(job)
     rank = dice.randrange(job.ranks)
     jobs = ((job.with_mistake(cause, first * 1.3**power, rank=rank), job) for power in range(12))
     return _first_costly(rule, jobs, share)
@@ -197,6 +197,18 @@ def _uneven(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     return _first_costly(rule, ((job.with_mistake(rule, amount), job) for amount in (0.15, 0.3, 0.5)), 0.1)
 
 
+def _jittering(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    job = replace(_ranks(job, dice), reads_loss=True, ranks=4, steps=6, stacks=True)
+    step_ns = step_ns_of(job)
+    return _first_costly(rule, ((job.with_mistake(rule, share * step_ns), job) for share in (0.2, 0.3, 0.5, 1.0)), 0.12)
+
+
+def _backlog(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Let the host need longer than the device, which has enough work from before to hide this."""
+    job = replace(job, stacks=True, reads_loss=False, memory=False)
+    return Pair(rule, job.with_mistake(rule, dice.uniform(1.5, 2.5) * step_ns_of(job)), job)
+
+
 def _many_collectives(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     job = replace(_ranks(job, dice), link_latency_ns=dice.choice((25_000, 40_000)))
     return _first_costly(rule, ((job.with_mistake(rule, count), job) for count in (50, 100, 200, 400)), 0.1)
@@ -215,7 +227,7 @@ def _python_overhead(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 def _kernel(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     """Plant a slow kernel of the user; a good one takes a share of its time."""
-    step_ns = TrainingJob(job).step_ns
+    step_ns = step_ns_of(job)
     slow_ns = dice.choice(_DRAWN_SHARES) * 1.4 * step_ns / job.layers
     return Pair(rule, job.with_mistake(rule, slow_ns), job.with_remedy("good_kernel", slow_ns / 3))
 
@@ -318,10 +330,14 @@ _PAIRS: dict[str, Callable[[str, JobOptions, random.Random], Pair]] = {
     "allocator_retries": _counted(0.05, 0.2, 0.5, 1),
     "memory_limit": _full_memory,
     "fragmentation": _full_memory,
+    "late_starts": _counted(200_000, 400_000, 800_000, 2_000_000),
+    "host_falls_behind": _backlog,
+    "profiler_overhead": _lasting,
     "late_rank": _late,
     "slow_link": _slow_link,
     "uneven_experts": _uneven_experts,
     "uneven_work": _uneven,
+    "jitter": _jittering,
     "small_collectives": _many_collectives,
     "exposed_communication": _exposed,
     "exposed_on_one_rank": _exposed,

@@ -13,8 +13,8 @@ from holotrace.testing.kineto_json import Event, microseconds
 from holotrace.testing.mistakes.options import JobOptions
 from holotrace.testing.planted.rank_course import Meetings
 
-MAIN, BACKWARD = 0, 1
-"""Threads: the one that trains, and that of autograd."""
+MAIN, BACKWARD, _PROFILER = 0, 1, 2
+"""Threads: the one that trains, that of autograd, and a track for the profiler."""
 
 COMPUTE, COPY, TENSOR, DATA, EXPERTS = 7, 13, 20, 24, 28
 """Streams: computation, copies, and one for each process group."""
@@ -25,6 +25,9 @@ _STREAM_GAP_NS = 900
 _WAKE_UP_NS = 7_000
 _QUEUE_LENGTH = 1_000
 """A stream takes about this many launches before the host has to wait; https://docs.nvidia.com/cuda/cuda-c-programming-guide"""
+
+_EVERY = 10
+"""Every so many events, a kernel waits for another process that shares the device."""
 
 _MOST_LATE_NS = 2_000
 """Ranks leave a collective almost together."""
@@ -79,7 +82,8 @@ class Recorder:
         self.dice = random.Random(f"{options.seed} rank {rank}")
         self._course, self._meetings = meetings.course, meetings
         self.host = self._course.point((0, self.dice.randrange(20_000)))
-        self._last: dict[int, int] = {}
+        backlog_ns = round(self.amount("host_falls_behind") * options.steps)
+        self._last = {COMPUTE: self._course.point((0, backlog_ns))} if backlog_ns else {}
         self._waits: dict[int, list[int]] = {}
         self._queued: deque[int] = deque()
         self._correlations, self._external, self._python = (itertools.count(first) for first in (3_000, 1, 1))
@@ -158,6 +162,12 @@ class Recorder:
             work = Work("kernel", kernel.name, COMPUTE, self._kernel_args(kernel, args))
             self._run(work, ready, kernel.duration_ns)
         self._called("cudaGraphLaunch", start, correlation)
+
+    def profile(self, duration_ns: float) -> None:
+        """Let the profiler take another buffer."""
+        start = self.host
+        self.pause(duration_ns)
+        self.rows.append(Row("overhead", "Activity Buffer Request", _PROFILER, None, start, self.host, {}))
 
     def runtime(self, name: str, duration_ns: float) -> None:
         """Make a call of the runtime that launches nothing."""
@@ -275,6 +285,9 @@ class Recorder:
 
     def _run(self, work: Work, ready: int, duration_ns: float) -> int:
         start = self._started(work.stream, ready)
+        late_ns = self.amount("late_starts")
+        if late_ns and work.stream == COMPUTE and len(self.rows) % _EVERY == 0:
+            start = self._course.point((start, self.about(late_ns)))
         self._queued.append(start)
         end = self._course.point((start, self.about(duration_ns)))
         self._ran(work, start, end)

@@ -28,7 +28,7 @@ class Training:
             self.recorder.load = self._load(step)
             with self.recorder.range("user_annotation", f"ProfilerStep#{10 + step}"):
                 with self.recorder.function("train.py(118): train_step"):
-                    self._train()
+                    self._train(step)
             self.recorder.end_step()
         self.recorder.synchronise("cudaDeviceSynchronize", (COMPUTE, COPY, TENSOR, DATA, EXPERTS))
 
@@ -41,9 +41,9 @@ class Training:
             1 + (options.uneven + self.amount("uneven_work")) * math.cos(2 * math.pi * turn / options.ranks)
         )
 
-    def _train(self) -> None:
+    def _train(self, step: int) -> None:
         self._fetch()
-        self._between_steps()
+        self._between_steps(step)
         with self.recorder.function("train.py(96): forward"), self.recorder.range("user_annotation", "forward"):
             self.network.forward()
         with (
@@ -84,12 +84,20 @@ class Training:
                 if pageable:
                     self.recorder.synchronise("cudaStreamSynchronize", (stream,))
 
-    def _between_steps(self) -> None:
+    def _between_steps(self, step: int) -> None:
         """Do what a script does on the host before the forward pass."""
         recorder = self.recorder
         if self.amount("slow_function"):
             with recorder.function(_SLOW_FUNCTIONS[self.options.seed % len(_SLOW_FUNCTIONS)]):
                 recorder.pause(self.amount("slow_function"))
+        if self.amount("host_falls_behind"):
+            with recorder.function("loggers/remote.py(31): send_metrics"):
+                recorder.pause(self.amount("host_falls_behind"))
+        if self.amount("jitter") and (recorder.rank + step) % self.options.ranks == 0:
+            with recorder.function(_SLOW_FUNCTIONS[step % len(_SLOW_FUNCTIONS)]):
+                recorder.pause(self.amount("jitter"))
+        if self.amount("profiler_overhead"):
+            recorder.profile(self.amount("profiler_overhead"))
         if self.amount("garbage_collection"):
             with recorder.function("<built-in function collect>"):
                 recorder.pause(self.amount("garbage_collection"))
