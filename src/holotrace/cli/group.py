@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from holotrace.catalogue import ANALYSES, COMPARISONS
+from holotrace.cli.grouped_help import GroupedCommand, write_groups
 from holotrace.cli.stdout import UNLIMITED, print_text
 from holotrace.questions.question import Analysis
 
@@ -40,6 +41,21 @@ _QUESTIONS = {question.command: question for question in (*COMPARISONS, *ANALYSE
 _LISTED = {**_COMMANDS, **{name: question.question for name, question in _QUESTIONS.items()}}
 
 
+_FIRST = ("summary", "diagnose", "report", "serve", "advice")
+_FILES = ("check", "trust", "runs", "export", "ingest", "sql")
+_ASKED = {question.command: question for question in ANALYSES if question.command not in (*_FIRST, *_FILES)}
+
+
+def _groups() -> Iterator[tuple[str, list[str]]]:
+    """Yield the headings of the commands with their names; questions are under the headings of the pages."""
+    yield "Begin with", list(_FIRST)
+    yield "Compare two traces", [question.command for question in COMPARISONS]
+    sections = dict.fromkeys(question.section for question in ANALYSES)
+    for section in sections:
+        yield section, [name for name, known in _ASKED.items() if known.section == section]
+    yield "Files and tables", list(_FILES)
+
+
 class _LazyGroup(TyperGroup):
     """Lists the commands without loading them."""
 
@@ -52,8 +68,7 @@ class _LazyGroup(TyperGroup):
         return _loaded(cmd_name) if cmd_name in _LISTED else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 -- typer brings its own click
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_LISTED.items()))
+        write_groups(formatter, ((heading, [(name, _LISTED[name]) for name in names]) for heading, names in _groups()))
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:  # noqa: ANN401 -- typer brings its own click
         if not sys.stdout.isatty():  # readers of a pipe or file want whole lines
@@ -96,7 +111,7 @@ def _help_of(question: Analysis) -> str:
 
 def _command(name: str, function: Callable[..., None], text: str) -> Any:  # noqa: ANN401 -- typer brings its own click
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    alone.command(name, help=text)(function)
+    alone.command(name, help=text, cls=GroupedCommand)(function)
     return typer.main.get_command(alone)
 
 

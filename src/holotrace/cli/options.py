@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from holotrace.cli.grouped_help import OUTPUT, TRACES, WORK
 from holotrace.locations import Location, address_text, is_url, located
 from holotrace.questions.options import COMPAT
 from holotrace.store.trace import OnError
@@ -32,25 +33,46 @@ Sources = Annotated[
 Ranks = Annotated[
     str | None,
     typer.Option(
-        "--ranks", metavar="0-7,512", help="Analyse only these ranks; 0-1023:64 is every 64th rank of a range."
+        "--ranks",
+        metavar="0-7,512",
+        help="Analyse only these ranks; 0-1023:64 is every 64th rank of a range.",
+        rich_help_panel=TRACES,
     ),
 ]
 Workers = Annotated[
     int | None,
     typer.Option(
-        "--workers", min=1, help="Use this many processes; by default as many as pay off within the cores and memory."
+        "--workers",
+        min=1,
+        help="Use this many processes; by default as many as pay off within the cores and memory.",
+        rich_help_panel=WORK,
     ),
 ]
-Dask = Annotated[str | None, typer.Option("--dask", metavar="tcp://HOST:8786", help="Run on this Dask cluster.")]
+Dask = Annotated[
+    str | None,
+    typer.Option("--dask", metavar="tcp://HOST:8786", help="Run on this Dask cluster.", rich_help_panel=WORK),
+]
 Ray = Annotated[
-    str | None, typer.Option("--ray", metavar="auto", help="Run on the Ray cluster at this address; auto finds it.")
+    str | None,
+    typer.Option(
+        "--ray", metavar="auto", help="Run on the Ray cluster at this address; auto finds it.", rich_help_panel=WORK
+    ),
 ]
 Mpi = Annotated[
-    bool, typer.Option("--mpi", help="Run in the processes of mpiexec -n N python -m mpi4py.futures -m holotrace ….")
+    bool,
+    typer.Option(
+        "--mpi",
+        help="Run in the processes of mpiexec -n N python -m mpi4py.futures -m holotrace ….",
+        rich_help_panel=WORK,
+    ),
 ]
 OnErrorOption = Annotated[
     OnError,
-    typer.Option("--on-error", help="If a rank fails, skip it with a warning (skip) or stop with its error (fail)."),
+    typer.Option(
+        "--on-error",
+        help="If a rank fails, skip it with a warning (skip) or stop with its error (fail).",
+        rich_help_panel=WORK,
+    ),
 ]
 Control = Annotated[
     str,
@@ -62,10 +84,14 @@ Test = Annotated[
     str, typer.Argument(metavar="TEST", parser=without_secret, help="The trace in question: a file, folder or pattern.")
 ]
 ControlRanks = Annotated[
-    str | None, typer.Option("--control-ranks", metavar="0-7,9", help="Compare only these ranks of control.")
+    str | None,
+    typer.Option(
+        "--control-ranks", metavar="0-7,9", help="Compare only these ranks of control.", rich_help_panel=TRACES
+    ),
 ]
 TestRanks = Annotated[
-    str | None, typer.Option("--test-ranks", metavar="0-7,9", help="Compare only these ranks of test.")
+    str | None,
+    typer.Option("--test-ranks", metavar="0-7,9", help="Compare only these ranks of test.", rich_help_panel=TRACES),
 ]
 CompatMode = Annotated[Literal["torch_tb_profiler"] | None, typer.Option(COMPAT.name, help=COMPAT.help)]
 Capture = Annotated[
@@ -76,30 +102,51 @@ Capture = Annotated[
         metavar="PATH",
         help="A file or folder that says which operators launched the kernels of CUDA graphs: the trace of the capture, "
         "of the same step without graphs, or annotations of graph nodes; may be repeated.",
+        rich_help_panel=TRACES,
     ),
 ]
 ControlCapture = Annotated[
     list[str] | None,
-    typer.Option("--control-capture", parser=without_secret, metavar="PATH", help="As --capture, for control."),
+    typer.Option(
+        "--control-capture",
+        parser=without_secret,
+        metavar="PATH",
+        help="As --capture, for control.",
+        rich_help_panel=TRACES,
+    ),
 ]
 TestCapture = Annotated[
     list[str] | None,
-    typer.Option("--test-capture", parser=without_secret, metavar="PATH", help="As --capture, for test."),
+    typer.Option(
+        "--test-capture", parser=without_secret, metavar="PATH", help="As --capture, for test.", rich_help_panel=TRACES
+    ),
 ]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Neither use nor write the cache of files already read.")]
+NoCache = Annotated[
+    bool,
+    typer.Option("--no-cache", help="Neither use nor write the cache of files already read.", rich_help_panel=TRACES),
+]
 AsCsv = Annotated[
-    bool, typer.Option("--csv", help="Print the main table as CSV with all rows, in ns and fractions of 1.")
+    bool,
+    typer.Option(
+        "--csv", help="Print the main table as CSV with all rows, in ns and fractions of 1.", rich_help_panel=OUTPUT
+    ),
 ]
-MostRows = Annotated[int | None, typer.Option("--rows", min=1, help="Print at most this many rows of each table.")]
+MostRows = Annotated[
+    int | None,
+    typer.Option("--rows", min=1, help="Print at most this many rows of each table.", rich_help_panel=OUTPUT),
+]
 SortedBy = Annotated[
     str | None,
     typer.Option(
         "--sort",
         metavar="COLUMN",
         help="Sort the tables that have this column (a name as in --json), the largest first.",
+        rich_help_panel=OUTPUT,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with all rows, in ns and fractions of 1.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON with all rows, in ns and fractions of 1.", rich_help_panel=OUTPUT)
+]
 Figure = Annotated[
     Target | None,
     typer.Option(
@@ -107,10 +154,15 @@ Figure = Annotated[
         parser=located,
         metavar="FILE",
         help="Also write the figure: .html, or with kaleido .png, .svg or .pdf.",
+        rich_help_panel=OUTPUT,
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.", rich_help_panel=OUTPUT)]
 RawText = Annotated[
     bool,
-    typer.Option("--raw-text", help="In CSV, add no apostrophe to texts that a spreadsheet would run as formulas."),
+    typer.Option(
+        "--raw-text",
+        help="In CSV, add no apostrophe to texts that a spreadsheet would run as formulas.",
+        rich_help_panel=OUTPUT,
+    ),
 ]

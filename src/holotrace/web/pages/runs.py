@@ -31,6 +31,7 @@ MOST_SUMMARISED = 40
 MOST_BYTES_READ = 256 << 20
 """The page reads runs of at most this size by itself; larger ones are summarised once they have been opened."""
 
+_TWO = 2
 _PREFIX = "run."
 _POLL_MS = 1_000
 _KNOWN: dict[str, Any] = {"data-is-known": ""}
@@ -51,6 +52,7 @@ def _layout(session: Session, selection: Selection) -> Component:
             dcc.Link("Compare the two ticked runs", id="compare", href="?view=diff", className="holotrace-hidden"),
         ],
         className="holotrace-comparing",
+        hidden=len(runs) < _TWO,
     )
     heading = html.Div(
         [html.Span(text) for text in _HEADINGS],
@@ -63,7 +65,7 @@ def _layout(session: Session, selection: Selection) -> Component:
         if others
         else []
     )
-    return html.Article([title_block("Runs", QUESTION), *([compare] if len(runs) > 1 else []), heading, listed, *older])
+    return html.Article([title_block("Runs", QUESTION), compare, heading, listed, *older])
 
 
 def _row(run: RunInfo) -> Component:

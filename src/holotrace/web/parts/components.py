@@ -60,7 +60,7 @@ def python_block(code: str) -> Component:
     """Show Python code that returns the same result, folded, with a button that copies it."""
     copy = dcc.Clipboard(content=code, title="copy", className="holotrace-copy")
     return html.Details(
-        [html.Summary("The same in Python"), html.Div([html.Pre(code), copy], className="holotrace-code")],
+        [html.Summary("The same in Python"), html.Div([html.Pre(code, tabIndex=0), copy], className="holotrace-code")],
         className="holotrace-details",
     )
 

@@ -60,6 +60,9 @@ export class Toolbar {
   constructor(isPerfettoHere, actions) {
     this.actions = actions;
     this.legend = element("div", "holotrace-timeline-legend");
+    this.legend.tabIndex = 0; // on narrow screens it scrolls
+    this.legend.setAttribute("role", "group");
+    this.legend.setAttribute("aria-label", "what the colours mean");
     this.status = element("span", "holotrace-timeline-status");
     this.status.setAttribute("role", "status");
     this.toggles = new Map(

@@ -1,0 +1,63 @@
+"""Help lists every command and option once, under a heading, in whole sentences."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from holotrace.catalogue import ANALYSES, COMPARISONS
+from holotrace.cli.group import _LISTED, app
+
+
+def sections(*arguments: str) -> dict[str, dict[str, str]]:
+    """Return {heading: {name: text}} of the help of a command."""
+    result = CliRunner().invoke(app, [*arguments, "--help"])
+    assert result.exit_code == 0, result.output
+    found: dict[str, dict[str, str]] = {}
+    for line in result.stdout.splitlines():
+        if re.fullmatch(r"\S.*:", line):
+            heading = found.setdefault(line[:-1], {})
+        elif found and (row := re.match(r"  (\S.*?)  +(\S.*)", line)):
+            heading[row[1]] = row[2]
+    return found
+
+
+def test_every_command_is_under_one_heading() -> None:
+    """The headings together list all commands once; questions are under the headings of the pages."""
+    groups = {heading: names for heading, names in sections().items() if heading != "Options"}
+    names = [name for group in groups.values() for name in group]
+
+    assert sorted(names) == sorted(_LISTED)
+    assert len(names) >= len(ANALYSES) + len(COMPARISONS)
+    assert next(iter(groups["Begin with"])) == "summary"
+    assert "idle-time" in groups["Devices"]
+
+
+def test_commands_are_described_in_whole_sentences() -> None:
+    """Each text is a sentence or a question, and no text is cut."""
+    texts = [text for group in sections().values() for text in group.values()]
+
+    assert [text for text in texts if not re.fullmatch(r"[A-Z].*[.?]", text)] == []
+
+
+@pytest.mark.parametrize("command", ["idle-time", "diff", "sql", "critical-path", "diagnose"])
+def test_options_are_under_headings(command: str) -> None:
+    """A command's own options come first, then which traces to read, what to print, and where to work."""
+    groups = sections(command)
+
+    assert list(groups)[:3] == ["Arguments", "Options", "Which traces"]
+    assert "--help" in groups["Options"]
+    assert "--no-cache" in groups["Which traces"]
+    names = [name for group in groups.values() for name in group]
+    assert len(names) == len(set(names))
+
+
+def test_options_of_a_question_come_before_common_ones() -> None:
+    """What-if questions of critical_path are not among the options that other commands also have."""
+    groups = sections("critical-path")
+
+    assert any(name.startswith("--scale") for name in groups["Options"])
+    assert "--json" in groups["What to print and write"]
+    assert any(name.startswith("--workers") for name in groups["Where to work on the ranks"])

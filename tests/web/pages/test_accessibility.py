@@ -1,0 +1,111 @@
+"""axe finds nothing serious on any page of real recordings, light and dark, wide and narrow, and no page is wider than its window.
+
+https://github.com/dequelabs/axe-core lists its rules; the Python package axe-playwright-python contains the script.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+pytest.importorskip("dash")
+pytest.importorskip("waitress")
+pytest.importorskip("axe_playwright_python", reason="no axe: pip install --group browser")
+
+import holotrace
+from browsing import Visit, serving, visit
+from holotrace.testing.synthetic import write_job
+from holotrace.web.pages import PAGES
+from holotrace.web.session.selection import Selection
+from reference_data import IN_THE_REPOSITORY
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(1_200), pytest.mark.slow]
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+GRAVE = ("serious", "critical")
+WIDTHS = (1440, 390)
+MANY_RANKS = 128
+
+TRACES = IN_THE_REPOSITORY / "traces"
+EXAMPLES = IN_THE_REPOSITORY.parents[1] / "examples" / "gpu" / "traces"
+RECORDINGS = {
+    "ddp_gloo_4rank": TRACES / "ddp_gloo_4rank",
+    "generation": EXAMPLES / "generation",
+    "two_rank_128": TRACES / "two_rank_128",
+}
+SOME_PAGES = {
+    "two_rank_128": {"overview", "kernels", "operators", "kernel_breakdown", "collectives"},
+    "many_ranks": {"overview", "timeline", "stragglers", "temporal_breakdown"},
+}
+"""The pages to visit of a recording with names of several hundred letters, and of a job of 128 ranks."""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """Serve recordings with and without a GPU, one with long names, and a job of 128 ranks."""
+    folder = tmp_path_factory.mktemp("axe")
+    for name, path in RECORDINGS.items():
+        shutil.copytree(path, folder / name)
+    write_job(folder / "many_ranks", ranks=MANY_RANKS, steps=2, layers=1)
+    with serving(folder) as session_and_url:
+        yield session_and_url
+
+
+@pytest.mark.parametrize("name", [*RECORDINGS, "many_ranks"])
+def test_axe_finds_nothing_serious_on_any_page(served, browser, name) -> None:
+    """Every page of a recording passes, light and dark, 1440 and 390 px wide."""
+    session, url = served
+    run = next(known.id for known in session.runs if known.name == name)
+    pages = [page for page in PAGES if name not in SOME_PAGES or page.name in SOME_PAGES[name]]
+    with visit(browser, url, bypass_csp=True) as seen:
+        found = [
+            trouble
+            for page in pages
+            for trouble in troubles_at(seen, url + Selection(page.name, run=run).query(), page.title)
+        ]
+        assert not seen.troubles
+    assert not found, "\n".join(found)
+
+
+def test_axe_finds_nothing_serious_in_a_report(browser, tmp_path) -> None:
+    """The report passes with all its sections open."""
+    holotrace.report(holotrace.open_trace(RECORDINGS["generation"], cache=False), tmp_path / "report.html")
+    for scheme in ("light", "dark"):
+        with visit(browser, (tmp_path / "report.html").as_uri(), bypass_csp=True, color_scheme=scheme) as seen:
+            seen.page.evaluate("() => document.querySelectorAll('details').forEach(one => { one.open = true; })")
+            found = [trouble for width in WIDTHS for trouble in troubles_of(seen, width, "report")]
+            assert not found, "\n".join(found)
+
+
+def troubles_at(seen: Visit, url: str, title: str) -> Iterator[str]:
+    """Yield what is wrong with a page in both schemes and at all widths; the page loads once."""
+    seen.page.set_viewport_size({"width": WIDTHS[0], "height": 1000})
+    seen.page.goto(url)
+    seen.settle(seen.page.main_frame, title)
+    seen.page.evaluate("() => document.querySelectorAll('#page details').forEach(one => { one.open = true; })")
+    for _ in ("light", "dark"):
+        for width in WIDTHS:
+            yield from troubles_of(seen, width, title)
+        seen.page.set_viewport_size({"width": WIDTHS[0], "height": 1000})
+        seen.page.locator("#dark").click()
+
+
+def troubles_of(seen: Visit, width: int, what: str) -> Iterator[str]:
+    """Yield what is wrong with the page at a width."""
+    seen.page.set_viewport_size({"width": width, "height": 1000})
+    seen.page.wait_for_timeout(100)  # the page lays itself out again
+    scheme = seen.page.evaluate(
+        "() => document.documentElement.dataset.mantineColorScheme ?? document.documentElement.dataset.theme"
+    )
+    too_wide = seen.page.evaluate("() => document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    if too_wide > 0:
+        yield f"{what} {scheme} {width}: {too_wide} px wider than the window"
+    seen.page.evaluate(AXE)
+    result: dict[str, Any] = seen.page.evaluate("() => axe.run({ resultTypes: ['violations'] })")
+    for rule in result["violations"]:
+        if rule["impact"] in GRAVE:
+            yield f"{what} {scheme} {width}: {rule['id']}: {[node['html'][:160] for node in rule['nodes'][:3]]}"
