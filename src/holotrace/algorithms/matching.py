@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -28,3 +29,17 @@ def rows_of(numbers: npt.NDArray[np.uint32], wanted: npt.NDArray[np.uint32]) -> 
 def distinct(values: _Int64) -> tuple[_Int64, _Int64]:
     """Return the first row of each distinct value, in this order, and the number of the value of each row."""
     return _native.distinct(np.ascontiguousarray(values))
+
+
+def distinct_rows(columns: Sequence[_Int64]) -> tuple[_Int64, _Int64]:
+    """Return the first row of each distinct combination, and the number of the combination of each row, as `distinct` does.
+
+    All values are at least -1.
+    """
+    number = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        width = int(column.max(initial=-1)) + 2
+        if int(number.max(initial=0)) >= np.iinfo(np.int64).max // width - 1:
+            number = distinct(number)[1]
+        number = number * width + column + 1
+    return distinct(number)

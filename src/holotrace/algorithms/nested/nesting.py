@@ -66,6 +66,8 @@ def furthest_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) ->
 
 def itself_or_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> _Rows:
     """Return each row if it is wanted, else the nearest wanted row above it."""
+    if not wanted.any():
+        return _none(rows)
     is_found = np.append(wanted, False)[rows]
     return np.where(is_found, rows, nearest_above(parent, wanted, rows))
 

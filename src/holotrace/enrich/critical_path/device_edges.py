@@ -240,7 +240,7 @@ def _last_but_sends(rank_trace: RankTrace, activities: WindowActivities, rows: _
 def _previous_end_ns(activities: WindowActivities, rows: _Rows) -> _Rows:
     """Return when the previous work on the stream of each of these rows ended, or the start of the window."""
     ends = pl.col("end_ns").cum_max().shift(1).over("device", "stream").fill_null(activities.window_start_ns)
-    return activities.table[rows].select(ends).to_series().to_numpy()
+    return activities.table.select("device", "stream", "end_ns")[rows].select(ends).to_series().to_numpy()
 
 
 def _host_synchronisations(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:

@@ -12,6 +12,7 @@ from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.schema import DEVICE_WORK_KINDS, LAUNCH_KINDS, EventKind
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _NAMED_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
@@ -75,18 +76,9 @@ def step_windows(rank_trace: RankTrace) -> dict[int, PathWindow]:
     return {number: PathWindow(f"ProfilerStep#{number}", start, end, track) for number, start, end, track in rows}
 
 
-def whole_recording(rank_trace: RankTrace) -> PathWindow:
-    """Return the window of all operators, calls and device work.
-
-    Raises:
-        MissingDataError: the rank has neither host ranges nor device work.
-    """
-    return _whole(rank_trace)
-
-
 def _range(rank_trace: RankTrace, time_range_ns: tuple[int, int], *, is_alone: bool) -> PathWindow:
     start_ns, end_ns = time_range_ns
-    recorded = _whole(rank_trace)
+    recorded = whole_recording(rank_trace)
     if not is_alone:
         message = "time_range_ns replaces annotation and instance; give only one of them"
         raise InvalidOptionError(message)
@@ -99,7 +91,13 @@ def _range(rank_trace: RankTrace, time_range_ns: tuple[int, int], *, is_alone: b
     return PathWindow("time range", start_ns, end_ns, recorded.track_id)
 
 
-def _whole(rank_trace: RankTrace) -> PathWindow:
+@derived
+def whole_recording(rank_trace: RankTrace) -> PathWindow:
+    """Return the window of all operators, calls and device work.
+
+    Raises:
+        MissingDataError: the rank has neither host ranges nor device work.
+    """
     bounds = event_ranges(rank_trace, _RECORDED_KINDS, ["start_ns", "end_ns"])
     if bounds.is_empty():
         message = (
@@ -116,7 +114,7 @@ def _without_steps(rank_trace: RankTrace, instance: int | tuple[int, int] | None
     if instance is not None:
         message = f"instance={instance}: rank {rank_trace.rank} has no steps to choose from; name an annotation"
         raise InvalidOptionError(message)
-    return _whole(rank_trace)
+    return whole_recording(rank_trace)
 
 
 def _steps(rank_trace: RankTrace) -> pl.DataFrame:

@@ -84,11 +84,16 @@ def of_work(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
 
 @derived
+def runtime_calls(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return the calls of the host into the runtime or driver: event_index, name, start_ns, end_ns, kind, correlation."""
+    return event_ranges(rank_trace, LAUNCH_KINDS, ["event_index", "name", "start_ns", "end_ns", "kind", "correlation"])
+
+
+@derived
 def _calls(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the host calls that carry a correlation, in file order."""
-    columns = ["event_index", "name", "start_ns", "end_ns", "kind", "correlation"]
     return (
-        event_ranges(rank_trace, LAUNCH_KINDS, columns)
+        runtime_calls(rank_trace)
         .filter(pl.col("correlation") > 0)
         .select(
             "correlation",

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from holotrace.enrich.device.device_work import device_rows
-from holotrace.enrich.device.launches import launches
+from holotrace.enrich.device.launches import launches, runtime_calls
 from holotrace.enrich.events.event_ranges import event_ranges
-from holotrace.schema import LAUNCH_KINDS, EventKind
+from holotrace.schema import EventKind
 from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
@@ -137,7 +137,9 @@ def has_recorded_waits(rank_trace: RankTrace) -> bool:
 @derived
 def _calls(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls; of nested calls with the same correlation, only the runtime call."""
-    calls = event_ranges(rank_trace, LAUNCH_KINDS, ["event_index", "name", "start_ns", "end_ns", "correlation", "kind"])
+    calls = runtime_calls(rank_trace)
+    if np.all(np.diff(calls["correlation"].fill_null(-1).to_numpy()) > 0):
+        return calls
     is_numbered = (pl.col("correlation") > 0).fill_null(value=False)
     first = calls.filter(is_numbered).sort("kind", maintain_order=True).unique("correlation", keep="first")
     return pl.concat([first, calls.filter(~is_numbered)])

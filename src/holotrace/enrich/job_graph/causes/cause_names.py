@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.matching import distinct
+from holotrace.algorithms.matching import distinct_rows
 from holotrace.algorithms.nested.nesting import NO_PARENT, furthest_above, itself_or_above, nesting, nesting_order
 from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
 from holotrace.enrich.events.event_ranges import event_ranges
@@ -168,7 +167,8 @@ def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _
     collection = itself_or_above(parent, texts.collection[name], rows)
     module = _modules(rank_trace, ranges, parent, is_python & texts.module[name])
     operator = _outermost_operators(parent, is_python, is_operator)
-    is_allocation = np.isin(kind, LAUNCH_KINDS) & texts.allocation[name]
+    is_call = np.isin(kind, LAUNCH_KINDS)
+    is_allocation = is_call & texts.allocation[name]
     is_plain_python = is_python & ~texts.built_in[name]
     named = np.where(is_plain_python & (frame != NO_PARENT), frame, rows)
     named = np.where(operator != NO_PARENT, operator, named)
@@ -183,7 +183,7 @@ def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _
             loading != NO_PARENT,
             is_allocation,
             is_python,
-            (operator != NO_PARENT) | np.isin(kind, LAUNCH_KINDS),
+            (operator != NO_PARENT) | is_call,
         ],
         [CAUSES.index(word) for word in ("garbage_collection", "data_loading", "allocation", "python", "operator")],
         CAUSES.index("host_idle"),
@@ -197,19 +197,8 @@ def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _
     }
     nothing = {"cause": CAUSES.index("host_idle"), "name": -1, "module": -1, "frame": -1}
     table = {key: np.append(column, nothing[key]).astype(np.int64) for key, column in ids.items()}
-    first, cause_row = distinct(_one_number(list(table.values())))
+    first, cause_row = distinct_rows(list(table.values()))
     return _with_texts(pl.DataFrame({key: column[first] for key, column in table.items()}), texts.cleaned), cause_row
-
-
-def _one_number(columns: Sequence[_Rows]) -> _Rows:
-    """Return a number for each row; rows have the same number if they agree in all columns, whose values are at least -1."""
-    number = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        values, width = (column, int(column.max()) + 2) if len(column) else (column, 1)
-        if int(number.max(initial=0)) >= np.iinfo(np.int64).max // width - 1:
-            number = distinct(number)[1]
-        number = number * width + values + 1
-    return number
 
 
 def _with_texts(distinct: pl.DataFrame, cleaned: pl.Series) -> pl.DataFrame:
