@@ -767,6 +767,11 @@ ROOFLINE = (
     _flag("is_matrix", "whether the peak is that of tensor or matrix cores", "tensor cores"),
     ResultColumn("peak_flops_per_s", "float64", "peak rate of arithmetic; null for memory", "FLOP/s", "peak"),
     _bandwidth("peak_bytes_per_s", "peak bandwidth of the memory; null for precisions", "peak bandwidth"),
+    ResultColumn(
+        "attainable_flops_per_s", "float64", "best rate of products that the vendor measured", "FLOP/s", "vendor"
+    ),
+    ResultColumn("attained_flops_per_s", "float64", "best rate of products in this trace", "FLOP/s", "best here"),
+    _bandwidth("attained_bytes_per_s", "best rate of the memory in this trace", "best bandwidth here"),
     _text("source", "where the peak rate comes from"),
 )
 """Operators beside what the device can do."""

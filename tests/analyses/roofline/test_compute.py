@@ -111,6 +111,24 @@ def test_an_unknown_device_has_the_best_rates_of_the_trace() -> None:
     assert any("does not have 'Strange 9000'" in finding for finding in result.findings)
 
 
+def test_peaks_show_what_the_trace_and_the_vendor_attain() -> None:
+    """The product attains 550 of 1,307 TFLOP/s on an MI300X, AMD measured 708; the sum attains 1.6 of 5.3 TB/s."""
+    mi300 = {"deviceProperties": [{"id": 0, "name": "AMD Instinct MI300X"}]}
+    peaks = roofline(job(header=mi300).build()).peaks
+    columns = ("peak_flops_per_s", "attainable_flops_per_s", "attained_flops_per_s", "attained_bytes_per_s")
+    assert peaks.filter(resource="bfloat16").select(columns).rows() == [(1307.4e12, 708e12, 2 * 8192**3 / 2e-3, None)]
+    assert peaks.filter(resource="memory").select(columns).rows() == [(None, None, None, 3 * (1 << 30) / 2e-3)]
+    assert peaks.filter(resource="float16").select(columns).rows() == [(1307.4e12, 654e12, None, None)]
+
+
+def test_the_cache_does_not_show_what_the_memory_attains() -> None:
+    """12 MB in 12 µs may come from the cache of 50 MB, so no rate of the memory is known."""
+    args = {"Input Dims": [[1 << 20], [1 << 20], []], "Input type": ["float", "float", "Scalar"]}
+    builder = TraceBuilder().header(**H100).operator("aten::add", start_us=0, duration_us=5, args=args)
+    peaks = roofline(builder.kernel("add", start_us=10, duration_us=12, launch_us=1).build()).peaks
+    assert peaks.filter(resource="memory")["attained_bytes_per_s"].item() is None
+
+
 def test_the_device_can_be_named() -> None:
     """A given name replaces that of the file; the table must have it."""
     assert rows(job(), "floor_ns", device="NVIDIA H100 PCIe")[:2] == [(1_454_380,), (1_579_807,)]

@@ -97,6 +97,15 @@ def test_dense_rates_halve_with_twice_the_bits() -> None:
                 assert rates[narrow] == pytest.approx(2 * rates[wide], rel=0.02), (device.pattern, narrow)
 
 
+def test_measured_rates_are_below_their_peaks() -> None:
+    """What a vendor measured is between 40 % and all of the peak of the same precision."""
+    for device in DEVICES:
+        peaks = dict(device.matrix_tflops)
+        assert all(0.4 * peaks[name] < rate < peaks[name] for name, rate in device.attainable_tflops), device.pattern
+    assert device_named("AMD Instinct MI300X").attainable_flops_per_s("bfloat16") == 708e12
+    assert device_named("NVIDIA H100 80GB HBM3").attainable_flops_per_s("bfloat16") is None
+
+
 def test_sizes_of_caches_are_in_decimal_megabytes() -> None:
     """The driver reports 52,428,800 bytes (50 MiB) for H100 and 41,943,040 (40 MiB) for A100."""
     assert device_named("NVIDIA H100 80GB HBM3").cache_megabytes == pytest.approx(52.43, abs=0.05)

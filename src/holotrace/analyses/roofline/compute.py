@@ -13,7 +13,7 @@ from holotrace.analyses.roofline.operators import COSTS, KEYS, over, summed_oper
 from holotrace.analyses.roofline.steps import per_step
 from holotrace.enrich.device.device_work import device_rows, no_device_work
 from holotrace.enrich.device.devices import devices_of_rank
-from holotrace.enrich.device.floors import MEMORY, Peaks, peaks_of, with_floors
+from holotrace.enrich.device.floors import MEMORY, Peaks, attained_rates, peaks_of, with_floors
 from holotrace.enrich.device.peaks import Device, device_named
 from holotrace.enrich.graph_attribution.findings import graph_findings
 from holotrace.enrich.job.one_job import cut_off_text
@@ -97,6 +97,9 @@ class Roofline(Result):
         is_matrix  bool     rate of tensor or matrix cores
         peak_flops_per_s  float64  null for memory
         peak_bytes_per_s  float64  null except for memory
+        attainable_flops_per_s  float64  best rate of products that the vendor measured; null if it published none
+        attained_flops_per_s    float64  best rate of products in this trace; null without any of 10 µs or more
+        attained_bytes_per_s    float64  best rate of the memory in this trace, of calls whose data exceed twice the cache
         source     str      data sheet with its date, or "attained in this trace"
 
     findings   coverage of every rank, contradictions, unknown devices, and what was not recorded
@@ -176,7 +179,7 @@ def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
         _per_module(with_floors(per_module.drop_nulls("module"), peaks)).select(rank, pl.all()),
         steps,
         totals,
-        _shown_peaks(peaks).select(rank, pl.all()),
+        _shown_peaks(peaks, known, operators).select(rank, pl.all()),
         (*found, *of_graphs),
     )
 
@@ -193,13 +196,22 @@ def _covered() -> pl.Expr:
     return pl.when(busy.sum() > 0).then(busy.filter(is_known).sum() / busy.sum()).alias("covered_fraction")
 
 
-def _shown_peaks(peaks: Peaks) -> pl.DataFrame:
+def _shown_peaks(peaks: Peaks, device: Device | None, operators: pl.DataFrame) -> pl.DataFrame:
     is_memory = pl.col("resource") == MEMORY
-    return peaks.table.select(
+    attained = attained_rates(operators, peaks.cache_bytes).select("resource", "is_matrix", attained="peak")
+    table = peaks.table.join(attained, on=["resource", "is_matrix"], how="left", maintain_order="left")
+    attainable = [
+        device.attainable_flops_per_s(resource) if device is not None and is_matrix else None
+        for resource, is_matrix in table.select("resource", "is_matrix").iter_rows()
+    ]
+    return table.select(
         "resource",
         "is_matrix",
         peak_flops_per_s=pl.when(~is_memory).then("peak"),
         peak_bytes_per_s=pl.when(is_memory).then("peak"),
+        attainable_flops_per_s=pl.Series(attainable, dtype=pl.Float64),
+        attained_flops_per_s=pl.when(~is_memory).then("attained"),
+        attained_bytes_per_s=pl.when(is_memory).then("attained"),
         source="source",
     )
 

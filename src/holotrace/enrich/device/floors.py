@@ -33,7 +33,7 @@ class Peaks(NamedTuple):
 def peaks_of(device: Device | None, operators: pl.DataFrame) -> Peaks:
     """Return the peaks of a device or, if it is unknown, the best rates that the operators attain."""
     if device is None:
-        return Peaks(_attained(operators), 0, is_attained=True)
+        return Peaks(attained_rates(operators), 0, is_attained=True)
     source = device.source
     matrix = [(name, True, float(round(1e12 * rate)), source(name)) for name, rate in device.matrix_tflops]
     vector = [
@@ -121,8 +121,14 @@ def _peak(peaks: Peaks, resource: str, *, is_matrix: bool) -> float | None:
     return chosen[0] if len(chosen) else None
 
 
-def _attained(operators: pl.DataFrame) -> pl.DataFrame:
-    """Return the best rate of each precision, and of the memory, among calls that are long enough to tell."""
+def attained_rates(operators: pl.DataFrame, cache_bytes: float = 0) -> pl.DataFrame:
+    """Return the best rate of each precision, and of the memory, among calls that are long enough to tell.
+
+    Calls whose data may stay in a cache of this size tell nothing about the memory.
+
+    Returns:
+        The columns of `Peaks.table`.
+    """
     long = operators.filter(pl.col("busy_ns") >= _SHORTEST_NS * pl.col("call_count"))
     seconds = pl.col("busy_ns") / 1e9
     products = (
@@ -131,10 +137,14 @@ def _attained(operators: pl.DataFrame) -> pl.DataFrame:
         .agg((pl.col("call_count") * pl.col("flops") / seconds).max().alias("peak"))
         .with_columns(is_matrix=pl.lit(value=True))
     )
-    memory = long.select(
-        pl.lit(MEMORY).alias("resource"),
-        (pl.col("call_count") * pl.col("bytes_moved") / seconds).max().alias("peak"),
-        is_matrix=pl.lit(value=False),
-    ).unique()
+    memory = (
+        long.filter(pl.col("bytes_moved") > 2 * cache_bytes)
+        .select(
+            pl.lit(MEMORY).alias("resource"),
+            (pl.col("call_count") * pl.col("bytes_moved") / seconds).max().alias("peak"),
+            is_matrix=pl.lit(value=False),
+        )
+        .unique()
+    )
     best = pl.concat([products, memory], how="diagonal").drop_nulls("peak").filter(pl.col("peak") > 0)
     return best.sort("resource").select("resource", "is_matrix", "peak", source=pl.lit("attained in this trace"))

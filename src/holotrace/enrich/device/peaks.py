@@ -40,6 +40,7 @@ class Device:
     url                the data sheet, or a page that quotes it
     date               when the figures were entered
     unconfirmed        precisions, "memory" or "cache" whose figure has not been found in a public source
+    attainable_tflops  pairs of a precision and the rate of products that the vendor measured at best
     """
 
     pattern: str
@@ -50,6 +51,7 @@ class Device:
     url: str = ""
     date: str = ""
     unconfirmed: tuple[str, ...] = ()
+    attainable_tflops: tuple[tuple[str, float], ...] = ()
 
     def source(self, column: str) -> str:
         """Return where the figure of a precision or of "memory" comes from, and whether it is unconfirmed."""
@@ -63,6 +65,10 @@ class Device:
         else:
             peak = self.vector_tflops[1 if precision == "float64" else 0]
         return 1e12 * peak or None
+
+    def attainable_flops_per_s(self, precision: str | None) -> float | None:
+        """Return the rate of products that the vendor measured at best; None if it has not published any."""
+        return 1e12 * dict(self.attainable_tflops).get(precision or "", 0) or None
 
 
 def _matrix(*rates: float) -> tuple[tuple[str, float], ...]:
@@ -80,6 +86,9 @@ _DATE = "2026-11"
 _H100_RATES = _matrix(66.9, 66.9, 494.7, 989.4, 989.4, 1978.9, 0, 0, 1978.9)
 _A100_RATES = _matrix(19.5, 19.5, 156, 312, 312, 0, 0, 0, 624)
 _MI300_RATES = _matrix(163.4, 163.4, 653.7, 1307.4, 1307.4, 2614.9, 0, 0, 2614.9)
+_MI300X_MEASURED = (("bfloat16", 708), ("float16", 654), ("float8", 1273))
+_MI325X_MEASURED = (("bfloat16", 843), ("float16", 794), ("float8", 1519))
+"""Clocks fall under load; https://rocm.blogs.amd.com/software-tools-optimization/measuring-max-achievable-flops-part2/README.html"""
 _NAME = r"(NVIDIA )?"
 
 # fmt: off
@@ -125,8 +134,8 @@ DEVICES = (
     Device(r"(AMD )?Instinct MI250", 1638.4, 8.4, (22.6, 22.6), _matrix(45.3, 45.3, 0, 181, 181, 0, 0, 0, 181), _AMD + "mi200/mi250.html", _DATE),
     Device(r"(AMD )?Instinct MI250X( / MI250)?", 1638.4, 8.4, (23.95, 23.95), _matrix(47.85, 47.85, 0, 191.5, 191.5, 0, 0, 0, 191.5), _AMD + "mi200/mi250x.html", _DATE),
     Device(r"(AMD )?Instinct MI300A", 5300, 268.4, (122.6, 61.3), _matrix(122.6, 122.6, 490.3, 980.6, 980.6, 1961.2, 0, 0, 1961.2), _AMD + "mi300/mi300a.html", _DATE),
-    Device(r"(AMD )?Instinct MI300X( VF| HF)?( OAM)?", 5325, 268.4, (163.4, 81.7), _MI300_RATES, _AMD + "mi300/mi300x.html", _DATE),
-    Device(r"(AMD )?Instinct MI325X( VF)?( OAM)?", 6000, 268.4, (163.4, 81.7), _MI300_RATES, _AMD + "mi300/mi325x.html", _DATE),
+    Device(r"(AMD )?Instinct MI300X( VF| HF)?( OAM)?", 5325, 268.4, (163.4, 81.7), _MI300_RATES, _AMD + "mi300/mi300x.html", _DATE, (), _MI300X_MEASURED),
+    Device(r"(AMD )?Instinct MI325X( VF)?( OAM)?", 6000, 268.4, (163.4, 81.7), _MI300_RATES, _AMD + "mi300/mi325x.html", _DATE, (), _MI325X_MEASURED),
     Device(r"(AMD )?Instinct MI350X( VF)?( OAM)?", 8000, 268.4, (144.2, 72.1), _matrix(72.1, 144.2, 0, 2306.9, 2306.9, 4613.7, 9227.5, 9227.5, 4613.7), _AMD + "mi350/mi350x.html", _DATE, ("float6", "float4")),
     Device(r"(AMD )?Instinct MI355X( VF)?( OAM)?", 8000, 268.4, (157.3, 78.6), _matrix(78.6, 157.3, 0, 2516.6, 2516.6, 5033.2, 10066.3, 10066.3, 5033.2), _AMD + "mi350/mi355x.html", _DATE, ("float64",)),
 )

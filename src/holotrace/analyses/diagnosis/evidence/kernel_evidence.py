@@ -82,6 +82,19 @@ def floor_at(precision: str, device: Device) -> pl.Expr:
     return pl.max_horizontal(1e9 * pl.col("flops") / pl.lit(rate, pl.Float64), _memory_floor(device))
 
 
+def attainable_products(device: Device | None) -> pl.Expr:
+    """Return the share of the peak that products of a row's precision can reach: `ATTAINABLE_PRODUCTS`, or less.
+
+    AMD measures 54 % on MI300X in bfloat16, at the clock that holds under load; see `holotrace.enrich.device.peaks`.
+    """
+    rates = dict(device.matrix_tflops) if device is not None else {}
+    measured = dict(device.attainable_tflops) if device is not None else {}
+    shares = {name: min(ATTAINABLE_PRODUCTS, rate / rates[name]) for name, rate in measured.items() if rates.get(name)}
+    if not shares:
+        return pl.lit(ATTAINABLE_PRODUCTS)
+    return pl.col("precision").replace_strict(shares, default=ATTAINABLE_PRODUCTS, return_dtype=pl.Float64)
+
+
 class CallInputs(NamedTuple):
     """The recorded inputs of an operator: shape, strides and element type of each."""
 

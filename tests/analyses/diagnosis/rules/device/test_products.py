@@ -94,6 +94,13 @@ def test_a_slow_product_and_one_that_is_too_short_to_tell() -> None:
     assert not cases_of(short.build(), "slow_products")
 
 
+def test_what_the_vendor_measured_limits_what_slow_products_can_reach() -> None:
+    """AMD measured 708 of 1,307.4 TFLOP/s on an MI300X, 54 % instead of 60 %."""
+    job = DeviceJob({**H100, "name": "AMD Instinct MI300X"}).product(4096, 1024, 1712, duration_us=300).build()
+    (case,) = cases_of(job, "slow_products").values()
+    assert case.cost_ns == pytest.approx(1000 * (300 - floor_us(4096, 1024, 1712, 708)), rel=0.01)
+
+
 def test_without_shapes_only_the_names_decide() -> None:
     """No kernel uses tensor cores on a V100, whose peak with them is eight times as high: 7/8 of 600 µs may be saved.
 

@@ -34,7 +34,7 @@ _HOST_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 DURATION, FLOOR = pl.col("duration_ns"), pl.col("floor_ns")
 
 
-def attained(share: float) -> pl.Expr:
+def attained(share: float | pl.Expr) -> pl.Expr:
     """Return what work saves if it reaches this share of the peak; 0 if its lower bound is unknown."""
     return (DURATION - FLOOR / share).clip(lower_bound=0).fill_null(0.0)
 

@@ -7,7 +7,13 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from holotrace.analyses.diagnosis.evidence.kernel_evidence import ATTAINABLE_PRODUCTS, CallInputs, floor_at, inputs_of
+from holotrace.analyses.diagnosis.evidence.kernel_evidence import (
+    ATTAINABLE_PRODUCTS,
+    CallInputs,
+    attainable_products,
+    floor_at,
+    inputs_of,
+)
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.device.device_cases import (
@@ -53,7 +59,9 @@ def unaligned_products(evidence: RankEvidence) -> Iterator[Case]:
     slow = slow.filter(pl.col("operator").str.contains(_OF_ALIGNMENT.pattern))
     known = inputs_of(evidence.rank_trace, slow["key"])
     sizes = {key: size for key, inputs in known.items() if (size := _unaligned_row(inputs)) is not None}
-    rows = slow.filter(pl.col("key").is_in(list(sizes))).with_columns(saved_ns=attained(ATTAINABLE_PRODUCTS))
+    rows = slow.filter(pl.col("key").is_in(list(sizes))).with_columns(
+        saved_ns=attained(attainable_products(evidence.peaks))
+    )
     if len(rows):
         key = rows["key"][int(rows["saved_ns"].arg_max() or 0)]
         yield case_of(evidence, rows, words={**sizes[key], "shapes": shapes_text(known[key])})
@@ -177,7 +185,7 @@ def ordinary_cores(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for 16-bit products that run on ordinary cores."""
     uses = pl.col("uses_tensor_cores").fill_null(value=True)
     products = evidence.costed.filter(_IS_MATRIX & pl.col("precision").is_in(_SIXTEEN_BITS))
-    rows = products.filter(~uses.any().over("row")).with_columns(saved_ns=attained(ATTAINABLE_PRODUCTS))
+    rows = products.filter(~uses.any().over("row")).with_columns(saved_ns=attained(attainable_products(evidence.peaks)))
     rows = rows.filter(pl.col("saved_ns") > 0)
     if len(rows):
         yield case_of(evidence, rows)
@@ -196,7 +204,9 @@ def slow_products(evidence: RankEvidence) -> Iterator[Case]:
     rows = slow.filter(~pl.col("key").is_in([key for key, inputs in known.items() if _has_few_channels(inputs)]))
     if len(rows):
         share = pl.col("call_floor_ns") / per_call
-        rows = rows.with_columns(saved_ns=DURATION * (1 - share / ATTAINABLE_PRODUCTS), attained=share)
+        rows = rows.with_columns(
+            saved_ns=DURATION * (1 - share / attainable_products(evidence.peaks)).clip(0), attained=share
+        )
         attained_share = share_of(rows["attained"] * rows["duration_ns"], rows["duration_ns"])
         key = rows["key"][int(rows["saved_ns"].arg_max() or 0)]
         words = {"attained": attained_share, "shapes": shapes_text(known[key]), "is_rocm": is_rocm(evidence.rank_trace)}
