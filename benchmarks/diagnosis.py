@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,12 @@ from typing import Any
 import holotrace
 from holotrace.analyses.diagnosis.rules.all_rules import JOB_RULES, RULES
 from holotrace.store.trace import Trace
+from holotrace.testing.job_plan import BEGIN_NS
 from holotrace.testing.mistakes.jobs import TrainingJob, step_ns_of
 from holotrace.testing.mistakes.options import JobOptions
 from holotrace.testing.mistakes.plans import Pair, drawn_healthy, drawn_pair, remedied, rules
+from holotrace.testing.planted.job import PlantedJob
+from holotrace.testing.planted.options import PlantedOptions
 
 try:
     import tomllib
@@ -112,7 +115,7 @@ def main() -> None:
     options = parser.parse_args()
     scores: defaultdict[str, Score] = defaultdict(Score)
     if not options.recorded:
-        for rule in options.rules or rules():
+        for rule in rules() if not options.rules else [rule for rule in options.rules if rule in rules()]:
             for seed in range(options.seeds):
                 score_pair(scores, f"{rule} {seed}", drawn_pair(rule, seed))
             print("\n".join(mistakes({rule: scores[rule]})), file=sys.stderr, flush=True)
@@ -121,6 +124,9 @@ def main() -> None:
             score_alarms(scores, f"healthy {seed}", job, findings_of_job(job))
     if not options.rules:
         score_recordings(scores)
+    if not options.recorded and (not options.rules or "pipeline_bubble" in options.rules):
+        for seed in range(options.seeds):
+            score_pipeline(scores, seed)
     print("\n".join(table(scores)))
     print("\n".join(mistakes(scores)))
 
@@ -159,6 +165,32 @@ def score_alarms(
         is_true = better is not None and step_ns - step_ns_of(better) >= LEAST_SAVED * step_ns
         listed = scores[rule].true_alarms if is_true else scores[rule].false_alarms
         listed.append(f"{name} ({alarm.stake_ns / step_ns:.1%} of the step)")
+
+
+def score_pipeline(scores: defaultdict[str, Score], seed: int) -> None:
+    """Diagnose a pipeline with few microbatches; its twin divides the same work into many."""
+    stages, few = ((4, 4), (2, 2), (8, 8), (4, 8))[seed % 4]
+    planted = PlantedOptions(data=1, pipeline=stages, microbatches=few, layer_ns=3_200_000 // few, steps=4, seed=seed)
+    many = replace(planted, microbatches=8 * stages, layer_ns=400_000 // stages)
+    job, name = PlantedJob(planted), f"pipeline_bubble {seed}"
+    with tempfile.TemporaryDirectory() as folder:
+        found = findings(holotrace.open_trace(job.write(Path(folder))))
+    mine = found.pop("pipeline_bubble", None)
+    score = scores["pipeline_bubble"]
+    (score.missed if mine is None else score.found).append(name)
+    step_ns = _mean_step_ns(job)
+    if mine is not None:
+        score.bounds.append(((mine.stake_ns - step_ns + _mean_step_ns(PlantedJob(many))) / step_ns, name))
+    for rule in found:
+        (scores[rule].true_alarms if rule in OF_PIPELINES else scores[rule].false_alarms).append(name)
+
+
+OF_PIPELINES = ("data_loading", "exposed_communication")
+"""True in all simulated pipelines: the main process loads for 0.5 ms per step, and nothing hides the sends of the last stage."""
+
+
+def _mean_step_ns(job: PlantedJob) -> float:
+    return float(job.times.max() - BEGIN_NS) / job.options.steps
 
 
 def score_recordings(scores: defaultdict[str, Score]) -> None:

@@ -10,6 +10,8 @@ import holotrace
 from holotrace.testing.mistakes.devices import A100, V100
 from holotrace.testing.mistakes.jobs import TrainingJob
 from holotrace.testing.mistakes.options import JobOptions
+from holotrace.testing.planted.job import PlantedJob
+from holotrace.testing.planted.options import PlantedOptions
 
 BUSY = JobOptions(layers=2, hidden=1024, heads=8, tokens=4096, sequence=512, vocabulary=8_000, steps=4, autocast=False)
 """The device decides how long a step takes: 4 ms."""
@@ -62,6 +64,10 @@ MISTAKES = {
     "allocator_retries": BUSY.with_mistake("allocator_retries", 0.5),
     "memory_limit": replace(BUSY, memory=True, memory_before=78_000_000_000),
     "fragmentation": replace(BUSY, memory=True, memory_before=45 << 30, unused_reserved=25 << 30),
+    "late_starts": BUSY.with_mistake("late_starts", 500_000),
+    "host_falls_behind": BUSY.with_mistake("host_falls_behind", 25 * MS),
+    "profiler_overhead": BUSY.with_mistake("profiler_overhead", 12 * MS),
+    "jitter": replace(RANKS, ranks=4, reads_loss=True).with_mistake("jitter", 3 * MS),
     "late_rank": RANKS.with_mistake("slow_function", 8 * MS, rank=1),
     "slow_link": PAIRS.with_mistake("slow_link", 2, rank=4),
     "uneven_experts": EXPERTS.with_mistake("uneven_experts", 1, rank=2),
@@ -96,6 +102,14 @@ HEALTHY = {
 def test_each_rule_finds_its_mistake(rule, tmp_path):
     """A simulated job with one mistake has a finding of its rule that stands for itself."""
     assert rule in rules_of(MISTAKES[rule], tmp_path, only_first=rule == "exposed_on_one_rank")
+
+
+def test_few_microbatches_leave_a_bubble(tmp_path):
+    """Four stages with four microbatches wait for each other in 3/7 of the step."""
+    options = PlantedOptions(data=1, pipeline=4, microbatches=4, layer_ns=800_000, steps=3)
+    findings = holotrace.diagnosis(holotrace.open_trace(PlantedJob(options).write(tmp_path))).per_finding
+    assert findings["rule"].to_list() == ["pipeline_bubble"]
+    assert findings["stake_fraction"][0] == pytest.approx(3 / 7, abs=0.05)
 
 
 @pytest.mark.parametrize("name", HEALTHY)
