@@ -35,6 +35,8 @@ from holotrace.web.timeline.findings import (
 )
 from holotrace.web.timeline.index import TimelineIndex, timeline_index
 from holotrace.web.timeline.merged_files import MergedFiles
+from holotrace.web.timeline.navigation.busy import busy_answer
+from holotrace.web.timeline.navigation.neighbours import neighbour
 from holotrace.web.timeline.path import PathOverlay, path_answer, path_overlay
 from holotrace.web.timeline.perfetto import perfetto_folder
 from holotrace.web.timeline.query import Window, search, slices_answer
@@ -71,6 +73,8 @@ def add_routes(flask: Flask, session: Session) -> None:
         "search": _search,
         "event": _event,
         "links": _links,
+        "neighbour": _neighbour,
+        "busy": _busy,
         "counters": _counters,
         "counter": _counter,
         "span": _span,
@@ -165,6 +169,20 @@ def _links(session: Session) -> list[dict[str, Any]]:
     index, rank_trace = _index(session), _rank_trace(session)
     key = ("timeline links", scope, event, session.run(scope.run).stamp)
     return session.answer(key, partial(event_links, rank_trace, index, event)).result(PATIENCE_S)
+
+
+def _neighbour(session: Session) -> dict[str, Any]:
+    """Answer with the event `by` places after `event`, `of` the same row or name."""
+    of, index = request.args.get("of", ""), _index(session)
+    if of not in ("row", "name"):
+        message = f"of must be row or name, not {of[:40]!r}"
+        raise InvalidOptionError(message)
+    return neighbour(index, _number("event"), _number("by"), of=of, rows=_requested_rows(index))
+
+
+def _busy(session: Session) -> dict[str, Any]:
+    index = _index(session)
+    return _ready(session, _scope(), "timeline busy", lambda _: busy_answer(index))
 
 
 def _counters(session: Session) -> list[dict[str, Any]]:

@@ -1,0 +1,40 @@
+"""The map of a recording shows how busy it is."""
+
+from __future__ import annotations
+
+from holotrace.testing.builder import TraceBuilder
+from holotrace.web.timeline.index import timeline_index
+from holotrace.web.timeline.navigation.busy import PARTS, busy_answer
+
+
+def answered(builder: TraceBuilder) -> tuple[str, list[int]]:
+    """Return what is counted, and the percentages."""
+    answer = busy_answer(timeline_index(builder.build().ranks[0]))
+    assert len(answer["percent"]) == PARTS
+    return answer["of"], answer["percent"]
+
+
+def test_streams_that_work_at_once_count_once() -> None:
+    """Two kernels in the first half and one in a quarter of each later part: 100 % and 25 %; operators do not count."""
+    builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1_024)
+    for stream in (7, 8):
+        builder.kernel("gemm", stream=stream, start_us=0, duration_us=512)
+    for part in range(PARTS // 2, PARTS):
+        builder.kernel("relu", stream=7, start_us=2 * part, duration_us=0.5)
+
+    assert answered(builder) == ("device", [100] * (PARTS // 2) + [25] * (PARTS // 2))
+
+
+def test_without_a_device_operators_count() -> None:
+    """Nested operators in the first quarter of a recording: 100 % there, then 0 %; Python functions do not count."""
+    builder = TraceBuilder().python("main", start_us=0, duration_us=1_024)
+    builder.operator("aten::linear", start_us=0, duration_us=256).operator("aten::mm", start_us=10, duration_us=100)
+
+    assert answered(builder) == ("host", [100] * (PARTS // 4) + [0] * (PARTS * 3 // 4))
+
+
+def test_a_recording_of_one_instant_is_idle() -> None:
+    """An event without length covers nothing."""
+    builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=0)
+
+    assert answered(builder) == ("host", [0] * PARTS)
