@@ -99,7 +99,7 @@ class Drawn:
 
     def on_page(self, x: float, y: float) -> tuple[float, float]:
         """Convert a position on the canvas to one on the page."""
-        box = self.page.locator(".holotrace-timeline canvas").bounding_box()
+        box = self.page.locator(".holotrace-timeline-view canvas").bounding_box()
         assert box is not None
         return box["x"] + x, box["y"] + y
 

@@ -16,7 +16,7 @@ SIZES = {"wide": (1440, 1000), "narrow": (390, 844), "low": (1024, 600)}
 _BOXES = """() => {
   const box = (selector) => document.querySelector(selector).getBoundingClientRect().toJSON();
   return { page: document.scrollingElement.scrollHeight, around: document.scrollingElement.scrollWidth,
-    canvas: box('.holotrace-timeline canvas'), header: box('header.mantine-AppShell-header'), nav: box('nav') };
+    canvas: box('.holotrace-timeline-view canvas'), header: box('header.mantine-AppShell-header'), nav: box('nav') };
 }"""
 
 

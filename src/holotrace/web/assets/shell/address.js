@@ -51,7 +51,8 @@ export const forget = (params, others) => {
 };
 
 /** @param {URLSearchParams} params */
-export const searchOf = (params) => `?${params.toString().replaceAll("%2C", ",").replaceAll("%7E", "~")}`;
+export const searchOf = (params) =>
+  `?${params.toString().replaceAll("%2C", ",").replaceAll("%3A", ":").replaceAll("%7E", "~")}`;
 
 export const current = () => new URLSearchParams(window.location.search);
 

@@ -27,7 +27,10 @@ const ON_THE_TIMELINE = [
   ["A D", "pan left and right"],
   ["F", "fit the selection into view"],
   ["0", "show everything"],
+  [", .", "previous, next event on the row"],
+  ["Shift N, N", "previous, next event of the same name"],
   ["M", "select the span of the selected event"],
+  ["Shift F", "set a flag at the pointer"],
   ["Enter", "in the search: next match, with Shift the previous one"],
 ];
 

@@ -26,6 +26,8 @@ import { clamp } from "../units.js";
  * @property {() => void} fitAll
  * @property {() => void} markSelected
  * @property {() => void} toSearch
+ * @property {(x: number | null) => void} flag sets a flag at a pixel; null if the pointer is not on the rows
+ * @property {(of: "row" | "name", by: 1 | -1) => unknown} step
  * @property {() => boolean} unselect returns whether anything was selected
  */
 
@@ -173,9 +175,7 @@ export class Input {
     const key = event.key.toLowerCase();
     const isHere = event.target === this.canvas;
     const glide = GLIDES.has(key) ? key : isHere ? ARROWS[key] : undefined;
-    const { fitSelected, fitAll, markSelected, toSearch, unselect } = this.actions;
-    /** @type {Record<string, () => unknown>} */
-    const actions = { f: fitSelected, 0: fitAll, m: markSelected, "/": toSearch, escape: unselect };
+    const actions = event.shiftKey ? this.shifted : this.plain;
     if (glide) {
       this.hold(glide);
     } else if (isHere && (key === "arrowup" || key === "arrowdown")) {
@@ -185,6 +185,27 @@ export class Input {
       return key in actions && actions[key]() !== false;
     }
     return true;
+  }
+
+  /** @returns {Record<string, () => unknown>} */
+  get plain() {
+    const { fitAll, fitSelected, markSelected, step, toSearch, unselect } = this.actions;
+    return {
+      f: fitSelected,
+      0: fitAll,
+      m: markSelected,
+      "/": toSearch,
+      ",": () => step("row", -1),
+      ".": () => step("row", 1),
+      n: () => step("name", 1),
+      escape: unselect,
+    };
+  }
+
+  /** @returns {Record<string, () => unknown>} */
+  get shifted() {
+    const { flag, step, toSearch } = this.actions;
+    return { f: () => flag(this.pointer?.x ?? null), n: () => step("name", -1), "/": toSearch };
   }
 
   /** @param {KeyboardEvent} event */

@@ -3,7 +3,7 @@
 import { Timeline } from "./timeline.js";
 
 /** Attributes of the page's element, from `pages/timeline.py`; a change of any of them creates a new timeline. */
-const ATTRIBUTES = ["run", "ranks", "steps", "devices", "find", "event", "at", "show", "window", "y", "flags", "panel", "rows"];
+const ATTRIBUTES = ["run", "ranks", "steps", "devices", "find", "event", "at", "show", "window", "top", "flags", "panel", "rows"];
 
 /** @type {Timeline | null} */
 let current = null;
@@ -33,7 +33,7 @@ const attach = () => {
  */
 const isTaken = ({ key, target }) =>
   target instanceof Element &&
-  target.closest(`input, textarea, select, [contenteditable]${key === "Escape" ? ", [data-escape]" : ""}`);
+  target.closest(`input, textarea, select, dialog, [contenteditable]${key === "Escape" ? ", [data-escape]" : ""}`);
 
 window.addEventListener(
   "keydown",

@@ -6,12 +6,16 @@
 //   drawing/  the canvas and its colours
 //   window/   what surrounds the canvas: toolbar and panel
 
-import * as address from "../shell/address.js";
+import { numbersOf } from "../shell/address.js";
+import { topOf } from "./address/texts.js";
+import { ViewAddress } from "./address/view_address.js";
 import { compared, fromAxis, offsetAt, recorded, toAxis } from "./data/clocks.js";
 import { Loader } from "./data/loader.js";
 import { openPerfetto } from "./data/perfetto.js";
 import { ask } from "./data/server.js";
 import { Painter } from "./drawing/painter.js";
+import { Flags } from "./window/flags.js";
+import { Minimap } from "./window/minimap.js";
 import { Panel } from "./window/panel.js";
 import { Sash } from "./window/sash.js";
 import { Toolbar } from "./window/toolbar.js";
@@ -23,6 +27,7 @@ import { button, element } from "./elements.js";
 import { Input } from "./input.js";
 import { Pointing } from "./pointing.js";
 import { Search } from "./search.js";
+import { Stepping } from "./stepping.js";
 import { SIZES, View, labelsWidth } from "./view.js";
 
 /** @typedef {import("../types.js").ClockAnswer} ClockAnswer */
@@ -38,10 +43,10 @@ import { SIZES, View, labelsWidth } from "./view.js";
 /** @typedef {import("../types.js").Span} Span */
 /** @typedef {import("../types.js").SpanAnswer} SpanAnswer */
 
-const OVERLAYS = ["path", "findings"];
 const MOMENT_NS = 500_000;
 const LEAST_MARGIN_NS = 1_000;
 const LEAST_WIDTH = 320;
+const FLAG_PX = 6;
 
 /** @param {unknown} error */
 const messageOf = (error) => /** @type {Error} */ (error).message;
@@ -54,12 +59,14 @@ export class Timeline {
     this.run = this.attributes.run ?? "";
     this.among = this.attributes.ranks ?? "";
     this.steps = this.attributes.steps ?? "";
-    this.devices = this.attributes.devices ? new Set(address.numbersOf(this.attributes.devices)) : null;
+    this.devices = this.attributes.devices ? new Set(numbersOf(this.attributes.devices)) : null;
     /** @type {Rank[]} */
     this.ranks = [];
     /** The origin of the first rank, from which all times of the view count. */
     this.base = 0n;
-    this.shown = new Set((this.attributes.show ?? "").split(",").filter((name) => OVERLAYS.includes(name)));
+    this.address = new ViewAddress(this);
+    this.shown = this.address.shown;
+    this.top = topOf(this.attributes.top ?? ""); // where to scroll to, until it is reached or somebody scrolls
     this.pattern = "";
     this.rows = new RowState(this.attributes.rows);
     /** @type {RowDrag | null} */
@@ -94,11 +101,23 @@ export class Timeline {
     this.pointing = new Pointing(this.view);
     this.rowsList = new RowsList(this, () => this.rowsChanged());
     this.frame.append(this.canvas, this.pointing.tip, this.rowsList.root);
+    this.flags = new Flags(this, {
+      changed: () => this.flagsChanged(),
+      goTo: ({ time }) => this.centre(time, time),
+      leave: () => this.canvas.focus(),
+      say,
+    });
+    this.stepping = new Stepping(this, { goTo: (rank, place) => this.stepTo(rank, place), say });
+    /** @type {import("./window/panel.js").Actions["step"]} */
+    const step = (of, by) => this.stepping.step(of, by);
+    this.minimap = new Minimap(this, (start, end) => this.moveTo(start, end));
     this.search = new Search(this, { changed: () => this.changed(), goTo, say });
     this.panel = new Panel(this, {
+      changed: () => this.panelChanged(),
       close: () => this.unselect(),
       goTo,
       goToFinding: (rank, finding) => this.goToFinding(rank, finding),
+      step,
     });
     this.loader = new Loader(this, {
       drawn: () => this.draw(),
@@ -120,10 +139,20 @@ export class Timeline {
     });
     this.toolbar.add(this.rowsList.toggle);
     const sash = new Sash(this.root, this.panel.root.id);
-    this.root.append(this.toolbar.bar, this.toolbar.legend, this.frame, sash.bar, this.panel.root);
+    this.root.append(
+      this.toolbar.bar,
+      this.toolbar.legend,
+      this.minimap.root,
+      this.frame,
+      sash.bar,
+      this.panel.root,
+    );
     this.sizes = new ResizeObserver(() => this.resize());
     this.sizes.observe(this.frame);
-    this.themes = new MutationObserver(() => this.draw());
+    this.themes = new MutationObserver(() => {
+      this.draw();
+      this.minimap.draw();
+    });
     this.themes.observe(document.documentElement, { attributes: true, attributeFilter: ["data-mantine-color-scheme"] });
     this.toolbar.show(this);
     this.resize();
@@ -133,7 +162,10 @@ export class Timeline {
   /** @returns {import("./input.js").Actions} */
   actions() {
     return {
-      moved: () => this.changed(),
+      moved: () => {
+        this.top = null;
+        this.changed();
+      },
       hover: (pointer) => this.hover(pointer),
       dragRow: (item, pointer) => this.dragRow(item, pointer),
       dropRow: () => this.dropRow(),
@@ -144,6 +176,8 @@ export class Timeline {
       fitAll: () => this.fitAll(),
       markSelected: () => this.markSelected(),
       toSearch: () => this.toolbar.searchBox.focus(),
+      flag: (x) => this.flagAt(x),
+      step: (of, by) => this.stepping.step(of, by),
       unselect: () => this.unselect(),
     };
   }
@@ -153,6 +187,7 @@ export class Timeline {
     this.sizes.disconnect();
     this.themes.disconnect();
     this.loader.close();
+    this.address.close();
     this.input.held.clear();
     this.root.replaceChildren();
   }
@@ -166,8 +201,7 @@ export class Timeline {
   async open() {
     this.say("opening");
     const known = await ask("ranks", { run: this.run, ranks: this.among });
-    const { at = "", event: requested = "" } = this.attributes;
-    const [wanted, event] = (requested.match(/^\d+:\d+$/) ?? at.match(/^\d+(?=:)/))?.[0].split(":").map(Number) ?? [];
+    const { event, rank: wanted } = this.address;
     const ranks = wanted === undefined || known.ranks.includes(wanted) ? known.ranks : [wanted, ...known.ranks];
     for (const number of ranks) {
       /** @param {string} text */
@@ -178,13 +212,15 @@ export class Timeline {
       }
       this.addRank(number, answer);
       if (number === wanted && event !== undefined) {
-        await this.goTo(number, event);
+        await (this.address.window ? this.select(number, event) : this.goTo(number, event));
       }
     }
     const left = known.count - known.ranks.length;
     this.say(left > 0 ? `${known.ranks.length} of ${known.count} ranks shown; choose others above` : "");
     await this.compareClocks();
+    this.address.isFollowed = true;
     await this.goToRequested();
+    this.minimap.load().catch((error) => this.say(messageOf(error)));
     this.loadFindings(); // after the ranks, because comparing ranks takes longer than drawing them
   }
 
@@ -193,7 +229,10 @@ export class Timeline {
    * @param {RankAnswer} answer
    */
   addRank(number, { origin, length, steps, rows }) {
-    this.base = this.ranks.length ? this.base : BigInt(origin);
+    if (!this.ranks.length) {
+      this.base = BigInt(origin);
+      this.flags.open();
+    }
     const clock = recorded(BigInt(origin), this.base);
     const shown = rows
       .map((row, at) => ({ ...row, at }))
@@ -272,33 +311,54 @@ export class Timeline {
       const by = toAxis(first.clock, time) - middle;
       view.move(view.start + by, view.end + by);
     }
-    if (this.attributes.event && this.selected?.at) {
+    if (this.attributes.event && this.selected?.at && !this.address.window) {
       this.show(this.selected.rank, this.selected.at);
     }
     this.arranged();
   }
 
   /**
-   * Return the time range of the selected steps, or of the whole rank.
+   * Return the time range that the address names, that of the selected steps, or the whole.
    * @param {Rank} rank
    */
   firstWindow({ clock, steps }) {
-    const numbers = this.steps ? new Set(address.numbersOf(this.steps)) : new Set();
+    const requested = this.address.window;
+    if (requested) {
+      return [requested.start, requested.end];
+    }
+    const numbers = this.steps ? new Set(numbersOf(this.steps)) : new Set();
     const chosen = steps.filter(([, , number]) => numbers.has(number));
     const { whole } = this.view;
     const ends = chosen.length ? [chosen[0][0], chosen[chosen.length - 1][1]] : null;
     return ends ? ends.map((time) => toAxis(clock, time)) : [whole.start, whole.end];
   }
 
-  arranged() {
-    this.view.arrange(this.ranks, this.shown, this.rows);
+  /**
+   * Arrange the rows anew; `fixed` stays where it is, by default the selected event or the item at the upper edge.
+   * @param {import("../types.js").Item} [fixed]
+   */
+  arranged(fixed = this.selectedItem()) {
+    const { view } = this;
+    const anchor = view.anchor(fixed);
+    view.arrange(this.ranks, this.shown, this.rows);
+    if (!view.restore(this.top)) {
+      view.restore(anchor);
+    }
     this.rowsList.show();
     this.changed();
   }
 
   rowsChanged() {
-    this.remember();
+    this.address.write();
     this.arranged();
+  }
+
+  /** The row of the selected event, if the event is in view. */
+  selectedItem() {
+    const { selected, view } = this;
+    const [row, depth] = selected?.at ?? [];
+    const isShown = selected && row !== undefined && depth !== undefined && view.shows(selected.rank, row, depth);
+    return isShown ? view.rowItem(selected.rank, row) : undefined;
   }
 
   changed() {
@@ -308,7 +368,9 @@ export class Timeline {
         rank.offset = offsetAt(rank.clock, (this.view.start + this.view.end) / 2);
       });
       this.draw();
+      this.minimap.follow();
       this.loader.later();
+      this.address.later();
     }
   }
 
@@ -341,6 +403,7 @@ export class Timeline {
       view.nudge(this.selected.rank, place[0], place[1]);
     }
     this.arranged(); // the height decides whether pinned rows stay at the top
+    this.minimap.draw();
     if (view.isOpen) {
       this.painter.paint(); // now, because fitting has cleared the canvas
     }
@@ -355,6 +418,10 @@ export class Timeline {
 
   /** @param {string} name */
   toggle(name) {
+    if (name === "flags") {
+      this.listFlags(this.panel.shown !== "flags");
+      return;
+    }
     const isOn = !this.shown.has(name);
     this.shown[isOn ? "add" : "delete"](name);
     this.pathSpan = name === "path" ? (isOn && this.span ? { ...this.span } : null) : this.pathSpan;
@@ -365,7 +432,7 @@ export class Timeline {
       this.listFindings(isOn);
     }
     this.toolbar.show(this);
-    this.remember();
+    this.address.write();
     this.arranged();
   }
 
@@ -408,7 +475,7 @@ export class Timeline {
     /** @type {Selected | null} */
     const selected = rank === null ? null : { rank, event };
     this.selected = selected;
-    this.remember();
+    this.address.write();
     if (!selected) {
       this.panel.hide();
       this.draw();
@@ -479,7 +546,7 @@ export class Timeline {
     const selected = { rank, event };
     this.selected = selected;
     this.links = [];
-    this.remember();
+    this.address.write();
     try {
       /** @type {EventAnswer} */
       const { at } = await ask("event", { run: this.run, rank, event });
@@ -502,6 +569,7 @@ export class Timeline {
     if (rank) {
       const [item] = rank.rows.filter(({ at }) => at === row);
       rank.isFolded = false;
+      this.top = null;
       this.rows.reveal(rank, item);
       this.view.arrange(this.ranks, this.shown, this.rows);
       this.rowsList.show();
@@ -534,6 +602,52 @@ export class Timeline {
     }
     const margin = start === end ? MOMENT_NS : 0;
     this.showTimes(this.focus.start - margin, this.focus.end + margin);
+  }
+
+  /**
+   * Select a neighbour of the selected event and bring it into view; zoom only if it is longer than the view.
+   * @param {number} number
+   * @param {Place} place
+   */
+  stepTo(number, place) {
+    const [row, depth, start, length, event] = place;
+    const rank = this.rankOf(number);
+    const folded = rank?.rows.find(({ at }) => at === row);
+    if (rank && folded) {
+      rank.isFolded = false;
+      folded.isFolded = folded.isFolded && depth === 0;
+      this.rows.reveal(rank, folded);
+      this.top = null;
+      this.arranged();
+      this.view.reveal(number, row, depth);
+      this.centre(toAxis(rank.clock, start), toAxis(rank.clock, start + length));
+      this.select(number, event);
+    }
+  }
+
+  /**
+   * Move times into view if they are not there, without zooming unless they are longer than the view.
+   * @param {number} start
+   * @param {number} end
+   */
+  centre(start, end) {
+    const { view } = this;
+    if (end - start > view.length) {
+      this.showTimes(start, end);
+    } else if (start < view.start || end > view.end) {
+      this.moveTo((start + end - view.length) / 2, (start + end + view.length) / 2);
+    } else {
+      this.changed();
+    }
+  }
+
+  /**
+   * @param {number} start
+   * @param {number} end
+   */
+  moveTo(start, end) {
+    this.view.move(start, end);
+    this.changed();
   }
 
   fitSelected() {
@@ -579,7 +693,7 @@ export class Timeline {
     if (!span) {
       return;
     }
-    this.remember();
+    this.address.write();
     const actions = [
       button("zoom to this span", "F", () => this.fitSelected()),
       button("critical path of this span", "show what determines the length of this span", () => this.pathOfSpan()),
@@ -608,31 +722,21 @@ export class Timeline {
     return rows ? ask("span", { run: this.run, rank: rank.number, start, end, rows }) : Promise.resolve({ rows: [] });
   }
 
-  /** Put the selection and the active overlays into the address. */
-  remember() {
-    const { base, selected, span } = this;
-    const params = address.current();
-    address.put(params, "event", selected && `${selected.rank}:${selected.event}`);
-    address.put(params, "at", span && !span.rows ? `${base + BigInt(span.start)}-${base + BigInt(span.end)}` : "");
-    address.put(params, "rows", String(this.rows));
-    address.put(params, "show", OVERLAYS.filter((name) => this.shown.has(name)).join(","));
-    if (selected || span) {
-      params.delete("find");
-    }
-    address.remember(params);
-  }
-
   async goToRequested() {
-    const { at = "", event, find } = this.attributes;
+    const { event, find, panel } = this.attributes;
+    if (panel === "flags") {
+      this.listFlags(true);
+    }
     if (event) {
       return;
     }
-    const [start, end] = this.requestedTimes(at);
+    const [start, end] = this.address.times;
+    const rank = this.rankOf(this.address.rank ?? -1);
+    if (start !== undefined && rank && !this.top) {
+      this.view.scroll = this.view.items.find((item) => item.rank === rank)?.top ?? this.view.scroll;
+    }
     if (start < end) {
-      this.setSpan({ start, end, rows: null });
-      this.pathSpan = this.shown.has("path") ? { start, end, rows: null } : null;
-      this.showTimes(start, end);
-      await this.describeSpan();
+      await this.goToSpan({ start, end, rows: null });
     } else if (start !== undefined) {
       this.showTimes(start - MOMENT_NS, start + MOMENT_NS);
     } else if (find) {
@@ -644,18 +748,77 @@ export class Timeline {
     }
   }
 
+  /** @param {Span} span */
+  async goToSpan(span) {
+    this.setSpan(span);
+    this.pathSpan = this.shown.has("path") ? { ...span } : null;
+    if (!this.address.window) {
+      this.showTimes(span.start, span.end);
+    }
+    await this.describeSpan();
+  }
+
+  // Flags
+
+  flagsChanged() {
+    this.draw();
+    this.minimap.draw();
+    this.address.later();
+  }
+
+  /** @param {boolean} isWanted */
+  listFlags(isWanted) {
+    if (isWanted) {
+      this.panel.flags();
+    } else {
+      this.unselect();
+    }
+  }
+
+  panelChanged() {
+    this.toolbar.show(this);
+    this.address.later();
+  }
+
   /**
-   * Read `at` in the address: a time or `START-END` on the axis, or, after `RANK:`, on the clock of that rank.
-   * @param {string} at
+   * Set a flag at a pixel, else at the selected event, else in the middle of the view.
+   * @param {number | null} x
    */
-  requestedTimes(at) {
-    const [, rank, first, last] = at.match(/^(?:(\d{1,9}):)?(\d{1,19})(?:-(\d{1,19}))?$/) ?? [];
-    const of = this.rankOf(Number(rank));
-    this.view.scroll = this.view.items.find((item) => item.rank === of)?.top ?? this.view.scroll;
-    const times = [first, last].filter((text) => text !== undefined).map(BigInt);
-    return times.map((time) =>
-      of ? Math.round(toAxis(of.clock, Number(time - of.origin))) : Number(time - this.base),
-    );
+  flagAt(x) {
+    const { selected, view } = this;
+    const rank = selected && this.rankOf(selected.rank);
+    if (!view.isOpen) {
+      return;
+    }
+    if (x !== null && x > SIZES.labels) {
+      this.flag(view.timeAt(x));
+    } else {
+      this.flag(rank && selected.at ? toAxis(rank.clock, selected.at[2]) : (view.start + view.end) / 2);
+    }
+  }
+
+  /** @param {number} time */
+  flag(time) {
+    const flag = this.flags.add(time);
+    if (flag) {
+      this.listFlags(true);
+      this.flags.edit(flag, this.panel.root);
+    }
+  }
+
+  /** @param {number} x */
+  clickRuler(x) {
+    if (x <= SIZES.labels) {
+      return;
+    }
+    const time = this.view.timeAt(x);
+    const known = this.flags.near(time, (FLAG_PX * this.view.length) / this.view.pixels);
+    if (known) {
+      this.listFlags(true);
+      this.flags.edit(known, this.panel.root);
+    } else {
+      this.flag(time);
+    }
   }
 
   // Pointer
@@ -705,17 +868,20 @@ export class Timeline {
    * @param {number} y
    */
   click(x, y) {
+    this.top = null;
     const item = this.view.itemAt(y);
     const finding = this.pointing.findingAt(item, x, y);
     const segment = this.pointing.segmentAt(item, x);
     const slice = this.pointing.sliceAt(item, x, y);
-    if (item && finding) {
+    if (y < SIZES.ruler) {
+      this.clickRuler(x);
+    } else if (item && finding) {
       this.goToFinding(item.rank, finding);
     } else if (item && segment && segment.event >= 0) {
       this.select(item.rank.number, segment.event);
     } else if (item?.kind === "rank") {
       item.rank.isFolded = !item.rank.isFolded;
-      this.arranged();
+      this.arranged(item);
     } else if (item?.kind === "row" && x < SIZES.labels) {
       const name = item.row === this.hovered ? buttonAt(this.view, item, x, y) : null;
       if (name) {
@@ -723,7 +889,7 @@ export class Timeline {
         return;
       }
       item.row.isFolded = item.row.lanes > 1 && !item.row.isFolded;
-      this.arranged();
+      this.arranged(item);
     } else if (item && slice) {
       this.select(item.rank.number, slice.event);
     } else {

@@ -22,6 +22,15 @@ const FIRST_COUNTERS = 3;
 const MOST_PINNED = 0.6; // of the height; more pinned rows scroll with the others
 const LEAST_NS = 20;
 
+/**
+ * Return a text that identifies an item: "3.row2" is row 2 of rank 3.
+ * @param {Item} item
+ */
+const keyOf = (item) => {
+  const number = item.kind === "row" ? item.row.at : item.kind === "counter" ? item.counter.at : "";
+  return `${item.rank.number}.${item.kind}${number}`;
+};
+
 export class View {
   constructor() {
     /** @type {Item[]} */
@@ -183,6 +192,27 @@ export class View {
   rowItem(rank, row) {
     const rows = /** @type {RowItem[]} */ (this.items.filter((item) => item.kind === "row"));
     return rows.find((item) => item.rank.number === rank && item.row.at === row);
+  }
+
+  /**
+   * Return an item that scrolls, by default the one at the upper edge of the scrolling rows, and its distance below that edge.
+   * @param {Item} [wanted]
+   */
+  anchor(wanted) {
+    const scrolling = this.items.filter(({ isPinned }) => !isPinned);
+    const first = scrolling.find((item) => this.y(item.top + item.height) > this.topOf(item));
+    const item = wanted && !wanted.isPinned ? wanted : first;
+    return item ? { key: keyOf(item), away: item.top - this.pinnedHeight - this.scroll } : null;
+  }
+
+  /**
+   * Scroll until an item has its former distance from the upper edge; return whether there is such an item.
+   * @param {{ key: string, away: number } | null} anchor
+   */
+  restore(anchor) {
+    const item = anchor && this.items.find((candidate) => !candidate.isPinned && keyOf(candidate) === anchor.key);
+    this.scroll = item ? item.top - this.pinnedHeight - anchor.away : this.scroll;
+    return Boolean(item);
   }
 
   keepScroll() {

@@ -77,6 +77,7 @@ export const theme = () => {
     mean: either("#5b94d0", "#5b8fd0"),
     launch: either("#b06a00", "#f0b64c"),
     gradient: either("#b03a8c", "#e07abf"),
+    flag: either("#a3005c", "#ff8ac2"),
     path: either("#d6202c", "#ff5c62"),
   };
 };

@@ -2,6 +2,7 @@
 
 import { clockText } from "../data/clocks.js";
 import * as colours from "./colours.js";
+import { drawFlags } from "./flag_marks.js";
 import { drawButtons } from "../rows/row_marks.js";
 import { shortLabel } from "../rows/row_state.js";
 import { SIZES } from "../view.js";
@@ -69,6 +70,7 @@ export class Painter {
       this.state.rowDrag?.draw(this);
     });
     this.ruler();
+    drawFlags(this, this.state.flags.all);
   }
 
   /**

@@ -14,9 +14,11 @@ import { countText, durationText, percentText } from "../../units.js";
 /** @typedef {import("../timeline.js").Timeline} Timeline */
 /**
  * @typedef {object} Actions
+ * @property {() => void} changed
  * @property {() => void} close
  * @property {(rank: number, event: number) => void} goTo
  * @property {(rank: Rank, finding: Finding) => void} goToFinding
+ * @property {(of: "row" | "name", by: 1 | -1) => unknown} step
  */
 
 export class Panel {
@@ -24,10 +26,13 @@ export class Panel {
    * @param {Timeline} state
    * @param {Actions} actions
    */
-  constructor(state, { close, goTo, goToFinding }) {
+  constructor(state, { changed, close, goTo, goToFinding, step }) {
     this.state = state;
     this.goTo = goTo;
     this.goToFinding = goToFinding;
+    this.step = step;
+    this.changed = changed;
+    this.shown = ""; // "flags" while the panel lists them
     this.root = element("section", "holotrace-timeline-details");
     this.root.id = "timeline-details";
     this.root.setAttribute("aria-label", "details");
@@ -47,10 +52,17 @@ export class Panel {
 
   /** @param {Node[]} parts */
   put(...parts) {
+    this.shown = "";
+    this.fill(parts);
+  }
+
+  /** @param {Node[]} parts */
+  fill(parts) {
     this.root.classList.remove("holotrace-timeline-span");
     this.root.replaceChildren(this.close, ...parts);
     this.root.hidden = !parts.length;
     this.root.scrollTop = 0;
+    this.changed();
   }
 
   /**
@@ -69,7 +81,25 @@ export class Panel {
     exact.forEach(([name, value]) => facts.append(element("dt", "", name), element("dd", "", value)));
     this.linkBox = element("ul");
     this.inside = answer.inside.map((link) => ({ ...link, relation: "inside" }));
-    this.put(element("h2", "", answer.name), element("p", "", summary), facts, this.linkBox);
+    this.put(element("h2", "", answer.name), element("p", "", summary), this.steps(), facts, this.linkBox);
+  }
+
+  /** Return buttons that lead to the next and previous events. */
+  steps() {
+    const group = element("div", "holotrace-timeline-actions");
+    group.append(
+      button("‹ row", "previous event on this row (,)", () => this.step("row", -1)),
+      button("row ›", "next event on this row (.)", () => this.step("row", 1)),
+      button("‹ name", "previous event of this name (Shift N)", () => this.step("name", -1)),
+      button("name ›", "next event of this name (N)", () => this.step("name", 1)),
+    );
+    return group;
+  }
+
+  /** List the flags. */
+  flags() {
+    this.shown = "flags";
+    this.fill(this.state.flags.list(() => this.flags()));
   }
 
   searching() {

@@ -24,6 +24,7 @@ const TOGGLES = {
   path: ["critical path", "show what determines the length of a step, or of the selected span"],
   findings: ["findings", "show where time is lost: idle devices, waiting, advice"],
   counters: ["counters", "show all counters, or only the first ones"],
+  flags: ["flags", "list the flags; a click on the ruler sets one"],
 };
 
 /**
@@ -109,10 +110,12 @@ export class Toolbar {
 
   /**
    * Show the active overlays as pressed buttons. The legend explains the first critical path, or the classes of events.
-   * @param {{ ranks: Rank[], shown: Set<string> }} state
+   * @param {{ ranks: Rank[], shown: Set<string>, panel: { shown: string } }} state
    */
-  show({ ranks, shown }) {
-    this.toggles.forEach((made, name) => made.setAttribute("aria-pressed", String(shown.has(name))));
+  show({ panel, ranks, shown }) {
+    /** @param {string} name */
+    const isOn = (name) => shown.has(name) || panel.shown === name;
+    this.toggles.forEach((made, name) => made.setAttribute("aria-pressed", String(isOn(name))));
     const rank = shown.has("path") ? ranks.find(({ path }) => path) : undefined;
     const legend = rank?.path
       ? legendOfPath(rank, rank.path, this.actions.goToPath)
