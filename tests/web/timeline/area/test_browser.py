@@ -42,7 +42,7 @@ def test_the_totals_of_an_area(url, browser) -> None:
         drawn.until("it.selected && it.selected.at")
         assert drawn.of("it.view.shows(it.selected.rank, it.selected.at[0], it.selected.at[1])")
         assert table.is_visible()
-        assert "event=0%3A" in seen.page.url
+        assert "event=0:" in seen.page.url
         assert not seen.troubles
 
 

@@ -8,7 +8,7 @@ import { digitsOf, placeOf } from "./table_rows.js";
 /** @typedef {{ name: string }} Id */
 /** @typedef {{ layout: { template: { layout: { paper_bgcolor: string } } } }} Figure */
 
-const OF_A_RUN = ["ranks", "steps", "devices", "event", "at", "window", "top", "flags", "panel", "finding"];
+const OF_A_RUN = ["ranks", "steps", "devices", "event", "at", "window", "top", "flags", "panel", "rows", "finding"];
 const OF_A_PAGE = ["control", "event", "at", "find", "window", "top", "panel", "finding"];
 
 const noUpdate = () => window.dash_clientside.no_update;
