@@ -47,6 +47,20 @@ def test_every_folder_with_traces_is_a_run(write_trace: WriteTrace, tmp_path) ->
     assert [run.name for run in find_runs(tmp_path).runs] == ["a/b", "run2", "run10", tmp_path.name]
 
 
+def test_captures_of_graphs_are_part_of_the_run_beside_them(write_trace: WriteTrace, tmp_path) -> None:
+    """A folder `capture_traces` beside a trace is skipped; without a trace beside it, it is a run."""
+    for path in (
+        "serving/rank0.json",
+        "serving/capture_traces/bs_1_rank0.json",
+        "alone/capture_traces/bs_1_rank0.json",
+    ):
+        write_trace(path)
+    listed = find_runs(tmp_path)
+
+    assert [run.name for run in listed.runs] == ["alone/capture_traces", "serving"]
+    assert reasons(listed) == {"capture_traces": "captures of CUDA graphs; the traces beside this folder use them"}
+
+
 def test_spans_are_in_numeric_order(write_trace: WriteTrace, tmp_path) -> None:
     """Recording 10 comes after 9; the TensorBoard plugin sorts 10 first."""
     for stamp in (10, 9, 100):

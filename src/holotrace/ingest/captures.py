@@ -33,6 +33,8 @@ CaptureOption: TypeAlias = Address | Iterable[Address] | None
 """What `holotrace.open_trace` accepts as `capture`."""
 
 CAPTURE_FOLDERS = ("capture_traces", "graph_capture_profile")
+"""Folders in which engines write the captures of their graphs, beside the traces that replay them."""
+
 _DETAILS = "execution_details.json"
 _MOST_BYTES = 256 << 20
 """Annotation files and lists of batch sizes above this size are not read."""

@@ -22,6 +22,7 @@ from typing import NamedTuple, TypeAlias
 
 from holotrace.errors import InvalidOptionError, NotATraceError, TraceNotFoundError, UnreadableTraceError
 from holotrace.execution.progress import Progress
+from holotrace.ingest.captures import CAPTURE_FOLDERS
 from holotrace.ingest.discover import natural_order, nothing_there, rank_of_trace, skipped_file
 from holotrace.ingest.open_trace import open_among
 from holotrace.ingest.worker_names import worker_and_stamp
@@ -30,6 +31,7 @@ from holotrace.store.cache import CacheOption
 from holotrace.store.store_files import STORE_MANIFEST
 from holotrace.store.trace import SkippedFile, Trace
 
+_CAPTURES = "captures of CUDA graphs; the traces beside this folder use them"
 _MOST_NAMED = 4
 _DIGITS_OF_A_TIME = {10, 13, 16, 19}
 """Factors that convert Unix times in s, ms, µs or ns to nanoseconds."""
@@ -255,8 +257,12 @@ def _folders(folder: str, skipped: list[SkippedFile]) -> Iterator[tuple[str, dic
         if any(name_of(path) == STORE_MANIFEST for path in entries):
             skipped.append(SkippedFile(current, "a store of a whole job; open it by its path"))
             continue
-        waiting += [path for path, state in entries.items() if state is None]
-        yield current, {path: state for path, state in entries.items() if state is not None}
+        files = {path: state for path, state in entries.items() if state is not None}
+        folders = [path for path, state in entries.items() if state is None]
+        captures = [path for path in folders if files and name_of(path) in CAPTURE_FOLDERS]
+        skipped += [SkippedFile(path, _CAPTURES) for path in captures]
+        waiting += [path for path in folders if path not in captures]
+        yield current, files
 
 
 def _listed(folder: str) -> _Content:

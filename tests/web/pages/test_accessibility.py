@@ -28,6 +28,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(1_200), pytest.mark.slow]
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 GRAVE = ("serious", "critical")
 WIDTHS = (1440, 390)
+LOOKS = 3
+SCHEME = "() => document.documentElement.dataset.mantineColorScheme ?? document.documentElement.dataset.theme ?? ''"
 MANY_RANKS = 128
 
 TRACES = IN_THE_REPOSITORY / "traces"
@@ -94,18 +96,27 @@ def troubles_at(seen: Visit, url: str, title: str) -> Iterator[str]:
         seen.page.locator("#dark").click()
 
 
-def troubles_of(seen: Visit, width: int, what: str) -> Iterator[str]:
-    """Yield what is wrong with the page at a width."""
+def troubles_of(seen: Visit, width: int, what: str) -> list[str]:
+    """Return what is wrong with the page at a width; looks again while figures and tables fit themselves to it."""
     seen.page.set_viewport_size({"width": width, "height": 1000})
-    seen.page.wait_for_timeout(100)  # the page lays itself out again
-    scheme = seen.page.evaluate(
-        "() => document.documentElement.dataset.mantineColorScheme ?? document.documentElement.dataset.theme"
-    )
+    seen.page.wait_for_timeout(100)
+    troubles: list[str] = []
+    for _ in range(LOOKS):
+        troubles = [f"{what}, {trouble}" for trouble in troubles_now(seen, width)]
+        if not troubles:
+            break
+        seen.page.wait_for_timeout(1_000)
+    return troubles
+
+
+def troubles_now(seen: Visit, width: int) -> Iterator[str]:
+    """Yield what is wrong with the page."""
+    scheme = seen.page.evaluate(SCHEME)
     too_wide = seen.page.evaluate("() => document.documentElement.scrollWidth - document.documentElement.clientWidth")
     if too_wide > 0:
-        yield f"{what} {scheme} {width}: {too_wide} px wider than the window"
+        yield f"{scheme}, {width} px: {too_wide} px wider than the window"
     seen.page.evaluate(AXE)
     result: dict[str, Any] = seen.page.evaluate("() => axe.run({ resultTypes: ['violations'] })")
     for rule in result["violations"]:
         if rule["impact"] in GRAVE:
-            yield f"{what} {scheme} {width}: {rule['id']}: {[node['html'][:160] for node in rule['nodes'][:3]]}"
+            yield f"{scheme}, {width} px: {rule['id']}: {[node['html'][:160] for node in rule['nodes'][:3]]}"

@@ -63,6 +63,13 @@ def test_each_span_of_a_run_can_be_selected(tmp_path, span, kernel) -> None:
     assert result.per_kernel["name"].to_list() == [kernel]
 
 
+def test_captures_of_graphs_are_part_of_the_run_beside_them(tmp_path) -> None:
+    """The folder of captures beside a trace is not a run; without a trace beside it, it is."""
+    for folder in ("serving", "serving/capture_traces", "alone/capture_traces"):
+        gpu_job().write(tmp_path / folder)
+    assert [run.name for run in Session([tmp_path], cache=False).runs] == ["alone/capture_traces", "serving"]
+
+
 @pytest.mark.parametrize("span", ["~0", "~3", "~", "~1~1", "~../..", "~-1"])
 def test_a_missing_span_opens_nothing(tmp_path, span) -> None:
     """A span that does not exist, and any span of a single file, is an error."""

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 from holotrace.errors import UnreadableTraceError
-from holotrace.ingest.captures import CaptureFiles
+from holotrace.ingest.captures import CAPTURE_FOLDERS, CaptureFiles
 from holotrace.ingest.discover import is_or_was_a_trace, natural_order
 from holotrace.ingest.kineto import KinetoReader
 from holotrace.ingest.runs import run_in
@@ -188,11 +188,20 @@ def _folders(root: str) -> Iterator[tuple[str, _Listing]]:
         folder = waiting.pop()
         children = sorted(_children(folder), key=lambda child: natural_order(child.name), reverse=True)
         if not _is_store(child.name for child in children):
-            waiting += [child.path for child in children if child.is_dir and not _is_link(child.path)]
+            waiting += [
+                child.path
+                for child in children
+                if child.is_dir and not _is_link(child.path) and not _is_capture(child, children)
+            ]
         else:
             children += _children(str(located(folder) / RANKS_FOLDER))
         may_be = sorted((child for child in children if child.name.endswith(_ENDINGS)), key=lambda child: child.name)
         yield folder, tuple((child.name, *_size_and_time(child.path, child.status)) for child in may_be)
+
+
+def _is_capture(folder: Child, beside: Iterable[Child]) -> bool:
+    """Whether a folder holds the captures of the graphs that the traces beside it replay, so that it is not a run."""
+    return folder.name in CAPTURE_FOLDERS and any(child.name.endswith(_ENDINGS) for child in beside)
 
 
 def _children(folder: str) -> list[Child]:
