@@ -230,6 +230,15 @@ def test_unknown_costs_have_a_reason(operator, dims, types, values, reason) -> N
     assert reason in cost.reason
 
 
+@pytest.mark.parametrize("odd", [["s0", 4], [[2, 3], [4, 3]], [-1, 4]], ids=["symbolic", "nested", "negative"])
+@pytest.mark.parametrize(("operator", "dims", "types", "values", "flops", "moved"), HAND_COUNTED)
+def test_odd_shapes_never_change_a_cost_in_silence(operator, dims, types, values, flops, moved, odd) -> None:  # noqa: PLR0917 -- the columns of the table
+    """If one tensor has a symbolic, nested or negative shape, the cost has a reason, or the tensor does not matter for it."""
+    for place in (index for index, shape in enumerate(dims) if shape):
+        cost = call(operator, [*dims[:place], odd, *dims[place + 1 :]], types, values)
+        assert cost.reason or (cost.flops, cost.bytes) == (flops, moved)
+
+
 def test_an_unknown_element_type_leaves_the_operations_known() -> None:
     """Sizes are enough to count operations; bytes need the element type."""
     cost = call("aten::mm", [[2, 3], [3, 4]], ["c10::Strange", "c10::Strange"], [])

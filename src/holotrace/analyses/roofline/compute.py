@@ -53,7 +53,7 @@ class Roofline(Result):
         flops_per_s        float64
         moved_bytes_per_s  float64
         flops_per_byte     float64  intensity
-        bound              str      compute or memory: what takes longer at peak rates; null if neither is known
+        bound              str      compute or memory: what takes longer at peak rates; null if bytes, or operations of products, are unknown
         floor_ns           int64    lower bound of busy_ns at the peak rates of the device
         roofline_fraction  float64  floor_ns / busy_ns; above 1 only with a contradiction
         gap_ns             int64    busy_ns - floor_ns

@@ -76,9 +76,11 @@ def with_floors(operators: pl.DataFrame, peaks: Peaks) -> pl.DataFrame:
 
 
 def _bound() -> pl.Expr:
+    """Return what takes longer; null if the bytes, or the operations of products, are unknown."""
     compute, memory = pl.col("_compute"), pl.col("_memory")
+    is_half_known = pl.col("bytes_moved").is_null() | ((pl.col("work") == "matrix") & pl.col("flops").is_null())
     return (
-        pl.when(memory.is_null() & compute.is_null())
+        pl.when(is_half_known | (memory.is_null() & compute.is_null()))
         .then(None)
         .when(compute.fill_null(0) > memory.fill_null(0))
         .then(pl.lit("compute"))
@@ -94,7 +96,7 @@ def _contradiction(peaks: Peaks) -> pl.Expr:
     return (
         pl.when((pl.col("floor_ns") > pl.col("busy_ns")).fill_null(value=False))
         .then(
-            pl.when((pl.col("bound") == MEMORY) & if_cached & (peaks.cache_bytes > 0))
+            pl.when((pl.col("_compute").fill_null(0) <= pl.col("busy_ns")) & if_cached & (peaks.cache_bytes > 0))
             .then(pl.lit("data may come from the cache, which is faster than the memory"))
             .otherwise(pl.lit("faster than the peak: another device, a wrong clock, or work that shapes do not show"))
         )
