@@ -231,6 +231,14 @@ class RankEvidence:
         names = self.rank_trace.texts(launches(self.rank_trace)["launch_name"].drop_nulls().unique())
         return bool(names.str.contains("(?i)graph_?launch").any())
 
+    @cached_property
+    def event_counts(self) -> dict[int, int]:
+        """The number of events in the steady steps by kind, work of devices included."""
+        events = self.rank_trace.table("events", ["kind", "start_ns"])
+        row = np.searchsorted(self.step_windows[0], events["start_ns"].to_numpy(), side="right") - 1
+        inside = (row >= 0) & (events["start_ns"].to_numpy() < np.append(self.step_windows[1], 0)[row])
+        return dict(events.filter(pl.Series(inside))["kind"].value_counts().iter_rows())
+
     @property
     def capability(self) -> int:
         """The major compute capability of the first device; 0 if unknown."""

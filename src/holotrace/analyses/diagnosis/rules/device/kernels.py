@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from holotrace.algorithms.intervals import Intervals
 from holotrace.analyses.diagnosis.evidence.kernel_evidence import ATTAINABLE_BANDWIDTH, with_launch_shapes
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, RankCase, Rule, Said
@@ -98,11 +100,19 @@ def _limit(row: dict[str, Any]) -> str:
 
 
 def tiny_kernels(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for kernels that take less than 5 µs, most of which is the fixed cost of a kernel."""
+    """Yield a case for kernels that take less than 5 µs, most of which is the fixed cost of a kernel, and the short gaps before."""
     tiny = evidence.costed.filter((pl.col("kernel_kind") == KernelKind.COMPUTATION) & (DURATION < _TINY_NS))
     rows = tiny.with_columns(saved_ns=pl.min_horizontal(DURATION, pl.lit(_FIXED_NS)).cast(pl.Float64))
     if len(rows):
-        yield case_of(evidence, rows, words={"mean_ns": rows["duration_ns"].mean()})
+        words = {"mean_ns": rows["duration_ns"].mean()}
+        yield case_of(evidence, rows, words=words, waits=_short_gaps(evidence, rows["start_ns"]))
+
+
+def _short_gaps(evidence: RankEvidence, starts: pl.Series) -> Intervals:
+    """Return the idle time of at most 2 µs that ends at one of these times: the device itself needs it between kernels."""
+    begins, ends = evidence.idle
+    chosen = (ends - begins <= _FIXED_NS) & np.isin(ends, starts.to_numpy())
+    return begins[chosen], ends[chosen]
 
 
 def _say_small(cases: Sequence[RankCase]) -> Said:

@@ -19,6 +19,8 @@ from holotrace.enrich.job_graph.causes.roles import cause_text
 from holotrace.units import percent_text
 
 _SHARE = 0.05
+_LONGEST_TRANSFER = 3
+"""Few transfers take more than three times as long as the fastest quarter of their size, unless something holds them up."""
 _TRANSFER = "https://docs.pytorch.org/tutorials/beginner/ddp_series_theory.html"
 
 _HIDING = {
@@ -38,9 +40,28 @@ _HIDING_OTHER = "Start the communication earlier, or on another stream, so that 
 def exposed_transfers(evidence: JobEvidence) -> Iterator[JobCase]:
     """Yield a case for each axis whose data moves while nothing computes."""
     per_step = evidence.results["parallelism"].per_step.drop_nulls("step")
-    for (axis,), rows in per_step.group_by("axis", maintain_order=True):
+    share = pl.col("rank").replace_strict(_typical_shares(evidence), default=1.0, return_dtype=pl.Float64)
+    typical = per_step.with_columns(pl.col("transfer_ns") * share)
+    for (axis,), rows in typical.group_by("axis", maintain_order=True):
         costs = mean_costs(evidence, rows, "transfer_ns")
         yield JobCase(costs, share_of_step(evidence, costs), subject=str(axis), words={"axis": axis})
+
+
+def _typical_shares(evidence: JobEvidence) -> dict[int, float]:
+    """Return the share of each rank's transfers that is left if none takes far longer than its like.
+
+    A transfer that takes many times as long as others of its size was held up, for example by the sender's host.
+    """
+    if "collectives" not in evidence.results:
+        return {}
+    calls = evidence.results["collectives"].per_call.drop_nulls(["step", "transfer_ns"])
+    like = pl.col("transfer_ns").quantile(0.25).over("process_group", "collective", "message_bytes")
+    sums = (
+        calls.with_columns(pl.min_horizontal("transfer_ns", _LONGEST_TRANSFER * like).alias("kept_ns"))
+        .group_by("rank")
+        .agg(pl.col("kept_ns", "transfer_ns").sum())
+    )
+    return {rank: kept / all_ns if all_ns else 1.0 for rank, kept, all_ns in sums.iter_rows()}
 
 
 def unknown_exposure(evidence: JobEvidence) -> Iterator[JobCase]:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from holotrace.analyses.diagnosis.claims import Claim
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import Case, Rule
+from holotrace.analyses.diagnosis.stakes.claims import Claim
 from holotrace.enrich.critical_path.path_graph import PathGraph, critical_path_graph
 from holotrace.enrich.critical_path.what_if import Change, Remove, Replace, Replay, Scale, changed, unchanged, window_ns
 from holotrace.enrich.job_graph.python_time import python_functions, with_python_time

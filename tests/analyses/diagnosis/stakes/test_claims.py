@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holotrace.algorithms.intervals import Intervals, covered_length
-from holotrace.analyses.diagnosis.claims import claims
 from holotrace.analyses.diagnosis.rule import Case, Rule, Said
+from holotrace.analyses.diagnosis.stakes.claims import claims
 
 STEP = (np.array([0]), np.array([100]))
 

@@ -1,0 +1,81 @@
+"""Which cases stand after a replay of the step without them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from holotrace.algorithms.intervals import Intervals, concatenated, covered_length, difference, intersection, union
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Rule
+from holotrace.analyses.diagnosis.stakes.claims import Claim, claims
+from holotrace.analyses.diagnosis.stakes.predictions import predictions
+from holotrace.enrich.host.source_lines import records_python
+
+_REFUTED = 0.05
+"""A cause is refuted if its replay saves less than this share of what it claims."""
+
+
+def may_apply(rule: Rule, case: Case) -> bool:
+    """Whether a case reaches the threshold, or may reach it with the further time that a replay shows."""
+    return case.value >= rule.threshold or (case.further is not None and covered_length(*case.explained) > 0)
+
+
+def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[tuple[Rule, Case, float | None]]:
+    """Return the cases that a replay does not refute, with what it saves; None if it cannot say."""
+    claimed = claims(found, evidence.step_windows)
+    predicted = predictions(evidence, [(rule, case, claim) for (rule, case), claim in zip(found, claimed, strict=True)])
+    kept = []
+    for (rule, case), claim, replayed_ns in zip(found, claimed, predicted, strict=True):
+        saved_ns = None if _is_certain(evidence, case, claim, replayed_ns) else replayed_ns
+        whole = _with_further(evidence, case, saved_ns)
+        if whole.value >= rule.threshold and not (
+            _is_idle(evidence, whole) and _is_refuted(evidence, rule, claim, saved_ns)
+        ):
+            kept.append((rule, whole, saved_ns))
+    return kept
+
+
+def _is_certain(evidence: RankEvidence, case: Case, claim: Claim, saved_ns: float | None) -> bool:
+    """Whether a case costs what it claims although the replay saves less."""
+    return saved_ns is not None and case.is_certain and saved_ns * evidence.step_count < claim.claimed_ns
+
+
+def _with_further(evidence: RankEvidence, case: Case, saved_ns: float | None) -> Case:
+    """Let the case explain as much further time, from its beginning on, as its replay saves beyond what it explains."""
+    if case.further is None or saved_ns is None:
+        return case
+    further = difference(case.further, case.explained)
+    beyond_ns = round(saved_ns * evidence.step_count) - covered_length(*case.explained)
+    ends = np.minimum(further[1], further[0] + np.maximum(0, beyond_ns - _length_before(further)))
+    is_left = ends > further[0]
+    explained = union(*concatenated([case.explained, (further[0][is_left], ends[is_left])]))
+    return replace(case, explained=explained, value=evidence.share(explained))
+
+
+def _length_before(intervals: Intervals) -> npt.NDArray[np.int64]:
+    """Return, for each interval, the length of all before it."""
+    lengths = intervals[1] - intervals[0]
+    before: npt.NDArray[np.int64] = np.cumsum(lengths) - lengths
+    return before
+
+
+def _is_idle(evidence: RankEvidence, case: Case) -> bool:
+    """Whether most of what a case explains is idle time, which other causes may explain as well."""
+    explained = intersection(case.explained, evidence.step_windows)
+    return 2 * covered_length(*intersection(explained, evidence.idle)) > covered_length(*explained)
+
+
+def _is_refuted(evidence: RankEvidence, rule: Rule, claim: Claim, saved_ns: float | None) -> bool:
+    """Whether a replay without the cause saves next to nothing: then the time has another cause, which may claim it.
+
+    Half of the share that the rule asks for is next to nothing, too, unless Python functions were recorded: that slows the
+    host, which then hides part of what the cause costs without the profiler.
+    """
+    if saved_ns is None:
+        return False
+    asked = 0.0 if rule.unit != OF_THE_STEP or records_python(evidence.rank_trace) else rule.threshold / 2
+    return saved_ns * evidence.step_count < max(_REFUTED * claim.claimed_ns, asked * evidence.time_ns)

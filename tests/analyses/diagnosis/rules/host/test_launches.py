@@ -1,0 +1,59 @@
+"""A device that waits for launches is found, unless recording Python functions is what slows the host."""
+
+from __future__ import annotations
+
+import pytest
+
+import holotrace
+from device_jobs import cases_of, recorded
+from holotrace.testing.builder import TraceBuilder
+
+
+def launching_job(*, functions: int) -> holotrace.Trace:
+    """Return steps of 1 ms: ten kernels of 40 µs, one every 100 µs, and between them this many Python functions per step."""
+    trace = TraceBuilder()
+    for number in range(3):
+        begin = 1000 * number
+        trace.step(number, begin, 1000)
+        for place in range(10):
+            launch = begin + 100 * place
+            trace.operator("aten::relu", start_us=launch, duration_us=55)
+            trace.kernel("relu", start_us=launch + 56, duration_us=40, launch_us=launch + 50)
+        for place in range(functions):
+            trace.python(
+                f"train.py({place}): f", start_us=begin + 100 * (place % 10) + 57 + place // 10, duration_us=0.5
+            )
+    return trace.build()
+
+
+def test_operators_that_run_while_the_device_idles_cost_this_time() -> None:
+    """The device is idle 60 % of the step, and the host runs operators for most of it."""
+    (case,) = cases_of(launching_job(functions=0), "launch_bound").values()
+
+    assert case.value == pytest.approx(0.55, abs=0.06)
+
+
+def test_a_recording_that_slows_the_host_does_not_count() -> None:
+    """400 functions and 20 operators and calls add 570 µs to each step, which idles for 600 µs."""
+    job = launching_job(functions=400)
+
+    assert not cases_of(job, "launch_bound")
+    assert not cases_of(job, "python_overhead")
+    (case,) = cases_of(job, "slow_recording").values()
+    assert case.cost_ns == pytest.approx(570_000, rel=0.1)
+
+
+def test_a_few_functions_change_little() -> None:
+    """20 functions add 26 µs."""
+    assert cases_of(launching_job(functions=20), "launch_bound")
+    assert not cases_of(launching_job(functions=20), "slow_recording")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_bound"), [("small", True), ("images", False), ("training-compiled_graphs", False)]
+)
+def test_jobs_that_the_host_does_not_hold_up_without_the_profiler(name: str, *, is_bound: bool) -> None:
+    """Timed without the profiler, the device works 6 % (small), 97 % (images) and 95 % of the step."""
+    trace = recorded(name)
+
+    assert bool(cases_of(trace, "launch_bound") or cases_of(trace, "python_overhead")) is is_bound
