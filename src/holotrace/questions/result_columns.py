@@ -707,6 +707,15 @@ COMPILED_REGIONS = (
     ResultColumn(
         "is_recompiled", "bool", "whether the version is not the first one of its frame", heading="recompiled"
     ),
+    ResultColumn(
+        "compiled_frame",
+        "int64",
+        "number of the function, or part of one, that torch.compile compiled",
+        heading="frame",
+    ),
+    _text("compiled_function", "file, first line and name of the compiled function; null without a log", "function"),
+    _count("recompilation_count", "how often the frame was compiled again: its highest version", "compiled again"),
+    _text("recompile_reason", "guards of earlier versions that failed; null without a log", "reason"),
     _count("replay_count", "launches of CUDA graphs inside the region", "graph replays"),
     _count("compilation_count", "compilations of torch.compile during the recording", "compilations"),
     _length("compilation_ns", "host time of the compilations", "compiling"),

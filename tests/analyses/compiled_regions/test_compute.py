@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import holotrace
 from holotrace.testing.builder import TraceBuilder
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "gpu" / "traces"
+
+WITHOUT_LOG = (
+    "the profiler does not record which guards failed: set TORCH_LOGS=recompiles,guards to print them, or "
+    "TORCH_TRACE=FOLDER and pass the folder as compile_log= (--compile-log)"
+)
 
 
 def compiled_job() -> TraceBuilder:
@@ -39,12 +46,18 @@ def test_regions_costs_and_kernels():
     """Guards take 15 µs, compiling 40; 27 of 36 µs of device time are compiled; calls without a graph give the one in it its source."""
     result = holotrace.compiled_regions(compiled_job().build())
 
-    assert result.per_region.rows() == [(0, "0/1", True, 2, 60_000, 18_000, 1), (0, "0/0", False, 1, 30_000, 9_000, 0)]
+    assert result.per_region.rows() == [
+        (0, "0/1", True, 2, 60_000, 18_000, 1, None, None, None),
+        (0, "0/0", False, 1, 30_000, 9_000, 0, None, None, None),
+    ]
+    assert result.per_frame.rows() == [(0, 0, None, 1, None, None, 3, None)]
     assert result.per_rank.rows() == [(0, 1, 40_000, 3, 15_000, 1, 27_000, 0.75)]
-    assert result.per_kernel.rows() == [(0, "triton_poi_fused_add_0", "/cache/a.py", 3, 27_000)]
+    assert result.per_kernel.rows() == [(0, "triton_poi_fused_add_0", "/cache/a.py", 3, 27_000, None)]
     assert result.findings == (
         "rank 0: torch.compile compiled 1 time during the recording, for 40 µs",
         "rank 0: 1 region had been compiled again, because a guard failed",
+        "rank 0: frame 0 was compiled again 1 time",
+        f"rank 0: {WITHOUT_LOG}",
         "rank 0: 1 function continued after a graph break",
     )
     assert result.answer == "2 compiled regions ran; compiling took 40 µs."
@@ -76,5 +89,115 @@ def test_the_tables_equal_their_golden_copies(golden, name):
     result = holotrace.compiled_regions(holotrace.open_trace(EXAMPLES / name / "rank0.pt.trace.json.gz"))
 
     golden.check(result.per_region, f"compiled_regions/{name}.per_region")
+    golden.check(result.per_frame, f"compiled_regions/{name}.per_frame")
     golden.check(result.per_rank, f"compiled_regions/{name}.per_rank")
     golden.check(result.per_kernel, f"compiled_regions/{name}.per_kernel")
+
+
+RECORDED = Path(__file__).parent / "recorded"
+"""PyTorch 2.15 on the CPU, with TORCH_TRACE and INDUCTOR_PROVENANCE=1; of both files, only the records that matter.
+
+A model is called with 4, 4, 8, 8 and 16 rows, then without gradients; a function that prints, with 2, 3, 3.5 and 4.
+"""
+
+
+def test_a_log_says_which_functions_were_compiled_again_and_why():
+    """The reasons are those that TORCH_LOGS=recompiles prints; the model ran with three shapes, and without gradients."""
+    trace = holotrace.open_trace(RECORDED / "train.pt.trace.json.gz")
+    result = holotrace.compiled_regions(trace, compile_log=RECORDED / "torch_trace")
+
+    frames = result.per_frame.select(
+        "compiled_frame", "compiled_function", "recompilation_count", "compilation_count", "call_count"
+    )
+    assert frames.rows() == [
+        (0, "/job/train.py(8): forward", 3, 4, 7),
+        (1, "/job/train.py(12): g", 2, 3, 4),
+        (2, "/job/train.py(14): torch_dynamo_resume_in_g_at_14", 0, 1, 4),
+        (3, "/job/train.py(14): torch_dynamo_resume_in_g_at_14", 0, 1, 4),
+    ]
+    assert result.per_frame["recompile_reason"][0].splitlines() == [
+        "0/1 after 0/0: tensor 'x' size mismatch at index 0. expected 4, actual 8",
+        "0/2 after 0/1: tensor 'x' size mismatch at index 0. expected 8, actual 16",
+        "0/3 after 0/0: GLOBAL_STATE changed: grad_mode",
+    ]
+    of_region = dict(result.per_region.select("region", "recompile_reason").rows())
+    assert of_region["1/1"] == "1/0: n == 2 # y=x*n # job/train.py:13 in g"
+    assert of_region["0/0"] is None
+    assert not any("TORCH_LOGS" in finding for finding in result.findings)
+
+
+def test_the_time_of_compiling_belongs_to_regions_as_the_log_says():
+    """The trace names the region of each compilation; times agree with the log's to 0.1 %, and add up."""
+    result = holotrace.compiled_regions(holotrace.open_trace(RECORDED / "train.pt.trace.json.gz"))
+    log = (RECORDED / "torch_trace" / "dedicated_log_torch_trace_5u6g.log").read_text()
+    metrics = [json.loads(line[line.index("{") :]) for line in log.splitlines() if '{"compilation_metrics"' in line]
+    in_log = {
+        said["compilation_metrics"]["compile_id"]: said["compilation_metrics"]["entire_frame_compile_time_s"]
+        for said in metrics
+    }
+    times = dict(result.per_region.select("region", pl.col("compilation_ns") / 1e9).rows())
+
+    assert times == pytest.approx(in_log, rel=0.001)
+    assert result.per_region["compilation_ns"].sum() == result.per_rank["compilation_ns"].item()
+
+
+def test_a_frame_at_the_limit_of_recompilations_is_reported():
+    """Version 7 is the eighth, and calls that fit none of eight run uncompiled."""
+    trace = TraceBuilder().operator("Torch-Compiled Region: 4/7", start_us=0, duration_us=50).build()
+    findings = holotrace.compiled_regions(trace).findings
+
+    assert "frame 4 was compiled again 7 times. By default, torch.compile stops after 8 versions" in findings[1]
+
+
+def test_generated_kernels_have_the_lines_of_the_log(tmp_path):
+    """The line is that of the kernel's file, or of its name where all graphs agree; else it is unknown."""
+    code = ["# kernel path: /cache/a.py", "triton_poi_fused_add_0 = async_compile.triton("]
+    stack = 'File "/job/train.py", line {}, in forward\n File "/venv/site-packages/torch/nn.py", line 9, in call'
+    log = [
+        'V1123 06:34:30.206000 7 torch/a.py:1] {"compilation_metrics": {"compile_id": "0/0"}}',
+        'V1123 06:34:30.206000 7 torch/a.py:1] {"inductor_output_code": {}, "frame_id": 0, "frame_compile_id": 0}',
+        *(f"\t{line}" for line in code),
+        *_stacks(0, {"triton_poi_fused_add_0:1": [stack.format(5)], "triton_poi_fused_mul_1:2": [stack.format(6)]}),
+        *_stacks(1, {"triton_poi_fused_add_0:1": [stack.format(7)], "triton_poi_fused_mul_1:1": [stack.format(6)]}),
+        "V1123 06:34:30.206000 7 torch/a.py:1] {damaged",
+    ]
+    (tmp_path / "dedicated_log_torch_trace_x.log").write_text("\n".join(log))
+    builder = TraceBuilder()
+    for number, (name, file) in enumerate([("add_0", "/cache/a.py"), ("add_0", "/cache/b.py"), ("mul_1", "")]):
+        options = {"args": {"kernel_file": file, "kernel_backend": "triton"}} if file else {}
+        builder.operator(f"triton_poi_fused_{name}", start_us=10 * number, duration_us=5, **options)
+    kernels = holotrace.compiled_regions(builder.build(), compile_log=tmp_path).per_kernel
+
+    assert dict(kernels.select("source_file", "source_line").rows()) == {
+        "/cache/a.py": "/job/train.py(5): forward",
+        "/cache/b.py": None,
+        None: "/job/train.py(6): forward",
+    }
+
+
+def _stacks(version: int, stacks: dict[str, list[str]]) -> list[str]:
+    name = '{"artifact": {"name": "inductor_provenance_tracking_kernel_stack_traces", "encoding": "json"}'
+    where = f'"frame_id": 0, "frame_compile_id": {version}}}'
+    return [f"V1123 06:34:30.206000 7 torch/a.py:1] {name}, {where}", f"\t{json.dumps(stacks)}"]
+
+
+def test_each_rank_has_its_own_log(tmp_path):
+    """File names state the rank; a rank without a log has no functions."""
+    builder = TraceBuilder()
+    for rank in (0, 1, 2):
+        builder.rank(rank).operator("Torch-Compiled Region: 0/0", start_us=0, duration_us=50)
+    for rank in (0, 1):
+        metrics = {"compile_id": "0/0", "co_filename": "a.py", "co_firstlineno": rank, "co_name": "f"}
+        line = f"V1123 06:34:30.206000 7 torch/a.py:1] {json.dumps({'compilation_metrics': metrics})}"
+        (tmp_path / f"dedicated_log_torch_trace_rank_{rank}_x.log").write_text(line)
+    result = holotrace.compiled_regions(builder.build(), compile_log=tmp_path)
+
+    assert result.per_region["compiled_function"].to_list() == ["a.py(0): f", "a.py(1): f", None]
+
+
+@pytest.mark.parametrize("name", ["missing", "empty"])
+def test_a_folder_without_a_log_is_an_error(tmp_path, name):
+    """The message says what to give."""
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(holotrace.InvalidOptionError, match=r"TORCH_TRACE|cannot be read"):
+        holotrace.compiled_regions(compiled_job().build(), compile_log=tmp_path / name)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,9 +11,13 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above, nearest_above
+from holotrace.analyses.compiled_regions.compile_log import CompileLog, CompileLogs, read_compile_logs
+from holotrace.analyses.compiled_regions.findings import findings_of
+from holotrace.analyses.compiled_regions.frames import frames
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import launches
-from holotrace.enrich.events.event_rows import of_events
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.events.event_rows import gathered, of_events
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.graph_attribution.grafts import GENERATED_KERNEL
 from holotrace.enrich.host.host_nodes import device_owner, host_nodes, runtime_owner
@@ -21,18 +25,21 @@ from holotrace.enrich.host.node_times import device_durations, node_times
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.enrich.job.rank_tables import typed
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.locations.location import Address
 from holotrace.questions.result import Result
 from holotrace.schema import EventKind
 from holotrace.store.captures import is_graph_launch
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
-from holotrace.units import counted, duration_text
 
 _Rows = npt.NDArray[np.int64]
 
 _REGION = r"^Torch-Compiled Region: (\d+/\d+)"
 _COMPILED = r"^(Torch-Compiled Region|CompiledFunction(Backward)?$)"
 _COMPILATION = r"^_compile\.compile_inner"
+_COMPILED_REGION = r"^entire_frame_compile_data: .*\bcompile_id=(\d+/\d+)$"
+"""Recent versions of PyTorch name the region just before they compile it: torch/_dynamo/utils.py, `dynamo_timed`."""
+
 _GUARDS = "TorchDynamo Cache Lookup"
 _RESUMED = r"torch_dynamo_resume_in_(.*)$"
 _ENTERED = r"torch/_dynamo/eval_frame\.py\(\d+\): compile_wrapper$"
@@ -45,6 +52,19 @@ _PER_REGION = {
     "host_total_ns": pl.Int64,
     "device_total_ns": pl.Int64,
     "replay_count": pl.Int64,
+    "compilation_ns": pl.Int64,
+    "compiled_function": pl.String,
+    "recompile_reason": pl.String,
+}
+_PER_FRAME = {
+    "rank": pl.Int32,
+    "compiled_frame": pl.Int64,
+    "compiled_function": pl.String,
+    "recompilation_count": pl.Int64,
+    "compilation_count": pl.Int64,
+    "compilation_ns": pl.Int64,
+    "call_count": pl.Int64,
+    "recompile_reason": pl.String,
 }
 _PER_RANK = {
     "rank": pl.Int32,
@@ -62,6 +82,7 @@ _PER_KERNEL = {
     "source_file": pl.String,
     "call_count": pl.Int64,
     "device_self_ns": pl.Int64,
+    "source_line": pl.String,
 }
 
 
@@ -71,13 +92,27 @@ class CompiledRegions(Result):
 
     per_region   one row per rank and compiled region, sorted by rank, the longest host_total_ns first:
 
-        rank             int32
-        region           str    number of the frame and of its version: `0/1` is the first recompilation of frame 0
-        is_recompiled    bool   whether the version is not the first one of its frame
-        call_count       int64
-        host_total_ns    int64
-        device_total_ns  int64  kernels, copies and memsets launched inside, without the backward pass
-        replay_count     int64  launches of CUDA graphs inside
+        rank               int32
+        region             str    number of the frame and of its version: `0/1` is the first recompilation of frame 0
+        is_recompiled      bool   whether the version is not the first one of its frame
+        call_count         int64
+        host_total_ns      int64
+        device_total_ns    int64  kernels, copies and memsets launched inside, without the backward pass
+        replay_count       int64  launches of CUDA graphs inside
+        compilation_ns     int64  host time of compiling it during the recording; null if none was recorded
+        compiled_function  str    such as `train.py(8): forward`; null without a log
+        recompile_reason   str    the guards of earlier versions that failed; null without a log, and for first versions
+
+    per_frame    one row per rank and frame that was called or compiled, sorted by rank, the most recompilations first:
+
+        rank                 int32
+        compiled_frame       int64
+        compiled_function    str    null without a log
+        recompilation_count  int64  how often it was compiled again since the process began: its highest version
+        compilation_count    int64  compilations during the recording; null if the recording does not say of which frame
+        compilation_ns       int64  host time of these
+        call_count           int64  calls of all its regions
+        recompile_reason     str    the reasons of its versions, one a line; null without a log
 
     per_rank     one row per rank that used torch.compile:
 
@@ -97,6 +132,7 @@ class CompiledRegions(Result):
         source_file     str    generated source; null if not recorded
         call_count      int64
         device_self_ns  int64
+        source_line     str    lines of the user's code that it computes, joined by `; `; null without a log
 
     findings     recompilations, graph breaks, and calls without a compiled region
 
@@ -104,6 +140,7 @@ class CompiledRegions(Result):
     """
 
     per_region: pl.DataFrame
+    per_frame: pl.DataFrame
     per_rank: pl.DataFrame
     per_kernel: pl.DataFrame
     findings: tuple[str, ...] = ()
@@ -111,17 +148,25 @@ class CompiledRegions(Result):
 
 class _Partial(NamedTuple):
     per_region: pl.DataFrame
+    per_frame: pl.DataFrame
     per_rank: pl.DataFrame
     per_kernel: pl.DataFrame
     findings: tuple[str, ...]
 
 
-def compiled_regions(trace: Trace, *, executor: Executor = IN_PROCESS) -> CompiledRegions:
+def compiled_regions(
+    trace: Trace, *, compile_log: Address | None = None, executor: Executor = IN_PROCESS
+) -> CompiledRegions:
     """List the regions that torch.compile compiled, its generated kernels, and the cost of compiling and of guards.
 
     Args:
         trace: the job.
+        compile_log: the folder that TORCH_TRACE named when the job was recorded, or a file in it. It says which functions
+            were compiled, which guards failed and, if recorded with INDUCTOR_PROVENANCE=1, the lines behind each kernel.
         executor: runs the work on the ranks.
+
+    Raises:
+        InvalidOptionError: there is no log of torch.compile at `compile_log`.
 
     Source: docs/reference/analyses/compiled_regions.md, which derives it.
 
@@ -129,44 +174,77 @@ def compiled_regions(trace: Trace, *, executor: Executor = IN_PROCESS) -> Compil
     >>> from holotrace.testing import TraceBuilder
     >>> trace = TraceBuilder().operator("Torch-Compiled Region: 0/1", start_us=0, duration_us=50)
     >>> trace = trace.kernel("triton_poi_fused_add_0", start_us=60, duration_us=9, launch_us=10).build()
-    >>> holotrace.compiled_regions(trace).per_region.drop("replay_count").rows()
-    [(0, '0/1', True, 1, 50000, 9000)]
+    >>> holotrace.compiled_regions(trace).per_region.select("region", "is_recompiled", "device_total_ns").rows()
+    [('0/1', True, 9000)]
     """
-    return plan().run(trace, executor)
+    return plan(compile_log=compile_log).run(trace, executor)
 
 
-def plan() -> Plan[_Partial, CompiledRegions]:
+def plan(*, compile_log: Address | None = None) -> Plan[_Partial, CompiledRegions]:
     """Return `compiled_regions` in two parts: what runs on each rank, and how the results of the ranks combine."""
-    return Plan(_one_rank, _combine)
+    logs = CompileLogs() if compile_log is None else read_compile_logs(compile_log)
+    return Plan(partial(_one_rank, logs=logs), _combine)
 
 
 def _combine(partials: dict[int, _Partial]) -> CompiledRegions:
     return CompiledRegions(
         pl.concat([of_rank.per_region for of_rank in partials.values()]),
+        pl.concat([of_rank.per_frame for of_rank in partials.values()]),
         pl.concat([of_rank.per_rank for of_rank in partials.values()]),
         pl.concat([of_rank.per_kernel for of_rank in partials.values()]),
         joined_findings({rank: of_rank.findings for rank, of_rank in partials.items()}),
     )
 
 
-def _one_rank(rank_trace: RankTrace) -> _Partial:
+def _one_rank(rank_trace: RankTrace, *, logs: CompileLogs) -> _Partial:
+    log = logs.of(rank_trace.rank)
     nodes = host_nodes(rank_trace).hstack(node_times(rank_trace))
     nodes = nodes.with_columns(rank_trace.texts(nodes["name"]).alias("text"))
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
-    per_region = typed(_regions(rank_trace, nodes).with_columns(rank), _PER_REGION)
-    per_kernel = typed(_generated_kernels(rank_trace, nodes).with_columns(rank), _PER_KERNEL)
+    compilations = _compilations(rank_trace, nodes)
+    regions = _with_log(_regions(rank_trace, nodes, compilations), log)
+    per_frame = frames(regions, compilations, log)
+    kernels = _generated_kernels(rank_trace, nodes)
+    lines = [log.lines_of(*row) for row in kernels.select("operator", "source_file").rows()]
+    kernels = kernels.with_columns(pl.Series("source_line", lines, dtype=pl.String))
     costs = typed(_costs(rank_trace, nodes).with_columns(rank), _PER_RANK)
-    is_used = per_region.height or per_kernel.height or costs["compilation_count"].item() or costs["guard_count"].item()
+    is_used = regions.height or kernels.height or costs["compilation_count"].item() or costs["guard_count"].item()
     entered = _calls(rank_trace, _ENTERED)
     return _Partial(
-        per_region,
+        typed(regions.with_columns(rank), _PER_REGION),
+        typed(per_frame.with_columns(rank), _PER_FRAME),
         costs if is_used else costs.clear(),
-        per_kernel,
-        tuple(_findings(per_region, costs, entered)),
+        typed(kernels.with_columns(rank), _PER_KERNEL),
+        tuple(findings_of(regions, per_frame, costs, entered, has_log=bool(log.compilations))),
     )
 
 
-def _regions(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
+def _with_log(regions: pl.DataFrame, log: CompileLog) -> pl.DataFrame:
+    """Add the function and the reason of each region that the log describes."""
+    said = [log.compilations.get(region) for region in regions["region"]]
+    return regions.with_columns(
+        pl.Series("compiled_function", [one.function if one else None for one in said], dtype=pl.String),
+        pl.Series("recompile_reason", [one.reason if one else None for one in said], dtype=pl.String),
+    )
+
+
+def _compilations(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
+    """Return the outermost compilations: region, null if the recording does not say, and host_total_ns.
+
+    The annotation that names the region begins after the operator around the compilation, and before the compilation.
+    """
+    compilations = _outermost(nodes, _COMPILATION).sort("start_ns")
+    begin_ns = gathered(nodes["start_ns"], compilations["parent"].to_numpy()).alias("begin_ns")
+    region = rank_trace.strings.str.extract(_COMPILED_REGION, 1)
+    named = pl.DataFrame({"name": region.is_not_null().arg_true().cast(pl.UInt32), "region": region.drop_nulls()})
+    said = event_ranges(rank_trace, [EventKind.USER_ANNOTATION], ["name", "start_ns"], names=named["name"])
+    said = said.join(named, on="name").select("region", "start_ns", said_ns="start_ns").sort("start_ns")
+    timed = compilations.select("start_ns", "host_total_ns", begin_ns).join_asof(said, on="start_ns")
+    is_own = pl.col("said_ns") >= pl.col("begin_ns")
+    return timed.select(pl.when(is_own).then("region").alias("region"), "host_total_ns")
+
+
+def _regions(rank_trace: RankTrace, nodes: pl.DataFrame, compilations: pl.DataFrame) -> pl.DataFrame:
     named = nodes.with_columns(region=pl.col("text").str.extract(_REGION, 1))
     is_region = named["region"].is_not_null().to_numpy()
     replays = _replays(rank_trace, nodes["parent"].to_numpy(), is_region)
@@ -177,8 +255,9 @@ def _regions(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
         device_total_ns=pl.col("device_total_ns").sum(),
         replay_count=pl.col("replays").sum(),
     )
+    compiled = compilations.drop_nulls("region").group_by("region").agg(compilation_ns=pl.col("host_total_ns").sum())
     versions = sums.with_columns(is_recompiled=~pl.col("region").str.ends_with("/0"))
-    return versions.sort("host_total_ns", "region", descending=[True, False])
+    return versions.join(compiled, on="region", how="left").sort("host_total_ns", "region", descending=[True, False])
 
 
 def _replays(rank_trace: RankTrace, parent: _Rows, is_region: npt.NDArray[np.bool_]) -> _Rows:
@@ -245,20 +324,3 @@ def _calls(rank_trace: RankTrace, pattern: str, *, distinct: bool = False) -> in
     names = rank_trace.events_of([EventKind.PYTHON_FUNCTION], ["name"])["name"]
     chosen = names.filter(names.is_in(ids.implode()))
     return rank_trace.texts(chosen.unique()).str.extract(_RESUMED, 1).n_unique() if distinct else len(chosen)
-
-
-def _findings(per_region: pl.DataFrame, costs: pl.DataFrame, entered: int) -> Iterator[str]:
-    known = costs.row(0, named=True)
-    if known["compilation_count"]:
-        times = counted(known["compilation_count"], "time")
-        yield f"torch.compile compiled {times} during the recording, for {duration_text(known['compilation_ns'])}"
-    again = per_region.filter("is_recompiled").height
-    if again:
-        yield f"{counted(again, 'region')} had been compiled again, because a guard failed"
-    if known["graph_break_count"]:
-        yield f"{counted(known['graph_break_count'], 'function')} continued after a graph break"
-    if entered and per_region.is_empty():
-        yield (
-            f"{counted(entered, 'call')} of functions under torch.compile ran no compiled region: "
-            "graph breaks left nothing to compile, or compiling failed"
-        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holotrace.questions.options import Option
 from holotrace.questions.question import Analysis
 
 QUESTION = Analysis(
@@ -19,5 +20,13 @@ QUESTION = Analysis(
         ("guards", "host time in which TorchDynamo checks which compiled version fits the inputs"),
         ("graph breaks", "places at which a function was split into several regions"),
         ("graph replays", "launches of CUDA graphs inside the region"),
+        ("compiled again", "how often a frame was compiled after its first version, since the process began"),
+    ),
+    options=(
+        Option(
+            "compile_log",
+            "Folder that TORCH_TRACE named during the recording: functions that were compiled, and guards that failed.",
+            metavar="PATH",
+        ),
     ),
 )

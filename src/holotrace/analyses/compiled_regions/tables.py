@@ -11,7 +11,12 @@ from holotrace.questions.tables import View, known_columns
 def regions(result: CompiledRegions) -> pl.DataFrame:
     """Return the compiled regions of each rank."""
     again = pl.when("is_recompiled").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("is_recompiled")
-    return result.per_region.with_columns(again)
+    return known_columns(result.per_region.with_columns(again))
+
+
+def frames(result: CompiledRegions) -> pl.DataFrame:
+    """Return how often each frame was compiled, and why again."""
+    return known_columns(result.per_frame)
 
 
 def costs(result: CompiledRegions) -> pl.DataFrame:
@@ -21,12 +26,16 @@ def costs(result: CompiledRegions) -> pl.DataFrame:
 
 def generated_kernels(result: CompiledRegions) -> pl.DataFrame:
     """Return the generated kernels over all ranks, the longest first."""
-    sums = result.per_kernel.group_by("operator", "source_file").agg(pl.col("call_count", "device_self_ns").sum())
-    return sums.sort("device_self_ns", "operator", "source_file", descending=[True, False, False], nulls_last=True)
+    sums = result.per_kernel.group_by("operator", "source_file", "source_line").agg(
+        pl.col("call_count", "device_self_ns").sum()
+    )
+    keys = ("operator", "source_file", "source_line")
+    return known_columns(sums.sort("device_self_ns", *keys, descending=[True, False, False, False], nulls_last=True))
 
 
 VIEWS = (
     View("Compiled regions", regions, "host_total_ns"),
+    View("Recompilations", frames, "recompilation_count"),
     View("Cost of torch.compile", costs, "compilation_ns"),
     View("Generated kernels, over all ranks", generated_kernels, "device_self_ns", is_detail=True),
 )

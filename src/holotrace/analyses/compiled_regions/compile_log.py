@@ -1,0 +1,255 @@
+"""What torch.compile writes into the folder TORCH_TRACE: functions, guards that failed, and the lines behind kernels.
+
+Each process writes a file `dedicated_log_torch_trace_<…>.log`; with distributed training, `…_rank_<N>_<…>.log`. A record is
+one line: glog's prefix and JSON, followed by lines with a tab if it has a payload.
+https://github.com/pytorch/tlparse reads the same files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from holotrace.enrich.host.frames import is_user_frame
+from holotrace.errors import InvalidOptionError
+from holotrace.locations.location import Address, Location, located
+
+_RECORD = re.compile(r"^[VIWEC]\d{4} [^\]]*\] (\{.*)$")
+_RANK = re.compile(r"_rank_(\d+)_")
+_WANTED = re.compile(r'^[^{]*\{"(compilation_metrics|inductor_output_code|artifact)"')
+_KERNEL_LINES = "inductor_provenance_tracking_kernel_stack_traces"
+"""Written with INDUCTOR_PROVENANCE=1: the Python stacks behind each kernel."""
+
+_KERNEL_PATH = re.compile(r"^\t?# kernel path: (\S+)$")
+_KERNEL_NAME = re.compile(r"^\t?(\w+) = async_compile\.")
+_FRAME = re.compile(r'^\s*File "(.+)", line (\d+), in (.+)$', re.MULTILINE)
+_LONGEST_REASON = 300
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One compilation of a frame.
+
+    function  such as `train.py(8): forward`; None if unknown
+    reason    the guards of earlier versions that failed; None for a first version
+    """
+
+    function: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class CompileLog:
+    """The compilations of one process.
+
+    compilations  by region, such as `0/1`; those that the log describes in two ways are left out
+    kernel_lines  lines of the user's code by the name of the kernel, and by the name of its file if that is known
+    """
+
+    compilations: dict[str, Compilation] = field(default_factory=dict)
+    kernel_lines: dict[str, str] = field(default_factory=dict)
+
+    def lines_of(self, kernel: str, file: str | None) -> str | None:
+        """Return the lines behind a kernel; None if unknown."""
+        return self.kernel_lines.get(_file_name(file)) if file else self.kernel_lines.get(kernel)
+
+
+@dataclass(frozen=True)
+class CompileLogs:
+    """The logs of a job: of the processes whose rank is known, and of one without."""
+
+    of_ranks: dict[int, CompileLog] = field(default_factory=dict)
+    of_any: CompileLog | None = None
+
+    def of(self, rank: int) -> CompileLog:
+        """Return the log of a rank; empty without one."""
+        return self.of_ranks.get(rank) or self.of_any or CompileLog()
+
+
+def read_compile_logs(address: Address) -> CompileLogs:
+    """Read the folder TORCH_TRACE, or one of its files.
+
+    Raises:
+        InvalidOptionError: there is no such file, or none with compilations.
+    """
+    location = located(address)
+    files = _files(location)
+    logs: dict[int | None, list[CompileLog]] = defaultdict(list)
+    for file in files:
+        for rank, log in _read(file).items():
+            logs[rank].append(log)
+    if not any(log.compilations for parts in logs.values() for log in parts):
+        message = f"{location}: no log of torch.compile there; give the folder that TORCH_TRACE names, or a file in it"
+        raise InvalidOptionError(message)
+    joined = {rank: _joined(parts) for rank, parts in logs.items()}
+    return CompileLogs({rank: log for rank, log in joined.items() if rank is not None}, joined.get(None))
+
+
+def _files(location: Location) -> list[Location]:
+    try:
+        inside: list[Location] = list(location.iterdir()) if location.is_dir() else [location]
+    except OSError as error:
+        message = f"{location} cannot be read: {error}"
+        raise InvalidOptionError(message) from error
+    return sorted((file for file in inside if file.name.endswith(".log") or file == location), key=str)
+
+
+def _read(file: Location) -> dict[int | None, CompileLog]:
+    """Return the log of each rank that wrote to a file; the rank is None if neither its name nor a record states it."""
+    named = _RANK.search(file.name)
+    parts: dict[int | None, _Collected] = defaultdict(_Collected)
+    for record, payload in _records(_lines(file)):
+        rank = record.get("rank", int(named[1]) if named else None)
+        parts[rank if isinstance(rank, int) else None].add(record, payload)
+    return {rank: part.log() for rank, part in parts.items()}
+
+
+def _lines(file: Location) -> Iterator[str]:
+    try:
+        text = file.read_bytes().decode("utf-8", "replace")
+    except OSError as error:
+        message = f"{file} cannot be read: {error}"
+        raise InvalidOptionError(message) from error
+    yield from text.split("\n")
+
+
+def _records(lines: Iterable[str]) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """Yield the wanted records with their payloads; damaged records are left out."""
+    record: dict[str, Any] | None = None
+    payload: list[str] = []
+    for line in lines:
+        if line.startswith("\t"):
+            if record is not None:
+                payload.append(line[1:])
+            continue
+        if record is not None:
+            yield record, payload
+        record, payload = _record(line), []
+    if record is not None:
+        yield record, payload
+
+
+def _record(line: str) -> dict[str, Any] | None:
+    text = _RECORD.match(line)
+    if text is None or not _WANTED.match(line):
+        return None
+    try:
+        record = json.loads(text[1])
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+class _Collected:
+    """What the records of one process say."""
+
+    def __init__(self) -> None:
+        self._compilations: dict[str, Compilation] = {}
+        self._lines: dict[tuple[str, str], set[str]] = defaultdict(set)
+        self._files: dict[tuple[str, str], set[str]] = defaultdict(set)
+
+    def add(self, record: dict[str, Any], payload: list[str]) -> None:
+        """Read one record."""
+        metrics, artifact = record.get("compilation_metrics"), record.get("artifact")
+        if isinstance(metrics, dict):
+            self._add_metrics(metrics)
+        elif "inductor_output_code" in record:
+            self._add_code(_region(record), payload)
+        elif isinstance(artifact, dict) and artifact.get("name") == _KERNEL_LINES:
+            for kernel, lines in _kernel_lines("\n".join(payload)).items():
+                self._lines[_region(record), kernel].add(lines)
+
+    def _add_metrics(self, metrics: dict[str, Any]) -> None:
+        region = metrics.get("compile_id")
+        if isinstance(region, str) and metrics.get("is_forward", True):
+            self._compilations[region] = Compilation(_function(metrics), _reason(metrics.get("recompile_reason")))
+
+    def _add_code(self, region: str, payload: list[str]) -> None:
+        """Remember the file of each kernel, which Inductor names in a comment above the kernel."""
+        path = ""
+        for line in payload:
+            if named := _KERNEL_PATH.match(line):
+                path = named[1]
+            elif kernel := _KERNEL_NAME.match(line):
+                if path:
+                    self._files[region, kernel[1]].add(_file_name(path))
+                path = ""
+
+    def log(self) -> CompileLog:
+        """Return what is said in one way only."""
+        by_name: dict[str, set[str]] = defaultdict(set)
+        for (region, kernel), lines in self._lines.items():
+            for name in (kernel, *self._files.get((region, kernel), ())):
+                by_name[name] |= lines
+        return CompileLog(self._compilations, _said_once(by_name))
+
+
+def _said_once(said: dict[str, set[str]]) -> dict[str, str]:
+    return {name: min(texts) for name, texts in said.items() if len(texts) == 1}
+
+
+def _region(record: dict[str, Any]) -> str:
+    return f"{record.get('frame_id')}/{record.get('frame_compile_id')}"
+
+
+def _function(metrics: dict[str, Any]) -> str | None:
+    file, line, name = (metrics.get(key) for key in ("co_filename", "co_firstlineno", "co_name"))
+    return f"{file}({line}): {name}" if isinstance(name, str) and isinstance(file, str) else None
+
+
+def _reason(text: object) -> str | None:
+    """Return the first line of each reason, without the line of code and the stack behind it."""
+    if not isinstance(text, str):
+        return None
+    reason = " ".join(text.split("\nUser stack trace:")[0].split())
+    return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}…"
+
+
+def _kernel_lines(payload: str) -> dict[str, str]:
+    """Return the innermost lines of the user's code in the stacks of each kernel; `name:2` is its second call."""
+    try:
+        stacks = json.loads(payload)
+    except (ValueError, RecursionError):
+        return {}
+    lines: dict[str, set[str]] = defaultdict(set)
+    for kernel, traces in stacks.items() if isinstance(stacks, dict) else ():
+        lines[kernel.partition(":")[0]] |= {line for trace in _texts(traces) if (line := _innermost(trace))}
+    return {kernel: "; ".join(sorted(named)) for kernel, named in lines.items() if named}
+
+
+def _texts(traces: object) -> list[str]:
+    return [trace for trace in traces if isinstance(trace, str)] if isinstance(traces, list) else []
+
+
+def _innermost(trace: str) -> str | None:
+    """Return the innermost frame of a Python stack outside libraries, as the profiler writes frames."""
+    frames = pl.Series([f"{file}({line}): {name}" for file, line, name in _FRAME.findall(trace)], dtype=pl.String)
+    of_user = frames.filter(is_user_frame(frames))
+    return of_user[-1] if len(of_user) else None
+
+
+def _file_name(path: str) -> str:
+    return re.split(r"[/\\]", path)[-1]
+
+
+def _joined(logs: list[CompileLog]) -> CompileLog:
+    """Return the log of all processes of a rank, without what two of them describe differently."""
+    if len(logs) == 1:
+        return logs[0]
+    compilations: dict[str, set[Compilation]] = defaultdict(set)
+    lines: dict[str, set[str]] = defaultdict(set)
+    for log in logs:
+        for region, compilation in log.compilations.items():
+            compilations[region].add(compilation)
+        for kernel, text in log.kernel_lines.items():
+            lines[kernel].add(text)
+    return CompileLog(
+        {region: min(said, key=str) for region, said in compilations.items() if len(said) == 1},
+        _said_once(lines),
+    )
