@@ -18,6 +18,11 @@ WITHOUT_LOG = (
     "TORCH_TRACE=FOLDER and pass the folder as compile_log= (--compile-log)"
 )
 
+WITHOUT_LINES = (
+    "the profiler does not record the lines of code behind generated kernels: set TORCH_TRACE=FOLDER and "
+    "INDUCTOR_PROVENANCE=1, and pass the folder as compile_log= (--compile-log)"
+)
+
 
 def compiled_job() -> TraceBuilder:
     """Call region 0/0 once and region 0/1 twice; the second call of 0/1 replays a graph. Compile once, for 40 µs."""
@@ -59,6 +64,7 @@ def test_regions_costs_and_kernels():
         "rank 0: frame 0 was compiled again 1 time",
         f"rank 0: {WITHOUT_LOG}",
         "rank 0: 1 function continued after a graph break",
+        f"rank 0: {WITHOUT_LINES}",
     )
     assert result.answer == "2 compiled regions ran; compiling took 40 µs."
 

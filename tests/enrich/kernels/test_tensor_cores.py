@@ -100,6 +100,7 @@ ON_ORDINARY_CORES = (
     "void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float>, float>(long)",
     "split_embedding_backward_codegen_adagrad_unweighted_find_long_segments(int)",
     "_finalize_matmul_scatter_bf16",
+    "void cask_plugin::xmma::init_device_workspace_kernel<xmma::implicit_gemm::wgrad_indexed::Warp_specialized_params<int> >(int)",
     "_gemm_splitk_reduce_kernel",
     "reduce_segments",
     "moe_align_block_size_kernel",

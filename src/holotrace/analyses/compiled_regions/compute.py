@@ -12,7 +12,7 @@ import polars as pl
 
 from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above, nearest_above
 from holotrace.analyses.compiled_regions.compile_log import CompileLog, CompileLogs, read_compile_logs
-from holotrace.analyses.compiled_regions.findings import findings_of
+from holotrace.analyses.compiled_regions.findings import findings_of, findings_on_lines
 from holotrace.analyses.compiled_regions.frames import frames
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import launches
@@ -215,7 +215,7 @@ def _one_rank(rank_trace: RankTrace, *, logs: CompileLogs) -> _Partial:
         typed(per_frame.with_columns(rank), _PER_FRAME),
         costs if is_used else costs.clear(),
         typed(kernels.with_columns(rank), _PER_KERNEL),
-        tuple(findings_of(regions, per_frame, costs, entered, has_log=bool(log.compilations))),
+        (*findings_of(regions, per_frame, costs, entered, has_log=bool(log.compilations)), *findings_on_lines(kernels)),
     )
 
 

@@ -19,7 +19,7 @@ _MOST_FRAMES = 3
 def findings_of(
     regions: pl.DataFrame, frames: pl.DataFrame, costs: pl.DataFrame, entered: int, *, has_log: bool
 ) -> Iterator[str]:
-    """Yield the findings of one rank."""
+    """Yield the findings on the regions of one rank."""
     known = costs.row(0, named=True)
     if known["compilation_count"]:
         times = counted(known["compilation_count"], "time")
@@ -31,6 +31,15 @@ def findings_of(
         yield (
             f"{counted(entered, 'call')} of functions under torch.compile ran no compiled region: "
             "graph breaks left nothing to compile, or compiling failed"
+        )
+
+
+def findings_on_lines(kernels: pl.DataFrame) -> Iterator[str]:
+    """Say what to record if no line behind the generated kernels of a rank is known."""
+    if not kernels.is_empty() and not kernels["source_line"].count():
+        yield (
+            "the profiler does not record the lines of code behind generated kernels: set TORCH_TRACE=FOLDER and "
+            "INDUCTOR_PROVENANCE=1, and pass the folder as compile_log= (--compile-log)"
         )
 
 

@@ -93,7 +93,7 @@ RULES: tuple[Rule, ...] = (
         "FlashAttention, Composable Kernel, cuDNN and TensorRT-LLM: kernels that run before and after the products",
     ),
     Rule(
-        r"(?i)split_?k_?reduce|ReduceSplitK|prepare_grouped_gemm_data|elemWiseRNNcell|_?splitk\w{0,99}_reduce|(^|[\s:_])(gemm|bmm|mla|attn|attention|fmha|pa)\w{0,99}_(reducev?|combine|schedule)(_|\b)|"
+        r"(?i)split_?k_?reduce|ReduceSplitK|init_device_workspace|prepare_grouped_gemm_data|elemWiseRNNcell|_?splitk\w{0,99}_reduce|(^|[\s:_])(gemm|bmm|mla|attn|attention|fmha|pa)\w{0,99}_(reducev?|combine|schedule)(_|\b)|"
         r"(^|[\s_])_?finalize_matmul|marlin\w{0,99}_repack|(awq|gptq)\w{0,99}(_dequant|_repack|_shuffle)|kn_mla_reduce|interleave\w{0,99}_weights|"
         r"compute\w{0,99}Offsets?Kernel|(^|[\s:])get_mla_metadata|(gemm|gemms|matmul)\w{0,99}_(args|offsets?|metadata|problem_sizes)\b",
         "ordinary",
