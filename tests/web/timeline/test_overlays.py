@@ -152,9 +152,11 @@ def test_a_wait_names_the_last_rank() -> None:
     """Rank 0 gets the finding that it waits 60 µs for rank 1, and rank 1 that it enters last."""
     waits = longest_waits(collectives(), shortest_ns=30_000, most=20)
 
-    assert list(waiting_findings(0, waits)) == [Finding("waiting", "waits 60 µs for rank 1 in all_reduce", 0, 60_000)]
+    assert list(waiting_findings(0, waits)) == [
+        Finding("waiting", "waits 60 µs for rank 1 in all_reduce", 0, 60_000, 0)
+    ]
     assert list(waiting_findings(1, waits)) == [
-        Finding("waiting", "enters all_reduce last: others wait up to 60 µs", 60_000, 60_000)
+        Finding("waiting", "enters all_reduce last: others wait up to 60 µs", 60_000, 60_000, 0)
     ]
 
 
@@ -163,6 +165,7 @@ def test_a_finding_leads_to_its_first_event() -> None:
     known = holotrace.diagnosis(small_job())
 
     [finding] = diagnosis_findings(1, known)
+    assert finding.event_index == known.per_finding.filter(rank=1)["event_index"][0]
     assert finding.start_ns == finding.end_ns == known.per_finding.filter(rank=1)["at_ns"][0]
     assert finding.text.startswith("up to 200 µs of each step (20.0 %): rank 1 is late")
     assert all("late" not in other.text for other in diagnosis_findings(0, known))

@@ -10,7 +10,9 @@ pytest.importorskip("dash")
 pytest.importorskip("waitress")
 
 from browsing import PATIENCE_MS, visit
-from drawn_timeline import Drawn
+from drawn_timeline import Drawn, serving
+from holotrace.testing import write_job
+from holotrace.web.timeline import routes
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -105,4 +107,21 @@ def test_rows_are_moved_with_the_mouse(url, browser) -> None:
         before = drawn.of(SHOWN)
         drawn.drag(drawn.label(0, "thread 2"), drawn.label(1, "thread 1"))
         assert drawn.of(SHOWN) == before
+        assert not seen.troubles
+
+
+def test_the_late_rank_comes_first(tmp_path, browser, monkeypatch) -> None:
+    """Of ten ranks two are drawn at first; then the late rank 7 and a typical one are added above them, with the reasons."""
+    write_job(tmp_path, ranks=10, steps=2, ranks_per_host=10, straggler_rank=7)
+    monkeypatch.setattr(routes, "MOST_RANKS", 2)
+    with serving(tmp_path) as address, visit(browser, address) as seen:
+        drawn = Drawn(seen, ranks=2)
+        drawn.until("it.ranks.length > 2")
+        drawn.until("it.ranks[0].reason")
+        numbers = drawn.of("it.ranks.map(({ number }) => number)")
+        assert numbers[0] == 7  # type: ignore[index]  # a list
+        assert str(drawn.of("it.ranks[0].reason")).startswith("late: others wait")
+        assert str(drawn.of("it.ranks[1].reason")).startswith("typical: its waiting of")
+        drawn.until("it.ranks[0].lanes.size")
+        seen.keep("timeline-late-rank")
         assert not seen.troubles

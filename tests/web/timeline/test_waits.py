@@ -19,10 +19,10 @@ def collectives() -> Trace:
 def test_a_rank_waits_for_the_one_that_enters_last() -> None:
     """Rank 0 waits 60 µs and 20 µs for rank 1."""
     assert longest_waits(collectives(), shortest_ns=0, most=20).table.rows() == [
-        (0, "all_reduce", 0, 60_000, 0, 1),
-        (0, "all_reduce", 200_000, 20_000, 0, 1),
-        (1, "all_reduce", 60_000, 0, 60_000, 1),
-        (1, "all_reduce", 220_000, 0, 20_000, 1),
+        (0, "all_reduce", 0, 60_000, 0, 1, 0),
+        (0, "all_reduce", 200_000, 20_000, 0, 1, 1),
+        (1, "all_reduce", 60_000, 0, 60_000, 1, 0),
+        (1, "all_reduce", 220_000, 0, 20_000, 1, 1),
     ]
 
 

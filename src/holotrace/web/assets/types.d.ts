@@ -77,11 +77,13 @@ export interface CriticalPath {
   marks: Map<string, Interval[]>;
 }
 
+/** A finding of a rank; `event` is the event to look at, or null. */
 export interface Finding {
   kind: string;
   text: string;
   start: number;
   end: number;
+  event?: number | null;
 }
 
 export interface Link {
@@ -186,6 +188,17 @@ export interface TotalsAnswer {
   event_count: number;
   total_ns: number;
   self_ns: number;
+}
+
+/** A row of a SQL answer on the timeline: rank and event, or rank, start and end in the time of its file. */
+export type SqlPlace = [number, number] | [number, string, string];
+
+/** The answer of `timeline/sql`: cells as text. */
+export interface SqlAnswer {
+  columns: string[];
+  rows: (string | null)[][];
+  places: (SqlPlace | null)[];
+  count: number;
 }
 
 /** The answer of `timeline/flames`: outer path, name, total, self, count, rank and event of each path. */

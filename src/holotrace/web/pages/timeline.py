@@ -35,7 +35,7 @@ _TERMS = (
 )
 
 
-_OPTIONS = ("find", "event", "at", "show", "window", "top", "flags", "panel", "rows")
+_OPTIONS = ("find", "event", "at", "show", "window", "top", "flags", "panel", "rows", "sql")
 """What the address may say about the view; `assets/timeline/start.js` names the same attributes."""
 
 

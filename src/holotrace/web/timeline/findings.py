@@ -28,12 +28,14 @@ class Finding:
     kind              "idle", "waiting" or "advice"
     text              one sentence, without its full stop
     start_ns, end_ns  absolute; equal for a single point in time
+    event_index       the event to look at on the rank; None for none
     """
 
     kind: str
     text: str
     start_ns: int
     end_ns: int
+    event_index: int | None = None
 
 
 def idle_findings(rank_trace: RankTrace) -> Iterator[Finding]:
@@ -56,18 +58,19 @@ def _gap_text(start_ns: int, end_ns: int, launch_ns: int | None) -> str:
 def waiting_findings(rank: int, waits: Waits) -> Iterator[Finding]:
     """Yield the collectives in which a rank waits long for others, or others wait long for it."""
     for row in waits.table.filter(pl.col("rank") == rank).iter_rows(named=True):
-        start, late = row["start_ns"], row["late_rank"]
+        start, late, event = row["start_ns"], row["late_rank"], row["event_index"]
         if row["caused_ns"]:
             text = f"enters {row['family']} last: others wait up to {duration_text(row['caused_ns'])}"
-            yield Finding("waiting", text, start, start)
+            yield Finding("waiting", text, start, start, event)
         else:
             late_ranks = "others" if late is None else f"rank {late}"
             text = f"waits {duration_text(row['wait_ns'])} for {late_ranks} in {row['family']}"
-            yield Finding("waiting", text, start, start + row["wait_ns"])
+            yield Finding("waiting", text, start, start + row["wait_ns"], event)
 
 
 def diagnosis_findings(rank: int, known: Diagnosis) -> Iterator[Finding]:
     """Yield the first event of each cause that the diagnosis found on a rank."""
     for row, text in finding_texts(known):
         if row["rank"] == rank and row["at_ns"] is not None:
-            yield Finding("advice", f"{text}. {row['advice'].removesuffix('.')}", row["at_ns"], row["at_ns"])
+            at_ns = row["at_ns"]
+            yield Finding("advice", f"{text}. {row['advice'].removesuffix('.')}", at_ns, at_ns, row["event_index"])

@@ -257,7 +257,12 @@ def _findings(session: Session) -> list[dict[str, Any]]:
     origin = _index(session).origin_ns
     findings = makers[kind](session, _scope(), numbers_of(request.args.get("among", "")))
     return [
-        {"text": finding.text, "start": finding.start_ns - origin, "end": finding.end_ns - origin}
+        {
+            "text": finding.text,
+            "start": finding.start_ns - origin,
+            "end": finding.end_ns - origin,
+            "event": finding.event_index,
+        }
         for finding in findings
     ]
 

@@ -18,12 +18,13 @@ class Waits(EqualByContent):
 
     table  one row per rank and collective, sorted by rank and start:
 
-           rank       int32
-           family     string  all_reduce, ...
-           start_ns   int64   time at which the rank enters
-           wait_ns    int64   time of the rank in the collective until the last rank has arrived
-           caused_ns  int64   the longest wait, if this rank came last; else 0
-           late_rank  int32   the rank that came last; null if several did
+           rank         int32
+           family       string  all_reduce, ...
+           start_ns     int64   time at which the rank enters
+           wait_ns      int64   time of the rank in the collective until the last rank has arrived
+           caused_ns    int64   the longest wait, if this rank came last; else 0
+           late_rank    int32   the rank that came last; null if several did
+           event_index  uint32  the kernel of the rank or, if the host itself communicates, its range
     """
 
     table: pl.DataFrame
@@ -42,6 +43,7 @@ def longest_waits(trace: Trace, *, shortest_ns: int, most: int) -> Waits:
         "wait_ns",
         pl.when("is_last").then(pl.col("wait_ns").max().over("instance")).otherwise(0).alias("caused_ns"),
         pl.col("rank").filter("is_last").first().over("instance").alias("late_rank"),
+        "event_index",
     )
     amount = pl.max_horizontal("wait_ns", "caused_ns")
     number = amount.rank("ordinal", descending=True).over("rank")

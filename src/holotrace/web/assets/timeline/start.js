@@ -3,7 +3,9 @@
 import { Timeline } from "./timeline.js";
 
 /** Attributes of the page's element, from `pages/timeline.py`; a change of any of them creates a new timeline. */
-const ATTRIBUTES = ["run", "ranks", "steps", "devices", "find", "event", "at", "show", "window", "top", "flags", "panel", "rows"];
+const ATTRIBUTES = [
+  "run", "ranks", "steps", "devices", "find", "event", "at", "show", "window", "top", "flags", "panel", "rows", "sql",
+];
 
 /** @type {Timeline | null} */
 let current = null;

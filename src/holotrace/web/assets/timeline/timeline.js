@@ -20,9 +20,11 @@ import { Panel } from "./window/panel.js";
 import { Sash } from "./window/sash.js";
 import { Toolbar } from "./window/toolbar.js";
 import { AreaBox, areasOf, rowsIn, timesIn } from "./area/area.js";
+import { inOrder } from "./rows/rank_order.js";
 import { RowDrag, buttonAt } from "./rows/row_marks.js";
 import { RowState } from "./rows/row_state.js";
 import { RowsList } from "./rows/rows_list.js";
+import { SqlBox } from "./sql/sql_box.js";
 import { button, element } from "./elements.js";
 import { Input } from "./input.js";
 import { Pointing } from "./pointing.js";
@@ -137,7 +139,11 @@ export class Timeline {
       goToPath: (rank, start, end) => this.showTimes(toAxis(rank.clock, start), toAxis(rank.clock, end), 0.02),
       openPerfetto: () => this.openPerfetto(),
     });
-    this.toolbar.add(this.rowsList.toggle);
+    this.sqlBox = new SqlBox(
+      { run: this.run, ranks: this.among, query: this.attributes.sql ?? "" },
+      { show: (place) => this.showPlace(place), asked: () => this.address.write() },
+    );
+    this.toolbar.add(this.rowsList.toggle, button("SQL", "ask a SQL query about the trace", () => this.openSql()));
     const sash = new Sash(this.root, this.panel.root.id);
     this.root.append(
       this.toolbar.bar,
@@ -215,13 +221,57 @@ export class Timeline {
         await (this.address.window ? this.select(number, event) : this.goTo(number, event));
       }
     }
-    const left = known.count - known.ranks.length;
-    this.say(left > 0 ? `${known.ranks.length} of ${known.count} ranks shown; choose others above` : "");
+    this.sayCount(known.count);
     await this.compareClocks();
     this.address.isFollowed = true;
     await this.goToRequested();
     this.minimap.load().catch((error) => this.say(messageOf(error)));
     this.loadFindings(); // after the ranks, because comparing ranks takes longer than drawing them
+    if (known.count > 2) {
+      await this.showFirst();
+      this.sayCount(known.count);
+    }
+  }
+
+  /** @param {number} count */
+  sayCount(count) {
+    const left = count - this.ranks.length;
+    this.say(left > 0 ? `${this.ranks.length} of ${count} ranks shown; choose others above` : "");
+  }
+
+  /**
+   * Return a rank, which is loaded if it is not shown yet.
+   * @param {number} number
+   */
+  async loaded(number) {
+    if (!this.rankOf(number)) {
+      this.addRank(number, await ask("rows", { run: this.run, rank: number }));
+      await this.compareClocks();
+    }
+    return /** @type {Rank} */ (this.rankOf(number));
+  }
+
+  /** Show the late rank and a typical one first, once the server has compared all ranks. */
+  async showFirst() {
+    try {
+      /** @type {{ rank: number, reason: string }[]} */
+      const order = await ask("order", { run: this.run, ranks: this.among });
+      for (const { rank, reason } of this.isClosed ? [] : order) {
+        Object.assign(await this.loaded(rank), { reason });
+      }
+      if (order.length && !this.isClosed) {
+        const isAtTop = this.view.scroll === 0 && !this.top && !this.selected;
+        this.ranks = inOrder(this.ranks, order.map(({ rank }) => rank));
+        this.arranged();
+        if (isAtTop) {
+          this.view.scroll = 0;
+          this.changed();
+        }
+        this.loadFindings();
+      }
+    } catch (error) {
+      this.say(messageOf(error));
+    }
   }
 
   /**
@@ -538,11 +588,12 @@ export class Timeline {
   }
 
   /**
-   * Select an event and show it, while the panel keeps what it lists.
+   * Select an event and scroll to its row, while the panel keeps what it lists; return its place.
    * @param {number} rank
    * @param {number} event
    */
-  async point(rank, event) {
+  async mark(rank, event) {
+    /** @type {Selected} */
     const selected = { rank, event };
     this.selected = selected;
     this.links = [];
@@ -550,12 +601,28 @@ export class Timeline {
     try {
       /** @type {EventAnswer} */
       const { at } = await ask("event", { run: this.run, rank, event });
-      if (this.selected === selected) {
-        Object.assign(selected, { at });
-        this.show(rank, at);
+      if (this.selected !== selected) {
+        return null;
       }
+      selected.at = at;
+      this.reveal(rank, at);
+      this.changed();
+      return at;
     } catch (error) {
       this.say(messageOf(error));
+      return null;
+    }
+  }
+
+  /**
+   * Select an event and zoom to it, while the panel keeps what it lists.
+   * @param {number} rank
+   * @param {number} event
+   */
+  async point(rank, event) {
+    const at = await this.mark(rank, event);
+    if (at) {
+      this.show(rank, at);
     }
   }
 
@@ -564,17 +631,30 @@ export class Timeline {
    * @param {number} number
    * @param {Place} place
    */
-  show(number, [row, depth, start, length]) {
+  show(number, place) {
     const rank = this.rankOf(number);
     if (rank) {
-      const [item] = rank.rows.filter(({ at }) => at === row);
+      const [, , start, length] = place;
+      this.reveal(number, place);
+      this.showTimes(toAxis(rank.clock, start), toAxis(rank.clock, start + length));
+    }
+  }
+
+  /**
+   * Scroll to the row of an event, and show the row if it is hidden or folded.
+   * @param {number} number
+   * @param {Place} place
+   */
+  reveal(number, [row, depth]) {
+    const rank = this.rankOf(number);
+    const known = rank?.rows.find(({ at }) => at === row);
+    if (rank && known) {
       rank.isFolded = false;
       this.top = null;
-      this.rows.reveal(rank, item);
+      this.rows.reveal(rank, known);
       this.view.arrange(this.ranks, this.shown, this.rows);
       this.rowsList.show();
       this.view.reveal(number, row, depth);
-      this.showTimes(toAxis(rank.clock, start), toAxis(rank.clock, start + length));
     }
   }
 
@@ -592,9 +672,9 @@ export class Timeline {
 
   /**
    * @param {Rank} rank
-   * @param {{ start: number, end: number }} finding
+   * @param {{ start: number, end: number, event?: number | null }} finding
    */
-  goToFinding(rank, { start, end }) {
+  goToFinding(rank, { start, end, event }) {
     this.focus = { rank: rank.number, start: toAxis(rank.clock, start), end: toAxis(rank.clock, end) };
     const item = this.view.items.find((candidate) => candidate.rank === rank && !candidate.isPinned);
     if (item && !this.view.isVisible(item)) {
@@ -602,6 +682,9 @@ export class Timeline {
     }
     const margin = start === end ? MOMENT_NS : 0;
     this.showTimes(this.focus.start - margin, this.focus.end + margin);
+    if (typeof event === "number") {
+      this.mark(rank.number, event);
+    }
   }
 
   /**
@@ -818,6 +901,30 @@ export class Timeline {
       this.flags.edit(known, this.panel.root);
     } else {
       this.flag(time);
+    }
+  }
+
+  // SQL
+
+  openSql() {
+    this.select(null);
+    this.panel.put(this.sqlBox.root);
+    this.sqlBox.query.focus();
+  }
+
+  /** @param {import("../types.js").SqlPlace} place */
+  async showPlace(place) {
+    const [number, first] = place;
+    try {
+      const rank = await this.loaded(number);
+      if (typeof first === "number") {
+        await this.point(number, first);
+      } else {
+        const [start, end] = [first, place[2] ?? first].map((time) => Number(BigInt(time) - rank.origin));
+        this.goToFinding(rank, { start, end });
+      }
+    } catch (error) {
+      this.say(messageOf(error));
     }
   }
 

@@ -20,16 +20,19 @@ const errorOf = async (response) => {
   return new Error(answer.error || `the server answered with status ${response.status}; reload the page`);
 };
 
+/** @typedef {{ signal?: AbortSignal, waiting?: (text: string) => void }} Options */
+
 /**
  * Repeat a request until the answer is ready; `waiting` receives the server's progress messages.
  * @param {string} name
  * @param {Record<string, string | number>} parameters
- * @param {{ signal?: AbortSignal, waiting?: (text: string) => void }} [options]
+ * @param {RequestInit} request
+ * @param {Options} options
  */
-export const ask = async (name, parameters, { signal, waiting } = {}) => {
+const repeated = async (name, parameters, request, { signal, waiting }) => {
   const query = new URLSearchParams(Object.entries(parameters).map(([key, value]) => [key, String(value)]));
   for (;;) {
-    const response = await fetch(`timeline/${name}?${query}`, { signal });
+    const response = await fetch(`timeline/${name}?${query}`, { ...request, signal });
     if (!response.ok) {
       throw await errorOf(response);
     }
@@ -40,6 +43,26 @@ export const ask = async (name, parameters, { signal, waiting } = {}) => {
     waiting?.(answer.waiting);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
+};
+
+/**
+ * Return the answer to a request.
+ * @param {string} name
+ * @param {Record<string, string | number>} parameters
+ * @param {Options} [options]
+ */
+export const ask = (name, parameters, options = {}) => repeated(name, parameters, {}, options);
+
+/**
+ * Return the answer to a request with a body, which only our own pages may send.
+ * @param {string} name
+ * @param {Record<string, string | number>} parameters
+ * @param {object} body
+ * @param {Options} [options]
+ */
+export const send = (name, parameters, body, options = {}) => {
+  const headers = { "Content-Type": "application/json" };
+  return repeated(name, parameters, { method: "POST", headers, body: JSON.stringify(body) }, options);
 };
 
 /**

@@ -1,0 +1,14 @@
+// Ranks that come first, such as the late one.
+
+/** @typedef {import("../../types.js").Rank} Rank */
+
+/**
+ * Return the ranks with these numbers first, in this order.
+ * @param {Rank[]} ranks
+ * @param {number[]} numbers
+ */
+export const inOrder = (ranks, numbers) => {
+  /** @param {Rank} rank */
+  const placeOf = ({ number }) => (numbers.includes(number) ? numbers.indexOf(number) : numbers.length);
+  return [...ranks].sort((one, other) => placeOf(one) - placeOf(other));
+};
