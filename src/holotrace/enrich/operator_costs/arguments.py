@@ -27,7 +27,8 @@ class Arguments:
     kernels    names of kernels that the call launched
     recorded   what the compiler recorded: `flops` and `bytes` of a generated kernel
     sums       sums over the requests of an inference step: `c_sqsk`, …
-    inside     operators inside the call, for rules with `reads_inside`
+    related    other operators, as `Rule.reads` says
+    product_count  kernels on tensor cores that the call launched, for rules that read the forward call; None if unknown
     """
 
     operator: str
@@ -38,7 +39,8 @@ class Arguments:
     kernels: tuple[str, ...] = ()
     recorded: dict[str, float] = field(default_factory=dict)
     sums: dict[str, int] = field(default_factory=dict)
-    inside: tuple[Arguments, ...] = ()
+    related: tuple[Arguments, ...] = ()
+    product_count: int | None = None
 
     @property
     def count(self) -> int:

@@ -28,8 +28,8 @@ from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.kernels.tensor_cores import uses_tensor_cores
 from holotrace.enrich.operator_costs.arguments import Arguments
 from holotrace.enrich.operator_costs.cost import Cost, unknown
-from holotrace.enrich.operator_costs.inner_operators import InnerOperators, inner_operators
 from holotrace.enrich.operator_costs.phases import phases
+from holotrace.enrich.operator_costs.related_operators import RelatedOperators, forward_operators, operators_inside
 from holotrace.enrich.operator_costs.request_sums import request_sums, steps_with_sums
 from holotrace.enrich.operator_costs.rules import Rule, cost_by, rules_of
 from holotrace.schema import EventKind, KernelKind
@@ -41,7 +41,17 @@ _Bools = npt.NDArray[np.bool_]
 
 INPUTS = ("input_dims", "input_types", "input_strides", "concrete_inputs")
 _RECORDED = ("kernel_flop", "kernel_gigabytes")
-_KEYS = ("name", *INPUTS, *_RECORDED, "kernel", "is_on_tensor_cores", "is_graph", "step_name", "inside")
+_KEYS = (
+    "name",
+    *INPUTS,
+    *_RECORDED,
+    "kernel",
+    "is_on_tensor_cores",
+    "is_graph",
+    "step_name",
+    "related",
+    "product_count",
+)
 _COSTS = {
     "flops": pl.Int64,
     "bytes_moved": pl.Int64,
@@ -93,10 +103,10 @@ def costed_calls(rank_trace: RankTrace) -> CostedCalls:
     earlier = work.filter(computes & asked_ns.is_null())
     counted = computes & asked_ns.is_not_null()
     calls = _calls_on_host(rank_trace) if work.is_empty() else _calls_on_device(rank_trace, work, counted)
-    numbered, keys, inside = _numbered(rank_trace, calls)
+    numbered, keys, related = _numbered(rank_trace, calls)
     numbered = numbered.with_columns(phases(rank_trace, numbered["row"]))
     earlier_ns = int((earlier["end_ns"] - earlier["start_ns"]).sum())
-    return CostedCalls(numbered, keys.hstack(_costs(rank_trace, keys, inside)), not work.is_empty(), earlier_ns)
+    return CostedCalls(numbered, keys.hstack(_costs(rank_trace, keys, related)), not work.is_empty(), earlier_ns)
 
 
 def _calls_on_device(rank_trace: RankTrace, all_work: pl.DataFrame, counted: pl.Series) -> pl.DataFrame:
@@ -114,6 +124,7 @@ def _calls_on_device(rank_trace: RankTrace, all_work: pl.DataFrame, counted: pl.
             "other_core_ns": np.bincount(group, on_other, len(rows)).astype(np.int64),
             "kernel": _longest(work["name"], lengths, group, len(rows)),
             "is_on_tensor_cores": np.bincount(group, on_tensor, len(rows)) > 0,
+            "product_count": np.bincount(group, uses.fill_null(value=False).to_numpy(), len(rows)).astype(np.int64),
             "is_graph": np.bincount(group, _in_graph(rank_trace, all_work)[counted.to_numpy()], len(rows)) > 0,
         }
     )
@@ -227,6 +238,7 @@ def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
             "other_core_ns": nothing,
             "kernel": pl.Series([None] * len(rows), dtype=pl.UInt32),
             "is_on_tensor_cores": np.zeros(len(rows), np.bool_),
+            "product_count": nothing,
             "is_graph": np.zeros(len(rows), np.bool_),
         }
     )
@@ -244,17 +256,20 @@ def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _B
     return leaves
 
 
-def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, InnerOperators]:
-    """Return the calls with the number of their key, the keys, and the operators inside that rules read."""
+def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, RelatedOperators]:
+    """Return the calls with the number of their key, the keys, and the other operators that rules read."""
     stacks, rows = call_stacks(rank_trace), calls["row"].to_numpy()
     event_index = gathered(stacks["event_index"], rows)
-    inside = _operators_inside(rank_trace, stacks, rows)
+    related, of_forward = _related(rank_trace, stacks, rows)
     inputs = described_events(rank_trace, "operator_inputs", ["event_index", *INPUTS])
     compiled = described_events(rank_trace, "compiled_kernels", ["event_index", *_RECORDED])
     described = (
         calls.select("kernel", "is_on_tensor_cores", "is_graph")
         .with_columns(
-            gathered(stacks["name"], rows).alias("name"), steps_with_sums(rank_trace, stacks, rows), inside.numbers
+            gathered(stacks["name"], rows).alias("name"),
+            steps_with_sums(rank_trace, stacks, rows),
+            related.numbers,
+            product_count=calls["product_count"].zip_with(of_forward, pl.Series([None], dtype=pl.Int64)),
         )
         .hstack(of_events(inputs, event_index))
         .hstack(of_events(compiled, event_index))
@@ -265,35 +280,40 @@ def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame,
     number = described.select(differing).join(
         keys.select(differing).with_row_index("key"), on=differing, how="left", nulls_equal=True, maintain_order="left"
     )
-    return (
-        calls.drop("kernel", "is_on_tensor_cores", "is_graph").with_columns(event_index=event_index, key=number["key"]),
-        keys,
-        inside,
-    )
+    counted = calls.drop("kernel", "is_on_tensor_cores", "product_count", "is_graph")
+    return counted.with_columns(event_index=event_index, key=number["key"]), keys, related
 
 
-def _operators_inside(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows) -> InnerOperators:
-    """Return the operators inside the calls whose rules read them."""
-    numbers = pl.Series("inside", [None], dtype=pl.UInt32).new_from_index(0, len(rows))
+def _related(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows) -> tuple[RelatedOperators, pl.Series]:
+    """Return the other operators that the rules of calls read, and which calls are gradients that read their forward call."""
+    numbers = pl.Series("related", [None], dtype=pl.UInt32).new_from_index(0, len(rows))
+    lists: list[tuple[tuple[str | None, ...], ...]] = []
+    of_forward = pl.Series([False]).new_from_index(0, len(rows))
+    for reads, described in (("inside", operators_inside), ("forward", forward_operators)):
+        is_reading = _read(rank_trace, stacks, rows, reads)
+        if is_reading.any():
+            chosen = described(rank_trace, rows[is_reading.to_numpy()])
+            numbers = numbers.scatter(is_reading.arg_true(), chosen.numbers + len(lists))
+            lists.extend(chosen.lists)
+            of_forward = of_forward | (is_reading & (reads == "forward"))
+    return RelatedOperators(numbers, tuple(lists)), of_forward
+
+
+def _read(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows, reads: str) -> pl.Series:
+    """Return whether the rule of each call reads these other operators."""
     names, known = called_names(rank_trace), _known_rules(rank_trace)
-    texts = rank_trace.texts(names)
-    reading = names.filter(pl.Series([_reads_inside(known[text]) for text in texts], dtype=pl.Boolean))
+    rules = [known[text] for text in rank_trace.texts(names)]
+    reading = names.filter(pl.Series([rule is not None and rule.reads == reads for rule in rules], dtype=pl.Boolean))
     if reading.is_empty():
-        return InnerOperators(numbers, ())
-    is_reading = gathered(stacks["name"], rows).is_in(reading.implode()).fill_null(value=False)
-    chosen = inner_operators(rank_trace, rows[is_reading.to_numpy()])
-    return InnerOperators(numbers.scatter(is_reading.arg_true(), chosen.numbers), chosen.lists)
+        return pl.Series([False]).new_from_index(0, len(rows))
+    return gathered(stacks["name"], rows).is_in(reading.implode()).fill_null(value=False)
 
 
-def _reads_inside(rule: Rule | None) -> bool:
-    return rule is not None and rule.reads_inside
-
-
-def _costs(rank_trace: RankTrace, keys: pl.DataFrame, inside: InnerOperators) -> pl.DataFrame:
+def _costs(rank_trace: RankTrace, keys: pl.DataFrame, related: RelatedOperators) -> pl.DataFrame:
     """Return the cost of each key."""
     texts = {column: rank_trace.texts(keys[column]).to_list() for column in ("name", "kernel", "step_name", *INPUTS)}
     recorded = keys.select(_RECORDED).rows()
-    inner = tuple(tuple(_arguments(*texts_of_call) for texts_of_call in calls) for calls in inside.lists)
+    others = tuple(tuple(_arguments(*texts_of_call) for texts_of_call in calls) for calls in related.lists)
     rules = _known_rules(rank_trace)
     costs = [
         unknown(_GRAPH)
@@ -303,11 +323,17 @@ def _costs(rank_trace: RankTrace, keys: pl.DataFrame, inside: InnerOperators) ->
                 rules.get(values[0] or ""),
                 dict(zip(texts, values, strict=True)),
                 *of_kernel,
-                inside=() if number is None else inner[number],
+                related=() if number is None else others[number],
+                product_count=product_count,
             )
         )
-        for values, of_kernel, is_graph, number in zip(
-            zip(*texts.values(), strict=True), recorded, keys["is_graph"], keys["inside"], strict=True
+        for values, of_kernel, is_graph, number, product_count in zip(
+            zip(*texts.values(), strict=True),
+            recorded,
+            keys["is_graph"],
+            keys["related"],
+            keys["product_count"],
+            strict=True,
         )
     ]
     rows = [
@@ -325,13 +351,14 @@ def _costs(rank_trace: RankTrace, keys: pl.DataFrame, inside: InnerOperators) ->
     return pl.DataFrame(rows, schema=_COSTS, orient="row")
 
 
-def _cost(
+def _cost(  # noqa: PLR0913 -- the columns of a key
     rule: Rule | None,
     texts: dict[str, str | None],
     kernel_flop: float | None,
     kernel_gigabytes: float | None,
     *,
-    inside: tuple[Arguments, ...],
+    related: tuple[Arguments, ...],
+    product_count: int | None,
 ) -> Cost:
     name = texts["name"]
     if name is None:
@@ -344,7 +371,8 @@ def _cost(
         kernels=() if texts["kernel"] is None else (texts["kernel"],),
         recorded={key: value for key, value in recorded.items() if value is not None},
         sums=request_sums(texts["step_name"]),
-        inside=inside,
+        related=related,
+        product_count=product_count,
     )
     return cost_by(rule, arguments)
 

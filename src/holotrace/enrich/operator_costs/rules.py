@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import polars as pl
 
@@ -49,18 +49,18 @@ RULES_VARIABLE = "HOLOTRACE_COST_RULES"
 class Rule:
     """One line of the registry.
 
-    pattern       regular expression that the whole name of the operator matches
-    formula       computes the cost from the recorded inputs; its docstring states the formula
-    source        where the formula comes from
-    is_whole      the operator's cost includes that of all operators inside
-    reads_inside  the formula reads the operators inside the call
+    pattern   regular expression that the whole name of the operator matches
+    formula   computes the cost from the recorded inputs; its docstring states the formula
+    source    where the formula comes from
+    is_whole  the operator's cost includes that of all operators inside
+    reads     other operators that the formula reads: those inside the call, or the forward call of a gradient
     """
 
     pattern: str
     formula: Formula
     source: str = ""
     is_whole: bool = False
-    reads_inside: bool = False
+    reads: Literal["", "inside", "forward"] = ""
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,8 @@ RULES = (
     Rule(r"tex_ts::te_gemm_ts", transformer_engine.scripted_product, _LENS, is_whole=True),
     Rule(r"_Linear|_LayerNormLinear", transformer_engine.linear, _ENGINE, is_whole=True),
     Rule(r"_LayerNormMLP", transformer_engine.two_layers, _ENGINE, is_whole=True),
+    Rule(r"_(LayerNorm)?LinearBackward", partial(transformer_engine.backward, products=1), _ENGINE, is_whole=True, reads="forward"),
+    Rule(r"_LayerNormMLPBackward", partial(transformer_engine.backward, products=2), _ENGINE, is_whole=True, reads="forward"),
     Rule(r"_GroupedLinear", transformer_engine.grouped, _ENGINE, is_whole=True),
     # convolutions
     Rule(r"aten::(convolution|_convolution|convolution_overrideable)", convolutions.convolution, _COUNTER, is_whole=True),
@@ -179,7 +181,7 @@ RULES = (
     Rule(r"vllm::unified_attention(_with_output)?", attention.paged, _LENS, is_whole=True),
     Rule(r"sglang_profiler::attention_paged_attention_ragged(_\d+)?", partial(attention.paged, keys=3), _LENS, is_whole=True),
     # mixtures of experts
-    Rule(r"vllm::moe_forward(_shared)?", experts.routed_layer, _VLLM_EXPERTS, reads_inside=True),
+    Rule(r"vllm::moe_forward(_shared)?", experts.routed_layer, _VLLM_EXPERTS, reads="inside"),
     Rule(r"(vllm|sglang)::(in|out)place_fused_experts|aiter::fused_moe_?|vllm::rocm_aiter_fused_moe", experts.fused_experts, _VLLM_EXPERTS, is_whole=True),
     Rule(r"aiter::fmoe(_int8_g1u0(_a16)?|_g1u1(_a16|_tkw1)?|_fp8_blockscale_g1u1)?", experts.fused_experts_into, _AITER_EXPERTS, is_whole=True),
     Rule(r"aiter::ck_moe_stage1", experts.first_product, _AITER_EXPERTS, is_whole=True),

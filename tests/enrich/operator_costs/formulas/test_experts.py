@@ -117,7 +117,7 @@ def test_kernels_of_aiter() -> None:
 
 def routed(*inside: Arguments, tokens: int = 100) -> Cost:
     """Return the cost of vLLM's layer with these operators inside."""
-    return call("vllm::moe_forward", [[tokens, 8], [tokens, 4], []], [BF16, BF16, ""], inside=inside)
+    return call("vllm::moe_forward", [[tokens, 8], [tokens, 4], []], [BF16, BF16, ""], related=inside)
 
 
 VIEWS = tuple(Arguments("aten::view", (shape, []), (BF16, "ScalarList")) for shape in GATED)

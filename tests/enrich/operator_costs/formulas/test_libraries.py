@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from holotrace.analyses.roofline.compute import roofline
 from holotrace.enrich.operator_costs.arguments import Arguments
 from holotrace.enrich.operator_costs.cost import Cost
 from holotrace.enrich.operator_costs.rules import cost_of
+from holotrace.testing.builder import TraceBuilder
 
 BF16, F32, FP8, BYTE, INT8, INT = "c10::BFloat16", "float", "c10::Float8_e4m3fn", "unsigned char", "signed char", "int"
 M, N, K = 6, 10, 16
@@ -127,6 +129,47 @@ def test_both_products_of_a_layer_count() -> None:
     copied = call("_LayerNormMLP", TOKENS, ([K], BF16), None, weights[0], weights[0], None, weights[1], weights[1])
     assert plain.flops == copied.flops == 2 * M * 3 * N * K
     assert plain.bytes == 2 * (2 * M * K + 3 * N * K)
+
+
+def gradients(operator: str, inputs: dict[str, Any], kernels: list[str]) -> tuple[Any, ...]:
+    """Return what the backward call of a layer costs that launches these kernels, given the inputs of its forward call."""
+    builder = TraceBuilder().operator(
+        operator, start_us=0, duration_us=9, args={**inputs, "Sequence number": 3, "Fwd thread id": 0}
+    )
+    args = {"Input Dims": [[M, N]], "Input type": [BF16], "Sequence number": 3, "Fwd thread id": 1}
+    builder.operator(f"{operator}Backward", start_us=50, duration_us=40, args=args)
+    for place, kernel in enumerate(kernels):
+        builder.kernel(kernel, start_us=100 + 10 * place, duration_us=5, launch_us=51 + place)
+    rows = roofline(builder.build()).per_operator.filter(operator=f"{operator}Backward")
+    return rows.select("flops", "bytes_moved", "precision", "phase", "reason").row(0)
+
+
+LINEAR = {"Input Dims": [[N, K], [M, K], [N]], "Input type": [BF16] * 3}
+FP8_KERNEL = "nvjet_qqtst_128x128_128x6_1x2_h_bz_coopA_TNT"
+
+
+def test_gradients_of_a_layer_have_the_shapes_of_its_forward_call() -> None:
+    """Two kernels on tensor cores are the gradients of tokens and weights, one is either; both need the same bytes."""
+    matrices, result = 2 * (M * K + N * K), 2 * M * N
+    both = gradients("_Linear", LINEAR, [FP8_KERNEL, "vectorized_cast", FP8_KERNEL])
+    assert both == (2 * FLOPS, result + 2 * matrices, "float8", "backward", "")
+    one = gradients("_Linear", LINEAR, ["nvjet_tst_128x128_64x4"])
+    assert one == (FLOPS, result + matrices, "bfloat16", "backward", "")
+
+
+def test_gradients_that_kernels_do_not_show_are_unknown() -> None:
+    """Three products, or kernels whose names do not show tensor cores, do not say which gradients were computed."""
+    reason = "{} kernels on tensor cores do not show which gradients were computed"
+    assert gradients("_Linear", LINEAR, [FP8_KERNEL] * 3)[-1] == reason.format(3)
+    assert gradients("_Linear", LINEAR, ["mine"])[-1] == reason.format(0)
+    assert "forward call" in call("_LinearBackward", ([M, N], BF16)).reason
+
+
+def test_gradients_of_two_layers() -> None:
+    """Four products: twice the operations of the forward call; which tensors they need was not recorded."""
+    inputs = {"Input Dims": [[M, K], [K], [2 * N, K], [K, N]], "Input type": [BF16] * 4}
+    flops, moved, *_ = gradients("_LayerNormMLP", inputs, [FP8_KERNEL] * 4)
+    assert (flops, moved) == (2 * 2 * M * 3 * N * K, None)
 
 
 def test_groups_of_rows_have_weights_of_one_shape() -> None:

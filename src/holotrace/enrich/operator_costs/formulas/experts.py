@@ -79,7 +79,7 @@ def routed_layer(arguments: Arguments) -> Cost:
 
     Operators inside that have their own rule, such as a shared expert's products, count for themselves.
     """
-    inner = next((call for call in arguments.inside if FUSED.fullmatch(call.operator)), None)
+    inner = next((call for call in arguments.related if FUSED.fullmatch(call.operator)), None)
     if inner is not None:
         return unknown(f"the products of its experts count for {inner.operator}")
     experts = arguments.shape(1, 2)[1]
@@ -163,7 +163,7 @@ def _weights_inside(arguments: Arguments, experts: int, hidden: int) -> list[Wei
     """Return the distinct pairs of inputs with a matrix for each expert, among the operators inside, that fit the tokens."""
     found = dict.fromkeys(
         (tuple(call.dims[index]), call.type(index), call.element_bytes(index))
-        for call in arguments.inside
+        for call in arguments.related
         for index in call.tensors()
         if _is_weights(call, index, experts)
     )
@@ -183,7 +183,7 @@ def _chosen_inside(arguments: Arguments, experts: int) -> int:
     """Return how many experts each token chooses, from the operators inside that choose or sort them."""
     numbers = {
         number
-        for call in arguments.inside
+        for call in arguments.related
         if _CHOOSES.search(call.operator)
         for number in _numbers_chosen(call, arguments.shape(0)[0])
         if 0 < number < experts

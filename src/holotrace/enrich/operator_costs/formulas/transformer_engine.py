@@ -6,6 +6,7 @@ The order of inputs differs between versions, so shapes say which inputs are mat
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from holotrace.enrich.operator_costs.arguments import Arguments
 from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
@@ -16,13 +17,19 @@ _4_BITS = re.compile(r"e2m1|fp4", re.IGNORECASE)
 
 def linear(arguments: Arguments) -> Cost:
     """2·M·N·K of the first and last input that share their last dimension; bytes of both and of the result."""
+    first, last = _alike(arguments)
+    return _cost(arguments, first, last, arguments.shape(first)[-1])
+
+
+def _alike(arguments: Arguments) -> tuple[int, int]:
+    """Return the first and the last input that share their last dimension: tokens and weights."""
     matrices = _matrices(arguments)
     shared = arguments.shape(matrices[0])[-1]
     alike = [index for index in matrices if arguments.shape(index)[-1] == shared]
     if len(alike) < 2 or not shared:  # noqa: PLR2004 -- tokens and weights
         message = "no two inputs are matrices with the same last dimension"
         raise UnknownCostError(message)
-    return _cost(arguments, alike[0], alike[-1], shared)
+    return alike[0], alike[-1]
 
 
 def two_layers(arguments: Arguments) -> Cost:
@@ -43,6 +50,37 @@ def two_layers(arguments: Arguments) -> Cost:
     flops = 2 * rows * (arguments.elements(first) + arguments.elements(second))
     moved = 2 * arguments.bytes(tokens) + arguments.bytes(first) + arguments.bytes(second)
     return Cost(flops, moved, "matrix", _precision(arguments, tokens), flops)
+
+
+def backward(arguments: Arguments, products: int) -> Cost:
+    """As the forward call for each gradient, of inputs and of weights; bytes of its tensors and of their gradients.
+
+    `products` are those of the forward call. The number of kernels on tensor cores shows whether both gradients were
+    computed; one needs as many bytes as the other.
+    """
+    forward = _forward(arguments, products)
+    gradients, rest = divmod(arguments.product_count or 0, products)
+    if rest or gradients not in {1, 2}:
+        message = f"{arguments.product_count or 0} kernels on tensor cores do not show which gradients were computed"
+        raise UnknownCostError(message)
+    flops = (forward.flops or 0) * gradients
+    if products > 1:
+        return Cost(
+            flops, None, "matrix", forward.precision, flops, "which tensors the gradients need was not recorded"
+        )
+    matrices = _alike(arguments.related[0])
+    inputs = sum(arguments.related[0].bytes(index) for index in matrices)
+    gradient = (forward.bytes or 0) - inputs
+    return Cost(flops, gradient + gradients * inputs, "matrix", forward.precision, flops)
+
+
+def _forward(arguments: Arguments, products: int) -> Cost:
+    """Return the cost of the forward call, in the precision of the kernels of the gradient."""
+    if not arguments.related:
+        message = "the forward call of this gradient, which has the shapes, was not recorded"
+        raise UnknownCostError(message)
+    called = replace(arguments.related[0], kernels=arguments.kernels)
+    return linear(called) if products == 1 else two_layers(called)
 
 
 def grouped(arguments: Arguments) -> Cost:

@@ -1,4 +1,4 @@
-"""The operators inside a call that matter for its cost: those that see the weights of experts or choose among them."""
+"""Other operators that matter for the cost of a call: those inside it, or the one whose gradient it computes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import polars as pl
 from holotrace.algorithms.nested.nesting import NO_PARENT, nearest_above
 from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
 from holotrace.enrich.graph_attribution.attribution import references_of
+from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.graph_attribution.grafts import grafts, may_graft
 from holotrace.enrich.host.call_stack import call_stacks
+from holotrace.enrich.host.forward_backward import forward_of_calls
 from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 
@@ -23,8 +25,8 @@ _CHOOSING = r"(?i)top_?k|sort|expert|moe"
 _Rows = npt.NDArray[np.int64]
 
 
-class InnerOperators(NamedTuple):
-    """The operators inside calls.
+class RelatedOperators(NamedTuple):
+    """The related operators of calls.
 
     numbers  for each call, the row of its operators in `lists`; null if it has none
     lists    distinct lists of operators: name, shapes, types and values of each, as texts
@@ -34,18 +36,29 @@ class InnerOperators(NamedTuple):
     lists: tuple[tuple[tuple[str | None, ...], ...], ...]
 
 
-def inner_operators(rank_trace: RankTrace, rows: _Rows) -> InnerOperators:
-    """Return the operators inside these calls, rows of `call_stacks`.
+def operators_inside(rank_trace: RankTrace, rows: _Rows) -> RelatedOperators:
+    """Return operators inside these calls, rows of `call_stacks`: those that see weights of experts or choose among them.
 
     Those inside a call that a graph replays are in the recording of the graph's capture.
     """
-    described = [_inside(rank_trace, rows), *_inside_replayed(rank_trace, rows)]
-    listed = pl.concat(described).group_by("row", maintain_order=True).agg(pl.col(_TEXTS))
+    return _listed(rows, pl.concat([_inside(rank_trace, rows), *_inside_replayed(rank_trace, rows)]))
+
+
+def forward_operators(rank_trace: RankTrace, rows: _Rows) -> RelatedOperators:
+    """Return the forward operator of each of these calls of the backward pass, rows of `call_stacks`."""
+    stacks, calls = call_stacks(rank_trace), pl.Series("row", rows)
+    forward = forward_of_calls(rank_trace, calls)
+    names = gathered(stacks["name"], rows_of_events(stacks, forward)).alias("name")
+    inputs = described_events(rank_trace, "operator_inputs", ["event_index", *_TEXTS[1:]])
+    table = of_events(inputs, forward).with_columns(calls, names).drop_nulls("input_dims")
+    return _listed(rows, table.select("row", *(rank_trace.texts(table[name]).alias(name) for name in _TEXTS)))
+
+
+def _listed(rows: _Rows, described: pl.DataFrame) -> RelatedOperators:
+    listed = described.group_by("row", maintain_order=True).agg(pl.col(_TEXTS))
     lists: dict[tuple[tuple[str | None, ...], ...], int] = {}
     number = {row: lists.setdefault(tuple(zip(*texts, strict=True)), len(lists)) for row, *texts in listed.iter_rows()}
-    return InnerOperators(
-        pl.Series("inside", [number.get(row) for row in rows.tolist()], dtype=pl.UInt32), tuple(lists)
-    )
+    return RelatedOperators(pl.Series([number.get(row) for row in rows.tolist()], dtype=pl.UInt32), tuple(lists))
 
 
 def _inside(rank_trace: RankTrace, rows: _Rows) -> pl.DataFrame:
