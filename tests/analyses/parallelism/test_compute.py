@@ -95,6 +95,48 @@ def test_the_fsdp_unit_that_asked_has_its_share() -> None:
     ]
 
 
+def host_call(builder: TraceBuilder, operator: str, *, family: str, start_us: int, size: int) -> None:
+    """Request a call of gloo in this operator; a worker thread performs it 10 µs later, for 20 µs."""
+    args = {"Input Dims": [[size]], "Input type": ["float"]}
+    dims = [[[size]], []] if family == "all_reduce" else [[size], [size]]
+    builder.operator(operator, start_us=start_us, duration_us=2, args={"Input Dims": dims})
+    builder.annotation(f"gloo:{family}", start_us=start_us + 10, duration_us=20, thread=7, args=args)
+
+
+def test_fsdp_asks_for_calls_that_the_host_performs() -> None:
+    """The worker thread of gloo is inside no annotation; the operator that requested the all-gather is inside FSDP's."""
+    builder = TraceBuilder()
+    for rank in (0, 1):
+        builder.rank(rank).header(host_name="node-1").step(1, 0, 100)
+        builder.annotation("FSDP::all_gather (layers.0)", start_us=1, duration_us=5)
+        host_call(builder, "c10d::_allgather_base_", family="all_gather", start_us=2, size=8)
+
+    result = parallelism(builder.build())
+
+    assert result.per_module.select("axis", "module", "call_count").rows() == [
+        ("fsdp", "FSDP::all_gather (layers.0)", 2)
+    ]
+
+
+def test_gradients_of_ddp_are_data_parallel_beside_other_calls_of_the_group() -> None:
+    """All-gathers of metrics in the same group have no axis of their own; they do not make the gradients fsdp or tp."""
+    builder = TraceBuilder()
+    for rank in (0, 1):
+        builder.rank(rank).header(host_name="node-1").step(1, 0, 200)
+        builder.annotation("DistributedDataParallel.forward", start_us=1, duration_us=20)
+        accumulate = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
+        builder.operator(accumulate, start_us=30, duration_us=10)
+        host_call(builder, "c10d::allreduce_", family="all_reduce", start_us=32, size=64)
+        host_call(builder, "c10d::_allgather_base_", family="all_gather", start_us=100, size=1)
+
+    result = parallelism(builder.build())
+
+    assert result.per_module.select("axis", "module", "collective").rows() == [
+        ("dp", "DistributedDataParallel", "all_reduce"),
+        ("unknown", None, "all_gather"),
+    ]
+
+
 def test_groups_that_fit_two_axes_are_said_and_not_guessed() -> None:
     """All-gathers without a description may be fsdp or tp, so the axis is unknown and a finding names both."""
     builder = TraceBuilder()

@@ -84,6 +84,7 @@ def test_a_group_over_two_axes_is_ambiguous():
         (Use(frozenset({"all_reduce"}), forward_fraction=0.5), ("tp",)),
         (Use(frozenset({"all_reduce"}), forward_fraction=0.1), ("dp", "tp")),
         (Use(frozenset({"all_reduce"})), ("dp", "tp")),
+        (Use(frozenset({"all_reduce"}), is_ddp=True), ("dp",)),
         (Use(frozenset({"barrier"})), ()),
     ],
 )
@@ -165,6 +166,10 @@ def test_groups_without_ranks_have_a_shape_too():
         (
             Use(frozenset({"all_to_all", "all_gather", "all_reduce", "broadcast"}), is_fsdp=True, has_uneven=True),
             {"all_to_all": "ep", "all_gather": "fsdp", "all_reduce": "fsdp", "broadcast": "ep"},
+        ),
+        (
+            Use(frozenset({"all_gather", "all_reduce", "barrier"}), is_ddp=True),
+            {"all_gather": "unknown", "all_reduce": "dp", "barrier": "dp"},
         ),
         (Use(frozenset({"all_gather", "all_reduce"}), is_fsdp=True), {"all_gather": "fsdp", "all_reduce": "fsdp"}),
     ],

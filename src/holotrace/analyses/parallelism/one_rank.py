@@ -8,23 +8,31 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, covered_before
-from holotrace.algorithms.nested.nesting import nearest_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, nearest_above
 from holotrace.analyses.parallelism.grouped_products import grouped_products
-from holotrace.enrich.across_ranks.axes import FSDP_ANNOTATION
+from holotrace.enrich.across_ranks.axes import DDP, DDP_ANNOTATION, FSDP_ANNOTATION
 from holotrace.enrich.across_ranks.exposed import uncovered
 from holotrace.enrich.across_ranks.forward_calls import in_forward
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.enrich.collectives.collectives import answers, communication
+from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
 from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.steps.step_roles import roles
 from holotrace.enrich.steps.steps import device_extended_windows, rows_of_windows
+from holotrace.schema import EventKind
 from holotrace.store.tables.packed_tables import reduced
 from holotrace.store.trace import RankTrace
 
 _MODULE = r"^nn\.Module: "
+_COMMUNICATION_OPERATOR = r"^c10d::"
+_GRADIENT_READY = r"torch::autograd::AccumulateGrad"
+"""DDP's hooks run in these operators, and reduce a bucket when its last gradient is ready.
+
+Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/reducer.cpp
+"""
 
 
 class ParallelRank(NamedTuple):
@@ -88,14 +96,29 @@ def _by_step(exposed: Intervals, within: pl.DataFrame) -> pl.DataFrame:
 
 def _asked_by(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
     """Return the innermost FSDP annotation or module around the operator that launched each call, and in which pass."""
-    operators = of_events(launching_operator(rank_trace), calls["event_index"])["operator_index"]
     nodes = host_nodes(rank_trace)
-    is_unit = (nodes["node_class"] == NodeClass.MODULE) | nodes["name"].is_in(
-        _ids(rank_trace, FSDP_ANNOTATION).implode()
-    )
-    rows = nearest_above(nodes["parent"].to_numpy(), is_unit.to_numpy(), rows_of_events(nodes, operators))
-    names = rank_trace.texts(gathered(nodes["name"], rows)).str.replace(_MODULE, "").alias("module")
-    return pl.DataFrame([calls["event_index"], names, in_forward(rank_trace, calls["asked_ns"])])
+    parent, operators = nodes["parent"].to_numpy(), rows_of_events(nodes, _asking_operators(rank_trace, calls))
+    is_unit = (nodes["node_class"] == NodeClass.MODULE) | _is_named(rank_trace, nodes, FSDP_ANNOTATION)
+    units = gathered(nodes["name"], nearest_above(parent, is_unit.to_numpy(), operators))
+    names = rank_trace.texts(units).str.replace(_MODULE, "")
+    is_of_ddp = _is_named(rank_trace, nodes, _GRADIENT_READY) & _is_named(rank_trace, nodes, DDP_ANNOTATION).any()
+    asked_by_ddp = pl.Series(nearest_above(parent, is_of_ddp.to_numpy(), operators) != NO_PARENT)
+    modules = names.set(names.is_null() & asked_by_ddp, DDP).alias("module")
+    return pl.DataFrame([calls["event_index"], modules, in_forward(rank_trace, calls["asked_ns"])])
+
+
+def _asking_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Series:
+    """Return the operator that launched each call or, for calls of the host, the one that started when it was asked for."""
+    launched = of_events(launching_operator(rank_trace), calls["event_index"])["operator_index"]
+    names = _ids(rank_trace, _COMMUNICATION_OPERATOR)
+    operators = event_ranges(rank_trace, [EventKind.CPU_OP], ["event_index", "start_ns"], names=names)
+    first = operators.unique("start_ns", keep="first")
+    joined = calls.join(first, left_on="asked_ns", right_on="start_ns", how="left", maintain_order="left", suffix="_of")
+    return launched.zip_with(launched.is_not_null(), joined["event_index_of"])
+
+
+def _is_named(rank_trace: RankTrace, nodes: pl.DataFrame, pattern: str) -> pl.Series:
+    return nodes["name"].is_in(_ids(rank_trace, pattern).implode())
 
 
 def _ids(rank_trace: RankTrace, pattern: str) -> pl.Series:

@@ -53,6 +53,10 @@ FSDP_ANNOTATION = r"^FSDP::"
 Source: https://github.com/pytorch/pytorch/blob/main/torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py
 """
 
+DDP = "DistributedDataParallel"
+DDP_ANNOTATION = r"^DistributedDataParallel\.forward$"
+"""Source: https://github.com/pytorch/pytorch/blob/main/torch/nn/parallel/distributed.py"""
+
 _EXCHANGES: tuple[Exchange, ...] = ("in turn", "undecided", "ring")
 """Of groups with one axis, the first of these that fits any of them fits all."""
 
@@ -78,6 +82,7 @@ class Use(NamedTuple):
     forward_fraction  part of the bytes of its all-reduces that ranks request in the forward pass, 0..1; None if unknown
     has_uneven        whether it has all-to-alls with uneven splits
     is_fsdp           whether operators of FSDP ask for its collectives
+    is_ddp            whether DDP asks for its all-reduces
     exchange          how its ranks send
     """
 
@@ -85,6 +90,7 @@ class Use(NamedTuple):
     forward_fraction: float | None = None
     has_uneven: bool = False
     is_fsdp: bool = False
+    is_ddp: bool = False
     exchange: Exchange = "unknown"
 
 
@@ -124,15 +130,16 @@ def axis_of_use(use: Use) -> Axis:
     send, recv                      pp if in turn, cp in a ring, else pp or cp
     send_recv alone                 pp, cp or ep: batches do not say in which direction their messages go
     all_to_all                      ep if a split is uneven, else ep or cp
-    all_gather and reduce_scatter   fsdp if its operators ask for them, else fsdp or tp
-    all_reduce                      dp if nearly all bytes are requested in or after the backward pass, tp if many are
+    all_gather and reduce_scatter   fsdp if its operators ask for them; unknown beside DDP, which shards nothing; else fsdp
+                                    or tp
+    all_reduce                      dp if DDP asks for them or if nearly all bytes are requested in or after the backward pass, tp if many are
                                     requested in the forward pass
 
     A group that does several of these serves several purposes, each with an axis: a recommender exchanges the rows of its
-    embedding tables and reduces gradients among the same ranks. All-reduces beside all_gather or reduce_scatter have no
-    purpose of their own.
+    embedding tables and reduces gradients among the same ranks. All-reduces beside all_gather or reduce_scatter have a
+    purpose of their own only if DDP asks for them.
     """
-    purposes = _purposes(use.families - _SETUP)
+    purposes = _purposes(use)
     if not purposes:
         return Axis((), "nothing")
     axes = {purpose: Axis(_candidates(purpose, use), "collectives") for purpose in purposes}
@@ -144,14 +151,14 @@ def axis_of_use(use: Use) -> Axis:
     return Axis(tuple(dict.fromkeys(candidates)), "collectives", of_families)
 
 
-def _purposes(families: frozenset[str]) -> list[str]:
-    purposes = sorted({_PURPOSES[family] for family in families})
-    return [purpose for purpose in purposes if purpose != "all_reduce" or "gather" not in purposes]
+def _purposes(use: Use) -> list[str]:
+    purposes = sorted({_PURPOSES[family] for family in use.families - _SETUP})
+    return [purpose for purpose in purposes if purpose != "all_reduce" or use.is_ddp or "gather" not in purposes]
 
 
 def _purpose(family: str, purposes: Collection[str]) -> str:
     purpose = _PURPOSES.get(family, "")
-    return "gather" if purpose == "all_reduce" and "gather" in purposes else purpose
+    return "gather" if purpose == "all_reduce" and purpose not in purposes else purpose
 
 
 def _candidates(purpose: str, use: Use) -> tuple[str, ...]:
@@ -160,8 +167,8 @@ def _candidates(purpose: str, use: Use) -> tuple[str, ...]:
     if purpose == "all_to_all":
         return ("ep",) if use.has_uneven else ("ep", "cp")
     if purpose == "gather":
-        return ("fsdp",) if use.is_fsdp else ("fsdp", "tp")
-    return _of_all_reduces(use.forward_fraction)
+        return ("fsdp",) if use.is_fsdp else () if use.is_ddp else ("fsdp", "tp")
+    return ("dp",) if use.is_ddp else _of_all_reduces(use.forward_fraction)
 
 
 def _of_messages(use: Use) -> tuple[str, ...]:
@@ -248,6 +255,7 @@ def _joined(uses: Iterable[Use]) -> Use:
         sorted(fractions)[len(fractions) // 2] if fractions else None,
         any(use.has_uneven for use in listed),
         any(use.is_fsdp for use in listed),
+        any(use.is_ddp for use in listed),
         next((exchange for exchange in _EXCHANGES if exchange in exchanges), "unknown"),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from holotrace.enrich.across_ranks.axes import FSDP_ANNOTATION, Exchange, Use
+from holotrace.enrich.across_ranks.axes import DDP, FSDP_ANNOTATION, Exchange, Use
 
 _IS_SEND, _IS_RECEIVE = pl.col("collective") == "send", pl.col("collective") == "recv"
 
@@ -30,12 +30,18 @@ def uses_of_groups(calls: pl.DataFrame) -> dict[int, Use]:
         .any()
         .alias("has_uneven"),
         pl.col("module").str.contains(FSDP_ANNOTATION).any().alias("is_fsdp"),
+        (pl.col("module") == DDP).any().alias("is_ddp"),
     )
     return {
         group: Use(
-            frozenset(families), fractions.get(group), has_uneven, bool(is_fsdp), exchanges.get(group, "unknown")
+            frozenset(families),
+            fractions.get(group),
+            has_uneven,
+            bool(is_fsdp),
+            bool(is_ddp),
+            exchanges.get(group, "unknown"),
         )
-        for group, families, has_uneven, is_fsdp in sums.iter_rows()
+        for group, families, has_uneven, is_fsdp, is_ddp in sums.iter_rows()
     }
 
 
