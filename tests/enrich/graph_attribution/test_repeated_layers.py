@@ -124,3 +124,11 @@ def test_noise_moves_borders_by_one_kernel_at_most():
 
     assert max(wrong) <= len(layers) + 1
     assert sum(wrong) <= 0.01 * len(wrong) * len(truth)
+
+
+@pytest.mark.parametrize(("length", "different"), [(2_000, 20), (2_000, 200), (2_000, 1_000), (500, 50)])
+def test_random_kernels_have_no_layers(length, different):
+    """Some kernels occur equally often and in the same order by chance, but they are few."""
+    numbers = np.random.default_rng(length + different).integers(0, different, length)
+
+    assert repeated_layers(numbers, ["kernel"] * length) is None

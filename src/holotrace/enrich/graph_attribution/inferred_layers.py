@@ -57,9 +57,13 @@ def inferred_layers(rank_trace: RankTrace) -> pl.DataFrame:
         return pl.DataFrame(schema=_COLUMNS)
     search = _Search(rank_trace)
     alone = [part for part in replayed if search.layers(search.rows(part)) is not None]
-    together = [part for part in replayed if part not in set(alone)]
-    sequences = [[part] for part in alone] + [together[first:last] for first, last in search.passes(together)]
-    tables = [search.table(search.rows(*parts)) for parts in sequences]
+    together = sorted(set(replayed) - set(alone))
+    several = [together[first:last] for first, last in search.passes(together)]
+    sequences = [search.rows(*parts) for parts in [*([part] for part in alone), *several]]
+    tables = [
+        search.table(rows, is_backward=is_backward)
+        for rows, is_backward in zip(sequences, search.are_backward(sequences), strict=True)
+    ]
     listed = pl.concat([pl.DataFrame(schema=_COLUMNS), *tables])
     return listed[np.argsort(rows_of_events(replayed_work(rank_trace), listed["event_index"]), kind="stable")]
 
@@ -75,6 +79,10 @@ class _Search:
         self._names = rank_trace.texts(work["name"]).to_list()
         self._kernels = _numbered(rank_trace, work)
         self._known: dict[bytes, Layers | None] = {}
+        nodes = recorded_nodes(rank_trace)
+        self._parent, self._node_class = nodes["parent"].to_numpy(), nodes["node_class"]
+        names = rank_trace.texts(nodes["name"])
+        self._is_backward = names.str.contains(_BACKWARD).fill_null(value=False).to_numpy()
 
     def rows(self, *parts: tuple[int, int]) -> _Rows:
         """Return the rows of these replays on the stream with the most work: across streams, the order may change."""
@@ -103,11 +111,10 @@ class _Search:
 
     def _annotations(self, launches: pl.Series) -> list[int]:
         """Return the outermost annotation or step around each launch, a row of `recorded_nodes`; -1 without one."""
-        nodes = recorded_nodes(self._rank_trace)
-        is_annotation = nodes["node_class"].is_in([int(NodeClass.ANNOTATION), int(NodeClass.STEP)]).to_numpy()
-        parent, around = nodes["parent"].to_numpy(), self._around(launches)
-        furthest = furthest_above(parent, is_annotation, around)
-        itself = itself_or_above(parent, is_annotation, around)
+        is_annotation = self._node_class.is_in([int(NodeClass.ANNOTATION), int(NodeClass.STEP)]).to_numpy()
+        around = self._around(launches)
+        furthest = furthest_above(self._parent, is_annotation, around)
+        itself = itself_or_above(self._parent, is_annotation, around)
         outermost: list[int] = np.where(furthest == NO_PARENT, itself, furthest).tolist()
         return outermost
 
@@ -116,14 +123,13 @@ class _Search:
         around: _Rows = np.append(owners["node"].to_numpy(), NO_PARENT)[rows_of_events(owners, launches)]
         return around
 
-    def _is_backward(self, row: int) -> bool:
-        """Return whether the graph of this work was launched inside a backward operator."""
-        nodes = recorded_nodes(self._rank_trace)
-        named = self._rank_trace.texts(nodes["name"]).str.contains(_BACKWARD).fill_null(value=False).to_numpy()
-        around = self._around(self._launches.gather([row]))
-        return bool(itself_or_above(nodes["parent"].to_numpy(), named, around)[0] != NO_PARENT)
+    def are_backward(self, sequences: list[_Rows]) -> list[bool]:
+        """Return whether the first graph of each sequence was launched inside a backward operator."""
+        around = self._around(self._launches.gather([int(rows[0]) for rows in sequences]))
+        are_inside: list[bool] = (itself_or_above(self._parent, self._is_backward, around) != NO_PARENT).tolist()
+        return are_inside
 
-    def table(self, rows: _Rows) -> pl.DataFrame:
+    def table(self, rows: _Rows, *, is_backward: bool) -> pl.DataFrame:
         """Return the columns of `inferred_layers` for a sequence of kernels."""
         layers = self.layers(rows)
         if layers is None:
@@ -131,7 +137,7 @@ class _Search:
         inside = np.flatnonzero(layers.layer >= 0)
         counts, part = layers.layer_count[inside], layers.part[inside]
         numbers = layers.layer[inside] + 1
-        if self._is_backward(int(rows[0])):
+        if is_backward:
             numbers = counts - layers.layer[inside]
         names = _names(numbers, part if part.any() else None)
         columns = (self._events.gather(rows[inside]), names, numbers, counts, layers.position[inside] + 1)

@@ -24,6 +24,12 @@ FEWEST_LAYERS = 3
 """Two equal sequences may be chance."""
 
 _FEWEST_ANCHORS = 3
+_LEAST_ANCHORS = 1 / 3
+"""Share of the kernels in layers."""
+
+_MOST_LEADERS = 100
+"""So many kernels are tried as the first anchor, so that sequences without layers take no long time."""
+
 _MOST_IN_A_LAYER = 8
 """A kernel that a layer runs more often is no anchor."""
 
@@ -147,13 +153,20 @@ def _consistent(kernels: _Rows, rows: _Anchors) -> list[_Anchors]:
     """
     parts, left = [], rows
     while len(left) >= _FEWEST_ANCHORS:
-        groups = [_in_step(left, first) for first in range(len(left) - _FEWEST_ANCHORS + 1)]
+        leaders = range(0, len(left) - _FEWEST_ANCHORS + 1, 1 + len(left) // _MOST_LEADERS)
+        groups = [_in_step(left, first) for first in leaders]
         largest = max(groups, key=np.count_nonzero)
         if np.count_nonzero(largest) < _FEWEST_ANCHORS:
             break
         parts.append(left[largest])
         left = left[~largest]
-    return _apart([part for part in parts if len(np.unique(kernels[part[:, 0]])) >= _FEWEST_ANCHORS])
+    return _apart([part for part in parts if _are_layers(kernels, part)])
+
+
+def _are_layers(kernels: _Rows, part: _Anchors) -> bool:
+    """Return whether anchors are of several kernels, and not a few by chance among many others."""
+    held = part.size / (part.max() - part.min() + 1)
+    return len(np.unique(kernels[part[:, 0]])) >= _FEWEST_ANCHORS and held >= _LEAST_ANCHORS
 
 
 def _in_step(rows: _Anchors, first: int) -> _Bools:
