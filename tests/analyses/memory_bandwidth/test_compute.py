@@ -167,3 +167,24 @@ def test_bandwidth_is_always_the_sum_over_running_copies(copies: list[tuple[int,
     for moment, total in dict(series.select("time_ns", "bytes_per_s").rows()).items():
         running = [bandwidth for start, duration, bandwidth in copies if start <= moment < start + duration]
         assert total == sum(round(bandwidth * 1e9) for bandwidth in running)
+
+
+def test_the_answer_has_the_mean_of_the_table() -> None:
+    """Two copies of 1 MB at once take 100 µs each, at a recorded 10 GB/s: 20 GB/s, as the table says."""
+    builder = TraceBuilder()
+    for stream in (7, 8):
+        args = {"bytes": 1_000_000, "memory bandwidth (GB/s)": 10}
+        builder.event(
+            ph="X",
+            cat="gpu_memcpy",
+            name="Memcpy HtoD",
+            pid=0,
+            tid=stream,
+            ts=0,
+            dur=100,
+            args={**args, "device": 0, "stream": stream},
+        )
+    result = memory_bandwidth(builder.build())
+
+    assert result.time_weighted["mean_bytes_per_s"].to_list() == [20e9]
+    assert result.answer.startswith("20 GB/s is the mean bandwidth of Memcpy HtoD")

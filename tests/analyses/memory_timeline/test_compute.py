@@ -9,6 +9,7 @@ import pytest
 
 from holotrace import open_trace
 from holotrace.analyses.memory_timeline.compute import memory_timeline
+from holotrace.analyses.memory_timeline.tables import memory_at_peak, memory_per_device
 from holotrace.testing.builder import TraceBuilder
 from recordings import opened
 
@@ -145,3 +146,15 @@ def test_the_tables_equal_their_golden_copies(golden) -> None:
     result = memory_timeline(open_trace(DDP, cache=False))
     golden.check(result.per_device, "memory_timeline/ddp_gloo_4rank.per_device")
     golden.check(result.at_peak, "memory_timeline/ddp_gloo_4rank.at_peak")
+
+
+def test_a_gpu_comes_before_the_host() -> None:
+    """The host holds more, but the answer and the tables begin with the GPU."""
+    job = peak_job()
+    args = {"Device Type": 0, "Device Id": -1, "Bytes": 9_000, "Addr": 1, "Total Allocated": 9_000}
+    job.builder.event(ph="i", s="t", cat="cpu_instant_event", name="[memory]", pid=PROCESS, tid=1, ts=30, args=args)
+    result = memory_timeline(job.builder.build())
+
+    assert result.answer.startswith("215 B is the peak of memory, on rank 0 (cuda)")
+    assert memory_per_device(result)["device_type"].to_list() == ["cuda", "cpu"]
+    assert memory_at_peak(result)["device_type"].to_list()[-1] == "cpu"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from holotrace.analyses.memory_bandwidth.compute import MemoryBandwidth
 from holotrace.questions.answers import largest, total
 from holotrace.units import bandwidth_text, size_text
@@ -11,7 +13,9 @@ def answer(result: MemoryBandwidth) -> str:
     """Name the kind of copy that moves the most bytes."""
     kind = largest(result.time_weighted, "name", "bytes")
     rates = result.time_weighted.filter(name=kind.name)
-    rate = kind.total / (total(rates, "busy_ns") / 1e9)
+    rate = total(rates.select(pl.col("mean_bytes_per_s") * pl.col("busy_ns")), "mean_bytes_per_s") / total(
+        rates, "busy_ns"
+    )
     return (
         f"{bandwidth_text(rate)} is the mean bandwidth of {kind.name}, which moves the most, {size_text(kind.total)}."
     )

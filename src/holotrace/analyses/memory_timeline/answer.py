@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from holotrace.analyses.memory_timeline.compute import MemoryTimeline
 from holotrace.units import size_text
 
 
 def answer(result: MemoryTimeline) -> str:
-    """Name the device with the highest peak, and what holds most of it."""
-    highest = result.per_device.sort("peak_bytes", descending=True).row(0, named=True)
+    """Name the device with the highest peak, a GPU if there is one, and what holds most of it."""
+    highest = result.per_device.sort(pl.col("device_type") == "cpu", -pl.col("peak_bytes")).row(0, named=True)
     device = {name: highest[name] for name in ("rank", "device_type", "device")}
     holders = result.at_peak.filter(**device).sort("bytes", descending=True)
     peak = f"{size_text(highest['peak_bytes'])} is the peak of memory, on rank {highest['rank']} ({highest['device_type']})"

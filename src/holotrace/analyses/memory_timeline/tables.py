@@ -9,15 +9,19 @@ from holotrace.questions.tables import View, known_columns
 
 
 def memory_per_device(result: MemoryTimeline) -> pl.DataFrame:
-    """Return the peak of each device, and its memory at the beginning and the end."""
+    """Return the peak of each device, and its memory at the beginning and the end; the host comes last."""
     sizes = ("peak_bytes", "first_bytes", "last_bytes", "peak_reserved_bytes", "capacity_bytes")
-    return known_columns(result.per_device.select("rank", "device_type", "device", *sizes, "event_count"))
+    return known_columns(_host_last(result.per_device).select("rank", "device_type", "device", *sizes, "event_count"))
 
 
 def memory_at_peak(result: MemoryTimeline) -> pl.DataFrame:
-    """Return the memory alive at the peak of each device, by operator."""
+    """Return the memory alive at the peak of each device, by operator; that of the host comes last."""
     devices = ("rank", "device_type", "device")
-    return result.at_peak.select("operator", "top_operator", "bytes", "fraction", "block_count", *devices)
+    return _host_last(result.at_peak).select("operator", "top_operator", "bytes", "fraction", "block_count", *devices)
+
+
+def _host_last(table: pl.DataFrame) -> pl.DataFrame:
+    return table.sort(pl.col("device_type") == "cpu", maintain_order=True)
 
 
 VIEWS = (

@@ -29,6 +29,7 @@ _NEEDS: dict[str, tuple[EventKind, ...]] = {
     "memory_bandwidth": _COPIES,
     "memory_timeline": (EventKind.MEMORY,),
     "operator_memory": (EventKind.MEMORY,),
+    "cupti_counters": (EventKind.PROFILER_RANGE,),
     "modules": (EventKind.PYTHON_FUNCTION,),
     "source_lines": (EventKind.PYTHON_FUNCTION,),
 }
