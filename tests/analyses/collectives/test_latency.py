@@ -52,11 +52,21 @@ def test_calls_with_pauses_longer_than_the_latency_stay_apart():
     assert not mergeable(instances, per_fit(instances))["is_mergeable"].any()
 
 
-def test_a_group_without_a_fit_has_no_mergeable_calls():
-    """Calls of a single size give no latency, so whether they are mergeable is unknown."""
-    instances = _instances([1_000] * 5, pause_ns=0)
+def test_large_calls_of_one_size_are_not_mergeable():
+    """Calls of a single size of 1 MB have no fit, so whether they are mergeable is unknown."""
+    instances = _instances([1_000_000] * 5, pause_ns=0)
 
     assert mergeable(instances, per_fit(instances)).is_empty()
+
+
+def test_tiny_calls_of_one_size_could_be_one():
+    """Five calls of 8 bytes have no fit, but their transfer is all latency; merging them saves four times 10,001 ns."""
+    instances = _instances([8] * 5, pause_ns=0)
+
+    series = mergeable(instances, per_fit(instances))
+
+    assert series["is_mergeable"].to_list() == [False, True, True, True, True]
+    assert series["saved_ns"].sum() == 4 * (_LATENCY_NS + 1)
 
 
 def test_times_that_do_not_grow_with_the_size_have_no_bandwidth() -> None:

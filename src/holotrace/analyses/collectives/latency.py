@@ -26,6 +26,9 @@ PER_FIT = {
 }
 _GROUP = ["process_group", "group_size", "collective"]
 
+_TINY_BYTES = 1024
+"""A kilobyte takes a microsecond at 1 GB/s, less than any collective's latency."""
+
 _LONGEST_PAUSE = 1.0
 """Calls follow one another if the pause between them is at most this many times the latency."""
 
@@ -52,18 +55,16 @@ def _fits(measured: pl.DataFrame) -> Iterator[dict[str, Any]]:
 def mergeable(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
     """Return for each instance whether it extends a series of small messages, and the latency that merging would save.
 
-    A message is small if latency takes longer than its bytes: below latency * bandwidth. A series is a run of equal
-    collectives of one group in one step, each beginning at most one latency after its predecessor ended; all of them but
-    the first could join the first.
+    A message is small if latency takes longer than its bytes: below latency * bandwidth or, without a fit, if it has at
+    most `_TINY_BYTES`, whose median transfer is the latency. A series is a run of equal collectives of one group in one
+    step, each beginning at most one latency after its predecessor ended; all of them but the first could join the first.
 
     Returns:
         operation, is_mergeable bool, and saved_ns int64, sorted by operation.
     """
-    fitted = instances.join(
-        fits.select(*_GROUP, "latency_ns", "bus_bytes_per_s"), on=_GROUP, how="inner", nulls_equal=True
-    )
-    bytes_below = (pl.col("latency_ns") * pl.col("bus_bytes_per_s") / 1e9).fill_null(math.inf)
-    is_small = pl.col("bus_bytes") < bytes_below
+    known = pl.concat([_of_fits(fits), _of_tiny_messages(instances, fits)])
+    fitted = instances.join(known, on=_GROUP, how="inner", nulls_equal=True)
+    is_small = pl.col("bus_bytes") < pl.col("bytes_below")
     run = [*_GROUP, "dtype", "step"]
     ordered = fitted.sort("last_start_ns").with_columns(is_small.alias("is_small"))
     pause = pl.col("last_start_ns") - pl.col("last_end_ns").shift().over(run)
@@ -71,3 +72,17 @@ def mergeable(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
     is_mergeable = (pl.col("is_small") & follows).fill_null(value=False)
     saved = pl.when(is_mergeable).then(pl.col("latency_ns").round().cast(pl.Int64)).otherwise(0)
     return ordered.select("operation", is_mergeable.alias("is_mergeable"), saved.alias("saved_ns")).sort("operation")
+
+
+def _of_fits(fits: pl.DataFrame) -> pl.DataFrame:
+    bytes_below = pl.col("latency_ns") * pl.col("bus_bytes_per_s") / 1e9
+    return fits.select(*_GROUP, "latency_ns", bytes_below.fill_null(math.inf).alias("bytes_below"))
+
+
+def _of_tiny_messages(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
+    """Return the latency of the groups without a fit that send tiny messages."""
+    tiny = instances.filter(pl.col("bus_bytes") <= _TINY_BYTES, pl.col("bus_bytes") > 0, pl.col("transfer_ns") > 0)
+    latency = tiny.join(fits, on=_GROUP, how="anti", nulls_equal=True).group_by(_GROUP, maintain_order=True)
+    return latency.agg(
+        pl.col("transfer_ns").median().alias("latency_ns"), pl.lit(_TINY_BYTES + 1.0).alias("bytes_below")
+    )
