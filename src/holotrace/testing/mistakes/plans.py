@@ -13,6 +13,9 @@ from holotrace.testing.mistakes.options import JobOptions
 _DRAWN_SHARES = (0.12, 0.18, 0.3)
 """A planted mistake costs at least one of these shares of the healthy step."""
 
+_LEAST_SHARE = 0.06
+"""The same for mistakes whose size is not free."""
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -31,6 +34,10 @@ class Pair:
     def cost_ns(self) -> float:
         """What the mistake costs per step, from both jobs."""
         return step_ns_of(self.planted) - step_ns_of(self.healthy)
+
+
+_Plant = Callable[[str, JobOptions, random.Random], Pair]
+"""Takes a rule, a job and dice, and returns a pair with the mistake of this rule."""
 
 
 def drawn_pair(rule: str, seed: int) -> Pair:
@@ -84,17 +91,12 @@ def _ranks(job: JobOptions, dice: random.Random) -> JobOptions:
 
 
 def _first_costly(rule: str, jobs: Iterable[tuple[JobOptions, JobOptions]], share: float) -> Pair:
-    """Return the first of these pairs, ordered by cost, whose mistake costs this share of the healthy step; else the last."""
-    pair = None
+    """Return the first of these pairs, ordered by cost, whose mistake costs this share of the healthy step."""
     for planted, healthy in jobs:
-        pair = Pair(rule, planted, healthy)
-        healthy_ns = step_ns_of(healthy)
-        if step_ns_of(planted) - healthy_ns >= share * healthy_ns:
-            break
-    if pair is None:
-        message = f"no job for {rule}"
-        raise AssertionError(message)
-    return pair
+        if step_ns_of(planted) >= (1 + share) * step_ns_of(healthy):
+            return Pair(rule, planted, healthy)
+    message = f"no job in which {rule} costs {share:.0%} of the step"
+    raise AssertionError(message)
 
 
 def _lasting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
@@ -114,18 +116,22 @@ def _waiting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     """Let the host wait for the device after some blocks."""
     job = replace(_small(job, dice), gpu=H100, precision="bfloat16", reads_loss=False)
     amounts = (3, 4, 6, 8)
-    return _first_costly(rule, ((job.with_mistake(rule, amount), job) for amount in amounts), 0.08)
+    return _first_costly(rule, ((job.with_mistake(rule, amount), job) for amount in amounts), _LEAST_SHARE)
 
 
-def _counted(*amounts: float) -> Callable[[str, JobOptions, random.Random], Pair]:
-    """Plant a mistake in these amounts, until it costs enough."""
+def _counted(*amounts: float, shares: tuple[float, ...] = _DRAWN_SHARES) -> _Plant:
+    """Plant a mistake in these amounts, until it costs one of these shares of the step."""
 
     def plant(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-        return _first_costly(
-            rule, ((job.with_mistake(rule, amount), job) for amount in amounts), dice.choice(_DRAWN_SHARES)
-        )
+        return _first_costly(rule, ((job.with_mistake(rule, amount), job) for amount in amounts), dice.choice(shares))
 
     return plant
+
+
+def _once(rule: str, job: JobOptions, _: random.Random) -> Pair:
+    """Plant a mistake that a job makes or does not make; a smaller job suffers more from it."""
+    smaller = (job, replace(job, hidden=job.hidden // 2), replace(job, tokens=job.tokens // 2, vocabulary=8_000))
+    return _first_costly(rule, ((each.with_mistake(rule), each) for each in smaller), _LEAST_SHARE)
 
 
 def _images(job: JobOptions, dice: random.Random) -> JobOptions:
@@ -221,7 +227,7 @@ def _launch_bound(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _python_overhead(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    job = replace(_small(job, dice), hidden=512, heads=8, stacks=True)
+    job = replace(_small(job, dice), gpu=H100, precision="bfloat16", hidden=512, heads=8, stacks=True)
     return _first_costly(rule, ((job.with_mistake(rule, each), job) for each in (10_000, 20_000, 40_000)), 0.3)
 
 
@@ -249,7 +255,7 @@ def _broken(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 def _without_shapes(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     gpu = dice.choice((H100, A100))
     job = replace(job, gpu=gpu, shapes=False, autocast=False)
-    return Pair(rule, replace(job, precision="float32"), replace(job, precision="bfloat16"))
+    return Pair(rule, replace(job, precision="float32"), replace(job, precision="bfloat16", autocast=True))
 
 
 def _vocabulary(rule: str, job: JobOptions, dice: random.Random) -> Pair:
@@ -263,7 +269,7 @@ def _precision(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     slow, fast = {"tf32_off": ("float32", "tf32"), "mixed_precision_off": ("tf32", "bfloat16")}[rule]
     if gpu is V100:
         slow, fast = "float32", "float16"
-    return Pair(rule, replace(job, precision=slow), replace(job, precision=fast))
+    return Pair(rule, replace(job, precision=slow), replace(job, precision=fast, autocast=fast != "tf32"))
 
 
 def _large(rule: str, job: JobOptions, _: random.Random) -> Pair:
@@ -292,7 +298,7 @@ def _full_memory(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     return Pair(rule, replace(job, memory_before=held, unused_reserved=round(0.33 * capacity)), job)
 
 
-_PAIRS: dict[str, Callable[[str, JobOptions, random.Random], Pair]] = {
+_PAIRS: dict[str, _Plant] = {
     "data_loading": _lasting,
     "garbage_collection": _lasting,
     "slow_function": _lasting,
@@ -305,7 +311,7 @@ _PAIRS: dict[str, Callable[[str, JobOptions, random.Random], Pair]] = {
     "stream_synchronisation": _waiting,
     "pageable_copy": _copied,
     "copies_in_turn": _copied,
-    "optimizer_not_fused": _counted(1),
+    "optimizer_not_fused": _once,
     "graph_breaks": _broken,
     "launch_bound": _launch_bound,
     "python_overhead": _python_overhead,
@@ -316,18 +322,18 @@ _PAIRS: dict[str, Callable[[str, JobOptions, random.Random], Pair]] = {
     "float8_possible": _large,
     "ordinary_cores": _ordinary,
     "slow_products": _counted(1.2, 2.5),
-    "unfused_attention": _counted(1),
+    "unfused_attention": _once,
     "unfused_chain": _counted(10, 16, 30, 50),
     "casts": _counted(2, 4, 8, 12),
-    "transposes": _counted(2, 4, 8, 12),
+    "transposes": _counted(4, 8, 16, 32, 64),
     "channels_first": _channels,
     "slow_memory_kernels": _counted(0.2, 0.1, 0.05),
-    "recomputation": _counted(1),
+    "recomputation": _once,
     "small_grid": _kernel,
     "low_occupancy": _kernel,
     "tiny_kernels": _tiny,
-    "empties_cache": _counted(1),
-    "allocator_retries": _counted(0.05, 0.2, 0.5, 1),
+    "empties_cache": _once,
+    "allocator_retries": _counted(0.05, 0.2, 0.5, 1, shares=(_LEAST_SHARE,)),
     "memory_limit": _full_memory,
     "fragmentation": _full_memory,
     "late_starts": _counted(200_000, 400_000, 800_000, 2_000_000),
