@@ -117,6 +117,16 @@ HAND_COUNTED = (
     ("aten::fill_", [[4, 5], []], [F32, "Scalar"], ["", "0"], 0, 80),
     ("aten::mean", [[4, 5], [], [], []], [F32, "ScalarList", "Scalar", ""], ["", "[-1]", "True", ""], 20, 80 + 16),
     ("aten::sum", [[4, 5], []], [F32, ""], ["", ""], 20, 80 + 4),
+    (
+        "aten::upsample_nearest2d",
+        [[2, 3, 4, 5], [], []],
+        [F32, "", "ScalarList"],
+        ["", "", "[2., 3.]"],
+        720,
+        480 + 2880,
+    ),
+    ("aten::upsample_bilinear2d", [[2, 3, 4, 5], [], [], []], [F32, "ScalarList"], ["", "[8, 15]", "False"], 720, 3360),
+    ("aten::replication_pad3d", [[1, 2, 3, 4, 5], []], [F32], ["", "[1, 1, 1, 1, 2, 0]"], 420, 480 + 4 * 2 * 5 * 6 * 7),
     ("aten::embedding", [[100, 8], [3]], [F32, LONG], [], 0, 2 * 3 * 8 * 4 + 24),
     ("aten::_softmax", [[4, 5], [], []], [F32, "Scalar", "Scalar"], ["", "-1", "False"], 100, 160),
     (
@@ -435,6 +445,7 @@ NAMES = [
     ),
     *(
         "aten::upsample_nearest2d",
+        "aten::replication_pad2d",
         "aten::native_dropout",
         "aten::embedding_dense_backward",
         "aten::_efficient_attention_forward",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from holotrace.enrich.collectives.element_types import element_bytes, type_name
@@ -155,6 +155,15 @@ class Arguments:
         if isinstance(listed, int) and not isinstance(listed, bool):
             return [listed]
         return listed if isinstance(listed, list) and all(isinstance(number, int) for number in listed) else None
+
+    def factors(self, index: int) -> list[float]:
+        """Return a list of finite positive numbers, such as `[2., 0.5]`; empty if it was not recorded as such."""
+        parts = self.text(index).strip("[]").split(",")
+        try:
+            listed = [float(part) for part in parts] if self.text(index).startswith("[") else []
+        except ValueError:
+            return []
+        return listed if all(0 < factor < inf for factor in listed) else []
 
     def _stored(self, index: int) -> int:
         shape = self.shape(index)

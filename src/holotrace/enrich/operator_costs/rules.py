@@ -251,6 +251,7 @@ RULES = (
     Rule(r"aten::(sigmoid|tanh|threshold|gelu|silu|elu|leaky_relu|hardtanh|hardswish|hardsigmoid|softplus|mse_loss|log_sigmoid|glu|mish)_backward", partial(elementwise.elementwise, inputs=(0, 1)), _LENS),
     Rule(r"aten::(native_dropout)", elementwise.dropout, _ONCE, is_whole=True),
     Rule(r"aten::native_dropout_backward", partial(elementwise.elementwise, inputs=(0, 1), flops_each=2), _ONCE),
+    Rule(r"aten::(replication|reflection)_pad[123]d", elementwise.pad, _LENS),
     Rule(r"aten::upsample_\w+?[123]d", elementwise.resample, _LENS),
     Rule(r"(sgl_kernel|_C|aiter)::(silu|gelu|gelu_tanh)_and_mul", elementwise.gated, _LENS, is_whole=True),
     Rule(r"(sgl_kernel|_C)::rotary_embedding", elementwise.rotary_embedding, _LENS, is_whole=True),

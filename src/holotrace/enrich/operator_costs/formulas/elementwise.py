@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import floor, prod
 
 from holotrace.enrich.collectives.element_types import element_bytes, type_name
 from holotrace.enrich.operator_costs.arguments import Arguments, Shape
@@ -90,14 +90,36 @@ def quantise_into(arguments: Arguments) -> Cost:
 
 
 def resample(arguments: Arguments) -> Cost:
-    """1 for each element of the result, whose size is an argument; bytes of input and result."""
-    shape, sizes = arguments.shape(0), arguments.numbers(1)
+    """1 for each element of the result, whose size or factors are an argument; bytes of input and result."""
+    shape, sizes = arguments.shape(0), arguments.numbers(1) or _scaled_sizes(arguments)
     if not sizes or len(sizes) > len(shape):
         message = "the size of the result was not recorded"
         raise UnknownCostError(message)
     elements = prod(shape[: len(shape) - len(sizes)]) * prod(sizes)
     moved = arguments.bytes(0) + elements * arguments.element_bytes(0)
     return Cost(elements, moved, "vector", arguments.precision(0))
+
+
+def _scaled_sizes(arguments: Arguments) -> list[int]:
+    """Return the last sizes of the input times the factors, which follow the size or the corners: `[2., 2.]`."""
+    shape = arguments.shape(0)
+    factors = next((listed for index in (2, 3) if (listed := arguments.factors(index))), [])
+    if len(factors) > len(shape):
+        return []
+    return [floor(size * factor) for size, factor in zip(shape[len(shape) - len(factors) :], factors, strict=True)]
+
+
+def pad(arguments: Arguments) -> Cost:
+    """1 for each element of the result, as a copy; bytes of input and result. Padding comes in pairs, last dimension first."""
+    shape, padding = arguments.shape(0), arguments.numbers(1) or []
+    if not padding or len(padding) % 2 or len(padding) // 2 > len(shape):
+        message = "the padding was not recorded"
+        raise UnknownCostError(message)
+    sizes = list(shape)
+    for place, (before, after) in enumerate(zip(padding[::2], padding[1::2], strict=True)):
+        sizes[-1 - place] = max(0, sizes[-1 - place] + before + after)
+    moved = arguments.bytes(0) + prod(sizes) * arguments.element_bytes(0)
+    return Cost(prod(sizes), moved, "copy", arguments.precision(0))
 
 
 def broadcast(shapes: list[Shape]) -> Shape:
