@@ -93,6 +93,7 @@ _VLLM_KERNELS = "https://github.com/vllm-project/vllm/blob/main/csrc/libtorch_st
 _SGLANG_KERNELS = "https://github.com/sgl-project/sglang/blob/main/sgl-kernel/csrc/common_extension.cc"
 _DEEP_GEMM = "https://github.com/deepseek-ai/DeepGEMM/blob/main/csrc/apis/gemm.hpp"
 _AITER_PRODUCTS = "https://github.com/ROCm/aiter/blob/main/aiter/ops/gemm_op_a8w8.py"
+_AITER_ROTATIONS = "https://github.com/ROCm/aiter/blob/main/aiter/ops/rope.py"
 _TORCHAO = "https://github.com/pytorch/ao/blob/main/torchao/ops.py"
 _ENGINE = "https://github.com/NVIDIA/TransformerEngine/blob/main/transformer_engine/pytorch/module/linear.py"
 _LENS = "https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/perf_model.py"
@@ -128,7 +129,7 @@ RULES = (
     Rule(r"sglang::deep_gemm_fp8_fp8_bf16_nt|vllm::fp8_gemm_nt_op", partial(quantised_products.linear, a=0, b=2, result=4), _DEEP_GEMM, is_whole=True),
     Rule(r"aiter::(gemm_a8w8\w*_(ck|cktile|flydsl)|flatmm_a8w8_blockscale_asm|_flatmm_a8w8_blockscale_asm)", partial(quantised_products.linear, result=4), _AITER_PRODUCTS, is_whole=True),
     Rule(r"aiter::_?gemm_a8w8_blockscale_bpreshuffle_asm", partial(quantised_products.linear, result=2), _AITER_PRODUCTS, is_whole=True),
-    Rule(r"aiter::gemm_a8w8(_bpreshuffle|_blockscale|_blockscale_bpreshuffle)?", quantised_products.linear, _AITER_PRODUCTS, is_whole=True),
+    Rule(r"aiter::gemm_a8w8(_bpreshuffle|_blockscale|_blockscale_bpreshuffle)?|vllm::(rocm_aiter_triton_gemm_a8w8_blockscale|_rocm_aiter_preshuffled_per_token_w8a8_gemm)", quantised_products.linear, _AITER_PRODUCTS, is_whole=True),
     Rule(r"aiter::(gemm_a4w4|gemm_afp4wfp4_)", partial(quantised_products.linear, packed=2), _AITER_PRODUCTS, is_whole=True),
     Rule(r"aiter::_?gemm_a4w4_asm", partial(quantised_products.linear, result=4, packed=2), _AITER_PRODUCTS, is_whole=True),
     Rule(r"aiter::batched_gemm_(a8w8|bf16)", quantised_products.batched_linear, _AITER_PRODUCTS, is_whole=True),
@@ -186,6 +187,7 @@ RULES = (
     Rule(r"aiter::fmoe(_int8_g1u0(_a16)?|_g1u1(_a16|_tkw1)?|_fp8_blockscale_g1u1)?", experts.fused_experts_into, _AITER_EXPERTS, is_whole=True),
     Rule(r"aiter::ck_moe_stage1", experts.first_product, _AITER_EXPERTS, is_whole=True),
     Rule(r"aiter::ck_moe_stage2", experts.second_product, _AITER_EXPERTS, is_whole=True),
+    Rule(r"sglang_profiler::fused_moe_triton_kernels_invoke_fused_moe_kernel(_\d+)?", experts.expert_kernel, _LENS, is_whole=True),
     Rule(r"aiter::moe_cktile2stages_gemm1_ck", partial(experts.first_product, result=2, chosen=6), _AITER_EXPERTS, is_whole=True),
     Rule(r"aiter::moe_cktile2stages_gemm2_ck", partial(experts.second_product, weights=1, result=2, chosen=6), _AITER_EXPERTS, is_whole=True),
     # normalisations
@@ -198,8 +200,8 @@ RULES = (
     Rule(r"aten::native_batch_norm_backward", normalisations.batch_norm_backward, _LENS, is_whole=True),
     Rule(r"aten::(miopen|cudnn)_batch_norm_backward", normalisations.library_batch_norm_backward, _LENS, is_whole=True),
     Rule(r"aten::_fused_rms_norm_backward", normalisations.rms_norm_backward, _LENS, is_whole=True),
-    Rule(r"aiter::rms_norm(_cu)?|vllm::rms_norm", partial(normalisations.rms_norm, parameter=1, normalised=None), _LENS, is_whole=True),
-    Rule(r"aiter::rmsnorm|_C::rms_norm|sgl_kernel::rmsnorm", partial(normalisations.rms_norm, parameter=2, normalised=None), _LENS, is_whole=True),
+    Rule(r"aiter::(rms_norm|rmsnorm2d_fwd(_ck)?)|vllm::rms_norm", partial(normalisations.rms_norm, parameter=1, normalised=None), _LENS, is_whole=True),
+    Rule(r"aiter::(rmsnorm|rms_norm_cu)|_C::rms_norm|sgl_kernel::rmsnorm", partial(normalisations.rms_norm, parameter=2, normalised=None), _LENS, is_whole=True),
     Rule(r"aiter::(add_rmsnorm|rmsnorm2d_fwd_with_add(_ck)?)|_C::fused_add_rms_norm|sgl_kernel::fused_add_rmsnorm", normalisations.added_rms_norm, _LENS, is_whole=True),
     Rule(r"aten::_(log_)?softmax", normalisations.softmax, _ONCE),
     Rule(r"aten::_(log_)?softmax_backward_data", normalisations.softmax_backward, _ONCE),
@@ -220,6 +222,7 @@ RULES = (
     Rule(r"aten::(mse_loss|l1_loss|smooth_l1_loss|huber_loss|binary_cross_entropy(_with_logits)?|kl_div)", reductions.loss, _ONCE),
     # looking up and moving
     Rule(r"aten::(copy_|_foreach_copy_single)", elementwise.copy, _LENS),
+    Rule(r"aten::arange", elementwise.arange, _ONCE),
     Rule(r"aten::(fill_|zero_|normal_|uniform_|random_|bernoulli_|exponential_|ones_like|zeros_like)", elementwise.fill, _ONCE),
     Rule(r"aten::(embedding)", movement.lookup, _ONCE, is_whole=True),
     Rule(r"aten::embedding_dense_backward", movement.lookup_backward, _ONCE, is_whole=True),
@@ -255,6 +258,7 @@ RULES = (
     Rule(r"aten::upsample_\w+?[123]d", elementwise.resample, _LENS),
     Rule(r"(sgl_kernel|_C|aiter)::(silu|gelu|gelu_tanh)_and_mul", elementwise.gated, _LENS, is_whole=True),
     Rule(r"(sgl_kernel|_C)::rotary_embedding", elementwise.rotary_embedding, _LENS, is_whole=True),
+    Rule(r"aiter::rope_(cached_positions_)?2c_fwd_impl", elementwise.rotary_embedding_into, _AITER_ROTATIONS, is_whole=True),
     Rule(r"_C::(static|dynamic|dynamic_per_token)_scaled_(fp8|int8)_quant", elementwise.quantise_into, _VLLM_KERNELS, is_whole=True),
     # generated kernels
     Rule(r"triton_\w+", fused.generated, _LENS),

@@ -115,6 +115,18 @@ def test_kernels_of_aiter() -> None:
     assert second.bytes == 2 * (200 * 16 + 4 * 8 * 16 + 800)
 
 
+def test_the_kernel_of_sglang_is_one_product() -> None:
+    """64 tokens choose 8 of 128 experts; the weights [128, 1536, 2048] are read if practically all are reached."""
+    dims = [[64, 2048], [128, 1536, 2048], [], [512, 1536], [], [128, 12, 16], [], [64, 8], [64, 8]]
+    types = [FP8, FP8, "", BF16, "", "float", "", "float", INT]
+    operator = "sglang_profiler::fused_moe_triton_kernels_invoke_fused_moe_kernel_77"
+    cost = call(operator, dims, types)
+    assert (cost.flops, cost.bytes) == (2 * 512 * 1536 * 2048, None)
+    assert "64 tokens chose" in cost.reason
+    dims[0], dims[3], dims[7], dims[8] = [256, 2048], [2048, 1536], [256, 8], [256, 8]
+    assert call(operator, dims, types).bytes == 256 * 2048 + 128 * 1536 * 2048 + 2 * 2048 * 1536
+
+
 def routed(*inside: Arguments, tokens: int = 100) -> Cost:
     """Return the cost of vLLM's layer with these operators inside."""
     return call("vllm::moe_forward", [[tokens, 8], [tokens, 4], []], [BF16, BF16, ""], related=inside)

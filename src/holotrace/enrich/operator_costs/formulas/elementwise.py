@@ -71,6 +71,22 @@ def rotary_embedding(arguments: Arguments, query: int = 1, key: int = 2) -> Cost
     return Cost(3 * elements, 2 * sum(map(arguments.bytes, tensors)), "vector", arguments.precision(query))
 
 
+def rotary_embedding_into(arguments: Arguments) -> Cost:
+    """Rotates inputs 2 and 3 into inputs 0 and 1: 3 for each element; bytes of all four."""
+    elements = arguments.elements(2) + arguments.elements(3)
+    return Cost(3 * elements, sum(map(arguments.bytes, range(4))), "vector", arguments.precision(2))
+
+
+def arange(arguments: Arguments) -> Cost:
+    """`start, end, step` into a tensor: no operations; bytes of the result."""
+    start, end, step = (arguments.number(index) for index in range(3))
+    if not step or not arguments.has_tensor(3):
+        message = "the result of arange was not recorded"
+        raise UnknownCostError(message)
+    elements = max(0, -((start - end) // step))
+    return Cost(0, elements * arguments.element_bytes(3), "copy", arguments.precision(3))
+
+
 def dropout(arguments: Arguments) -> Cost:
     """2 for each element; bytes of input, output and a mask of booleans."""
     elements = arguments.elements(0)

@@ -74,6 +74,20 @@ def second_product(arguments: Arguments, weights: int = 2, result: int = 6, chos
     return _one_product(arguments, weights, result, arguments.shape(result)[0] * arguments.number(chosen))
 
 
+def expert_kernel(arguments: Arguments) -> Cost:
+    """SGLang's kernel for one of both products: 2·T·k·N·K; bytes of input 0, of the weights (1) and of the result (3)."""
+    tokens, chosen = arguments.shape(8, 2)
+    experts, columns, shared = arguments.shape(1, 3)
+    if arguments.shape(0)[-1] != shared or arguments.shape(3)[-1] != columns:
+        message = "the weights do not fit the input and the result"
+        raise UnknownCostError(message)
+    flops = 2 * tokens * chosen * columns * shared
+    precision = arguments.precision(1)
+    if not _reaches_all(experts, chosen, tokens):
+        return Cost(flops, None, "matrix", precision, flops, _some_experts(experts, chosen, tokens))
+    return Cost(flops, sum(map(arguments.bytes, (0, 1, 3))), "matrix", precision, flops)
+
+
 def routed_layer(arguments: Arguments) -> Cost:
     """`tokens, scores of all experts`: as `fused_experts`; weights and k come from the operators inside.
 
