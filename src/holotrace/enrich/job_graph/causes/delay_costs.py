@@ -15,22 +15,33 @@ import polars as pl
 
 from holotrace.algorithms.graphs.propagation import Shares, pass_on
 from holotrace.content_equality import EqualByContent
-from holotrace.enrich.across_ranks.arrivals import ALIGNED_CLOCKS
 from holotrace.enrich.across_ranks.matching.calls import OfRank
-from holotrace.enrich.job_graph.causes.cause_names import CAUSE_COLUMNS, Cause
 from holotrace.enrich.job_graph.causes.histories import Histories
-from holotrace.enrich.job_graph.causes.lines import LAUNCH_DELAY, SYNCHRONISATION, UNKNOWN
-from holotrace.enrich.job_graph.causes.synchronised import together_before
+from holotrace.enrich.job_graph.causes.job_causes import BEFORE_RECORDING, CLOCKS, UNMATCHED, JobCauses, job_causes
+from holotrace.enrich.job_graph.causes.time_spent import time_spent
+from holotrace.enrich.job_graph.causes.waits import (
+    BY_CLOCKS,
+    NOT_TOGETHER,
+    WITHOUT_COUNTERPART,
+    explained,
+    waits_between,
+)
 
 _Rows = npt.NDArray[np.int64]
 
-BEFORE_RECORDING = "before the recording"
-CLOCKS = "smaller than the error of the clocks"
-UNMATCHED = "communication without its counterpart"
-NOT_RECORDED = "work or launches that were not recorded"
-_NOWHERE = -1
-
-_NAMELESS = {LAUNCH_DELAY: "launch_delay", SYNCHRONISATION: "synchronisation", UNKNOWN: "unknown"}
+_OF_A_CALL = (
+    "instance",
+    "rank",
+    "call",
+    "step",
+    "collective",
+    "start_ns",
+    "wait_ns",
+    "aligned_start_ns",
+    "clock",
+    "half_width_ns",
+    "transfer_basis",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,16 +69,6 @@ class DelayCosts(EqualByContent):
     waits: pl.DataFrame
 
 
-_TARGETS: dict[str, pl.DataType | type[pl.DataType]] = {
-    "wait": pl.Int64,
-    "weight": pl.Int64,
-    "error": pl.Int64,
-    "upstream": pl.Int64,
-    "cause_rank": pl.Int32,
-    "cause": pl.Int64,
-}
-
-
 def delay_costs(
     calls: pl.DataFrame, histories: Mapping[int, Histories], steps: Sequence[int] | None = None
 ) -> DelayCosts:
@@ -87,12 +88,15 @@ def delay_costs(
         histories: {rank: what the rank did before its calls}.
         steps: divide only the waits in these steps.
     """
-    known = calls.drop_nulls("instance").filter(pl.col("wait_ns").is_not_null(), pl.col("rank").is_in(list(histories)))
-    known = known.filter(pl.len().over("instance") > 1).sort("instance", "rank")
-    waits = _waits(known)
-    spent, causes = _spent(known, calls, waits, histories)
-    targets = _targets(waits, spent)
-    return _costs(waits, targets, causes, steps)
+    known = calls.select(_OF_A_CALL)
+    timed = known.filter(
+        pl.all_horizontal(pl.col("instance", "wait_ns").is_not_null()) & pl.col("rank").is_in(list(histories))
+    )
+    matched = timed.filter(pl.len().over("instance") > 1).sort("instance", "rank")
+    waits = waits_between(matched)
+    causes = job_causes(histories, calls["collective"])
+    spent = time_spent(matched, known, waits, histories, causes)
+    return _costs(waits, explained(waits, spent), causes, steps)
 
 
 def with_call_rows(calls: pl.DataFrame, of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
@@ -105,252 +109,13 @@ def with_call_rows(calls: pl.DataFrame, of_ranks: Mapping[int, OfRank]) -> pl.Da
     return calls.join(numbered, on=["rank", "event_index"], how="left", maintain_order="left")
 
 
-def _waits(known: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls that waited or were waited for, with `wait`: the number of each that waited, in time order, and `late`."""
-    begin = pl.coalesce("aligned_start_ns", "start_ns")
-    met = (begin + pl.col("wait_ns")).max().over("instance")
-    least = pl.col("wait_ns") == pl.col("wait_ns").min().over("instance")
-    shared = known.filter(pl.col("wait_ns").max().over("instance") > 0).with_columns(met.alias("met_ns"))
-    late_row = shared.with_columns(least.alias("least"), begin.alias("begin")).filter("least")
-    late = late_row.sort("begin", "rank").unique("instance", keep="last", maintain_order=True)
-    of_late = late.select(
-        "instance", late="rank", late_ns="start_ns", late_clock="clock", late_half_width_ns="half_width_ns"
-    )
-    apart = pl.col("half_width_ns") + pl.col("late_half_width_ns")
-    error = pl.when(pl.col("clock") == pl.col("late_clock")).then(0).otherwise(apart).alias("clock_error_ns")
-    ordered = shared.join(of_late, on="instance", how="left").with_columns(error).sort("met_ns", "instance", "rank")
-    number = pl.when(pl.col("wait_ns") > 0).then((pl.col("wait_ns") > 0).cum_sum() - 1).cast(pl.Int64)
-    return ordered.with_columns(number.alias("wait")).with_row_index("query").cast({"query": pl.Int64})
-
-
-def _spent(
-    known: pl.DataFrame, calls: pl.DataFrame, waits: pl.DataFrame, histories: Mapping[int, Histories]
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return how long each call's rank did what since the ranks were together, and the table of causes of all ranks.
-
-    Returns:
-        query     int64  row of `waits`
-        cause     int64  row of the table of causes; null for waiting
-        upstream  int64  number of the wait; null for other causes
-        is_lost   bool   in communication whose counterpart is unknown
-        ns        int64
-    """
-    causes, numbers = _all_causes(histories, calls)
-    begin_ns = {rank: history.begin_ns for rank, history in histories.items()}
-    since = together_before(known, begin_ns)
-    placed = waits.join(
-        known.select("instance", "rank", since), on=["instance", "rank"], how="left", maintain_order="left"
-    )
-    tables = [
-        _of_rank(rank, history=history, placed=placed, calls=calls, waits=waits, numbers=numbers[rank], causes=causes)
-        for rank, history in histories.items()
-    ]
-    return pl.concat(tables), causes
-
-
-_SPENT: dict[str, pl.DataType | type[pl.DataType]] = {
-    "query": pl.Int64,
-    "cause": pl.Int64,
-    "upstream": pl.Int64,
-    "is_lost": pl.Boolean,
-    "ns": pl.Int64,
-}
-
-
-def _of_rank(  # noqa: PLR0913 -- the tables that describe a rank
-    rank: int,
-    *,
-    history: Histories,
-    placed: pl.DataFrame,
-    calls: pl.DataFrame,
-    waits: pl.DataFrame,
-    numbers: _Rows,
-    causes: pl.DataFrame,
-) -> pl.DataFrame:
-    mine = placed.filter(pl.col("rank") == rank)
-    if mine.is_empty():
-        return pl.DataFrame(schema=_SPENT)
-    rows = mine["call"].to_numpy().astype(np.int64)
-    parts = history.lines.before(rows, mine["since_ns"].to_numpy())
-    query = mine["query"].gather(parts["query"])
-    cause = pl.Series("cause", numbers[parts["cause"].to_numpy()])
-    parts = parts.with_columns(query.alias("query"), cause)
-    own = calls.filter(pl.col("rank") == rank).select(
-        "call", "instance", "wait_ns", "start_ns", transfer=_transfer_causes(causes, pl.col("collective"))
-    )
-    number = waits.filter(pl.col("rank") == rank).select("instance", "wait")
-    inside = (
-        parts.filter(pl.col("call") >= 0)
-        .drop("cause")
-        .join(own.join(number, on="instance", how="left"), on="call", how="left", suffix="_call")
-    )
-    met = pl.col("start_ns_call") + pl.col("wait_ns").fill_null(0)
-    waited = (pl.min_horizontal("end_ns", met) - pl.col("start_ns")).clip(0).alias("ns")
-    length = pl.col("end_ns") - pl.col("start_ns")
-    none = pl.lit(None, pl.Int64)
-    matched = pl.col("wait_ns").is_not_null()
-    tables = [
-        parts.filter(pl.col("call") < 0).select(
-            "query", "cause", none.alias("upstream"), pl.lit(value=False).alias("is_lost"), length.alias("ns")
-        ),
-        inside.filter(matched).select(
-            "query", none.alias("cause"), pl.col("wait").alias("upstream"), pl.lit(value=False).alias("is_lost"), waited
-        ),
-        inside.filter(matched).select(
-            "query",
-            pl.col("transfer").cast(pl.Int64).alias("cause"),
-            none.alias("upstream"),
-            pl.lit(value=False).alias("is_lost"),
-            (length - waited).alias("ns"),
-        ),
-        inside.filter(~matched).select(
-            "query",
-            none.alias("cause"),
-            none.alias("upstream"),
-            pl.lit(value=True).alias("is_lost"),
-            length.alias("ns"),
-        ),
-    ]
-    summed = pl.concat(
-        table.select(pl.col(name).cast(kind) for name, kind in _SPENT.items()) for table in tables
-    ).filter(pl.col("ns") > 0)
-    return summed.group_by("query", "cause", "upstream", "is_lost").agg(pl.col("ns").sum()).select(list(_SPENT))
-
-
-def _transfer_causes(causes: pl.DataFrame, collective: pl.Expr) -> pl.Expr:
-    rows = causes.with_row_index("row").filter(pl.col("cause") == "communication")
-    mapping = dict(zip(rows["name"].to_list(), rows["row"].to_list(), strict=True))
-    return collective.replace_strict(mapping, default=None, return_dtype=pl.Int64)
-
-
-def _all_causes(histories: Mapping[int, Histories], calls: pl.DataFrame) -> tuple[pl.DataFrame, dict[int, _Rows]]:
-    """Return the distinct causes of all ranks, and for each rank the row of its causes; the last rows are `_NAMELESS`."""
-    families = calls["collective"].unique().sort()
-    transfers = pl.DataFrame({"cause": ["communication"] * len(families), "name": families}).with_columns(
-        pl.col("cause").cast(Cause)
-    )
-    special = pl.DataFrame(
-        {
-            "cause": [*_NAMELESS.values(), *["unknown"] * 3],
-            "name": [None, None, NOT_RECORDED, BEFORE_RECORDING, CLOCKS, UNMATCHED],
-        }
-    )
-    special = special.with_columns(pl.col("cause").cast(Cause))
-    tables = [transfers, special, *(history.causes for history in histories.values())]
-    every = pl.concat(tables, how="diagonal").select(pl.col(name).cast(kind) for name, kind in CAUSE_COLUMNS.items())
-    distinct = every.unique(maintain_order=True)
-    keys = list(CAUSE_COLUMNS)
-    number = (
-        every.join(distinct.with_row_index("row"), on=keys, how="left", nulls_equal=True, maintain_order="left")["row"]
-        .to_numpy()
-        .astype(np.int64)
-    )
-    nameless = {code: number[len(families) + place] for place, code in enumerate(_NAMELESS)}
-    numbers, first = {}, len(transfers) + len(special)
-    for rank, history in histories.items():
-        own = number[first : first + len(history.causes)]
-        # Negative codes count from the end, as numpy does.
-        tail = [nameless[code] for code in sorted(_NAMELESS)]
-        numbers[rank] = np.concatenate([own, np.array(tail, np.int64)])
-        first += len(history.causes)
-    return distinct, numbers
-
-
-def _targets(waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
-    """Return what causes each wait, with its weight; `cause` is -1, -2, -3 for what `BEFORE_RECORDING`, … explain."""
-    waiting = waits.drop_nulls("wait")
-    resolved = waiting.filter(~_is_unresolved())
-    pairs = _with_excess(resolved, waits, spent)
-    followed = _upstream(pairs, spent)
-    is_earlier = (pl.col("upstream") < pl.col("wait")).fill_null(value=False)
-    tables = [
-        _own(pairs, spent),
-        followed.filter(is_earlier),
-        followed.filter(~is_earlier).select("wait", "weight", cause=pl.lit(-3, pl.Int64)),
-        pairs.select("wait", weight="unexplained_ns", cause=pl.lit(-1, pl.Int64)),
-        waiting.filter(_is_unresolved()).select("wait", weight="wait_ns", cause=pl.lit(-2, pl.Int64)),
-    ]
-    every = pl.concat(tables, how="diagonal").filter(pl.col("weight") > 0)
-    bounded = _with_errors(every, waiting.select("wait", "wait_ns", "clock_error_ns"))
-    return bounded.select(pl.col(name).cast(kind) for name, kind in _TARGETS.items())
-
-
-def _with_errors(targets: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
-    """Add how far the cost of each cause of a wait may be off: several causes may each explain the same time.
-
-    With w the wait, e the excess of the cause, and S the sum over all causes, its cost is at least w - (S - e), and at
-    most e or w. The clocks may shift what the rank waited by their error.
-    """
-    known = targets.join(waiting, on="wait", how="left").with_columns(pl.col("excess").fill_null(pl.col("weight")))
-    rest = pl.col("excess").sum().over("wait") - pl.col("excess")
-    least, most = (pl.col("wait_ns") - rest).clip(0), pl.min_horizontal("excess", "wait_ns")
-    by_clock = pl.col("clock_error_ns").fill_null(0) * pl.col("weight") / pl.col("wait_ns")
-    off = pl.max_horizontal(most - pl.col("weight"), pl.col("weight") - least).clip(0)
-    return known.with_columns((off + by_clock.round().cast(pl.Int64)).alias("error"))
-
-
-def _with_excess(resolved: pl.DataFrame, waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
-    """Return each wait with the queries of both ranks, and how it divides among the late rank's work and its waiting.
-
-    Returns:
-        wait, query, late_query, late, wait_ns
-        own_ns          what the late rank worked longer than the waiting one
-        waited_ns       what it waited longer
-        unexplained_ns  what neither explains, because the ranks were not together when their histories begin
-    """
-    late = waits.filter(pl.col("rank") == pl.col("late")).select("instance", late_query="query")
-    totals = spent.group_by("query").agg(
-        pl.col("ns").filter(pl.col("cause").is_not_null()).sum().alias("work"),
-        pl.col("ns").filter(pl.col("cause").is_null()).sum().alias("waiting"),
-    )
-    pairs = (
-        resolved.select("wait", "query", "instance", "late", "wait_ns")
-        .join(late, on="instance")
-        .join(totals, on="query", how="left")
-        .join(totals.select(pl.all().name.prefix("late_")), on="late_query", how="left")
-        .with_columns(pl.col("work", "waiting", "late_work", "late_waiting").fill_null(0))
-    )
-    own, waited = pl.col("late_work") - pl.col("work"), pl.col("late_waiting") - pl.col("waiting")
-    unexplained = pl.col("wait_ns") - own.clip(0) - waited.clip(0)
-    return pairs.with_columns(
-        own.clip(0).alias("own_ns"), waited.clip(0).alias("waited_ns"), unexplained.clip(0).alias("unexplained_ns")
-    )
-
-
-def _own(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
-    """Divide what the late rank worked longer among the causes of which it has more time than the waiting rank."""
-    known = spent.drop_nulls("cause")
-    theirs = pairs.filter(pl.col("own_ns") > 0).join(
-        known.select("cause", late_query="query", late_ns="ns"), on="late_query"
-    )
-    compared = theirs.join(known.select("query", "cause", "ns"), on=["query", "cause"], how="left")
-    excess = (pl.col("late_ns") - pl.col("ns").fill_null(0)).clip(0)
-    share = pl.col("own_ns") * (excess / excess.sum().over("wait"))
-    weight = share.round().cast(pl.Int64).alias("weight")
-    return compared.select("wait", "cause", weight, excess.alias("excess"), cause_rank="late")
-
-
-def _upstream(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
-    """Divide what the late rank waited longer among its earlier waits; `upstream` is null if nothing is known of one."""
-    waiting = spent.filter(pl.col("cause").is_null()).select("upstream", late_query="query", late_ns="ns")
-    earlier = pairs.filter(pl.col("waited_ns") > 0).join(waiting, on="late_query")
-    share = pl.col("waited_ns") * (pl.col("late_ns") / pl.col("late_ns").sum().over("wait"))
-    return earlier.select("wait", "upstream", share.round().cast(pl.Int64).alias("weight"))
-
-
-def _is_unresolved() -> pl.Expr:
-    """Whether the clocks of several hosts do not show that the rank waited."""
-    by_clocks = pl.col("transfer_basis") == ALIGNED_CLOCKS
-    return (by_clocks & (pl.col("wait_ns") <= pl.col("clock_error_ns"))).fill_null(value=False)
-
-
-def _costs(waits: pl.DataFrame, targets: pl.DataFrame, causes: pl.DataFrame, steps: Sequence[int] | None) -> DelayCosts:
+def _costs(waits: pl.DataFrame, targets: pl.DataFrame, causes: JobCauses, steps: Sequence[int] | None) -> DelayCosts:
     ends = targets.filter(pl.col("upstream").is_null()).select("cause_rank", "cause").unique()
     ends = ends.sort("cause_rank", "cause").with_row_index("end").cast({"end": pl.Int64})
     rows = targets.join(ends, on=["cause_rank", "cause"], how="left", nulls_equal=True).with_columns(
         pl.when(pl.col("upstream").is_null()).then(-1 - pl.col("end")).otherwise("upstream").alias("target")
     )
-    rows = rows.sort("wait", "target")
+    rows = _in_order(rows)
     waiting = waits.drop_nulls("wait").sort("wait")
     first = np.searchsorted(rows["wait"].to_numpy(), np.arange(len(waiting) + 1)).astype(np.int64)
     shares = Shares(first, rows["target"].to_numpy(), rows["weight"].to_numpy())
@@ -368,7 +133,9 @@ def _costs(waits: pl.DataFrame, targets: pl.DataFrame, causes: pl.DataFrame, ste
         .with_columns(
             _named_row(causes), (pl.col("cost_ns") * pl.col("error_share")).round().cast(pl.Int64).alias("error_ns")
         )
-        .join(causes.rename({"cause": "kind"}).with_row_index("row").cast({"row": pl.Int64}), on="row", how="left")
+        .join(
+            causes.table.rename({"cause": "kind"}).with_row_index("row").cast({"row": pl.Int64}), on="row", how="left"
+        )
     )
     named = costs.select(
         "step",
@@ -420,11 +187,16 @@ def _errors(
     return costs.join(errors, on="end", how="left").select("end", share)
 
 
-def _named_row(causes: pl.DataFrame) -> pl.Expr:
-    numbered = causes.with_row_index("row").filter(pl.col("cause") == "unknown")
-    row_of = dict(zip(numbered["name"].to_list(), numbered["row"].to_list(), strict=True))
-    names = {-1: BEFORE_RECORDING, -2: CLOCKS, -3: UNMATCHED}
+def _named_row(causes: JobCauses) -> pl.Expr:
+    row_of = causes.row_of_unknown()
+    names = {NOT_TOGETHER: BEFORE_RECORDING, BY_CLOCKS: CLOCKS, WITHOUT_COUNTERPART: UNMATCHED}
     return pl.col("cause").replace({code: row_of[name] for code, name in names.items()}).alias("row")
+
+
+def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """Sort by wait and target; a sort of one key takes a fifth of the time of a sort by two columns."""
+    wait, target = rows["wait"].to_numpy(), rows["target"].to_numpy()
+    return rows[np.argsort(wait * (int(np.ptp(target)) + 1) + target, kind="stable")] if len(rows) else rows
 
 
 def _evidence(rows: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
