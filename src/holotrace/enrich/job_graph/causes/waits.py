@@ -20,7 +20,21 @@ _TARGETS: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 def waits_between(known: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls that waited or were waited for, with `wait`: the number of each that waited, in time order, and `late`."""
+    """Return the calls of communication in which a rank waited.
+
+    Args:
+        known: the calls that several ranks share: instance, rank, start_ns, wait_ns, transfer_basis and the columns of
+            `Clocks.aligned`; other columns are kept.
+
+    Returns:
+        In the order in which the ranks met, with further columns:
+
+        query           int64  the number of the row
+        wait            int64  numbers the calls that waited; null for the others
+        met_ns          int64  when the last rank had arrived, on the clock of the reference host
+        late, late_ns   the last rank to arrive, and when on its own clock
+        clock_error_ns  int64  of the difference between the clocks of both ranks; null if unknown
+    """
     begin = pl.coalesce("aligned_start_ns", "start_ns")
     met = (begin + pl.col("wait_ns")).max().over("instance")
     least = pl.col("wait_ns") == pl.col("wait_ns").min().over("instance")
@@ -114,7 +128,7 @@ def _own(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
     """Divide what the late rank worked longer among the causes of which it has more time than the waiting rank."""
     known = spent.drop_nulls("cause").select("query", "cause", "ns")
     # One key instead of two makes the join several times faster.
-    width = int(known["cause"].max() or 0) + 1  # type: ignore[call-overload]  # of an int64 column
+    width = int(known["cause"].to_numpy().max(initial=0)) + 1
     key = pl.col("query") * width + pl.col("cause")
     longer = pairs.filter(pl.col("own_ns") > 0).select("wait", "query", "late_query", "late", "own_ns")
     theirs = longer.join(known.rename({"query": "late_query", "ns": "late_ns"}), on="late_query")
