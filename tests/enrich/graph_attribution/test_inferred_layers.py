@@ -114,6 +114,21 @@ def test_a_graph_without_repetition_has_no_layers():
     assert layers(graph(TraceBuilder(), tuple(f"kernel_{number}" for number in range(14)), 1_000)) == []
 
 
+def test_layers_of_an_eager_step_suggest_operators():
+    """The eager prefill has another attention and more kernels, so it explains no replay; norm, gemm and silu agree."""
+    builder = TraceBuilder().annotation("prefill", start_us=0, duration_us=900)
+    eager = ("embedding", *("rms_norm", "gemm", "fmha_prefill", "write_cache", "silu") * 3, "gather", "sort", "head")
+    for place, kernel in enumerate(eager):
+        builder.operator(f"aten::{kernel}", start_us=2 + 20 * place, duration_us=15)
+        builder.kernel(kernel, start_us=10 + 20 * place, duration_us=5, launch_us=5 + 20 * place, correlation=place + 1)
+    rank_trace = graph(builder, MODEL, 1_000).build().ranks[0]
+    events = inferred_layers(rank_trace).filter(layer=2)["event_index"].to_list()
+    suggested = [dict(explained_kernel(rank_trace, event)).get("inferred_operator") for event in events]
+
+    assert suggested == ["aten::rms_norm", "aten::gemm", None, "aten::silu"]
+    assert set(attributed_work(rank_trace)["how"].drop_nulls()) == {"layer"}
+
+
 def recorded_layers(rank_trace: holotrace.RankTrace, pattern: str) -> dict[int, int]:
     """Return the layer of each kernel, from 1, by the modules that its capture recorded."""
     nodes, owners = grafts(rank_trace)

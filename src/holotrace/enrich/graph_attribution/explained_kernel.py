@@ -8,6 +8,7 @@ import polars as pl
 
 from holotrace.algorithms.nested.nesting import NO_PARENT
 from holotrace.enrich.events.event_rows import of_events
+from holotrace.enrich.graph_attribution.carried_operators import carried_operators
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.graph_attribution.grafts import grafts, may_graft
 from holotrace.enrich.graph_attribution.inferred_layers import inferred_layers
@@ -28,7 +29,7 @@ def explained_kernel(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[
 
     Nothing for all other events. `attributed_by` is how the kernel is attributed; see
     `holotrace.enrich.graph_attribution.references`. `inferred_layer` is what the order of the kernels shows, if nothing
-    else explains the kernel.
+    else explains the kernel, and `inferred_operator` what layers elsewhere in the recordings suggest.
     """
     owner = _owner(rank_trace, event_index)
     if owner is None:
@@ -37,6 +38,8 @@ def explained_kernel(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[
     yield "attributed_by", how if how is not None and how != LAYER else "unknown"
     for layer, count, position in _layer(rank_trace, event_index):
         yield "inferred_layer", f"{layer} of {count}, kernel {position}"
+    if how == LAYER and event_index in carried_operators(rank_trace):
+        yield "inferred_operator", carried_operators(rank_trace)[event_index]
     if graft == NO_PARENT or how == LAYER:
         return
     nodes = grafts(rank_trace).nodes[list(_chain(rank_trace, graft))]
