@@ -9,7 +9,8 @@ import polars as pl
 
 from holotrace.algorithms.graphs.longest_path import path_to
 from holotrace.enrich.critical_path.event_graph import PathClass
-from holotrace.enrich.job_graph.joining import JobGraph, JoinType
+from holotrace.enrich.job_graph.job_edges import JoinType
+from holotrace.enrich.job_graph.joining import JobGraph
 
 LEGS: dict[str, pl.DataType | type[pl.DataType]] = {
     "leg": pl.Int64,

@@ -16,8 +16,9 @@ from holotrace.algorithms.latency_fit import fit_latency
 from holotrace.enrich.critical_path.path_window import PathWindow
 from holotrace.enrich.critical_path.what_if import Change, WhatIf
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING
+from holotrace.enrich.job_graph.job_edges import JoinType
 from holotrace.enrich.job_graph.job_window import JobWindow, WindowOptions, job_window
-from holotrace.enrich.job_graph.joining import NO_EDGE, JobGraph, JoinType
+from holotrace.enrich.job_graph.joining import NO_EDGE, JobGraph
 from holotrace.enrich.job_graph.what_if.peers_median import PeersMedian, RankEdges, with_peers_median
 from holotrace.enrich.job_graph.what_if.rank_changes import ChangedRank, changed_rank
 from holotrace.errors import InconsistentTimesError, InvalidOptionError

@@ -1,0 +1,109 @@
+"""The edges between the points of a job: along each rank, through communication, and to the ends of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.enrich.job_graph.rank_graph import RankGraph
+
+_Int64 = npt.NDArray[np.int64]
+
+
+class JoinType(IntEnum):
+    """The kind of an edge between points of a job."""
+
+    CHAIN = 0
+    """The binding chain of a rank from one of its points to another."""
+    SHORTCUT = 1
+    """Another way within a rank."""
+    ARRIVAL = 2
+    """From the arrival of a rank in a call to the point at which all have arrived."""
+    TRANSFER = 3
+    """From there to the end of the call on a rank."""
+    ALONE = 4
+    """A call from its start to its end, without knowledge of other ranks."""
+    OUTSIDE = 5
+    """From the start of the step to the arrival of a rank outside its window."""
+    WINDOW = 6
+    """From the start of the job's step to a rank, and from the end of a rank to the end of the job's step."""
+
+
+class JoinEdges(NamedTuple):
+    """Edges of one kind; `call` is the row of `JobGraph.calls`, -1 outside communication."""
+
+    source: _Int64
+    target: _Int64
+    type: JoinType
+    length_ns: _Int64
+    call: _Int64
+
+
+def within_ranks(of_ranks: Mapping[int, RankGraph], first: _Int64, time_ns: _Int64) -> list[JoinEdges]:
+    """Return the binding chains first, so that they bind where others arrive at the same time."""
+    chains, shortcuts = [], []
+    for graph, begin in zip(of_ranks.values(), first, strict=False):
+        targets = np.flatnonzero(graph.reached_from >= 0)
+        sources = graph.reached_from[targets]
+        offset = begin + targets
+        measured = time_ns[offset] - time_ns[begin + sources]
+        is_whole = graph.time_ns[targets] - graph.time_ns[sources] == graph.chain_ns[targets]
+        # The clocks may run at different rates, so a whole chain takes as long as the reference clock says.
+        lengths = np.where(is_whole, measured, np.minimum(graph.chain_ns[targets], measured))
+        chains.append(JoinEdges(begin + sources, offset, JoinType.CHAIN, lengths, np.full(len(targets), -1)))
+        shortcuts.append(
+            JoinEdges(
+                begin + graph.source.astype(np.int64),
+                begin + graph.target.astype(np.int64),
+                JoinType.SHORTCUT,
+                graph.length_ns,
+                np.full(len(graph.source), -1),
+            )
+        )
+    return [*chains, *shortcuts]
+
+
+def between_ranks(calls: pl.DataFrame, begin_ns: int) -> list[JoinEdges]:
+    """Return the edges of `joined_calls`; `begin_ns` is the start of the step."""
+    joint = calls.filter(pl.col("joint").is_not_null())
+    present, absent = joint.filter(pl.col("arrival").is_not_null()), joint.filter(pl.col("arrival").is_null())
+    waiting = joint.filter("is_waiting")
+    rest = calls.filter(~pl.col("is_waiting") & pl.col("end").is_not_null())
+    is_unmatched, is_outside = pl.col("before_ns").is_null(), pl.col("before").is_null()
+    source = pl.when(is_unmatched).then("start").when(is_outside).then(0).otherwise("before")
+    since = pl.when(is_unmatched).then("starts_ns").when(is_outside).then(begin_ns).otherwise("before_ns")
+    alone = rest.with_columns(source.alias("source"), (pl.col("ends_ns") - since).clip(0).alias("length_ns"))
+    return [
+        _part(present, "arrival", "joint", JoinType.ARRIVAL, pl.lit(0)),
+        _part(absent, pl.lit(0), "joint", JoinType.OUTSIDE, (pl.col("arrives_ns") - begin_ns).clip(0)),
+        _part(waiting, "joint", "end", JoinType.TRANSFER, "least_transfer_ns"),
+        _part(alone, "source", "end", JoinType.ALONE, "length_ns"),
+        _part(calls.drop_nulls("end"), "start", "end", JoinType.ALONE, pl.lit(0)),
+    ]
+
+
+def to_the_ends(first: _Int64, time_ns: _Int64) -> list[JoinEdges]:
+    """Return the edges from the start of the step to each rank, and from each rank to the end of the step."""
+    begins, ends = first[:-1], first[1:] - 1
+    none = np.full(len(begins), -1)
+    last = np.full(len(ends), len(time_ns) - 1)
+    return [
+        JoinEdges(np.zeros(len(begins), np.int64), begins, JoinType.WINDOW, time_ns[begins] - time_ns[0], none),
+        JoinEdges(ends, last, JoinType.WINDOW, np.zeros(len(ends), np.int64), none),
+    ]
+
+
+def _part(
+    calls: pl.DataFrame, source: str | pl.Expr, target: str, kind: JoinType, length_ns: str | pl.Expr
+) -> JoinEdges:
+    named = {"source": source, "target": target, "length_ns": length_ns, "call": "call"}
+    columns = calls.select(
+        (pl.col(value) if isinstance(value, str) else value).cast(pl.Int64).alias(name) for name, value in named.items()
+    )
+    arrays = {name: columns[name].to_numpy() for name in named}
+    return JoinEdges(arrays["source"], arrays["target"], kind, arrays["length_ns"], arrays["call"])
