@@ -166,6 +166,29 @@ def test_masks_of_memory_efficient_attention() -> None:
     assert call("xformers::efficient_attention_forward_ck", 15, {**batched(), 9: 0}).flops == B * Q * K * PAIR
 
 
+def test_gradients_of_xformers() -> None:
+    """Its first input is a boolean; the order after it is that of FlashAttention, without gradients."""
+    operator = "xformers_flash::flash_bwd"
+    mask = {13: True, 14: -1, 15: -1}
+    batch = call(operator, 17, {0: False, 1: [B, Q, H, D], **batched(2), **mask})
+    assert (batch.flops, batch.bytes) == (B * 42 * PAIR_BACKWARD, 2 * (3 * B * Q * H * D + 4 * B * K * G * D))
+    sequences = {0: False, 1: [B * Q, H, D], **packed(2), 7: ([B + 1], INT), 8: ([B + 1], INT), 9: Q, 10: K, **mask}
+    assert call(operator, 17, sequences) == batch
+
+
+@pytest.mark.parametrize(
+    ("operator", "ends", "mask"),
+    [("aten::_efficient_attention_backward", 6, 14), ("xformers::efficient_attention_backward_ck", 5, 15)],
+)
+def test_gradients_of_memory_efficient_attention(operator, ends, mask) -> None:
+    """Masks as forward; joined sequences have unknown lengths."""
+    inputs = {0: [B, Q, H, D], **batched(1)}
+    assert call(operator, 18, {**inputs, mask: 0}).flops == B * Q * K * PAIR_BACKWARD
+    assert call(operator, 18, {**inputs, mask: 2}).flops == B * 42 * PAIR_BACKWARD
+    assert "different number" in call(operator, 18, {**inputs, mask: 1}).reason
+    assert call(operator, 18, {**inputs, ends: ([3], INT)}).reason == "the lengths of the sequences are data"
+
+
 def test_attention_of_cudnn() -> None:
     """Heads come before lengths."""
     inputs = {0: [B, H, K, D], 1: [B, H, K, D], 2: [B, H, K, D], 10: True}

@@ -82,11 +82,11 @@ def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
     return Cost(each * twice // 2, moved, "matrix", arguments.precision(0), each * sizes.positions())
 
 
-def flash_backward(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
+def flash_backward(arguments: Arguments, causal: int, window: int | None = None, first: int = 1) -> Cost:
     """As `flash`, with five products: 2·H·(3·d + 2·dv)·(pairs); bytes as `scaled_dot_product_backward`."""
-    sizes = heads_last(arguments, 1)
+    sizes = heads_last(arguments, first)
     twice = sizes.batch * _twice_visible(arguments, sizes.queries, sizes.keys, causal, window)
-    return _backward(arguments, sizes, twice)
+    return _backward(arguments, sizes, twice, first=first)
 
 
 def joined(  # noqa: PLR0913 -- positions of inputs
@@ -115,12 +115,15 @@ def joined(  # noqa: PLR0913 -- positions of inputs
     return Cost(each * twice[0] // 2, moved, "matrix", arguments.precision(0), each * twice[1])
 
 
-def joined_backward(arguments: Arguments, ends: int, longest: int, causal: int, window: int | None = None) -> Cost:
+def joined_backward(  # noqa: PLR0913 -- positions of inputs
+    arguments: Arguments, *, ends: int, longest: int, causal: int, window: int | None = None, first: int = 1
+) -> Cost:
     """As `flash_backward`, of sequences joined along one dimension; unknown as in `joined`."""
-    query, key, value = (arguments.shape(index, 3) for index in range(1, 4))
+    query, key, value = (arguments.shape(first + index, 3) for index in range(3))
     sizes = Attention(1, query[1], query[0], key[0], key[1], query[2], value[2])
     twice = _twice_visible_joined(arguments, (query[0], key[0]), (ends, longest, causal, window))
-    return _backward(arguments, sizes, None if twice is None else twice[0], None if twice is None else twice[1])
+    pairs = (None, None) if twice is None else twice
+    return _backward(arguments, sizes, *pairs, first=first)
 
 
 def flash_3(arguments: Arguments) -> Cost:
@@ -147,6 +150,23 @@ def xformers_flash(arguments: Arguments) -> Cost:
     if _is_given(arguments, 3):
         return joined(arguments, ends=3, longest=6, causal=10, window=11, pages=(5, 14))
     return flash(arguments, causal=10, window=11)
+
+
+def xformers_flash_backward(arguments: Arguments) -> Cost:
+    """The gradient of `xformers_flash`; its first input is a boolean."""
+    if _is_given(arguments, 7):
+        return joined_backward(arguments, ends=7, longest=9, causal=13, window=14, first=2)
+    return flash_backward(arguments, causal=13, window=14, first=2)
+
+
+def efficient_backward(arguments: Arguments, ends: int, mask: int) -> Cost:
+    """The gradient of `efficient`: as `flash_backward`, with the same masks."""
+    if _is_given(arguments, ends):
+        sizes = Attention(1, arguments.shape(1, 4)[2], 0, 0, 0, 0, 0)
+        return _backward(arguments, sizes, None)
+    if arguments.text(mask) == "2":
+        return flash_backward(arguments, causal=mask)
+    return scaled_dot_product_backward(arguments, mask, layout="heads last")
 
 
 def efficient(arguments: Arguments, ends: int = 4, mask: int = 9) -> Cost:
@@ -194,14 +214,17 @@ def flash_form_backward(arguments: Arguments) -> Cost:
     return flash_backward(arguments, causal=11, window=15)
 
 
-def _backward(arguments: Arguments, sizes: Attention, twice: int | None, pairs: int | None = None) -> Cost:
-    moved = arguments.bytes(0) + 2 * sum(arguments.bytes(index) for index in (1, 2, 3))
+def _backward(
+    arguments: Arguments, sizes: Attention, twice: int | None, pairs: int | None = None, *, first: int = 1
+) -> Cost:
+    """Return the cost of a gradient from twice the pairs under the mask, None if unknown, and all pairs of one head."""
+    moved = arguments.bytes(first - 1) + 2 * sum(arguments.bytes(first + index) for index in range(3))
     if twice is None:
-        return Cost(None, moved, "matrix", arguments.precision(1), None, _LENGTHS)
+        return Cost(None, moved, "matrix", arguments.precision(first), None, _LENGTHS)
     each = 2 * sizes.query_heads * (3 * sizes.width + 2 * sizes.value_width)
     scores = 2 * sizes.query_heads * sizes.width * twice // 2
     dense = each * (sizes.positions() if pairs is None else pairs)
-    return Cost(each * twice // 2, moved, "matrix", arguments.precision(1), dense, repeated_flops=scores)
+    return Cost(each * twice // 2, moved, "matrix", arguments.precision(first), dense, repeated_flops=scores)
 
 
 def _twice_visible(arguments: Arguments, queries: int, keys: int, causal: int, window: int | None) -> int:
