@@ -34,6 +34,9 @@ def test_the_totals_of_an_area(url, browser) -> None:
         assert rows["gemm"] == ["kernel", "2", "200 µs", "200 µs", "100 µs", "100 µs", "100 µs"]
         assert rows["aten::mm"][:4] == ["cpu op", "2", "180 µs", "178 µs"]
         assert MARKUP in rows
+        drawn.details.get_by_role("button", name="whole ns").click()
+        assert rows_of(drawn)["gemm"][2:4] == ["200,000 ns", "200,000 ns"]
+        drawn.details.get_by_role("button", name="whole ns").click()
         assert table.locator("th[aria-sort=descending]").inner_text() == "self ▾"
         table.get_by_role("button", name="count", exact=True).click()
         drawn.details.locator("th[aria-sort=descending]").get_by_text("count").wait_for(timeout=PATIENCE_MS)

@@ -13,6 +13,7 @@ from holotrace.algorithms.nested.nesting import NO_PARENT
 from holotrace.errors import InvalidOptionError
 from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder
+from holotrace.web.timeline.area import flames
 from holotrace.web.timeline.area.area import Area, area_flames, area_totals, areas_of
 from holotrace.web.timeline.area.events import area_events
 from holotrace.web.timeline.area.flames import flames_answer
@@ -142,8 +143,9 @@ def test_a_flame_graph_of_streams_is_empty() -> None:
     }
 
 
-def test_narrow_paths_are_counted() -> None:
-    """Of a path that takes a ten-thousandth of the time, the answer has only the number."""
+def test_narrow_paths_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more paths than a browser can draw, the answer has the widest, and the number of the others."""
+    monkeypatch.setattr(flames, "MOST_FLAMES", 1)
     builder = (
         TraceBuilder().operator("long", start_us=0, duration_us=10_000).operator("short", start_us=5, duration_us=1)
     )

@@ -18,9 +18,6 @@ from holotrace.web.timeline.query import NAME_LENGTH, colour_class
 MOST_FLAMES = 4_000
 """Blocks of a flame graph that the browser receives; the widest ones come first."""
 
-LEAST_SHARE = 1 / 4_000
-"""A block narrower than this fraction of the flame graph, which is less than a pixel, is left out."""
-
 _Numbers = npt.NDArray[np.int64]
 _Key = tuple[int, str, int]
 
@@ -113,11 +110,10 @@ def flames_answer(paths: list[dict[str, Any]]) -> dict[str, Any]:
         paths     [position of the outer path here or -1, number of the name, total ns, self ns, count, rank and
                   event_index of the longest event], outer paths before inner ones
         names     [beginning of the text, colour class]
-        left_out  number of paths that are too narrow or too many
+        left_out  number of narrower paths
     """
     total = sum(path["total_ns"] for path in paths if path["parent"] == NO_PARENT)
-    wide = [at for at, path in enumerate(paths) if path["total_ns"] >= total * LEAST_SHARE and path["total_ns"]]
-    widest = sorted(wide, key=lambda at: (-paths[at]["total_ns"], at))[:MOST_FLAMES]
+    widest = sorted(range(len(paths)), key=lambda at: (-paths[at]["total_ns"], at))[:MOST_FLAMES]
     names: dict[tuple[str, int], int] = {}
     place: dict[int, int] = {NO_PARENT: NO_PARENT}
     rows: list[list[int]] = []

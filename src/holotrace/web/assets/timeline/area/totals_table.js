@@ -41,8 +41,26 @@ const folded = (body) => {
  * @param {number} value
  */
 const cell = (column, value) => {
-  const made = element("td", "", column === "count" ? countText(value) : durationText(value));
-  made.title = column === "count" ? "" : `${countText(value)} ns`;
+  if (column === "count") {
+    return element("td", "", countText(value));
+  }
+  const made = element("td", "", durationText(value));
+  made.title = `${countText(value)} ns`;
+  return made;
+};
+
+/**
+ * Make a button that shows whole nanoseconds in place of rounded times, or the reverse.
+ * @param {HTMLElement} body
+ */
+const exactButton = (body) => {
+  const made = button("whole ns", "show all times in whole nanoseconds", () => {
+    made.setAttribute("aria-pressed", String(made.getAttribute("aria-pressed") === "false"));
+    for (const time of /** @type {NodeListOf<HTMLElement>} */ (body.querySelectorAll("td[title]"))) {
+      [time.title, time.textContent] = [time.textContent ?? "", time.title];
+    }
+  });
+  made.setAttribute("aria-pressed", "false");
   return made;
 };
 
@@ -87,6 +105,6 @@ export const totalsTable = ({ rows, count, event_count: events, self_ns: self },
   }
   table.append(caption, head, body);
   const box = element("div", "holotrace-timeline-actions");
-  box.append(table, ...folded(body));
+  box.append(table, exactButton(body), ...folded(body));
   return box;
 };

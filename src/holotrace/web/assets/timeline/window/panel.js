@@ -135,7 +135,7 @@ export class Panel {
     buttons.append(...actions);
     const left = element("div");
     left.append(...answers.map(([rank, answer]) => this.rowsTable(rank, answer, length)));
-    this.put(heading, buttons, left, area);
+    this.put(heading, buttons, area, left);
     this.root.classList.add("holotrace-timeline-span");
   }
 
