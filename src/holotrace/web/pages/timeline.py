@@ -50,7 +50,9 @@ def _layout(session: Session, selection: Selection) -> Component:
         "data-perfetto": "here" if perfetto_folder() else "",
     }
     view = html.Div(id="timeline", className="holotrace-timeline", **attributes)
-    title = html.Div([title_block("Timeline", QUESTION), definitions(_TERMS)], className="holotrace-timeline-title")
+    title = html.Div(
+        [title_block("Timeline", QUESTION), definitions(_TERMS, scrolls=True)], className="holotrace-timeline-title"
+    )
     return html.Article([title, view], className="holotrace-timeline-page")
 
 

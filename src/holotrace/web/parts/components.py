@@ -50,10 +50,11 @@ def labelled(text: str) -> dict[str, Any]:
     return {"aria-label": text}
 
 
-def definitions(terms: Sequence[tuple[str, str]]) -> Component:
-    """Return a folded list of terms with their definitions."""
+def definitions(terms: Sequence[tuple[str, str]], *, scrolls: bool = False) -> Component:
+    """Return a folded list of terms with their definitions; if it scrolls, keys reach it."""
     rows = [part for term, meaning in terms for part in (html.Dt(term), html.Dd(meaning))]
-    return html.Details([html.Summary("What the words mean"), html.Dl(rows)], className="holotrace-details")
+    listed = html.Dl(rows, **({"tabIndex": "0"} if scrolls else {}))
+    return html.Details([html.Summary("What the words mean"), listed], className="holotrace-details")
 
 
 def python_block(code: str) -> Component:
