@@ -28,7 +28,19 @@ BEFORE_THE_FIGURE = {
     *("react", "react-dom", "prop-types", "dash_mantine_components", "dash_renderer", "dash_core_components"),
     *("dash_core_components-shared", "dash_html_components", "async-graph", "plotly"),
     *("polyfill", "bundle"),
-    *("address", "callbacks", "keys", "later", "navigation", "scheme", "sidebar", "start", "storage", "table_rows"),
+    *(
+        "address",
+        "callbacks",
+        "findings",
+        "keys",
+        "later",
+        "navigation",
+        "scheme",
+        "sidebar",
+        "start",
+        "storage",
+        "table_rows",
+    ),
 }
 """The scripts that load before the figure, by the beginnings of their names; more scripts would delay the figure."""
 
@@ -113,14 +125,17 @@ def test_the_first_page_has_the_last_colour_scheme(client) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_names_the_files_that_it_needs(client, page) -> None:
-    """A page refers to all modules and styles of the shell and of its own folder, and to no others."""
+    """A page refers to all modules and styles of the shell and of its own folder, and to no others.
+
+    A page with modules also refers to those beside the folders, so that the browser need not find them one after the other.
+    """
     folders = {
         "icon.svg",
         "style.css",
         "timeline.css",
         "shell",
         "timeline/start.js",
-        *([page.name] if page.module else []),
+        *([page.name, "palette.js", "unit_tables.js", "units.js"] if page.module else []),
     }
     files = {path.relative_to(ASSETS).as_posix() for path in ASSETS.rglob("*.*") if not path.name.endswith(".d.ts")}
     expected = {file for file in files if file in folders or file.partition("/")[0] in folders}

@@ -96,8 +96,8 @@ class LeanDash(Dash):
         yield from (f'<link rel="stylesheet" href="{self.get_asset_url(name)}">' for name in _STYLES)
         for path in _REQUESTED_AT_THE_START:
             yield f'<link rel="preload" as="fetch" crossorigin href="{self._url(path)}">'
-        for folder in (_SHELL, *([page.module.partition("/")[0]] if page.module else [])):
-            yield from (f'<link rel="modulepreload" href="{self.get_asset_url(name)}">' for name in modules_in(folder))
+        for name in (*modules_in(_SHELL), *(_modules_of(page.module) if page.module else ())):
+            yield f'<link rel="modulepreload" href="{self.get_asset_url(name)}">'
         if page.parts:
             yield f'<script async id="holotrace-plotly" src="{self._url(_plotly())}"></script>'
             yield f'<script async src="{self._url(_GRAPH)}"></script>'
@@ -137,6 +137,11 @@ def assets_path() -> str:
 def modules_in(folder: str) -> list[str]:
     """Return the modules below a folder of `assets`, with names such as `shell/start.js`."""
     return sorted(path.relative_to(ASSETS).as_posix() for path in (ASSETS / folder).rglob("*.js"))
+
+
+def _modules_of(module: str) -> list[str]:
+    """Return the modules in the folder of a page's module, and those beside the folders, which it imports."""
+    return [*modules_in(module.partition("/")[0]), *sorted(path.name for path in ASSETS.glob("*.js"))]
 
 
 def register_scripts(flask: Flask) -> None:
