@@ -77,11 +77,10 @@ def show(  # noqa: PLR0913 -- what to show, and how
     further: Mapping[str, object] | None = None,
     *,
     views: Sequence[View] | None = None,
-    answer: str = "",
 ) -> None:
     """Write the figure if wanted, then print tables, or one JSON object: `about`, the tables, findings and `further`.
 
-    The tables are `views`, by default those of the question, after the sentence `answer` if there is one.
+    The tables are `views`, by default those of the question, after the answer in one sentence.
     """
     if shown.figure is not None:
         write_figure(figure_of(question.name, result), shown.figure)
@@ -92,7 +91,7 @@ def show(  # noqa: PLR0913 -- what to show, and how
         if shown.as_csv:
             print_csv(tables[0].frame)
         else:
-            _print(question, result, tables, shown.rows or question.most_rows, answer)
+            _print(question, result, tables, shown.rows or question.most_rows)
 
 
 class ShownTable(NamedTuple):
@@ -126,11 +125,11 @@ def _sorted(table: ShownTable, column: str) -> ShownTable:
     return ShownTable(table.caption, frame, table.telling if is_text else column)
 
 
-def _print(question: Analysis, result: Result, tables: Sequence[ShownTable], most_rows: int, answer: str) -> None:
+def _print(question: Analysis, result: Result, tables: Sequence[ShownTable], most_rows: int) -> None:
+    """Print the answer first, and caveats last."""
     to = console()
     print_line(to, question.question, "bold cyan")
-    if answer:
-        print_line(to, answer, "bold")
-    print_findings(to, result.findings)
+    print_line(to, result.answer, "bold")
     for table in tables:
         print_table(to, print_frame(table.caption, table.frame, most_rows, telling=table.telling))
+    print_findings(to, [finding for finding in result.findings if finding != result.answer])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ import polars as pl
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.host.call_stack import call_stacks
+from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.schema import LAUNCH_KINDS, EventKind
@@ -41,8 +41,6 @@ _PER_KERNEL: dict[str, pl.DataType | type[pl.DataType]] = {
 _COUNTERS = {"rank": pl.Int32, "event_index": pl.UInt32, "counter": pl.String, "value": pl.Float64}
 _IDENTITIES = ("correlation", "External id", "external id", "device", "stream", "context")
 """Numbers that identify the measured kernel; the reader stores them as values, like the counters."""
-
-_MOST_NAMED = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,20 +230,13 @@ def _outermost_first(levels: list[pl.Series], count: int) -> pl.Series:
 def _combine(partials: dict[int, _Partial]) -> CuptiCounters:
     per_kernel = pl.concat([partial.per_kernel for partial in partials.values()])
     counters = pl.concat([partial.counters for partial in partials.values()])
-    return CuptiCounters(per_kernel, counters, _findings(partials))
+    return CuptiCounters(per_kernel, counters, joined_findings({rank: _findings(of) for rank, of in partials.items()}))
 
 
-def _findings(partials: dict[int, _Partial]) -> tuple[str, ...]:
-    without = [rank for rank, partial in partials.items() if partial.per_kernel.is_empty()]
-    loose = [rank for rank, partial in partials.items() if partial.per_kernel["launch_index"].null_count()]
-    advice = "record with experimental_config=_ExperimentalConfig(profiler_metrics=[...])"
-    sentences = (
-        (without, f"rank {_listed(without)} has no CUPTI counters: {advice}"),
-        (loose, f"rank {_listed(loose)} has ranges without a known launch, and so without operators"),
-    )
-    return tuple(sentence for ranks, sentence in sentences if ranks)
-
-
-def _listed(ranks: Iterable[int]) -> str:
-    every = list(ranks)
-    return ", ".join(map(str, every[:_MOST_NAMED])) + (", …" if len(every) > _MOST_NAMED else "")
+def _findings(rank: _Partial) -> tuple[str, ...]:
+    if rank.per_kernel.is_empty():
+        option = "experimental_config=_ExperimentalConfig(profiler_metrics=[...])"
+        return (f"no CUPTI counters were recorded; record with {option}",)
+    if rank.per_kernel["launch_index"].null_count():
+        return ("some ranges have no known launch, and so no operators",)
+    return ()

@@ -65,7 +65,7 @@ def show_path_across_ranks(
     about = {"analysis": _QUESTION.name, "ranks": list(known.trace.ranks)}
     further = {} if prediction is None else {"what_if": _row(prediction)}
     result = replace(result, findings=(*result.findings, *findings))
-    show(_QUESTION, result, shown, about, further, views=JOB_VIEWS, answer=result.answer)
+    show(_QUESTION, result, shown, about, further, views=JOB_VIEWS)
     if prediction is not None and not shown.as_json:
         print_line(console(), _sentence(prediction))
 
