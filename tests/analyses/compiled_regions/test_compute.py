@@ -70,13 +70,13 @@ def test_regions_costs_and_kernels():
 
 
 def test_a_job_without_torch_compile_has_empty_tables():
-    """Every table is empty, and there is no finding."""
+    """Every table is empty, and the answer says so."""
     result = holotrace.compiled_regions(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build())
 
     assert result.per_region.is_empty()
     assert result.per_rank.is_empty()
     assert result.per_kernel.is_empty()
-    assert result.findings == ()
+    assert result.answer == "the trace has no sign of torch.compile"
 
 
 def test_graph_breaks_that_leave_nothing_to_compile_are_reported():

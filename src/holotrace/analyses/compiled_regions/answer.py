@@ -9,8 +9,6 @@ from holotrace.units import counted, duration_text
 
 def answer(result: CompiledRegions) -> str:
     """Say how many regions ran, and what compiling cost."""
-    if result.per_rank.is_empty():
-        return "The recording has no sign of torch.compile."
     regions = counted(result.per_region["region"].n_unique(), "compiled region")
     compiling = total(result.per_rank, "compilation_ns")
     cost = f"compiling took {duration_text(compiling)}" if compiling else "nothing was compiled during the recording"

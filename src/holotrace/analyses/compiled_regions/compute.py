@@ -34,6 +34,7 @@ from holotrace.store.trace import RankTrace, Trace
 
 _Rows = npt.NDArray[np.int64]
 
+_NOTHING = "the trace has no sign of torch.compile"
 _REGION = r"^Torch-Compiled Region: (\d+/\d+)"
 _COMPILED = r"^(Torch-Compiled Region|CompiledFunction(Backward)?$)"
 _COMPILATION = r"^_compile\.compile_inner"
@@ -187,12 +188,14 @@ def plan(*, compile_log: Address | None = None) -> Plan[_Partial, CompiledRegion
 
 
 def _combine(partials: dict[int, _Partial]) -> CompiledRegions:
+    findings = joined_findings({rank: of_rank.findings for rank, of_rank in partials.items()})
+    has_any = any(not of_rank.per_rank.is_empty() for of_rank in partials.values())
     return CompiledRegions(
         pl.concat([of_rank.per_region for of_rank in partials.values()]),
         pl.concat([of_rank.per_frame for of_rank in partials.values()]),
         pl.concat([of_rank.per_rank for of_rank in partials.values()]),
         pl.concat([of_rank.per_kernel for of_rank in partials.values()]),
-        joined_findings({rank: of_rank.findings for rank, of_rank in partials.items()}),
+        findings if has_any else (_NOTHING, *findings),
     )
 
 
