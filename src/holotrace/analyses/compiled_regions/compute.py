@@ -195,7 +195,7 @@ def _combine(partials: dict[int, _Partial]) -> CompiledRegions:
         pl.concat([of_rank.per_frame for of_rank in partials.values()]),
         pl.concat([of_rank.per_rank for of_rank in partials.values()]),
         pl.concat([of_rank.per_kernel for of_rank in partials.values()]),
-        findings if has_any else (_NOTHING, *findings),
+        findings if has_any or findings else (_NOTHING,),
     )
 
 
