@@ -53,7 +53,7 @@ def labelled(text: str) -> dict[str, Any]:
 def definitions(terms: Sequence[tuple[str, str]], *, scrolls: bool = False) -> Component:
     """Return a folded list of terms with their definitions; if it scrolls, keys reach it."""
     rows = [part for term, meaning in terms for part in (html.Dt(term), html.Dd(meaning))]
-    listed = html.Dl(rows, **({"tabIndex": "0"} if scrolls else {}))
+    listed = html.Dl(rows, tabIndex="0" if scrolls else None)
     return html.Details([html.Summary("What the words mean"), listed], className="holotrace-details")
 
 
