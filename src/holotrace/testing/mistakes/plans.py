@@ -238,6 +238,13 @@ def _kernel(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     return Pair(rule, job.with_mistake(rule, slow_ns), job.with_remedy("good_kernel", slow_ns / 3))
 
 
+def _slow_recording(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Record the Python functions of a job whose host is as fast as the device without the profiler."""
+    job = replace(_small(job, dice), gpu=H100, precision="bfloat16", stacks=True)
+    smaller = (replace(job, hidden=hidden, heads=8, host_factor=1) for hidden in (768, 640, 512, 384, 256))
+    return _first_costly(rule, ((each, replace(each, stacks=False)) for each in smaller), 0.18)
+
+
 def _tiny(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     """Replay graphs of kernels that do next to nothing; without the mistake, they are part of others."""
     return _first_costly(
@@ -336,6 +343,7 @@ _PAIRS: dict[str, _Plant] = {
     "allocator_retries": _counted(0.05, 0.2, 0.5, 1, shares=(_LEAST_SHARE,)),
     "memory_limit": _full_memory,
     "fragmentation": _full_memory,
+    "slow_recording": _slow_recording,
     "late_starts": _counted(200_000, 400_000, 800_000, 2_000_000),
     "host_falls_behind": _backlog,
     "profiler_overhead": _lasting,
@@ -362,6 +370,7 @@ _HEALTHY: tuple[Callable[[JobOptions, random.Random], JobOptions], ...] = (
 )
 
 _REMEDIES: dict[str, Callable[[JobOptions], JobOptions]] = {
+    "slow_recording": lambda job: replace(job, stacks=False),
     "launch_bound": lambda job: replace(job, host_factor=0.05),
     "python_overhead": lambda job: replace(job, host_factor=0.05),
     "scalar_read": lambda job: replace(job, reads_loss=False),

@@ -29,6 +29,9 @@ _QUEUE_LENGTH = 1_000
 _EVERY = 10
 """Every so many events, a kernel waits for another process that shares the device."""
 
+_PROFILED_RANGE_NS, _PROFILED_FUNCTION_NS = 2_500, 1_300
+"""What recording Python functions adds to each operator and call, and to each function."""
+
 _MOST_LATE_NS = 2_000
 """Ranks leave a collective almost together."""
 
@@ -108,10 +111,16 @@ class Recorder:
         """Let the host pass exactly this time."""
         self.host = self._course.point((self.host, self.about(duration_ns)))
 
+    def _profiled(self, duration_ns: float) -> None:
+        """Let the profiler slow the host down, if it records Python functions."""
+        if self.options.stacks:
+            self.pause(duration_ns)
+
     @contextmanager
     def range(self, category: str, name: str, **args: object) -> Iterator[None]:
         """Put a range of the host around what is done inside."""
         self.spend(500)
+        self._profiled(_PROFILED_RANGE_NS)
         start, place = self.host, len(self.rows)
         self._around.append(next(self._external))
         known = {"External id": self._around[-1], "Record function id": 0, **args}
@@ -124,6 +133,7 @@ class Recorder:
     def function(self, name: str) -> Iterator[None]:
         """Put a Python function or module around what is done inside; its own code takes time, recorded or not."""
         self.spend(1_200 + self.amount("python_overhead"))
+        self._profiled(_PROFILED_FUNCTION_NS)
         if not self.options.stacks:
             yield
             return
@@ -278,6 +288,7 @@ class Recorder:
         """Return the correlation of a call, its start, and when its work may start."""
         self.spend(400)
         start = self.host
+        self._profiled(_PROFILED_RANGE_NS)
         self.spend(duration_ns)
         if len(self._queued) >= _QUEUE_LENGTH:
             self.host = self._course.point((self.host, 0), (self._queued.popleft(), 0))
