@@ -78,8 +78,16 @@ def _inside(rank_trace: RankTrace, rows: _Rows) -> pl.DataFrame:
         .with_columns(row=pl.Series(around[around != NO_PARENT]))
         .drop_nulls("input_dims")
     )
-    texts = table.select("row", *(rank_trace.texts(table[name]).alias(name) for name in _TEXTS))
-    return texts.filter(pl.col("input_dims").str.contains(_TELLING) | pl.col("name").str.contains(_CHOOSING))
+    matters = _matching(rank_trace, table["input_dims"], _TELLING) | _matching(rank_trace, table["name"], _CHOOSING)
+    chosen = table.filter(matters)
+    return chosen.select("row", *(rank_trace.texts(chosen[name]).alias(name) for name in _TEXTS))
+
+
+def _matching(rank_trace: RankTrace, ids: pl.Series, pattern: str) -> pl.Series:
+    """Return whether the text of each string id contains the pattern; each distinct text is searched once."""
+    distinct = ids.unique().drop_nulls()
+    matching = distinct.filter(rank_trace.texts(distinct).str.contains(pattern))
+    return ids.is_in(matching.implode())
 
 
 def _inside_replayed(rank_trace: RankTrace, rows: _Rows) -> list[pl.DataFrame]:

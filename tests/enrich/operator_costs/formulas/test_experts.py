@@ -115,6 +115,16 @@ def test_kernels_of_aiter() -> None:
     assert second.bytes == 2 * (200 * 16 + 4 * 8 * 16 + 800)
 
 
+def test_two_stages_of_ck_tile() -> None:
+    """Each stage has its own weights; k comes before the padding."""
+    sorted_ids = [[300], [9], [2]]
+    types, values = [BF16] * 3 + [INT] * 3 + ["Scalar"] * 3, [""] * 6 + ["2", "0", "0"]
+    first = call("aiter::moe_cktile2stages_gemm1_ck", [[100, 8], GATED[0], [100, 2, 16], *sorted_ids], types, values)
+    second = call("aiter::moe_cktile2stages_gemm2_ck", [[100, 2, 16], GATED[1], [100, 8], *sorted_ids], types, values)
+    assert (first.flops, first.bytes) == (200 * 2 * 8 * 32, 2 * (800 + 4 * 32 * 8 + 200 * 16))
+    assert (second.flops, second.bytes) == (200 * 2 * 16 * 8, 2 * (200 * 16 + 4 * 8 * 16 + 800))
+
+
 def test_the_kernel_of_sglang_is_one_product() -> None:
     """64 tokens choose 8 of 128 experts; the weights [128, 1536, 2048] are read if practically all are reached."""
     dims = [[64, 2048], [128, 1536, 2048], [], [512, 1536], [], [128, 12, 16], [], [64, 8], [64, 8]]

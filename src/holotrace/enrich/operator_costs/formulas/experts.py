@@ -66,12 +66,12 @@ def fused_experts_into(arguments: Arguments) -> Cost:
 
 def first_product(arguments: Arguments, weights: int = 1, result: int = 6, chosen: int = 7) -> Cost:
     """2·T·k·H·N: the first product of `fused_experts`; bytes of tokens, weights and result."""
-    return _one_product(arguments, weights, result, arguments.shape(0)[0] * arguments.number(chosen))
+    return _one_product(arguments, weights, result, (arguments.shape(0)[0], arguments.number(chosen)))
 
 
 def second_product(arguments: Arguments, weights: int = 2, result: int = 6, chosen: int = 7) -> Cost:
     """2·T·k·I·H: the second product of `fused_experts`; bytes of its input, weights and result."""
-    return _one_product(arguments, weights, result, arguments.shape(result)[0] * arguments.number(chosen))
+    return _one_product(arguments, weights, result, (arguments.shape(result)[0], arguments.number(chosen)))
 
 
 def expert_kernel(arguments: Arguments) -> Cost:
@@ -135,15 +135,14 @@ def _cost(arguments: Arguments, tokens: tuple[int, int], chosen: int, weights: W
     return Cost(flops, moved, "matrix", precision, flops)
 
 
-def _one_product(arguments: Arguments, weights: int, result: int, rows: int) -> Cost:
+def _one_product(arguments: Arguments, weights: int, result: int, choices: tuple[int, int]) -> Cost:
+    """Return the cost of one of both products, given the number of tokens and of experts that each chooses."""
     experts, columns, _ = arguments.shape(weights, 3)
     if arguments.shape(result)[-1] not in {columns, columns // 2}:
         message = "the result does not fit the weights"
         raise UnknownCostError(message)
-    width = arguments.shape(0)[-1]
-    flops = 2 * rows * columns * width
-    chosen = arguments.number(7) if arguments.text(7) else arguments.number(6)
-    tokens = rows // max(chosen, 1)
+    width, (tokens, chosen) = arguments.shape(0)[-1], choices
+    flops = 2 * tokens * chosen * columns * width
     shapes = Weights(arguments.shape(weights), (), arguments.type(weights), arguments.element_bytes(weights))
     precision = _precision(arguments, 0, shapes, max(1, width // max(arguments.shape(weights)[2], 1)))
     if not _reaches_all(experts, chosen, tokens):
