@@ -12,6 +12,7 @@ from rich.console import Console
 from holotrace.analyses.diagnosis.compute import Diagnosis, plan_for
 from holotrace.analyses.diagnosis.finding_details import FindingDetails, finding_details, threshold_text
 from holotrace.analyses.diagnosis.headline_facts import headline_line
+from holotrace.analyses.diagnosis.stakes.across_ranks import with_replays
 from holotrace.catalogue import analysis
 from holotrace.cli.figure_files import write_figure
 from holotrace.cli.job import JobOptions, opened_job
@@ -40,8 +41,8 @@ def _command(job: JobOptions, shown: ResultOptions, *, explain: Explain = False)
     shown.check()
     with opened_job(job) as (trace, executor):
         answer = plan_for(trace).answer(trace, executor)
+        result = with_replays(answer.result, answer.trace, executor)
         whole = wholeness(answer.trace, executor=executor)
-    result = answer.result
     if shown.figure is not None:
         write_figure(figure_of(_QUESTION.name, result), shown.figure)
     if shown.as_json:

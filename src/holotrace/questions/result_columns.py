@@ -653,6 +653,9 @@ ADVICE = (
     _fraction("worth_fraction", "largest share of the mean step that the advice can save; null if unknown"),
     _text("finding", "what happens, in a sentence"),
     _length("stake_ns", "what mending the cause saves per step at most, averaged over all ranks", "at stake per step"),
+    _length(
+        "stake_error_ns", "half of the range of stake_ns over the replayed steps; null if fewer than two", "± at stake"
+    ),
     _fraction("stake_fraction", "stake_ns over the mean step", "of the step"),
     _text("basis", "what-if: the step was replayed without the cause; bound: the time that the cause explains"),
     _text("confidence", "high, medium or low: how sure the cause is"),

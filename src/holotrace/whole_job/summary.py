@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from holotrace.analyses.diagnosis.compute import ANALYSES_OF_JOBS, Diagnosis, diagnosed, examination_plan
+from holotrace.analyses.diagnosis.stakes.across_ranks import with_replays
 from holotrace.catalogue import ANALYSES, analysis
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.job.one_job import CUT_OFF_KINDS, Wholeness, file_facts, wholeness_from
@@ -123,7 +124,8 @@ def summary_of(trace: Trace, questions: Collection[str], *, executor: Executor =
     covered, missing = answers.trace, {name: str(error) for name, error in answers.missing.items()}
     known = {entry.name: answers.results[entry.name] for entry in ANALYSES if entry.name in answers.results}
     asked = {name: result for name, result in known.items() if name in questions}
-    results: dict[str, Result] = {DIAGNOSIS: diagnosed(answers.results[_EXAMINATION], known), **asked}
+    diagnosis = with_replays(diagnosed(answers.results[_EXAMINATION], known), covered, executor)
+    results: dict[str, Result] = {DIAGNOSIS: diagnosis, **asked}
     whole = wholeness_from(answers.results["files"], covered)
     verdict, cpu_side = verdict_on(covered, results, whole, executor=executor)
     doubts = (*whole.sentences, *answers.results["losses"])

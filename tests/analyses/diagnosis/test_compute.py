@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import holotrace
+from holotrace.errors import TraceNotFoundError
 from holotrace.testing import small_job
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
@@ -87,9 +89,27 @@ def test_a_function_that_sleeps_is_named_with_its_line() -> None:
 @pytest.mark.parametrize("name", ["ddp_gloo_4rank", "dlrm_8rank", "triton", "amd_mi250"])
 def test_the_findings_of_recorded_jobs_fit_into_the_step(name: str) -> None:
     """What all findings claim together never exceeds the step."""
-    found = holotrace.diagnosis(holotrace.open_trace(TRACES / name, cache=False))
+    assert_fits(TRACES / name)
 
-    assert found.per_finding["stake_fraction"].fill_null(0).sum() <= 1
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", [TRACES, TRACES / "planted_causes", EXAMPLES], ids=lambda folder: folder.name)
+def test_the_findings_of_all_recorded_jobs_fit_into_the_step(folder: Path) -> None:
+    """No job claims more than its step, whatever its kind, size and device."""
+    for job in sorted(path for path in folder.iterdir() if path.is_dir()):
+        with suppress(TraceNotFoundError):
+            assert_fits(job)
+
+
+def assert_fits(job: Path) -> None:
+    """Expect that stakes add up to the step at most, and that claims of a rank add up to its step at most."""
+    found = holotrace.diagnosis(holotrace.open_trace(job))
+    step_ns = found.headline["step_ns"][0]
+    of_ranks = found.evidence.group_by("rank").agg(pl.col("claimed_ns").sum())["claimed_ns"].to_list()
+
+    assert found.per_finding["stake_fraction"].fill_null(0).sum() <= 1 + 1e-6, job.name
+    assert (found.per_finding["stake_ns"].fill_null(0) >= 0).all(), job.name
+    assert sum(of_ranks) <= found.headline["rank_count"][0] * step_ns * (1 + 1e-6), job.name
 
 
 def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:

@@ -33,7 +33,8 @@ def _finding_text(row: dict[str, Any], whole: str) -> str:
     if row["stake_ns"] is None:
         return text
     most = "" if row["basis"] == "what-if" else "up to "
-    return f"{most}{duration_text(row['stake_ns'])} of {whole} ({percent_text(row['stake_fraction'])}): {text}"
+    error = f" ± {duration_text(row['stake_error_ns'])}" if row["stake_error_ns"] else ""
+    return f"{most}{duration_text(row['stake_ns'])}{error} of {whole} ({percent_text(row['stake_fraction'])}): {text}"
 
 
 def _device_clause(row: dict[str, Any]) -> str:

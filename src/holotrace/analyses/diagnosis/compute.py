@@ -16,6 +16,7 @@ from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rank_examination import RankExamination, examined
 from holotrace.analyses.diagnosis.ranking import EVIDENCE, PER_FINDING, Ranking, ranking
 from holotrace.analyses.diagnosis.rules.all_rules import JOB_RULES, RULES
+from holotrace.analyses.diagnosis.stakes.across_ranks import with_replays
 from holotrace.analyses.parallelism.compute import plan as parallelism
 from holotrace.analyses.wait_causes.compute import plan as wait_causes
 from holotrace.errors import MissingDataError
@@ -64,6 +65,7 @@ class Diagnosis(Result):
         advice          str      what to do about it
         stake_ns        int64    what mending it saves per step at most, averaged over all ranks; null if unknown. No time
                                  counts for two findings, so together they are at most the step
+        stake_error_ns  int64    half of the range of stake_ns over the replayed steps; null if fewer than two were
         stake_fraction  float64  0..1 of the mean step
         basis           str      `what-if` if the graph of the step was replayed without the cause, `bound` otherwise
         confidence      str      high, medium or low: how sure the cause is
@@ -113,7 +115,7 @@ def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
     >>> result.per_finding.select("rule", "rank", "stake_ns").head(3).rows()
     [('device_synchronisation', 0, 260000), ('late_rank', 1, 200000), ('exposed_communication', 0, 100000)]
     """
-    return plan_for(trace).run(trace, executor)
+    return with_replays(plan_for(trace).run(trace, executor), trace, executor)
 
 
 def plan_for(trace: Trace) -> Plan[dict[str, Any], Diagnosis]:

@@ -23,24 +23,20 @@ def rules_of(trace: holotrace.Trace) -> set[str]:
 
 
 def reducing_job(computing_us: Sequence[Sequence[int]]) -> holotrace.Trace:
-    """Return steps of 1 ms: each rank computes for this long in each step, then all reduce together until 900 µs."""
+    """Return steps of 1 ms: each rank computes for this long in each step, then all reduce together until 980 µs, and wait."""
     trace = TraceBuilder()
     ranks = range(len(computing_us[0]))
     for rank in ranks:
         trace.rank(rank)
         for number, of_ranks in enumerate(computing_us):
-            begin = 1000 * number
+            begin, end = 1000 * number, 1000 * number + 980
             trace.step(number, begin, 1000)
             trace.operator("aten::mm", start_us=begin + 2, duration_us=10)
             trace.kernel("gemm", start_us=begin + 10, duration_us=of_ranks[rank], launch_us=begin + 5)
             start = begin + 12 + of_ranks[rank]
-            trace.collective(
-                start_us=start,
-                duration_us=begin + 900 - start,
-                launch_us=begin + 15,
-                group_ranks=ranks,
-                sequence=number,
-            )
+            placement = {"start_us": start, "duration_us": end - start, "launch_us": begin + 15}
+            trace.collective(group_ranks=ranks, sequence=number, **placement)
+            trace.runtime("cudaDeviceSynchronize", start_us=begin + 17, duration_us=end - begin - 15)
     return trace.build()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, covered_before, intersection, union
+from holotrace.algorithms.intervals import Intervals, covered_before, covered_length, intersection, union
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import NOTHING, OF_THE_STEP, Case, Place, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.needs import needs_device
@@ -21,13 +21,16 @@ from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text
 
+_FEWEST_STARTS = 3
+"""Once or twice, work may wait for something that was not recorded."""
 _LATE_NS = 100_000
 """A device that nobody else uses starts work within 20 µs of its launch, in all recorded jobs."""
 
 
 def late_starts(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time that ends with work whose launch returned at least 0.1 ms before."""
-    launched = evidence.work.drop_nulls("launch_end_ns")
+    # Only the first kernel of a graph waits for the launch; the others wait for the kernels before them.
+    launched = evidence.work.drop_nulls("launch_end_ns").sort("start_ns").unique("launch_index", keep="first")
     begins, ends = evidence.idle
     gap = np.searchsorted(ends, launched["start_ns"].to_numpy()).clip(max=max(0, len(ends) - 1))
     if launched.is_empty() or not len(ends):
@@ -39,13 +42,15 @@ def late_starts(evidence: RankEvidence) -> Iterator[Case]:
     if waiting.is_empty():
         return
     explained = union(waiting["from_ns"].to_numpy(), waiting["start_ns"].to_numpy())
+    is_rare = len(waiting) < _FEWEST_STARTS or 2 * (explained[1] - explained[0]).max() > covered_length(*explained)
+    words = {"is_rare": is_rare, "confidence": "low" if is_rare else "medium"}
     longest = waiting.row(int((waiting["start_ns"] - waiting["from_ns"]).arg_max() or 0), named=True)
     host = evidence.activity_at(longest["launch_start_ns"])
     name = evidence.rank_trace.texts(pl.Series([longest["name"]], dtype=pl.UInt32))[0]
     place = Place(
         host.get("module"), host.get("name"), name, host.get("frame"), longest["event_index"], longest["start_ns"]
     )
-    yield Case(explained, evidence.share(explained), count=len(waiting), place=place)
+    yield Case(explained, evidence.share(explained), count=len(waiting), place=place, words=words)
 
 
 def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
@@ -99,8 +104,14 @@ def profiler_overhead(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _say_late(cases: Sequence[RankCase]) -> Said:
+    kernel = short_name(str(cases[0].place.kernel))
+    if cases[0].words["is_rare"]:
+        return Said(
+            f"work that was launched before starts late, although nothing that was recorded runs on the GPU (before {kernel})",
+            "Look at this time in the timeline: work of a graph or of another process may be missing from the recording.",
+        )
     return Said(
-        f"work starts late although it was launched and the GPU is idle (longest before {short_name(str(cases[0].place.kernel))})",
+        f"work starts late although it was launched and the GPU is idle (longest before {kernel})",
         "Look for another process on this GPU (nvidia-smi), and for streams that wait for each other: "
         "enable_cuda_sync_events=True records what they wait for.",
     )

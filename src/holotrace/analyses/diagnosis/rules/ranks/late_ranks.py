@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -12,10 +13,16 @@ from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Place, RankCase,
 from holotrace.analyses.diagnosis.rules.host.launches import ENGINE
 from holotrace.analyses.diagnosis.rules.needs import needs_results
 from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
+from holotrace.analyses.diagnosis.rules.ranks.mean_costs import steps_of
 from holotrace.analyses.wait_causes.compute import WaitCauses
 from holotrace.drawing.names import short_name
 from holotrace.enrich.job_graph.causes.roles import CULPRIT, LEAST_CULPRIT, cause_text, largest_causes
 from holotrace.units import percent_text
+
+_LATE_STEP = 0.25
+"""In a step that costs less than this share of the costliest one, a rank is not late."""
+_ONE_CAUSE = 0.2
+"""If the largest cause explains less than this share, chance is as likely: processes that share cores are late everywhere."""
 
 _NOT_OWN = ("communication", "launch_delay", "unknown")
 """Slow transfers, a GPU that starts work late and what was not recorded are not the work of a rank."""
@@ -42,7 +49,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
             continue
         fraction = row["cost_fraction"] * mine["cost_ns"].sum() / of_rank["cost_ns"].sum()
         cause = largest_causes(mine).row(0, named=True)
-        steps = max(1, in_steps["step"].n_unique())
+        steps = steps_of(causes)
         sums = mine.group_by("waiting_rank").agg(pl.col("cost_ns").sum()).sort("waiting_rank")
         costs = {rank: cost_ns * once.get(rank, 1.0) / steps for rank, cost_ns in sums.iter_rows()}
         yield JobCase(
@@ -59,8 +66,24 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
                     {**cause, "name": cause["name"] and short_name(cause["name"].removeprefix(ENGINE))}
                 ),
                 "kind": cause["cause"],
+                **_how_often(mine, cause, steps),
             },
         )
+
+
+def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict[str, Any]:
+    """Return in how many steps a rank is late, and how sure its cause is: chance spreads over steps and causes."""
+    per_step = mine.group_by("step").agg(pl.col("cost_ns").sum())["cost_ns"]
+    late_count = int((per_step >= _LATE_STEP * float(per_step.max() or 0)).sum())  # type: ignore[arg-type]
+    of_name = mine.filter(pl.col("name").eq_missing(pl.lit(cause["name"], pl.String)))["cost_ns"].sum()
+    is_spread = float(of_name) < _ONE_CAUSE * float(mine["cost_ns"].sum()) and cause["cause"] != "computation"
+    is_rare = 2 * late_count <= steps and steps > 1
+    return {
+        "late_count": late_count,
+        "steps": steps,
+        "is_spread": is_spread,
+        "confidence": "low" if is_spread else "medium" if is_rare else "high",
+    }
 
 
 def _counted_once(evidence: JobEvidence) -> dict[int, float]:
@@ -86,9 +109,11 @@ _LOOK = "Make this faster on that rank, or give each rank an equal share of it."
 
 def _say(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
+    often = f" in {words['late_count']} of {words['steps']} steps" if words["late_count"] < words["steps"] else ""
+    largest = "many small causes, the largest " if words["is_spread"] else ""
     return Said(
-        f"rank {words['rank']} is late and causes {percent_text(words['fraction'])} of all waiting between ranks: "
-        f"{words['cause']}",
+        f"rank {words['rank']} is late{often} and causes {percent_text(words['fraction'])} of all waiting between ranks: "
+        f"{largest}{words['cause']}",
         _WAY_OUT.get(words["kind"], _LOOK),
     )
 

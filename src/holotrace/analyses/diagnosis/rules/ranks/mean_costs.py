@@ -10,8 +10,8 @@ from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 
 
 def steps_of(causes: Any) -> int:  # noqa: ANN401 -- the result of wait_causes
-    """Return the number of steps with waiting, at least 1."""
-    return max(1, int(causes.per_cause["step"].drop_nulls().n_unique()))
+    """Return the number of steps, at least 1."""
+    return max(1, int(causes.jitter["step"].n_unique()), int(causes.per_cause["step"].drop_nulls().n_unique()))
 
 
 def mean_costs(

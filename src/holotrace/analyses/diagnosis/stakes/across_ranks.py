@@ -1,0 +1,133 @@
+"""What a late rank costs: replays of a few steps of all ranks, in which it works like its median peer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from holotrace.analyses.diagnosis.ranking import LEAST_COST_BETWEEN_RANKS
+from holotrace.enrich.critical_path.window_activities import DATA_LOADING
+from holotrace.enrich.job_graph.job_window import WindowOptions, job_window
+from holotrace.enrich.job_graph.what_if.job_what_if import predicted
+from holotrace.enrich.job_graph.what_if.peers_median import PeersMedian
+from holotrace.enrich.steps.steps import windows
+from holotrace.errors import HolotraceError
+
+if TYPE_CHECKING:
+    from holotrace.analyses.diagnosis.compute import Diagnosis
+    from holotrace.execution.executor import Executor
+    from holotrace.store.trace import Trace
+
+_RULE = "late_rank"
+_MOST_STEPS = 5
+_MOST_EVENTS = 600_000
+"""Larger jobs are not replayed: joining the graphs of all ranks takes about 1 s for this many events."""
+
+
+class _Replay(NamedTuple):
+    """The measured window of one step of the job, and what its replay saves."""
+
+    window_ns: int
+    saved_ns: int
+
+
+def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnosis:
+    """Return the diagnosis with stakes of late ranks that replays predict, where they reproduce the steps within 3 %.
+
+    The stake is the share of the replayed windows that all replays save together, times the mean step: the window of a job
+    also contains the end of the step before on ranks that are behind, and a rank may be late in some steps only. It is at
+    most what the other findings leave of the step.
+    """
+    late = result.per_finding.filter(pl.col("rule") == _RULE)["rank"].to_list()
+    if not late or _event_count(trace) > _MOST_EVENTS:
+        return result
+    replays = _replays(trace, late, executor)
+    if not replays:
+        return result
+    return replace(result, per_finding=_findings(result, replays), evidence=_evidence(result, replays))
+
+
+def _event_count(trace: Trace) -> int:
+    return sum(sum(rank_trace.event_counts().values()) for rank_trace in trace.ranks.values())
+
+
+def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int, list[_Replay]]:
+    """Return replays of a few steps in which one of these ranks works like its median peer; nothing if none can say."""
+    replays: dict[int, list[_Replay]] = {}
+    first = next(iter(trace.ranks.values()))
+    numbers = windows(first)["window"].to_list()
+    for number in numbers[-_MOST_STEPS:]:
+        for rank, replay in _replays_of_step(trace, number, ranks, executor):
+            replays.setdefault(rank, []).append(replay)
+    return replays
+
+
+def _replays_of_step(
+    trace: Trace, number: int, ranks: Sequence[int], executor: Executor
+) -> Iterator[tuple[int, _Replay]]:
+    """Yield what each rank saves if it is on time, beside those before it: two late ranks may hide each other."""
+    try:
+        window = job_window(trace, WindowOptions(instance=number, data_loading=tuple(DATA_LOADING)), executor)
+    except HolotraceError:
+        return
+    chosen: list[int] = []
+    before_ns = 0
+    for rank in ranks:
+        try:
+            replay = predicted(window, [PeersMedian([*chosen, rank])], executor=executor)
+        except HolotraceError:  # without peers, or more than 3 % off
+            continue
+        chosen.append(rank)
+        saved_ns = replay.measured_ns - replay.predicted_ns
+        yield rank, _Replay(replay.measured_ns, max(0, saved_ns - before_ns))
+        before_ns = max(before_ns, saved_ns)
+
+
+def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl.DataFrame:
+    """Return the findings with the new stakes, the costliest first; a late rank keeps the place of its bound.
+
+    Its bound competes with the bounds of other findings, which no replay lowers. Late ranks without which the job is hardly
+    faster are left out.
+    """
+    rows = result.per_finding.to_dicts()
+    bounds_ns = [row["stake_ns"] or 0 for row in rows]
+    step_ns = result.headline["step_ns"][0]
+    for row in rows:
+        if row["rule"] == _RULE and row["rank"] in replays:
+            others_ns = sum(other["stake_ns"] or 0 for other in rows if other is not row)
+            row.update(_stake(replays[row["rank"]], step_ns, max(0, step_ns - others_ns)))
+    places = [max(row["stake_ns"] or 0, bound_ns) for row, bound_ns in zip(rows, bounds_ns, strict=True)]
+    order = sorted(range(len(rows)), key=lambda place: (rows[place]["part_of"] is not None, -places[place]))
+    kept = [rows[place] for place in order if not _is_refuted(rows[place])]
+    return pl.DataFrame(kept, result.per_finding.schema, orient="row")
+
+
+def _is_refuted(row: Mapping[str, Any]) -> bool:
+    is_replayed = row["rule"] == _RULE and row["basis"] == "what-if"
+    return is_replayed and (row["stake_fraction"] or 0) < LEAST_COST_BETWEEN_RANKS
+
+
+def _stake(replays: Sequence[_Replay], step_ns: int, most_ns: int) -> dict[str, Any]:
+    stake_ns = min(round(_saved_share(replays) * step_ns), most_ns)
+    of_steps = [_saved_share([replay]) * step_ns for replay in replays]
+    error_ns = round((max(of_steps) - min(of_steps)) / 2) if len(of_steps) > 1 else None
+    fraction = stake_ns / step_ns if step_ns else None
+    return {"stake_ns": stake_ns, "stake_fraction": fraction, "basis": "what-if", "stake_error_ns": error_ns}
+
+
+def _saved_share(replays: Sequence[_Replay]) -> float:
+    return sum(replay.saved_ns for replay in replays) / max(1, sum(replay.window_ns for replay in replays))
+
+
+def _evidence(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl.DataFrame:
+    """Return the evidence with what the replays save per step, in the rows of each late rank."""
+    step_ns = result.headline["step_ns"][0]
+    known = {str(rank): round(_saved_share(of_rank) * step_ns) for rank, of_rank in replays.items()}
+    replayed = pl.col("subject").replace_strict(known, default=None, return_dtype=pl.Int64)
+    is_late = pl.col("rule") == _RULE
+    return result.evidence.with_columns(
+        pl.when(is_late).then(pl.coalesce(replayed, "saved_ns")).otherwise("saved_ns").alias("saved_ns")
+    )
