@@ -672,7 +672,7 @@ ADVICE = (
     _fraction("exposed_fraction", "share of the mean step with communication and without computation", "exposed comm."),
     _count("cut_off_count", "files that end early", "files cut off"),
     _fraction(
-        "costed_fraction", "share of the device time whose operations are known, all that MFU counts", "known costs"
+        "costed_fraction", "share of the compute time whose operations are known, all that MFU counts", "known costs"
     ),
     _size("memory_peak_bytes", "highest peak of memory on a device; null if not recorded", "memory peak"),
     _size("memory_capacity_bytes", "all memory of the device with this peak; null if unknown", "of"),

@@ -52,7 +52,7 @@ class Diagnosis(Result):
         waiting_fraction float64  0..1: ranks wait for other ranks; null if unknown
         waited_for_rank  int32    the rank that causes most of this waiting; null if none does
         mfu_fraction     float64  0..1: model FLOPs utilization of the steady steps, averaged over the ranks; null if unknown
-        costed_fraction  float64  0..1 of the device time: operators whose operations are known; `mfu_fraction` counts only those
+        costed_fraction  float64  0..1 of the compute time: operators whose operations are known; `mfu_fraction` counts only those
         memory_peak_bytes      int64  highest peak of memory on a device; null if not recorded
         memory_capacity_bytes  int64  all memory of that device; null if unknown
         device_name      str      null if unknown, or if the ranks differ

@@ -35,7 +35,7 @@ class RankNumbers(NamedTuple):
     device_name       of the first device; None if unknown
     is_cut_off        whether the file ends early, so that device work may be missing
     mfu_fraction      model FLOPs utilization over the steady steps; None if unknown
-    costed_fraction   share of the device time whose operations are known, all that `mfu_fraction` counts; None if unknown
+    costed_fraction   share of the compute time whose operations are known, all that `mfu_fraction` counts; None if unknown
     memory            the highest peak of memory on a device; None if not recorded
     """
 
