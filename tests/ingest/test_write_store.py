@@ -104,6 +104,20 @@ def test_events_of_a_store_can_be_selected(tmp_path) -> None:
     assert_frame_equal(chosen.ranks[0].table("events"), trace.where(is_kernel).ranks[0].table("events"))
 
 
+def test_events_of_a_store_can_be_chosen_by_name(tmp_path) -> None:
+    """Kinds and names choose the same events in a store and in memory."""
+    trace = gpu_job().build()
+    gemm = (trace.ranks[1].strings == "gemm").arg_true().cast(pl.UInt32)
+    in_store = stored(trace, tmp_path).ranks[1]
+    of_store = (in_store.strings == "gemm").arg_true().cast(pl.UInt32)
+    kinds, columns = [holotrace.EventKind.KERNEL], ["start_ns", "duration_ns"]
+
+    expected = trace.ranks[1].events_of(kinds, columns, names=gemm)
+    assert expected.height == 1
+    assert_frame_equal(in_store.events_of(kinds, columns, names=of_store), expected)
+    assert in_store.events_of(kinds, columns, names=of_store.clear()).is_empty()
+
+
 def test_other_engines_can_read_a_store(tmp_path) -> None:
     """DuckDB, Polars and pandas read a store as Hive partitions of Parquet files with dictionary-encoded strings."""
     stored(gpu_job().build(), tmp_path)

@@ -237,10 +237,10 @@ class StoredFile:
             memo = self._columns.setdefault(name, ColumnMemo(functools.partial(self._read, name)))
             return memo.get(wanted)
 
-    def events_of(self, kinds: Sequence[int], columns: Sequence[str]) -> pl.DataFrame:
-        """Return columns of the events of these kinds, in file order; nothing is kept in memory."""
+    def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
+        """Return columns of the events of these kinds and names, in file order; nothing is kept in memory."""
         wanted = known_columns("events", columns)
-        return self._checked(lambda tables: tables.read_events(wanted, kinds))
+        return self._checked(lambda tables: tables.read_events(wanted, kinds, names))
 
     def put_table(self, name: str, target: Path) -> None:
         """Link the file of a table to `target`, a local path, or copy it there.

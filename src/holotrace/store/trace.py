@@ -96,8 +96,8 @@ class RankFile(Protocol):
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Return columns of a table."""
 
-    def events_of(self, kinds: Sequence[int], columns: Sequence[str]) -> pl.DataFrame:
-        """Return columns of the events of these kinds, in file order."""
+    def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
+        """Return columns of the events of these kinds, in file order; with `names`, only those with these string ids."""
 
     def forget(self) -> None:
         """Free the memory of header, health and tables."""
@@ -233,16 +233,18 @@ class RankTrace:
             return self._file.table(name, columns)
         return self._selected_events.get(known_columns(name, columns))
 
-    def events_of(self, kinds: Iterable[EventKind], columns: Sequence[str]) -> pl.DataFrame:
-        """Return columns of the selected events of these kinds, in file order.
+    def events_of(
+        self, kinds: Iterable[EventKind], columns: Sequence[str], *, names: pl.Series | None = None
+    ) -> pl.DataFrame:
+        """Return columns of the selected events of these kinds, in file order; with `names`, only those with these string ids.
 
         For a few kinds this takes much less memory than filtering `table("events")`: other events are never loaded.
         The events are not kept in memory, but facts derived from them are (`holotrace.store.derived`).
         """
         self._is_used = True
         if not self._selections:
-            return self._file.events_of(tuple(kinds), columns)
-        events = self._file.events_of(tuple(kinds), list(dict.fromkeys([*columns, "event_index"])))
+            return self._file.events_of(tuple(kinds), columns, names)
+        events = self._file.events_of(tuple(kinds), list(dict.fromkeys([*columns, "event_index"])), names)
         return events.filter(self._is_selected[events["event_index"].to_numpy()]).select(columns)
 
     def derive(self, function: Callable[Concatenate[RankTrace, P], T], *arguments: P.args, **options: P.kwargs) -> T:

@@ -102,10 +102,10 @@ class TraceFile:
             memo = self._tables.setdefault(name, ColumnMemo(functools.partial(self._read, name)))
             return memo.get(wanted)
 
-    def events_of(self, kinds: Sequence[int], columns: Sequence[str]) -> pl.DataFrame:
-        """Return columns of the events of these kinds, in file order; nothing is kept in memory."""
+    def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
+        """Return columns of the events of these kinds and names, in file order; nothing is kept in memory."""
         wanted = known_columns("events", columns)
-        return self._rebuilding(lambda tables: tables.read_events(wanted, kinds))
+        return self._rebuilding(lambda tables: tables.read_events(wanted, kinds, names))
 
     def forget(self) -> None:
         """Free the memory of header, health and tables; the next use opens the file again."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
@@ -33,3 +35,13 @@ def test_without_events_of_a_kind_there_are_no_rows() -> None:
     events = event_ranges(_rank_trace(), [EventKind.DRIVER], ["start_ns", "end_ns"])
 
     assert (events.columns, events.height) == (["start_ns", "end_ns"], 0)
+
+
+def test_only_events_with_one_of_the_names_are_listed() -> None:
+    """Kernel a, event 3, although its name is not among the columns; no names list nothing."""
+    rank_trace = _rank_trace()
+    kinds = [EventKind.KERNEL, EventKind.GPU_MEMCPY]
+    named = (rank_trace.strings == "a").arg_true().cast(pl.UInt32)
+
+    assert event_ranges(rank_trace, kinds, ["event_index", "end_ns"], names=named).rows() == [(3, 4_000)]
+    assert event_ranges(rank_trace, kinds, ["event_index"], names=named.clear()).rows() == []

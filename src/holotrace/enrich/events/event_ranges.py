@@ -22,6 +22,5 @@ def event_ranges(
     only events with one of these names.
     """
     stored = dict.fromkeys(name for column in columns for name in _STORED.get(column, (column,)))
-    events = rank_trace.events_of(kinds, list(stored if names is None else stored | {"name": None}))
-    named = events if names is None else events.filter(pl.col("name").is_in(names.implode()))
-    return named.select(_END if column == "end_ns" else column for column in columns)
+    events = rank_trace.events_of(kinds, list(stored), names=names)
+    return events.select(_END if column == "end_ns" else column for column in columns)

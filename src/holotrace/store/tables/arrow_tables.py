@@ -43,8 +43,8 @@ class Tables(Protocol):
     def read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
         """Return `columns` of table `name`, both known to the schema."""
 
-    def read_events(self, columns: Sequence[str], kinds: Sequence[int]) -> pl.DataFrame:
-        """Return `columns` of the events of these kinds, in file order."""
+    def read_events(self, columns: Sequence[str], kinds: Sequence[int], names: pl.Series | None = None) -> pl.DataFrame:
+        """Return `columns` of the events of these kinds, in file order; with `names`, only those with these string ids."""
 
     def scan(self, name: str) -> pl.LazyFrame:
         """Return table `name` as a lazy frame, so that a large one can be collected in parts."""
@@ -61,9 +61,10 @@ class MemoryTables(EqualByContent):
         frame = self.frames.get(name)
         return empty_table(name).select(columns) if frame is None else frame.select(columns)
 
-    def read_events(self, columns: Sequence[str], kinds: Sequence[int]) -> pl.DataFrame:
-        """Return `columns` of the events of these kinds."""
-        return of_kinds(self.read("events", list(dict.fromkeys([*columns, "kind"]))), kinds).select(columns)
+    def read_events(self, columns: Sequence[str], kinds: Sequence[int], names: pl.Series | None = None) -> pl.DataFrame:
+        """Return `columns` of the events of these kinds and names."""
+        needed = list(dict.fromkeys([*columns, "kind", "name"]))
+        return of_kinds(self.read("events", needed), kinds, names).select(columns)
 
     def scan(self, name: str) -> pl.LazyFrame:
         """Return table `name`."""
@@ -91,16 +92,16 @@ class FolderTables:
             self.verify(name, columns)
             return pl.read_ipc(_literal(arrow_file(self.folder, name)), columns=list(columns)).rechunk()
 
-    def read_events(self, columns: Sequence[str], kinds: Sequence[int]) -> pl.DataFrame:
-        """Return `columns` of the events of these kinds, without holding the columns of all events in memory.
+    def read_events(self, columns: Sequence[str], kinds: Sequence[int], names: pl.Series | None = None) -> pl.DataFrame:
+        """Return `columns` of the events of these kinds and names, without holding the columns of all events in memory.
 
         Raises:
             DamagedTableError: the file is missing or was changed.
         """
         with self._errors_named("events"):
-            self.verify("events", [*columns, "kind"])
+            self.verify("events", [*columns, "kind", *([] if names is None else ["name"])])
             events = pl.scan_ipc(_literal(arrow_file(self.folder, "events")))
-            return of_kinds(events, kinds).select(columns).collect().rechunk()
+            return of_kinds(events, kinds, names).select(columns).collect().rechunk()
 
     def scan(self, name: str) -> pl.LazyFrame:
         """Return table `name` as a lazy frame; collecting it raises Polars errors.
@@ -161,9 +162,10 @@ class ColumnMemo:
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 
-def of_kinds(events: Frame, kinds: Sequence[int]) -> Frame:
-    """Return the events of these kinds."""
-    return events.filter(pl.col("kind").is_in(pl.Series(list(map(int, kinds)), dtype=pl.UInt8).implode()))
+def of_kinds(events: Frame, kinds: Sequence[int], names: pl.Series | None = None) -> Frame:
+    """Return the events of these kinds; with `names`, only those with these string ids."""
+    is_wanted = pl.col("kind").is_in(pl.Series(list(map(int, kinds)), dtype=pl.UInt8).implode())
+    return events.filter(is_wanted if names is None else is_wanted & pl.col("name").is_in(names.implode()))
 
 
 def arrow_file(folder: Path, name: str) -> Path:

@@ -159,13 +159,17 @@ class ParquetTables(Tables):
         """
         return self._collected(name, columns, None)
 
-    def read_events(self, columns: Sequence[str], kinds: Sequence[int]) -> pl.DataFrame:
-        """Return `columns` of the events of these kinds, in file order.
+    def read_events(self, columns: Sequence[str], kinds: Sequence[int], names: pl.Series | None = None) -> pl.DataFrame:
+        """Return `columns` of the events of these kinds and names, in file order.
 
         Raises:
             DamagedTableError: the file is missing or was changed.
         """
-        return self._collected("events", columns, [KIND_NAMES[int(kind)] for kind in kinds])
+        of_kinds = [KIND_NAMES[int(kind)] for kind in kinds]
+        if names is None:
+            return self._collected("events", columns, of_kinds)
+        events = self._collected("events", list(dict.fromkeys([*columns, "name"])), of_kinds)
+        return events.filter(pl.col("name").is_in(names.implode())).select(columns)
 
     def scan(self, name: str) -> pl.LazyFrame:
         """Return table `name` with the columns of its file, as a lazy frame.

@@ -138,9 +138,10 @@ class EditedFile:
             self._sides[name] = self._side_table(name)
         return self._sides[name].select(wanted)
 
-    def events_of(self, kinds: Sequence[int], columns: Sequence[str]) -> pl.DataFrame:
-        """Return columns of the events of these kinds."""
-        return MemoryTables(self._made).read_events(known_columns("events", columns), [int(kind) for kind in kinds])
+    def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
+        """Return columns of the events of these kinds and names."""
+        wanted = known_columns("events", columns)
+        return MemoryTables(self._made).read_events(wanted, [int(kind) for kind in kinds], names)
 
     def forget(self) -> None:
         """Free the tables of the recording, and keep the frame's changes."""
