@@ -28,10 +28,16 @@ class KeptRanks(Generic[R]):
     def __init__(self) -> None:
         """Keep no rank yet."""
         self._ranks: dict[str, R] = {}  # least recently used first
+        self._events_held: dict[str, int] = {}
 
     def kept(self, identity: str, rank: R, most_events: int) -> R:
         """Return the kept rank with this identity, or keep `rank`; forget the ranks that now exceed `most_events`."""
+        latest = next(reversed(self._ranks), identity)  # only this rank was used since the last call
         used = self._ranks[identity] = self._ranks.pop(identity, rank)
-        while len(self._ranks) > 1 and sum(each.events_held for each in self._ranks.values()) > most_events:
-            self._ranks.pop(next(iter(self._ranks))).forget()
+        for changed in {latest, identity}:
+            self._events_held[changed] = self._ranks[changed].events_held
+        while len(self._ranks) > 1 and sum(self._events_held.values()) > most_events:
+            oldest = next(iter(self._ranks))
+            self._ranks.pop(oldest).forget()
+            del self._events_held[oldest]
         return used
