@@ -87,11 +87,11 @@ def test_a_compiled_model_without_graphs_explains_its_graphs():
 
 
 def test_roofline_covers_the_graphs_of_a_generation(golden):
-    """Shapes come from the capture: 28.6 % of the time is known without it, 98.9 % with it."""
+    """Shapes come from the capture: 28.6 % of the time is known without it, all of it with it."""
     trace = holotrace.open_trace(EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz")
     without = holotrace.open_trace({0: EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz"}, capture=())
 
-    assert holotrace.roofline(trace).per_rank["covered_fraction"].item() == pytest.approx(0.989, abs=0.001)
+    assert holotrace.roofline(trace).per_rank["covered_fraction"].item() == pytest.approx(1.0, abs=0.001)
     assert holotrace.roofline(without).per_rank["covered_fraction"].item() == pytest.approx(0.286, abs=0.001)
     golden.check(holotrace.modules(trace).per_module, "modules/generation_graphs.per_module")
     golden.check(
