@@ -60,3 +60,18 @@ def test_a_slow_function_costs_the_idle_time(name: str) -> None:
 def test_methods_of_pytorch_are_not_functions_of_the_user(name: str) -> None:
     """The thread runs autograd there, or waits for other ranks."""
     assert not cases_of(function_job(name), "slow_function")
+
+
+def test_a_function_that_runs_operators_is_the_model_not_a_slow_function() -> None:
+    """The function runs operators for 40 % of its time; what Python does between them is overhead, whatever its length."""
+    trace = TraceBuilder()
+    for number in range(3):
+        begin = 1000 * number
+        trace.step(number, begin, 1000).python("model.py(9): forward", start_us=begin + 5, duration_us=990)
+        for place in range(2):
+            trace.operator("aten::mm", start_us=begin + 200 + 400 * place, duration_us=200)
+            trace.kernel(
+                "gemm", start_us=begin + 402 + 400 * place, duration_us=20, launch_us=begin + 390 + 400 * place
+            )
+
+    assert not cases_of(trace.build(), "slow_function")

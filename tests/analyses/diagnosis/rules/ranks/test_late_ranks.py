@@ -73,3 +73,31 @@ def test_equal_ranks_are_silent() -> None:
 def test_healthy_jobs_have_no_late_rank(job: Path, expected: set[str]) -> None:
     """Nothing was planted in these recordings."""
     assert rules_of(holotrace.open_trace(job, cache=False)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("train.py(9): save_checkpoint", "async_save"),
+        ("<built-in function sleep>", "out of the step"),
+    ],
+)
+def test_the_advice_fits_the_cause(name: str, advice: str) -> None:
+    """Rank 1 runs a function for 300 µs before it launches; writing files has another remedy than other functions."""
+    trace = TraceBuilder()
+    for rank in range(3):
+        trace.rank(rank)
+        for number in range(3):
+            begin, late = 1000 * number, 300 if rank == 1 else 0
+            trace.step(number, begin, 1000).python("train.py(3): step", start_us=begin + 1, duration_us=998)
+            if late:
+                trace.python(name, start_us=begin + 3, duration_us=late)
+            trace.kernel("gemm", start_us=begin + late + 10, duration_us=200, launch_us=begin + late + 5)
+            start = begin + late + 220
+            placement = {"start_us": start, "duration_us": begin + 900 - start, "launch_us": begin + late + 8}
+            trace.collective(group_ranks=range(3), sequence=number, **placement)
+            trace.runtime("cudaDeviceSynchronize", start_us=begin + late + 12, duration_us=890 - late)
+    found = holotrace.diagnosis(trace.build()).per_finding
+    (row,) = [row for row in found.to_dicts() if row["rule"] == "late_rank"]
+
+    assert (row["rank"], advice in row["advice"]) == (1, True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ _FREE = r"^(cuda|hip)Free$|^cuMem(Unmap|Release)$|^hipMem(Unmap|Release)$"
 _EMPTY_CACHE = r"(^|: )empty_cache$"
 _MOST_NAMED = 3
 _NEAR_LIMIT = 0.9
+_LEAST_UNUSED = 0.02
 
 
 def empties_cache(evidence: RankEvidence) -> Iterator[Case]:
@@ -144,10 +145,18 @@ def _say_limit(cases: Sequence[RankCase]) -> Said:
     holders = ", ".join(f"{size_text(size)} {_by(operator)}" for operator, size in words["holders"])
     return Said(
         f"device {words['device']} had {size_text(words['peak_bytes'])} of its {size_text(words['capacity_bytes'])} allocated at "
-        f"the peak ({percent_text(words['peak_bytes'] / words['capacity_bytes'])}), most of it {holders}",
+        f"the peak ({percent_text(words['peak_bytes'] / words['capacity_bytes'])}), most of it {holders}{_reserved_text(words)}",
         "Free memory before the allocator has to retry: checkpoint activations, shard the optimizer's state, or lower the "
-        "precision.",
+        "precision. PYTORCH_ALLOC_CONF=expandable_segments:True lets it use fragments.",
     )
+
+
+def _reserved_text(words: Mapping[str, Any]) -> str:
+    """Say how much more the allocator holds in blocks that no tensor uses, if that is known and matters."""
+    unused = (words["reserved_bytes"] or 0) - words["peak_bytes"]
+    if unused < _LEAST_UNUSED * words["capacity_bytes"]:
+        return ""
+    return f"; the allocator holds another {size_text(unused)} in blocks that no tensor uses (fragments or cache)"
 
 
 def _by(operator: str) -> str:

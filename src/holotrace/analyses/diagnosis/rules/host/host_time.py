@@ -22,12 +22,12 @@ _LARGE_SHARE = 0.1
 """Of very short steps, even a ready batch may take this share."""
 
 _OF_TORCH = (
-    r"^<built-in method \w+ of torch\._C\."
+    r"^<built-in method \w+ of (torch\._C\.|(Tensor|Parameter|type) object)"
     r"|^<built-in method (wait|barrier|monitored_barrier|send|recv|recv_anysource|all_?reduce|_?all_?gather|_?all_?gather_base|"
     r"reduce|_?reduce_scatter|_?reduce_scatter_base|broadcast|all_?to_?all|all_?to_?all_base|gather|scatter)(_coalesced)? of "
     r"(pybind11_|PyCapsule)"
 )
-"""Methods of PyTorch in which a thread runs autograd, or waits for other ranks: not a function of the user's."""
+"""Methods of PyTorch in which a thread runs operators or autograd, or waits for other ranks: not a function of the user's."""
 
 
 def data_loading(evidence: RankEvidence) -> Iterator[Case]:
@@ -49,8 +49,18 @@ def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
     """
     is_slow = (pl.col("cause") == "python") & pl.col("frame").is_not_null() & _IS_LONG
     python = _without_torch(evidence, evidence.while_idle.filter(is_slow))
+    python = python.join(_calling_operators(evidence), on="name", how="anti")
     for (name,), pieces in python.group_by("name", maintain_order=True):
         yield from _cases(evidence, pieces, str(name))
+
+
+def _calling_operators(evidence: RankEvidence) -> pl.DataFrame:
+    """Return the functions that run operators for a quarter of their time: what else they do is the overhead of Python."""
+    time = pl.col("end_ns") - pl.col("start_ns")
+    operators = time.filter(pl.col("cause") == "operator").sum()
+    return (
+        evidence.activity.group_by(name="frame").agg((4 * operators > time.sum()).alias("is_model")).filter("is_model")
+    )
 
 
 def _without_torch(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:

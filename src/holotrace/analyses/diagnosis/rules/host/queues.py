@@ -66,8 +66,10 @@ def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
     waits = _waits(evidence.rank_trace)
     own_ns = ends - starts - (covered_before(waits, ends) - covered_before(waits, starts))
     least, device_ns = int(own_ns.min()), median_low(evidence.step_lengths_ns)
+    if least <= device_ns or not device_ns:
+        return
     main = evidence.within(evidence.activity, union(starts, ends))
-    if main.is_empty() or not device_ns:
+    if main.is_empty():
         return
     longest = _longest(main)
     place = Place(longest["module"], None, None, longest["frame"], longest["event_index"], longest["start_ns"])

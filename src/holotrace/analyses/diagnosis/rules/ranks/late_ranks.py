@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -100,10 +101,18 @@ def _counted_once(evidence: JobEvidence) -> dict[int, float]:
 
 _WAY_OUT = {
     "data_loading": "Give this rank's data loader more workers or cheaper samples, and look at its disk.",
+    "allocation": "Look for memory that this rank's allocator fetches in every step: set PYTORCH_ALLOC_CONF=expandable_segments:True.",
+    "copy": "Copy from pinned memory with non_blocking=True, and compare the PCIe link of this rank's GPU with that of its peers.",
+    "operator": "Compare the shapes of this operator's inputs with those of other ranks: if they are larger, balance the work (equal "
+    "sequence lengths or samples); if not, look for other processes on the cores of this rank.",
+    "python": "Move this function out of the step, run it on all ranks alike, or in a worker process.",
+    "synchronisation": "Let this rank wait for its device no more often than the others.",
     "garbage_collection": "Collect garbage on all ranks in the same step (gc.disable(), then gc.collect() every few hundred steps).",
     "computation": "Balance the work between ranks; if the shapes are equal, compare the clocks and temperature of the devices.",
     "host_idle": "Something outside PyTorch holds this rank up: look for other processes on its cores, and swapping.",
 }
+_WRITES = r"(?i)\b(torch/serialization|checkpoint\w*|save\w*|dump\w*|write\w*|fsync)\b"
+_WRITING = "Write files in the background or spread them over the ranks, for example with torch.distributed.checkpoint.async_save."
 _LOOK = "Make this faster on that rank, or give each rank an equal share of it."
 
 
@@ -111,10 +120,11 @@ def _say(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     often = f" in {words['late_count']} of {words['steps']} steps" if words["late_count"] < words["steps"] else ""
     largest = "many small causes, the largest " if words["is_spread"] else ""
+    writes = words["cause"] and re.search(_WRITES, words["cause"])
     return Said(
         f"rank {words['rank']} is late{often} and causes {percent_text(words['fraction'])} of all waiting between ranks: "
         f"{largest}{words['cause']}",
-        _WAY_OUT.get(words["kind"], _LOOK),
+        _WRITING if writes else _WAY_OUT.get(words["kind"], _LOOK),
     )
 
 
