@@ -133,7 +133,7 @@ class Training:
         if not self.amount("empties_cache"):
             return
         with self.recorder.function("torch/cuda/memory.py(222): empty_cache"):
-            self.recorder.synchronise("cudaDeviceSynchronize")
+            self.recorder.synchronise("cudaFree")
             for _ in range(8):
                 self.recorder.runtime("cudaFree", 120_000)
 
