@@ -43,7 +43,7 @@ def intersection_length(first: Intervals, second: Intervals) -> int:
 
 
 class Overlaps(NamedTuple):
-    """The stretches that an interval of each of two sets covers: start_ns, end_ns, and the row in each set."""
+    """The stretches that both an interval of the first set and one of the second cover: start_ns, end_ns, and the row in each set."""
 
     start_ns: Int64Array
     end_ns: Int64Array

@@ -27,7 +27,7 @@ def rows_of(numbers: npt.NDArray[np.uint32], wanted: npt.NDArray[np.uint32]) -> 
 
 
 def distinct(values: _Int64) -> tuple[_Int64, _Int64]:
-    """Return the first row of each distinct value, in this order, and the number of the value of each row."""
+    """Return the first row of each distinct value, in order, and for each row the number of its value."""
     return _native.distinct(np.ascontiguousarray(values))
 
 

@@ -49,5 +49,5 @@ def weight_before(
 
 
 def _changes_of_last(others: int, counted: int) -> npt.NDArray[np.int64]:
-    """Return a 0 for each start and end of `others` intervals, then the change of the count at those of `counted` ones."""
+    """Return 0 for each end point of `others`, then the change of the count at each end point of `counted`."""
     return np.repeat(np.array([0, 1, -1]), [2 * others, counted, counted])

@@ -37,7 +37,7 @@ CAPTURE_FOLDERS = ("capture_traces", "graph_capture_profile")
 
 _DETAILS = "execution_details.json"
 _MOST_BYTES = 256 << 20
-"""Annotation files and lists of batch sizes above this size are not read."""
+"""Larger annotation files and lists of batch sizes are not read."""
 
 _TENSOR_RANK = re.compile(r"^cuda_graph_capture-.*-TP-(\d{1,7})\.")
 """SGLang names files by the rank within the tensor-parallel group."""

@@ -840,7 +840,7 @@ INFERENCE = (
     _length("copying_ns", "time in copies and memsets, and in no kernel", "copies"),
     _length(
         "launch_idle_ns",
-        "time in which nothing runs, but work has been launched, unless the cause is unknown",
+        "time in which nothing runs although work has been launched, without time of unknown cause",
         "waits for launch",
     ),
     _length(

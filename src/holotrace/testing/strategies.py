@@ -90,7 +90,7 @@ class _Layout:
         return json.dumps(key, ensure_ascii=self.ascii_only)
 
     def _string(self, value: str) -> str:
-        """Write a text; single letters, such as phases, are never escaped unnecessarily."""
+        """Write a string; single letters, such as phases, are never escaped unnecessarily."""
         if not self.escape_all or len(value) == 1:
             return json.dumps(value, ensure_ascii=self.ascii_only)
         units = value.encode("utf-16-be").hex()

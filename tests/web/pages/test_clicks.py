@@ -80,7 +80,7 @@ def user(url, browser):
                 "rank 3 is late and causes 91.5 % of all waiting between ranks: python <built-in function sleep> in ddp.py(35): main"
             ],
         ),
-        ("generating", ["of the time in which devices have nothing to do", "models.py(33): forward runs"]),
+        ("generating", ["of the devices' idle time", "models.py(33): forward runs"]),
         ("generating", ["; models.py(33): forward launches it"]),
         ("remembering", ["1.56 GiB is the peak of memory, on rank 0 (cuda)"]),
         ("waiting", ["all_reduce reaches a bus bandwidth of 51.2 MB/s"]),

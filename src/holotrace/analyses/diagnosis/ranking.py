@@ -195,7 +195,7 @@ def _finding(group: _Group, evidence: JobEvidence) -> dict[str, Any]:
 
 
 def _stake_ns(case: RankCase) -> float:
-    """Return what mending the case saves: what the replay predicts, and at most what the case claims."""
+    """Return what fixing the case saves: what the replay predicts, but no more than the case claims."""
     return case.cost_ns if case.saved_ns is None else max(0.0, min(case.cost_ns, case.saved_ns))
 
 

@@ -25,7 +25,7 @@ def exposed_by_module(result: Parallelism) -> pl.DataFrame:
 
 
 def pipeline_bubble(result: Parallelism) -> pl.DataFrame:
-    """Return the bubble of each stage, the mean of its steps."""
+    """Return the bubble of each stage, averaged over its steps."""
     keys = ("process_group", "stage", "stage_count", "rank", "microbatch_count")
     means = pl.col("step_ns", "computation_ns", "transfer_ns", "bubble_ns").mean().name.prefix("mean_")
     shares = pl.col("bubble_fraction", "expected_fraction").mean()

@@ -33,7 +33,7 @@ def summed_operators(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def over(operators: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    """Return the operators summed by these keys and their costs."""
+    """Sum the operators and their costs by these keys."""
     return operators.group_by(*keys, *COSTS).agg(pl.col("call_count", *_TIMES).sum())
 
 

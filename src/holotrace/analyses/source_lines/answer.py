@@ -37,7 +37,7 @@ def idle_text(result: SourceLines) -> str:
     if not total(result.per_line.drop_nulls("file"), "device_idle_ns"):
         return ""
     idle = _largest_known(result.per_line, "device_idle_ns")
-    return f"{percent_text(idle.share)} of the time in which devices have nothing to do ({duration_text(idle.total)}), {idle.name} runs."
+    return f"{percent_text(idle.share)} of the devices' idle time ({duration_text(idle.total)}) passes while {idle.name} runs."
 
 
 def _late(result: SourceLines) -> dict[str, Any] | None:

@@ -122,7 +122,7 @@ class WindowActivities(EqualByContent):
 def window_activities(
     rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str], *, collectives_apart: bool = False
 ) -> WindowActivities:
-    """Return the host activities of the window, the device work launched in it, and earlier work that still ran.
+    """Return the host activities of the window, the device work launched in it, and earlier work that was still running.
 
     Args:
         rank_trace: the rank.

@@ -198,7 +198,7 @@ def _with_ends(rank_trace: RankTrace, replays: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_until(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Add `until_ns`, by which the work of these calls (start_ns, keys) ended, to judge by work that was launched later."""
+    """Add `until_ns`, the time by which the work of these calls (start_ns, keys) had ended, judging by work launched later."""
     rows = device_rows(rank_trace)
     launched = rows.select("device", "stream", "start_ns").hstack(launches(rank_trace).select("launch_start_ns"))
     later = launched.drop_nulls("launch_start_ns").select(

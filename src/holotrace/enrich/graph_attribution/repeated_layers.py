@@ -122,7 +122,7 @@ def _equal_share(kernels: _Rows, parts: list[_Anchors]) -> float:
 
 
 def _layer_counts(kernels: _Rows) -> list[int]:
-    """Return the numbers of layers that some kernel allows: it occurs so often, or a few times as often."""
+    """Return the layer counts that some kernel allows: it occurs exactly that many times, or a small multiple of it."""
     occurrences = np.unique(np.unique(kernels, return_counts=True)[1])
     numbers = {
         int(count) // repeats

@@ -29,7 +29,7 @@ class Messages(NamedTuple):
 
 
 def messages_of(messages: pl.DataFrame, passes: pl.DataFrame) -> Messages:
-    """Match messages with passes, by their order on each rank, and with their other ends.
+    """Match messages to passes, by their order on each rank, and to the messages at their other ends.
 
     The k-th message of a kind belongs to the k-th pass of its direction that needs one. If every pass has a message, those
     of passes without a neighbour carry nothing.

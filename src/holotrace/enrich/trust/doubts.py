@@ -38,7 +38,7 @@ class Doubt:
 
     @property
     def doubtful_ns(self) -> int | None:
-        """How long the doubt lasts in all; None if it has no time."""
+        """How long the doubt lasts in all; None if it concerns no particular time."""
         return covered_length(*self.times) if len(self.times[0]) else None
 
     @property

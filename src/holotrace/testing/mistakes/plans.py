@@ -239,7 +239,7 @@ def _kernel(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _slow_recording(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Record the Python functions of a job whose host is as fast as the device without the profiler."""
+    """Record the Python functions of a job whose host, without the profiler, is as fast as the device."""
     job = replace(_small(job, dice), gpu=H100, precision="bfloat16", stacks=True)
     smaller = (replace(job, hidden=hidden, heads=8, host_factor=1) for hidden in (768, 640, 512, 384, 256))
     return _first_costly(rule, ((each, replace(each, stacks=False)) for each in smaller), 0.18)

@@ -250,7 +250,7 @@ class Recorder:
         self._ran(Work("kernel", kernel.name, stream, self._kernel_args(kernel, known)), start, end)
 
     def allocate(self, size: int) -> None:
-        """Record an allocation of the caching allocator, or with a negative size that memory is free again."""
+        """Record an allocation by the caching allocator or, if the size is negative, a release."""
         self._allocated += size
         self._reserved = max(self._reserved, self._allocated + self.options.unused_reserved)
         if self.options.memory:

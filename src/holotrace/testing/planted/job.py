@@ -79,7 +79,7 @@ class PlantedJob:
 
     @cached_property
     def delay_costs(self) -> Counter[tuple[int, Activity]]:
-        """What all ranks wait because of each activity of each rank, in nanoseconds."""
+        """How long all ranks together wait because of each activity of each rank, in nanoseconds."""
         calls = [call for rank_course in self._ranks for call in rank_course.calls]
         return DelayCosts(self._course, calls, self.times).total()
 

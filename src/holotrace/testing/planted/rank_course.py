@@ -51,7 +51,7 @@ class Group(NamedTuple):
 
 
 class PlannedCall(NamedTuple):
-    """One rank's part in an operation: it starts, all have arrived, it ends. `arrived` is `start` if it waits for nobody.
+    """One rank's part in an operation: when it starts, when all have arrived, and when it ends. `arrived` is `start` if it waits for nobody.
 
     key      equal on all ranks of the operation
     members  the ranks that take part

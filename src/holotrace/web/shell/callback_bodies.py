@@ -1,4 +1,4 @@
-"""Checks the bodies of callback requests before Dash, which trusts that one of its own pages sent them."""
+"""Checks the bodies of callback requests before Dash sees them, because Dash trusts that its own pages sent them."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ def _advice(session: Session, scope: Scope, among: tuple[int, ...] | None) -> It
 
 
 def _merged(files: MergedFiles, session: Session) -> dict[str, Any]:
-    """Make the file with `ranks` on one clock, and answer when it can be requested."""
+    """Make the file with `ranks` on one clock, and respond once it can be requested."""
     key, make = _merging(files, session)
     session.answer(("timeline merged", key), lambda: _done(make)).result(PATIENCE_S)
     return {"bytes": make().stat().st_size}

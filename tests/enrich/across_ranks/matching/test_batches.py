@@ -103,7 +103,7 @@ def test_without_partners_equal_counts_at_equal_times_match(late, count) -> None
     if count:
         assert match(of_ranks).calls["matched_by"].unique().to_list() == ["stream_order"]
     else:
-        assert "do not all have equally many at the same times" in match(of_ranks).findings[-1]
+        assert "do not all have the same number of them at the same times" in match(of_ranks).findings[-1]
 
 
 def test_a_rank_without_batches_leaves_the_others_unmatched() -> None:

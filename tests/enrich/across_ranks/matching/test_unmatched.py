@@ -81,8 +81,8 @@ def test_each_reason_is_one_sentence() -> None:
         "1 of 7 calls (1 send) are with ranks that the trace lacks; add their files",
         "1 of 7 calls (1 send) do not say with which rank",
         (
-            "2 of 7 calls (2 send_recv) are batches of sends and receives that do not say between which ranks, and the ranks of "
-            "their group do not all have equally many at the same times"
+            "2 of 7 calls (2 send_recv) are batches of sends and receives that do not name the ranks they are between, and the ranks of "
+            "their group do not all have the same number of them at the same times"
         ),
         "1 of 7 calls (1 send) have no clear other end",
     )

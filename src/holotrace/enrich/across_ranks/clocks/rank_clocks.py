@@ -67,7 +67,7 @@ class RankClock:
         return time_ns + line.offset_ns + round((time_ns - line.at_ns) * line.drift_ppb / _PARTS)
 
     def all_corrected(self, times_ns: Int64Array) -> Int64Array:
-        """Return many times on the reference clock, the same ones that `corrected` returns."""
+        """Convert many times at once to the reference clock, with the same results as `corrected`."""
         corrected = times_ns.copy()
         numbers = np.searchsorted(np.array(self._last_times()[:-1], np.int64), times_ns)
         for number, line in enumerate(self.lines):

@@ -20,8 +20,8 @@ _REASONS = {
     "not_recorded": "are with ranks that the trace lacks; add their files",
     "no_peer": "do not say with which rank",
     "unclear_batch": "are batches of sends and receives whose partners belong to different batches of one rank, or lack them",
-    "no_partners": "are batches of sends and receives that do not say between which ranks, and the ranks of their group do not "
-    "all have equally many at the same times",
+    "no_partners": "are batches of sends and receives that do not name the ranks they are between, and the ranks of their group "
+    "do not all have the same number of them at the same times",
     "no_end": "have no clear other end",
     "no_counterpart": "have no clear counterpart on the other ranks of their group",
 }

@@ -1,4 +1,4 @@
-"""How long the ranks of a communication did what since they were last together."""
+"""What the ranks of a communication did since they were last together, and for how long."""
 
 from __future__ import annotations
 

@@ -35,13 +35,13 @@ def select(arguments: Arguments) -> Cost:
 
 
 def gather(arguments: Arguments) -> Cost:
-    """`gather(input, dim, positions)`: bytes of as many elements read and written, and of the positions."""
+    """`gather(input, dim, positions)`: bytes of the elements of `source`, read and written, and of the positions."""
     moved = 2 * arguments.elements(2) * arguments.element_bytes(0) + arguments.bytes(2)
     return Cost(0, moved, "copy", arguments.precision(0))
 
 
 def scatter(arguments: Arguments, source: int = 3) -> Cost:
-    """`scatter(input, dim, positions, source)`: bytes of as many elements read and written, and of the positions."""
+    """`scatter(input, dim, positions, source)`: bytes of the elements of `source`, read and written, and of the positions."""
     elements = arguments.elements(2)
     read = elements * arguments.element_bytes(0) if arguments.has_tensor(source) else 0
     return Cost(
@@ -109,7 +109,7 @@ def index(arguments: Arguments) -> Cost:
         message = "the inputs do not show along which dimensions the positions select"
         raise UnknownCostError(message)
     if any("bool" in kernel for kernel in arguments.kernels):
-        message = "how many elements a mask selects is data"
+        message = "how many elements a mask selects depends on the data"
         raise UnknownCostError(message)
     shape, rows = arguments.shape(0), prod(positions[0])
     moved_rows = rows + min(rows, shape[0] if shape else 1)

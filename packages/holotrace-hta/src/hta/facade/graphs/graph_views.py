@@ -145,7 +145,7 @@ class EdgeTable:
 def _lengths(path_graph: PathGraph) -> pl.Series:
     """Return each edge's weight plus delay, capped at the measured time between its nodes.
 
-    This makes the measured path the longest one, as long as the window.
+    This makes the measured path the longest one; its length is that of the window.
     """
     edges, times = path_graph.graph.edges, path_graph.graph.nodes["time_ns"]
     measured = times.gather(edges["target"]) - times.gather(edges["source"])
