@@ -17,7 +17,7 @@ pytest.importorskip("waitress")
 pytest.importorskip("axe_playwright_python", reason="no axe: pip install --group browser")
 
 import holotrace
-from browsing import Visit, serving, visit
+from browsing import PATIENCE_MS, Visit, serving, visit
 from holotrace.testing.synthetic import write_job
 from holotrace.web.pages import PAGES
 from holotrace.web.session.selection import Selection
@@ -75,6 +75,30 @@ def test_axe_finds_nothing_serious_on_any_page(served, browser, name) -> None:
             for page in pages
             for trouble in troubles_at(seen, url + Selection(page.name, run=run).query(), page.title)
         ]
+        assert not seen.troubles
+    assert not found, "\n".join(found)
+
+
+def test_axe_finds_nothing_serious_in_the_parts_of_the_timeline(served, browser) -> None:
+    """The totals and flame graph of an area, the answer of a query, and the list of rows pass like the page."""
+    pytest.importorskip("duckdb", reason="the extra `sql` is not installed")
+    session, url = served
+    run = next(known.id for known in session.runs if known.name == "two_rank_128")
+    with visit(browser, url, bypass_csp=True) as seen:
+        seen.page.goto(url + Selection("timeline", run=run).query())
+        seen.settle(seen.page.main_frame, "Timeline")
+        seen.page.wait_for_function("() => window.holotrace.timeline?.ranks.length === 2", timeout=PATIENCE_MS)
+        seen.page.evaluate(
+            "() => { const it = window.holotrace.timeline; it.setSpan({ ...it.view.whole, rows: null }); it.describeSpan(); }"
+        )
+        seen.page.locator(".holotrace-flames").wait_for(timeout=PATIENCE_MS)
+        found = [trouble for width in WIDTHS for trouble in troubles_of(seen, width, "area")]
+        seen.page.set_viewport_size({"width": WIDTHS[0], "height": 1000})
+        seen.page.get_by_role("button", name="SQL").click()
+        seen.page.get_by_role("textbox", name="SQL query").press("Control+Enter")
+        seen.page.get_by_text("20 rows", exact=True).wait_for(timeout=PATIENCE_MS)
+        seen.page.get_by_role("button", name="rows", exact=True).click()
+        found += [trouble for width in WIDTHS for trouble in troubles_of(seen, width, "query and rows")]
         assert not seen.troubles
     assert not found, "\n".join(found)
 
