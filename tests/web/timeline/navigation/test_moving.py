@@ -8,7 +8,8 @@ pytest.importorskip("dash")
 pytest.importorskip("waitress")
 
 from browsing import PATIENCE_MS, visit
-from drawn_timeline import LENGTH_NS, Drawn, length
+from drawn_timeline import LENGTH_NS, Drawn, length, serving
+from holotrace.testing import write_job
 from jobs import MARKUP
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -92,6 +93,14 @@ def test_the_map_moves_the_visible_range(url, browser) -> None:
             "aria-valuetext"
         )
         seen.keep("timeline-map")
+        assert not seen.troubles
+
+
+def test_the_map_shows_every_rank(tmp_path, browser) -> None:
+    """Ranks that come first because they are late are on the map too."""
+    write_job(tmp_path, ranks=4, steps=2, layers=1)
+    with serving(tmp_path) as address, visit(browser, address) as seen:
+        seen.page.wait_for_function("() => window.holotrace.timeline?.minimap.busy.size === 4", timeout=PATIENCE_MS)
         assert not seen.troubles
 
 

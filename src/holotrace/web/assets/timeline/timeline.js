@@ -112,7 +112,7 @@ export class Timeline {
     this.stepping = new Stepping(this, { goTo: (rank, place) => this.stepTo(rank, place), say });
     /** @type {import("./window/panel.js").Actions["step"]} */
     const step = (of, by) => this.stepping.step(of, by);
-    this.minimap = new Minimap(this, (start, end) => this.moveTo(start, end));
+    this.minimap = new Minimap(this, { move: (start, end) => this.moveTo(start, end), say });
     this.search = new Search(this, { changed: () => this.changed(), goTo, say });
     this.panel = new Panel(this, {
       changed: () => this.panelChanged(),
@@ -225,17 +225,22 @@ export class Timeline {
     await this.compareClocks();
     this.address.isFollowed = true;
     await this.goToRequested();
-    this.minimap.load().catch((error) => this.say(messageOf(error)));
+    this.minimap.load();
     this.loadFindings(); // after the ranks, because comparing ranks takes longer than drawing them
     if (known.count > 2) {
       await this.showFirst();
       this.sayCount(known.count);
     }
+    this.minimap.load(); // also the ranks that `showFirst` has added
   }
 
   /** @param {number} count */
   sayCount(count) {
     const left = count - this.ranks.length;
+    if (!this.ranks.length) {
+      this.say("this run has no such ranks; choose others above");
+      return;
+    }
     this.say(left > 0 ? `${this.ranks.length} of ${count} ranks shown; choose others above` : "");
   }
 

@@ -74,11 +74,12 @@ export const afterKey = (key, { start, end }, whole) => {
 export class Minimap {
   /**
    * @param {Timeline} state
-   * @param {(start: number, end: number) => void} move
+   * @param {{ move: (start: number, end: number) => void, say: (text: string) => void }} actions
    */
-  constructor(state, move) {
+  constructor(state, { move, say }) {
     this.state = state;
     this.move = move;
+    this.say = say;
     /** @type {Map<number, Busy>} */
     this.busy = new Map();
     /** @type {{ grip: Grip, x: number, times: Times, isClick: boolean } | null} */
@@ -112,11 +113,18 @@ export class Minimap {
 
   /** Ask for each rank how busy it is, after the ranks have been drawn. */
   async load() {
-    for (const { number } of [...this.state.ranks]) {
-      if (!this.state.isClosed && !this.busy.has(number)) {
-        this.busy.set(number, await ask("busy", { run: this.state.run, rank: number }));
+    const { ranks, run } = this.state;
+    try {
+      for (const { number } of ranks.filter((rank) => !this.busy.has(rank.number))) {
+        const busy = await ask("busy", { run, rank: number });
+        if (this.state.isClosed) {
+          return;
+        }
+        this.busy.set(number, busy);
         this.draw();
       }
+    } catch (error) {
+      this.say(/** @type {Error} */ (error).message);
     }
   }
 
