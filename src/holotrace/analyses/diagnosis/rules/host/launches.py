@@ -71,13 +71,16 @@ def _share_of_profiler(evidence: RankEvidence) -> float:
 
 
 def slow_recording(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time that recording Python functions adds, as an estimate."""
+    """Yield a case for the idle time that recording Python functions adds, as an estimate: a share of each piece."""
     if not records_python(evidence.rank_trace):
         return
     is_of_host = pl.col("cause").is_in(["operator", "python", "host_idle"])
     share = _share_of_profiler(evidence)
-    for case in _case(evidence, evidence.while_idle.filter(is_of_host), None):
-        yield replace(case, value=case.value * share, saved_fraction=share)
+    time = (pl.col("end_ns") - pl.col("start_ns")) * share
+    added = evidence.while_idle.filter(is_of_host).with_columns(
+        (pl.col("start_ns") + time.cast(pl.Int64)).alias("end_ns")
+    )
+    yield from _case(evidence, added.filter(pl.col("end_ns") > pl.col("start_ns")), None)
 
 
 def compiling(evidence: RankEvidence) -> Iterator[Case]:

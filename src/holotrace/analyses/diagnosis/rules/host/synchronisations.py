@@ -17,6 +17,7 @@ from holotrace.enrich.critical_path.what_if import NoWait, Remove
 from holotrace.enrich.host.source_lines import records_python
 
 _SHARE = 0.02
+_LONG_NS = 100_000
 _PINNED_BYTES_PER_S = {9: 50e9, 8: 25e9}
 """What pinned copies reach, by the least compute capability: about 80 % of PCIe 5.0 x16 and 4.0 x16.
 
@@ -63,8 +64,12 @@ def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = Fal
 
 
 def _launching(evidence: RankEvidence, since_ns: int) -> Intervals:
-    """Return the idle time from this time on in which the host launches work: after a wait it has lost its lead."""
-    pieces = evidence.while_idle.filter(pl.col("cause").is_in(["operator", "python", "host_idle"]))
+    """Return the idle time from this time on in which the host launches work: after a wait it has lost its lead.
+
+    Python of 0.1 ms and more has a cost of its own.
+    """
+    is_short = pl.col("cause").is_in(["python", "host_idle"]) & (pl.col("end_ns") - pl.col("start_ns") < _LONG_NS)
+    pieces = evidence.while_idle.filter((pl.col("cause") == "operator") | is_short)
     return intersection(intervals_of(pieces), (np.array([since_ns]), np.array([np.iinfo(np.int64).max])))
 
 
