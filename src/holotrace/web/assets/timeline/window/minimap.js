@@ -82,6 +82,7 @@ export class Minimap {
     this.say = say;
     /** @type {Map<number, Busy>} */
     this.busy = new Map();
+    this.width = 0;
     /** @type {{ grip: Grip, x: number, times: Times, isClick: boolean } | null} */
     this.drag = null;
     this.canvas = element("canvas");
@@ -129,7 +130,7 @@ export class Minimap {
   }
 
   get pixels() {
-    return Math.max(this.root.clientWidth - SIZES.labels, 1);
+    return Math.max(this.width - SIZES.labels, 1);
   }
 
   /** @param {number} time */
@@ -216,6 +217,7 @@ export class Minimap {
   draw() {
     const ratio = window.devicePixelRatio || 1;
     const width = this.root.clientWidth;
+    this.width = width; // kept, because asking for it after each movement would lay out the page each time
     const pen = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
     [this.canvas.width, this.canvas.height] = [width, HEIGHT].map((length) => Math.round(length * ratio));
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
