@@ -120,3 +120,28 @@ def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
     golden.check(result.per_finding, "diagnosis/synthetic_job.per_finding")
     golden.check(result.evidence, "diagnosis/synthetic_job.evidence")
     golden.check(result.headline, "diagnosis/synthetic_job.headline")
+
+
+def host_job() -> TraceBuilder:
+    """Return two steps in which a rank without a GPU runs an operator."""
+    trace = TraceBuilder()
+    for number in range(2):
+        trace.step(number, 100 * number, 100)
+        trace.operator("aten::mm", start_us=100 * number + 10, duration_us=80)
+    return trace
+
+
+def test_a_job_without_a_gpu_gets_one_short_caveat() -> None:
+    """Nothing to record would let the rules about devices apply."""
+    assert [text for text in holotrace.diagnosis(host_job().build()).findings if "GPU" in text] == [
+        "rank 0: no GPU work was recorded, so only the rules about the host and between ranks apply"
+    ]
+
+
+def test_a_gpu_without_recorded_work_is_named_with_the_option_that_records_it() -> None:
+    """The file describes a GPU, so its work is missing from the recording: all rules that need it say so once."""
+    trace = host_job().header(deviceProperties=[{"id": 0, "name": "NVIDIA H100"}]).build()
+
+    (caveat,) = (text for text in holotrace.diagnosis(trace).findings if "device work" in text)
+    assert caveat.startswith("rank 0: cannot check ")
+    assert caveat.endswith(" more rules: no device work was recorded; record with ProfilerActivity.CUDA")

@@ -9,6 +9,7 @@ import polars as pl
 
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, RankCase, Rule
+from holotrace.analyses.diagnosis.rules.needs import ONLY_THE_HOST
 from holotrace.enrich.job.findings import joined_findings
 
 PER_FINDING = pl.Schema(
@@ -248,7 +249,10 @@ def _by_need(not_checked: Mapping[str, str]) -> list[str]:
     names: dict[str, list[str]] = {}
     for rule, missing in not_checked.items():
         names.setdefault(missing, []).append(rule)
-    return [f"cannot check {_listed(rules)}: {missing}" for missing, rules in names.items()]
+    return [
+        missing if missing == ONLY_THE_HOST else f"cannot check {_listed(rules)}: {missing}"
+        for missing, rules in names.items()
+    ]
 
 
 def _listed(rules: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ from holotrace.enrich.job_graph.causes.host_lines import main_track, segments
 from holotrace.enrich.memory.memory_events import memory_events
 from holotrace.enrich.steps.step_roles import roles
 from holotrace.enrich.steps.steps import device_extended_windows, steps
-from holotrace.schema import EventKind, KernelKind
+from holotrace.schema import LAUNCH_KINDS, EventKind, KernelKind
 from holotrace.store.trace import RankTrace
 
 _ACTIVITY = {
@@ -70,6 +70,12 @@ class RankEvidence:
     def has_device_work(self) -> bool:
         """Whether any work ran on a device; otherwise the rules look at the thread that trains."""
         return not device_rows(self.rank_trace).is_empty()
+
+    @cached_property
+    def has_gpu(self) -> bool:
+        """Whether the file shows a GPU: its properties, work on it, or calls of its runtime."""
+        calls = sum(self.rank_trace.event_counts().get(kind, 0) for kind in LAUNCH_KINDS)
+        return bool(self.rank_trace.header.device_properties) or self.has_device_work or calls > 0
 
     @cached_property
     def steady(self) -> pl.DataFrame:

@@ -8,12 +8,17 @@ from functools import partial
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 
+ONLY_THE_HOST = "no GPU work was recorded, so only the rules about the host and between ranks apply"
+"""The whole caveat for a rank whose file shows no GPU."""
+
 _ONE_RANK = "one rank alone shows nobody waiting; open all ranks of the job together"
 
 
 def needs_device(evidence: RankEvidence) -> str | None:
-    """Say how to record device work if there is none."""
-    return None if evidence.has_device_work else "no device work was recorded; record with ProfilerActivity.CUDA"
+    """Say how to record device work if there is none; `ONLY_THE_HOST` if the file shows no GPU."""
+    if evidence.has_device_work:
+        return None
+    return "no device work was recorded; record with ProfilerActivity.CUDA" if evidence.has_gpu else ONLY_THE_HOST
 
 
 def needs_results(*names: str) -> Callable[[JobEvidence], str | None]:

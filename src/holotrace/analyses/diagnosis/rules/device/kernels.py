@@ -14,6 +14,7 @@ from holotrace.analyses.diagnosis.evidence.kernel_evidence import ATTAINABLE_BAN
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.device.device_cases import DURATION, FLOOR, LEAST_SHARE, case_of
+from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.device.devices import properties_of
 from holotrace.schema import KernelKind
 from holotrace.units import duration_text, percent_text
@@ -152,19 +153,15 @@ def _say_tiny(cases: Sequence[RankCase]) -> Said:
     )
 
 
-def _needs_kernels(evidence: RankEvidence) -> str | None:
-    return None if evidence.has_device_work else "no kernels were recorded; record with ProfilerActivity.CUDA"
-
-
 def _needs_properties(evidence: RankEvidence) -> str | None:
-    if (missing := _needs_kernels(evidence)) is not None:
+    if (missing := needs_device(evidence)) is not None:
         return missing
     return None if _limits(evidence) is not None else "the file does not describe the device's SMs (deviceProperties)"
 
 
 _GUIDE = "https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/index.html"
 
-_rule = partial(Rule, unit=OF_THE_STEP, source=_GUIDE, needs=_needs_kernels)
+_rule = partial(Rule, unit=OF_THE_STEP, source=_GUIDE, needs=needs_device)
 
 RULES = (
     _rule(

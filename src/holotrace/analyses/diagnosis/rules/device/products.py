@@ -25,6 +25,7 @@ from holotrace.analyses.diagnosis.rules.device.device_cases import (
     case_of,
     share_of,
 )
+from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.collectives.element_types import element_bytes
 from holotrace.enrich.device.devices import is_rocm
 from holotrace.enrich.device.peaks import Device
@@ -298,8 +299,8 @@ def _say_slow(cases: Sequence[RankCase]) -> Said:
 
 def needs_costs(evidence: RankEvidence) -> str | None:
     """Say what the lower bounds lack: device work, shapes, or a known device."""
-    if not evidence.has_device_work:
-        return "no kernels were recorded; record with ProfilerActivity.CUDA"
+    if (missing := needs_device(evidence)) is not None:
+        return missing
     if evidence.costed["flops"].null_count() == evidence.costed.height:
         return "the shapes of the operators' inputs were not recorded; record with record_shapes=True"
     if evidence.peaks is None:

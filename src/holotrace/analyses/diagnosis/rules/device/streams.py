@@ -10,6 +10,7 @@ from holotrace.algorithms.intervals import concatenated, covered_length, differe
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.device.device_cases import matches, place_of
+from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.critical_path.what_if import Scale
 from holotrace.schema import KernelKind
 from holotrace.units import size_text
@@ -65,10 +66,6 @@ def _say_copies(cases: Sequence[RankCase]) -> Said:
     )
 
 
-def _needs_copies(evidence: RankEvidence) -> str | None:
-    return None if evidence.has_device_work else "no device work was recorded; record with ProfilerActivity.CUDA"
-
-
 RULES = (
     Rule(
         "copies_in_turn",
@@ -79,7 +76,7 @@ RULES = (
         source="https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
         check=copies_in_turn,
         say=_say_copies,
-        needs=_needs_copies,
+        needs=needs_device,
     ),
 )
 """The rules about streams."""
