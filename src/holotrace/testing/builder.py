@@ -19,10 +19,10 @@ from holotrace.store.trace import Trace
 from holotrace.testing.kineto_json import document
 
 Time: TypeAlias = int | float | Decimal
-"""Microseconds with at most three decimals; floats count as the decimal number they print as."""
+"""Microseconds with at most three decimals; a float stands for the decimal number that it prints as."""
 
 Args: TypeAlias = Mapping[str, Any]
-"""Args of one event, added to those of the builder; an arg replaces the builder's arg of the same name; None removes it."""
+"""Args of one event, added to the builder's own; an arg replaces the builder's arg of the same name, and None removes it."""
 
 FIRST_AUTOMATIC_CORRELATION = 100_001
 """The first correlation that the builder assigns to rows with `launch_us` but without `correlation`."""
@@ -62,19 +62,19 @@ class TraceBuilder:
             .build()
         )
 
-    Events are written in the order of the calls, so the n-th row has event_index n. The builder only adds launches,
-    each before the row that it launches, and flows, after all rows. Host rows of rank r have the pid 1000 + r, device
-    rows the number of their device.
+    Events are written in the order of the calls, so the n-th row has event_index n. All that the builder adds is launches, each
+    before the row that it launches, and flows, after all rows. Host rows of rank r have the pid 1000 + r, device rows the
+    number of their device as pid.
     """
 
     def __init__(self, *, base_time_ns: int = 0) -> None:
-        """Begin a job with rank 0; the reader adds `base_time_ns` to every time."""
+        """Start a job at rank 0; when the file is read, `base_time_ns` is added to every time."""
         self._base_time_ns = base_time_ns
         self._ranks: dict[int, _RankEvents] = {}
         self._rank = 0
 
     def rank(self, number: int) -> TraceBuilder:
-        """Add this rank, and add all later events without a `rank` to it."""
+        """Add this rank and make it the current one: all later events without a `rank` belong to it."""
         self._rank = number
         self._events_of(None)
         return self
@@ -106,9 +106,9 @@ class TraceBuilder:
         args: Args | None = None,
         category: str = "kernel",
     ) -> TraceBuilder:
-        """Add a kernel; with `launch_us`, also the call that launches it at that time, and the flow between the two.
+        """Add a kernel and, with `launch_us`, the call that launches it at that time and the flow between the two.
 
-        Without `launch_us` and `correlation` the row has no correlation and no launch.
+        A row with neither `launch_us` nor `correlation` has no correlation and no launch.
         """
         if launch_us is not None:
             correlation = self._free_correlation(rank) if correlation is None else correlation
@@ -142,7 +142,7 @@ class TraceBuilder:
         args: Args | None = None,
         **placement: Any,  # noqa: ANN401 -- the options of `kernel`
     ) -> TraceBuilder:
-        """Add a copy; its stream, times and other options are those of `kernel`."""
+        """Add a copy; takes the same stream, times and other options as `kernel`."""
         known = {"bytes": byte_count, **(args or {})}
         return self.kernel(name, launch_name=launch_name, args=known, category="gpu_memcpy", **placement)
 
@@ -155,7 +155,7 @@ class TraceBuilder:
         args: Args | None = None,
         **placement: Any,  # noqa: ANN401 -- the options of `kernel`
     ) -> TraceBuilder:
-        """Add a memset; its stream, times and other options are those of `kernel`."""
+        """Add a memset; takes the same stream, times and other options as `kernel`."""
         known = {"bytes": byte_count, **(args or {})}
         return self.kernel(name, launch_name=launch_name, args=known, category="gpu_memset", **placement)
 
@@ -173,9 +173,9 @@ class TraceBuilder:
         args: Args | None = None,
         **placement: Any,  # noqa: ANN401 -- the options of `kernel`
     ) -> TraceBuilder:
-        """Add an NCCL kernel with its args; its times and other options are those of `kernel`.
+        """Add an NCCL kernel with its args; takes the same times and other options as `kernel`.
 
-        By default, `sequence` counts from 1 within the rank and the group.
+        By default, `sequence` counts up from 1 within the rank and the group.
         """
         known = {
             "Collective name": collective,
@@ -290,7 +290,7 @@ class TraceBuilder:
         rank: int | None = None,
         args: Args | None = None,
     ) -> TraceBuilder:
-        """Add a call of the CUDA or HIP runtime, or of the driver if it has a name such as `cuLaunchKernelEx`."""
+        """Add a call to the CUDA or HIP runtime, or to the driver if its name is like `cuLaunchKernelEx`."""
         category = "cuda_driver" if name.startswith("cu") and not name.startswith("cuda") else "cuda_runtime"
         known = {"correlation": correlation, **(args or {})}
         return self._row(
@@ -426,14 +426,14 @@ class TraceBuilder:
 
 @functools.cache
 def _scratch_folder() -> str:
-    """Return the folder for the files of every `build`; they stay until the process ends, since ranks are read lazily."""
+    """Return the folder for the files of all `build` calls; they stay until the process ends, since ranks are read lazily."""
     folder = tempfile.mkdtemp(prefix="holotrace-testing-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def _exact(value: object) -> object:
-    """Return floats as the decimal numbers that they print as, never with an exponent."""
+    """Convert floats to the decimal numbers that they print as, never with an exponent."""
     return Decimal(repr(value)) if isinstance(value, float) else value
 
 

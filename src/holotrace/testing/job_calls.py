@@ -1,12 +1,12 @@
-"""Simulates the communication of a job on many hosts with known clocks, as it looks after it was matched across ranks.
+"""Simulates the communication of a job on many hosts with known clocks, as it looks after matching across ranks.
 
-Only calls are simulated, no other events, so a job of thousands of ranks takes a second. Every rank computes for a random
-time, then calls the next operation of the step. The kind of an operation decides what its ranks wait for:
+Only calls are simulated, not other events, so simulating thousands of ranks takes a second. Every rank computes for a random
+time, then calls the next operation of the step. The kind of operation determines what its ranks wait for:
 
     all_reduce, all_gather, reduce_scatter   all ranks leave together, `transfer` after the last one has entered
     broadcast                                a rank leaves `transfer` after it and the root have entered
     send, recv                               the sender leaves by itself, the receiver after both have entered
-    all_to_all with unequal sizes            nobody waits: in these, no rank needs the data of another one
+    all_to_all with unequal sizes            nobody waits: in these, no rank needs another rank's data
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import polars as pl
 from holotrace.testing.job_plan import BEGIN_NS, HostClock
 
 Topology: TypeAlias = Literal["world", "grid", "chain"]
-"""Groups that cross hosts: all ranks and the groups of a grid; only those of a grid; or only pairs of neighbouring hosts."""
+"""The groups that cross hosts: all ranks and a grid's groups; only a grid's groups; or only pairs of neighbouring hosts."""
 
 CALL_SCHEMA = {
     "rank": pl.Int32,
@@ -32,7 +32,7 @@ CALL_SCHEMA = {
     "in_bytes": pl.Int64,
     "out_bytes": pl.Int64,
 }
-"""The columns of matched calls; `instance` is equal on all ranks of one operation."""
+"""The columns of matched calls; `instance` is the same on all ranks of an operation."""
 
 _TOPOLOGIES: tuple[Topology, ...] = ("world", "grid", "chain")
 _MANY_HOSTS = 32
@@ -74,7 +74,7 @@ class CallsOptions:
 
     @classmethod
     def drawn(cls, seed: int) -> CallsOptions:
-        """Draw a job of 2 to 64 hosts at random, with everything that may go wrong except jumping clocks."""
+        """Draw a random job of 2 to 64 hosts, in which anything may go wrong except that clocks do not jump."""
         dice = np.random.default_rng(seed)
         hosts = int(dice.choice((2, 4, 8, 16, 32, 64)))
         a_host = int(dice.integers(hosts))
@@ -113,19 +113,19 @@ class JobCalls(NamedTuple):
     shortest_ns: int
 
     def true_correction_ns(self, host: str, shown_ns: int, reference: str) -> float:
-        """Return the value to add to a time on a host's clock to get the time on the clock of the reference host."""
+        """Return what to add to a time on a host's clock to get the time on the reference host's clock."""
         clock, other = self.clocks[host], self.clocks[reference]
         passed = (shown_ns - BEGIN_NS - clock.offset_ns) / (1 + clock.drift_ppb * 1e-9)
         shown_since_begin = float(shown_ns - BEGIN_NS)
         return other.offset_ns + passed * (1 + other.drift_ppb * 1e-9) - shown_since_begin
 
     def true_rate(self, host: str, reference: str) -> float:
-        """Return how many seconds the clock of the reference host advances while the clock of this host advances by one."""
+        """Return how many seconds the reference host's clock advances while this host's clock advances by one."""
         return (1 + self.clocks[reference].drift_ppb * 1e-9) / (1 + self.clocks[host].drift_ppb * 1e-9)
 
 
 class _Times(NamedTuple):
-    """The calls of one operation in all groups: rank, instance, and start and end in true time."""
+    """The calls of one operation in all groups: their rank, instance, and true start and end times."""
 
     rank: _Int64
     instance: _Int64
@@ -156,7 +156,7 @@ def simulated_calls(options: CallsOptions) -> JobCalls:
 
 
 class _Course:
-    """The course of a job in true time: the time at which each rank is free, and the calls so far."""
+    """The progress of a job in true time: when each rank is free again, and the calls so far."""
 
     def __init__(self, options: CallsOptions, dice: np.random.Generator) -> None:
         self.options, self.dice = options, dice
@@ -168,7 +168,7 @@ class _Course:
         self.shortest_ns = np.iinfo(np.int64).max
 
     def perform(self, number: int) -> None:
-        """Let every rank compute and take part in the next operation."""
+        """Let every rank compute, then take part in the next operation."""
         kinds = _KINDS[self.options.topology]
         family, layout = kinds[number % len(kinds)]
         group = _groups(layout, self.host, self.rank % self.options.ranks_per_host, number // len(kinds))
@@ -237,7 +237,7 @@ def _all_wait(group: _Int64, start: _Int64, transfer: _Int64) -> _Int64:
 
 
 def _wait_for_first(group: _Int64, start: _Int64, transfer: _Int64) -> _Int64:
-    """The first rank of each group is the root, or the sender, and does not wait."""
+    """Return when the ranks leave if each waits only for the first rank of its group, the root or sender."""
     root = np.zeros(int(group.max()) + 1, np.int64)
     root[group[_is_first(group)]] = start[_is_first(group)]
     end: _Int64 = np.maximum(root[group], start) + transfer
@@ -289,7 +289,7 @@ _ROW = 4
 
 
 def _groups(layout: str, host: _Int64, local: _Int64, turn: int) -> _Int64:
-    """Return the number of the group of each rank, -1 for ranks that take no part."""
+    """Return the group number of each rank, or -1 for ranks that do not take part."""
     rank_count, per_host = len(host), int(local.max()) + 1
     if layout == "all":
         return np.zeros(rank_count, np.int64)
@@ -315,7 +315,7 @@ def _clocks(options: CallsOptions, dice: np.random.Generator) -> list[HostClock]
 def _as_recorded(
     true_calls: pl.DataFrame, options: CallsOptions, clocks: list[HostClock], dice: np.random.Generator
 ) -> pl.DataFrame:
-    """Return what the files would contain: times on the hosts' clocks, without the calls that were not recorded."""
+    """Return what the files would contain: only the recorded calls, with times on the hosts' clocks."""
     host = true_calls["rank"].to_numpy() // options.ranks_per_host
     shown = true_calls.with_columns(
         pl.Series(column, _shown(true_calls[column].to_numpy(), host, clocks)) for column in ("start_ns", "end_ns")
@@ -328,7 +328,7 @@ def _as_recorded(
 
 
 def _shown(true_ns: _Int64, host: _Int64, clocks: list[HostClock]) -> _Int64:
-    """Return the times that the clocks show, as `HostClock.shows` does for one time."""
+    """Return the times that the clocks show; does for arrays what `HostClock.shows` does for a single time."""
     offset = np.array([clock.offset_ns for clock in clocks])[host]
     drift = np.array([clock.drift_ppb for clock in clocks])[host]
     shown: _Int64 = true_ns + offset + (true_ns - BEGIN_NS) * drift // 1_000_000_000

@@ -47,7 +47,7 @@ class RankFile:
 
     @property
     def name(self) -> str:
-        """Name of the file: host, process id and time, as in torch's `tensorboard_trace_handler`."""
+        """Name of the file: host, process id and time, as torch's `tensorboard_trace_handler` writes it."""
         return f"{self.host}_{self._process_id}.{self._shows(self._end_ns)}.pt.trace.json.gz"
 
     def content(self) -> bytes:
@@ -112,7 +112,7 @@ class RankFile:
         yield from self._ending()
 
     def _names(self) -> Iterator[Event]:
-        """Write the names of the processes and threads of the rows."""
+        """Write the names of the processes and threads that have rows."""
         device_sort_index = _FIRST_DEVICE_SORT_INDEX + self._device
         yield from self._process_names(self._process_id, "CPU", self._process_id)
         yield from self._process_names(self._device, f"GPU {self._device}", device_sort_index)
@@ -133,7 +133,7 @@ class RankFile:
         return {"ph": "M", "name": what, "ts": self._time(self._plan.steps[0].start_ns), **place, "args": args}
 
     def _call_rows(self, call: PlannedCall) -> Iterator[Event]:
-        """Write the operators of a call, their launches, and the device work that they launch."""
+        """Write a call's operators, their launches, and the device work that these launch."""
         for name, span in zip(call.call.operators, call.spans, strict=True):
             args = self._operator_args()
             category = "user_annotation" if name.startswith("nccl:") else "cpu_op"
@@ -150,7 +150,7 @@ class RankFile:
         return {"External id": number, "Record function id": 0, "Ev Idx": number - 1}
 
     def _details(self, operator: str, call: PlannedCall) -> dict[str, Any]:
-        """Return the args of an operator of a call, except its number."""
+        """Return the args of one of a call's operators, except its number."""
         if operator == "record_param_comms":
             (planned,) = call.works
             return {**self._collective_args(planned.work.collective, planned.sequence), "Rank": self._plan.rank}
@@ -199,7 +199,7 @@ class RankFile:
         return args
 
     def _autograd_flow(self, call: PlannedCall) -> Iterator[Event]:
-        """Write the end, at this call, of the flow from a forward operator to its backward operator."""
+        """Write this call's end of the flow from a forward operator to its backward operator."""
         if call.call.is_autograd:
             phase = "s" if call.thread == "main" else "f"
             times = self._times(*call.spans[0])
@@ -214,7 +214,7 @@ class RankFile:
         yield _flow("s", correlation, self._thread("main"), times, "ac2g")
 
     def _projected_annotations(self) -> Iterator[Event]:
-        """Write, for each annotation, the span on the compute stream of the work launched within it."""
+        """Write, for each annotation, a row on the compute stream that spans the work launched within it."""
         by_step: dict[int, list[PlannedWork]] = {}
         for call in self._plan.calls:
             if call.thread == "main":
@@ -229,7 +229,7 @@ class RankFile:
                 yield self._projection(span.name, inside)
 
     def _projection(self, name: str, works: list[PlannedWork]) -> Event:
-        """Write the annotation around device work; in Kineto it begins 1 ns before the work and lasts 2 ns longer than it."""
+        """Write the annotation around device work; like Kineto's, it begins 1 ns before the work and lasts 2 ns longer."""
         first_ns = min(planned.start_ns for planned in works)
         last_ns = max(planned.end_ns for planned in works)
         track = (self._device, works[0].work.stream)
@@ -237,7 +237,7 @@ class RankFile:
         return _row("gpu_user_annotation", name, track, times, {"device": self._device, "stream": track[1]})
 
     def _ending(self) -> Iterator[Event]:
-        """Write the events with which Kineto ends a recording."""
+        """Write the events that Kineto writes at the end of a recording."""
         begin_ns = self._plan.steps[0].start_ns
         ts = self._time(begin_ns)
         times = self._times(begin_ns, self._end_ns)
@@ -282,7 +282,7 @@ def _inputs(call: PlannedCall) -> dict[str, Any]:
 
 
 def _ranks_text(members: Iterable[int]) -> str:
-    """Write the ranks of a group as the profiler does: at most 30."""
+    """Write the ranks of a group as the profiler does: it lists at most 30."""
     ranks = list(members)
     shown = ", ".join(map(str, ranks[:_MOST_RANKS_WRITTEN]))
     return f"[{shown}, ...]" if len(ranks) > _MOST_RANKS_WRITTEN else f"[{shown}]"

@@ -1,8 +1,8 @@
-"""Simulates a training job: the times of all its work, on one true clock.
+"""Simulates a training job: when each piece of its work runs, on one true clock.
 
-The host of each rank makes calls one after another, and launches work ahead of its device. A device begins a piece of
-work when its stream is free, its dependencies have ended, and the launch has arrived. A collective begins on each rank
-when that rank arrives, and ends on all ranks at once, `duration_ns` after the last one has arrived.
+The host of each rank makes calls one after another, and launches work ahead of its device. A device begins a piece of work once
+its stream is free, its dependencies have ended, and the launch has arrived. A collective begins on each rank when that rank
+arrives; it ends on all ranks at the same time, `duration_ns` after the last rank has arrived.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ BEGIN_NS = 1_795_209_476_000_000_000
 """True time at which a job's recording begins."""
 
 FIRST_STEP = 10
-"""Number of the first recorded step; the profiler waited and warmed up during the earlier ones."""
+"""Number of the first recorded step; during the earlier steps, the profiler waited and warmed up."""
 
 OPERATOR_NS = 1_500
-"""Host time of an operator before it calls the next inner operator, and again after this operator has returned."""
+"""Host time that an operator takes before it calls the operator nested in it, and again after that operator has returned."""
 
 LAUNCH_CALL_NS = 3_000
 """Host time of a launching call."""
@@ -43,7 +43,7 @@ LAUNCH_LATENCY_NS = 4_500
 """Time from the start of a launching call until its work can begin on an idle device."""
 
 STREAM_GAP_NS = 1_100
-"""Time from the end of work to the start of the next work on the stream, or of work that depends on it."""
+"""Time from the end of a piece of work to the start of the next one on its stream, or of one that depends on it."""
 
 DATA_LOADING_NS = 640_000
 """Host time of fetching a batch, during which the device is idle."""
@@ -76,7 +76,7 @@ class JobOptions:
             raise InvalidOptionError(message)
 
     def extra_ns_per_computation(self, rank: int) -> int:
-        """Return the delay of each forward and backward kernel of a rank; 0 unless the rank is the straggler."""
+        """Return how much longer each forward and backward kernel of a rank takes; 0 unless the rank is the straggler."""
         if rank != self.straggler_rank:
             return 0
         return self.straggler_delay_ns // training_step(self.layers).autograd_work_count
@@ -86,11 +86,11 @@ class JobOptions:
         return rank % self.ranks_per_host
 
     def host_of(self, rank: int) -> int:
-        """Return the number of the host a rank runs on."""
+        """Return the number of the host that a rank runs on."""
         return rank // self.ranks_per_host
 
     def group_of(self, group: str, rank: int) -> range:
-        """Return the ranks of the process group with this name that has the rank as a member."""
+        """Return the ranks of the process group that has this name and contains this rank."""
         if group == WORLD_GROUP:
             return range(self.ranks)
         first = rank - rank % self.ranks_per_host
@@ -99,19 +99,19 @@ class JobOptions:
 
 @dataclass(frozen=True)
 class HostClock:
-    """The clock of one host, which is wrong by an offset at `BEGIN_NS` and runs fast by the drift."""
+    """The clock of one host: it is off by the offset at `BEGIN_NS`, and runs fast by the drift."""
 
     offset_ns: int = 0
     drift_ppb: int = 0
 
     def shows(self, true_ns: int) -> int:
-        """Return the time on this clock at a true time, in whole nanoseconds."""
+        """Return what this clock shows at a true time, in whole nanoseconds."""
         return true_ns + self.offset_ns + (true_ns - BEGIN_NS) * self.drift_ppb // 1_000_000_000
 
 
 @dataclass
 class PlannedWork:
-    """A piece of device work and the call that launches it; start and end are 0 until they are known."""
+    """A piece of device work and the call that launches it; its start and end are 0 until they are known."""
 
     work: DeviceWork
     launch_start_ns: int
@@ -134,7 +134,7 @@ class PlannedCall:
 
 @dataclass(frozen=True)
 class Span:
-    """An annotated span of the main thread, or a call in which it waits."""
+    """An annotated span of the main thread, or a call in which the thread waits."""
 
     name: str
     step: int
@@ -144,7 +144,7 @@ class Span:
 
 @dataclass(frozen=True)
 class PlannedCollective:
-    """One operation of a process group, with the work of all its members."""
+    """One operation of a process group, with the device work of all members."""
 
     name: str
     group: str
@@ -155,7 +155,7 @@ class PlannedCollective:
 
     @property
     def last_to_arrive(self) -> int:
-        """The rank for which the others waited."""
+        """The rank that the others waited for."""
         return self.members[self.start_ns.index(max(self.start_ns))]
 
     @property
@@ -211,7 +211,7 @@ def _play_step(number: int, step: TrainingStep, machines: list[_Machine], meetin
 
 
 def _clocks(options: JobOptions) -> list[HostClock]:
-    """Return the clock of each host; the clock of the first host is right."""
+    """Return the clock of each host; the first host's clock is correct."""
     dice = random.Random(f"{options.seed} clocks")  # noqa: S311 -- not a secret
     host_count = math.ceil(options.ranks / options.ranks_per_host)
     others = (
@@ -255,7 +255,7 @@ class _Machine:
         return self._launch_collective(step.gather, "main", self.free_ns[COMPUTE_STREAM])
 
     def finish_step(self, step: TrainingStep) -> None:
-        """Copy the loss out once the parameters are gathered, and wait for it."""
+        """Copy the loss to the host once the parameters are gathered, and wait for it."""
         self.free_ns[COMPUTE_STREAM] = max(self.free_ns[COMPUTE_STREAM], self.free_ns[GATHER_STREAM])
         self._play(step.loss_out, "main")
         wait_start_ns = self._host_ns
@@ -273,7 +273,7 @@ class _Machine:
         self.plan.annotations.append(Span(name, self._step, start_ns, self._host_ns))
 
     def _play(self, call: Call, thread: Thread) -> None:
-        """Launch a call's works and let the device run them."""
+        """Launch a call's device work, and let the device run it."""
         for planned in self._launch(call, thread):
             extra_ns = self._extra_ns if call.is_autograd else 0
             stream = planned.work.stream
@@ -282,14 +282,14 @@ class _Machine:
             self.free_ns[stream] = planned.end_ns
 
     def _launch_collective(self, call: Call, thread: Thread, ready_ns: int) -> PlannedWork:
-        """Launch a collective that depends on work that ends at `ready_ns`; it starts as soon as its stream is free."""
+        """Launch a collective that depends on work ending at `ready_ns`; it starts as soon as its stream is free."""
         (planned,) = self._launch(call, thread)
         free_ns = max(self.free_ns[planned.work.stream], ready_ns)
         planned.start_ns = max(free_ns + STREAM_GAP_NS, planned.launch_start_ns + LAUNCH_LATENCY_NS)
         return planned
 
     def _launch(self, call: Call, thread: Thread) -> tuple[PlannedWork, ...]:
-        """Spend the host's time on a call."""
+        """Let the host spend its time on a call."""
         starts = [self._pass_time(OPERATOR_NS) for _ in call.operators]
         self._pass_time(OPERATOR_NS)
         works = tuple(self._launch_one(work) for work in call.works)
@@ -305,7 +305,7 @@ class _Machine:
         return planned
 
     def _pass_time(self, duration_ns: int) -> int:
-        """Advance the time of the host; return the time before."""
+        """Advance the host's time; return the previous time."""
         before_ns = self._host_ns
         self._host_ns += self._about(duration_ns)
         return before_ns
@@ -324,7 +324,7 @@ class _Meeting:
         self._sequences: dict[tuple[str, int], int] = {}
 
     def hold(self, one_per_rank: Sequence[PlannedWork]) -> None:
-        """Run one collective that every rank has launched, in each group of its kind."""
+        """Run a collective that every rank has launched, in each process group of its kind."""
         group = one_per_rank[0].work.collective.group
         step = self._options.ranks if group == WORLD_GROUP else self._options.ranks_per_host
         for first in range(0, self._options.ranks, step):

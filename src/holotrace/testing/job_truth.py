@@ -1,6 +1,6 @@
-"""The truth about a simulated job, computed from its plan by counting, without the algorithms of the library.
+"""The truth about a simulated job, computed from its plan by plain counting rather than by the library's algorithms.
 
-Times of a rank are on the clock of its own host, so they equal those in its file to the nanosecond. Times of the job
+The times of a rank are on its own host's clock, so they equal the times in its file to the nanosecond. The times of the job
 (when collectives end, how long ranks wait for each other) are true times.
 """
 
@@ -20,14 +20,14 @@ SCHEMA = "holotrace.testing.job_truth/1"
 """Value of the key `schema`, which identifies the file."""
 
 GAP_THRESHOLD_NS = 30_000
-"""A wait from launch to start shorter than this counts as kernel_wait, a longer one as other."""
+"""Waits from launch to start that are shorter than this count as kernel_wait, longer ones as other."""
 
 _KINDS = ("computation", "communication", "memory")
 
 
 @dataclass(frozen=True)
 class ShownWork:
-    """A piece of device work, with the times in the file of its rank."""
+    """A piece of device work, with the times that its rank's file shows."""
 
     kind: str
     stream: int
@@ -38,7 +38,7 @@ class ShownWork:
 
 @dataclass(frozen=True)
 class StepTruth:
-    """A training step as the host marks it."""
+    """A training step, as marked by the host."""
 
     step: int
     start_ns: int
@@ -47,7 +47,7 @@ class StepTruth:
 
 @dataclass(frozen=True)
 class CollectiveTruth:
-    """One collective operation: the last rank to arrive, and the true time of its end; members have consecutive ranks."""
+    """One collective operation: its last rank to arrive and its true end time; its members have consecutive ranks."""
 
     collective: str
     group: str
@@ -154,7 +154,7 @@ def shown_works(rank_plan: RankPlan) -> list[ShownWork]:
 
 
 def state_lengths(works: Iterable[ShownWork]) -> Counter[frozenset[str]]:
-    """Return how long each set of kinds ran at the same time; the empty set is idle time between work.
+    """Return how long each combination of kinds ran at the same time; the empty set is idle time between work.
 
     Nothing changes between two consecutive starts or ends, so it is enough to count the work that runs between them.
     """
@@ -170,10 +170,10 @@ def state_lengths(works: Iterable[ShownWork]) -> Counter[frozenset[str]]:
 
 
 def idle_split(works: Iterable[ShownWork]) -> dict[str, int]:
-    """Return the idle time before the launch of the next work, from this launch to its start, and for other reasons.
+    """Return the idle time before the next work's launch, from that launch to its start, and for other reasons.
 
-    A gap is split at the launch of the work that ends it. The part after the launch is `kernel_wait` if it is shorter
-    than GAP_THRESHOLD_NS, else `other`.
+    Each gap is split at the launch of the work that ends it. The part after the launch is `kernel_wait` if it is shorter than
+    GAP_THRESHOLD_NS, otherwise `other`.
     """
     split = {"host_wait": 0, "kernel_wait": 0, "other": 0}
     free_ns = None

@@ -1,6 +1,6 @@
 """JSON text in the layout of Kineto's `ChromeTraceLogger`, the writer behind `export_chrome_trace`.
 
-Header keys precede the events; each key of an event has its own line, and all args of an event share one.
+Header keys precede the events. Each key of an event is on its own line; all its args are on one line.
 https://github.com/pytorch/kineto/blob/main/libkineto/src/output_json.cpp
 """
 
@@ -32,7 +32,7 @@ def document(header: Event, events: Iterable[Event], trailer: Event) -> bytes:
 
 
 def event_text(event: Event) -> str:
-    """Return one event on several lines, without a comma after it."""
+    """Return one event as several lines, without a trailing comma."""
     fields = ",\n    ".join([_field(key, value) for key, value in event.items() if key != "args"])
     args = f"\n    ,\n    {_args(event['args'])}" if "args" in event else ""
     return f"  {{\n    {fields}{args}\n  }}"

@@ -1,4 +1,4 @@
-"""A job of two ranks and two steps, so small that every number can be checked by hand."""
+"""A job of two ranks and two steps, small enough to check every number by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def small_job() -> Trace:
     """Return a job of two data-parallel ranks in which rank 1 is late.
 
     In each step of 1,000 µs, a rank copies a batch (10 to 60 µs), multiplies (from 100 µs), applies relu, and reduces its
-    gradients with the other rank until 780 µs, while the host waits. The multiplication takes 300 µs on rank 0 and 500 µs
+    gradients with the other rank until 780 µs; meanwhile, the host waits. The multiplication takes 300 µs on rank 0 and 500 µs
     on rank 1, so rank 0 waits 200 µs in the all-reduce.
 
     >>> from holotrace.testing import small_job

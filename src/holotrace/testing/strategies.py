@@ -1,4 +1,4 @@
-"""Hypothesis strategies: intervals, events, whole trace files with every legal oddity, and damaged files.
+"""Hypothesis strategies for intervals, events, whole trace files with every legal oddity, and damaged files.
 
     @given(trace_documents())
     def test_...(document: bytes): ...
@@ -6,7 +6,7 @@
     @given(trace_documents().flatmap(broken_bytes))
     def test_...(damaged: bytes): ...
 
-A document from `trace_documents` is valid JSON, so `json.loads` returns what a reader must find in it.
+A document from `trace_documents` is valid JSON, so `json.loads` shows what a reader must find in it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ CATEGORIES = (
     "gpu_user_Annotation",
     "a category nobody has heard of",
 )
-"""Categories of complete events in all versions of the profiler."""
+"""The categories of complete events that any version of the profiler writes."""
 
 _LARGEST_INT64 = 2**63 - 1
 _LARGEST_UINT64 = 2**64 - 1
@@ -58,7 +58,7 @@ _LONGEST_NS = 2**52  # the reader drops longer events, so that sums of durations
 
 
 class _NumberText(str):
-    """The text of a number, with or without quotes, that is written unchanged."""
+    """A number, with or without quotes, whose text is written unchanged."""
 
     __slots__ = ()
 
@@ -90,7 +90,7 @@ class _Layout:
         return json.dumps(key, ensure_ascii=self.ascii_only)
 
     def _string(self, value: str) -> str:
-        """Write a string; single letters, such as phases, are never escaped unnecessarily."""
+        """Write a string; single characters, such as phases, are never escaped unnecessarily."""
         if not self.escape_all or len(value) == 1:
             return json.dumps(value, ensure_ascii=self.ascii_only)
         units = value.encode("utf-16-be").hex()
@@ -100,14 +100,14 @@ class _Layout:
 def interval_arrays(*, max_size: int = 25, latest: int = 40) -> st.SearchStrategy[tuple[Int64Array, Int64Array]]:
     """Return half-open intervals as a start and an end array, in any order; a few are empty or have a negative length.
 
-    Times are small, so intervals often touch and overlap, and a set of whole nanoseconds can serve as the oracle.
+    Times are small, so that intervals often touch and overlap, and a set of whole nanoseconds can serve as the oracle.
     """
     pairs = st.lists(st.tuples(st.integers(-latest, latest), st.integers(-2, latest // 2)), max_size=max_size)
     return pairs.map(_as_arrays)
 
 
 def names() -> st.SearchStrategy[str]:
-    """Return event names: common, empty and long names, and names with quotes, backslashes, control or any other characters."""
+    """Return event names: common, empty or long ones, and names with quotes, backslashes, control or any other characters."""
     usual = st.sampled_from(
         (
             "aten::mm",
@@ -127,7 +127,7 @@ def names() -> st.SearchStrategy[str]:
 
 
 def events() -> st.SearchStrategy[dict[str, Any]]:
-    """Return complete events (`ph` X) as in a parsed file, with times as exact Decimal microseconds."""
+    """Return complete events (`ph` X) as they look in a parsed file, with times as exact Decimal microseconds."""
     return st.fixed_dictionaries(
         {
             "ph": st.just("X"),
@@ -147,8 +147,8 @@ def trace_documents(draw: st.DrawFn, *, max_events: int = 8) -> bytes:
     """Return trace files: valid JSON in any layout, with everything that the format allows.
 
     Keys are in any order. Header keys precede or follow the events, or there is no header and the file is a bare list.
-    Times are whole, decimal, exponent or quoted numbers. Names contain any characters, escaped or not. Ids use all 64
-    bits. Args are known, unknown, nested or missing.
+    Times are whole, decimal, exponent or quoted numbers. Names contain any characters, escaped or not. Ids may use all 64 bits.
+    Args may be known, unknown, nested or missing.
     """
     layout = draw(_layouts())
     number = draw(st.sampled_from(_NUMBER_STYLES))
@@ -160,7 +160,7 @@ def trace_documents(draw: st.DrawFn, *, max_events: int = 8) -> bytes:
 def broken_bytes(document: bytes) -> st.SearchStrategy[bytes]:
     """Return the document with one to three kinds of damage: cut off, or bytes changed, removed, repeated or inserted.
 
-    By chance, the result may still be a valid file.
+    The result may happen to be a valid file.
     """
     return st.lists(_damages(), min_size=1, max_size=3).map(lambda damages: _damaged(document, damages))
 

@@ -3,8 +3,8 @@
     python -m holotrace.testing.synthetic FOLDER --ranks 8
 
 writes one trace file per rank, with the names and the layout of torch's `tensorboard_trace_handler`, and `truth.json`,
-which `holotrace.open_trace` ignores. One rank computes slower than the others, which wait for it in every all-reduce. The
-clocks of the hosts differ.
+which `holotrace.open_trace` ignores. One rank computes more slowly than the others, which wait for it in every all-reduce. The
+hosts' clocks differ.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def write_job(  # noqa: PLR0913 -- one option per property of the job
         steps: recorded training steps; a step of six layers takes about 14 ms.
         layers: layers of the model; a step of a rank has about 100 events per layer.
         straggler_rank: the slow rank, counted from the end if negative; None for a job without one.
-        straggler_delay_us: how much longer the forward and backward pass of the slow rank take in each step.
-        ranks_per_host: ranks that share a host, and so a clock.
+        straggler_delay_us: how much longer the slow rank's forward and backward passes take in each step.
+        ranks_per_host: ranks that share a host, and therefore a clock.
         clock_offset_us: how far the clocks of all hosts except the first may be off, in either direction.
         clock_drift_ppm: by how many millionths these clocks may run fast or slow.
-        seed: seed of the small variations in every duration, and of the clocks.
+        seed: seeds the clocks and the small variations in every duration.
 
     Returns:
         The content of `truth.json`.
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _expect_own(folder: Path) -> None:
-    """Refuse to write where recorded traces may be: they may have the same names."""
+    """Refuse to write to a folder that may contain recorded traces: they may have the same names."""
     if any(folder.glob("*.json*")) and not (folder / TRUTH_FILE).exists():
         message = f"{folder} contains files that may be recorded traces; name another folder for the simulated job"
         raise InvalidOptionError(message)
@@ -114,7 +114,7 @@ def _write(folder: Path, plan: JobPlan) -> JobTruth:
 def _write_rank(folder: Path, options: JobOptions, rank_plan: RankPlan) -> tuple[str, str]:
     """Write the file of a rank; return its host and its name."""
     file = RankFile(options, rank_plan)
-    # Without a time in the gzip header, equal contents give equal files.
+    # Without a time in the gzip header, the same content always gives the same file.
     (folder / file.name).write_bytes(gzip.compress(file.content(), _COMPRESSION_LEVEL, mtime=0))
     return file.host, file.name
 

@@ -1,6 +1,6 @@
-"""The work of one training step of a transformer on an H100, with PyTorch's data parallelism.
+"""The work of one training step of a transformer on an H100 with PyTorch's data parallelism.
 
-Names, launch shapes and proportions are those of bfloat16 training with 2,048 tokens and a width of 4,096. A step
+Names, launch shapes and proportions are taken from bfloat16 training with 2,048 tokens and a width of 4,096. A step
 copies a batch to the device, clears gradients, runs the forward and backward pass, reduces the gradients of each layer
 over all ranks during the backward pass of the layer below, updates parameters, gathers them within the host, and copies
 the loss to the host.
@@ -74,7 +74,7 @@ class DeviceWork:
 
     @property
     def launch_name(self) -> str:
-        """The host call that launches the work."""
+        """The name of the host call that launches the work."""
         if self.kind == "communication":
             return "cudaLaunchKernelExC"
         return {"kernel": "cudaLaunchKernel", "gpu_memset": "cudaMemsetAsync", "gpu_memcpy": "cudaMemcpyAsync"}[
@@ -116,14 +116,14 @@ class TrainingStep:
 
     @property
     def autograd_work_count(self) -> int:
-        """The number of kernels that the forward and the backward pass launch."""
+        """The number of kernels that the forward and backward passes launch."""
         backward = [call for calls, _ in self.gradients for call in calls]
         return sum(len(call.works) for call in (*self.forward, *backward))
 
 
 @dataclass(frozen=True)
 class _Autograd:
-    """An operation of a layer, forward and backward."""
+    """An operation of a layer, with its forward and backward passes."""
 
     operators: tuple[str, ...]
     forward: DeviceWork
@@ -143,7 +143,7 @@ class _Autograd:
 
 
 def training_step(layers: int) -> TrainingStep:
-    """Return the step of a model with this many layers."""
+    """Return a training step of a model with this many layers."""
     operations = [_EMBEDDING, *_LAYER * layers, *_HEAD]
     numbered = [(operation, number) for number, operation in enumerate(operations)]
     return TrainingStep(
@@ -411,7 +411,7 @@ _LOSS_OUT = Call(
 
 
 def shape_args(shape: LaunchShape, sm_count: int) -> dict[str, Any]:
-    """Return the args with which Kineto describes the launch of a kernel."""
+    """Return the args that Kineto writes to describe a kernel launch."""
     block_count = shape.grid[0] * shape.grid[1] * shape.grid[2]
     threads = shape.block[0] * shape.block[1] * shape.block[2]
     return {

@@ -1,1 +1,1 @@
-"""Simulated training jobs on GPUs, each with one mistake that makes it slow, and the same jobs without it."""
+"""Simulated training jobs on GPUs, each with one mistake that makes it slow, and the same job without the mistake."""

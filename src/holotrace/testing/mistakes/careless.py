@@ -1,4 +1,4 @@
-"""Code of a careless script that waits for the device."""
+"""What a careless script does that makes the host wait for the device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_scalar(torch: Operators, _: Tensor) -> None:
 
 
 def select_rows(torch: Operators, x: Tensor) -> None:
-    """Select rows by a mask, whose number the host has to know."""
+    """Select rows by a mask; the host has to know how many rows it selects."""
     rows = x.elements // x.dims[-1]
     flat, mask = Tensor((rows, x.dims[-1]), x.type), Tensor((rows,), "bool")
     with torch.operator("aten::index", flat, None):

@@ -1,4 +1,4 @@
-"""What the ranks of a simulated job exchange."""
+"""The communication between the ranks of a simulated job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holotrace.testing.mistakes.recorder import COMPUTE, DATA, EXPERTS, TENSOR, 
 
 _BUCKET_BYTES = 100 << 20
 _FEW = 20_000
-"""Parameters with at most this many elements are small: biases and normalisations."""
+"""Parameters with at most this many elements are small, such as biases and normalisation weights."""
 
 
 def parameters(options: JobOptions) -> list[int]:
@@ -28,7 +28,7 @@ class Communication:
         self._ready_bytes = 0
 
     def reduce_tensor(self, x: Tensor) -> None:
-        """Add up the parts of a layer that several ranks share, in tensor parallelism."""
+        """Add up the partial results of a layer that several ranks share in tensor parallelism."""
         if self.options.parallelism != "tensor":
             return
         first = self.recorder.rank // self.options.ranks_per_host * self.options.ranks_per_host
@@ -46,7 +46,7 @@ class Communication:
                 self._reduce()
 
     def reduce_rest(self) -> None:
-        """Reduce the last bucket, and let the optimizer wait for all of them."""
+        """Reduce the last bucket, and let the optimizer wait for all buckets."""
         if self.options.ranks == 1 or self.options.parallelism != "data":
             return
         sizes = [count for count in parameters(self.options) if count <= _FEW] * 40
@@ -56,7 +56,7 @@ class Communication:
         self.recorder.wait(COMPUTE, DATA)
 
     def exchange_tokens(self, rows: int, *, to_experts: bool) -> None:
-        """Send tokens to the ranks of their experts, or their results back; `rows` belong to the experts of this rank."""
+        """Send tokens to the ranks of their experts, or send the results back; `rows` go to this rank's experts."""
         options = self.options
         sizes = (options.tokens, rows) if to_experts else (rows, options.tokens)
         duration_ns = self._transfer_ns(max(sizes) * options.hidden * options.element_bytes, options.ranks) / 2
@@ -65,7 +65,7 @@ class Communication:
         self.recorder.wait(COMPUTE, EXPERTS)
 
     def tokens_here(self) -> float:
-        """Return how many tokens the experts of this rank get, as a share of the mean."""
+        """Return how many tokens this rank's experts receive, relative to the mean over all ranks."""
         more = self.options.mistakes.get("uneven_experts", 0)
         if not more:
             return 1.0
@@ -94,5 +94,5 @@ class Communication:
         )
 
     def _transfer_ns(self, size: float, ranks: int) -> float:
-        """Return how long a ring needs to reduce this size."""
+        """Return how long a ring takes to reduce this many bytes."""
         return self.options.link_latency_ns + 2 * (ranks - 1) / ranks * size / self.options.link_gb_per_s

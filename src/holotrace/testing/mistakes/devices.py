@@ -1,4 +1,4 @@
-"""Devices of simulated jobs: what `deviceProperties` says about them, and how fast kernels run on them."""
+"""The devices of simulated jobs: their `deviceProperties`, and how fast kernels run on them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _LAUNCH_NS = 1_400
-"""What a kernel takes that does nothing."""
+"""Duration of a kernel that does nothing."""
 
 _FULL_GRID_NS = 600
 
@@ -31,12 +31,12 @@ class GpuModel:
     pcie_gb_per_s: int = 24
 
     def product_ns(self, flops: float, size: float, precision: str) -> float:
-        """Return how long a well-shaped matrix product takes that moves these bytes."""
+        """Return how long a well-shaped matrix product takes that does `flops` operations and moves `size` bytes."""
         compute_ns = 1e-3 * flops / (self.tflops[precision] * self.efficiency[precision])
         return max(compute_ns, self._bytes_ns(size)) + _LAUNCH_NS
 
     def memory_ns(self, size: float, efficiency: float = 0.82) -> float:
-        """Return how long a kernel takes that moves these bytes."""
+        """Return how long a kernel takes to move `size` bytes."""
         return self._bytes_ns(size) * 0.82 / efficiency + _LAUNCH_NS
 
     def _bytes_ns(self, size: float) -> float:

@@ -20,7 +20,7 @@ from holotrace.testing.planted.rank_course import Meetings
 
 _COMPRESSION_LEVEL = 1
 _STEPS_NS: dict[str, float] = {}
-"""Known results of `step_ns_of`, by the text of the options."""
+"""Results of `step_ns_of` so far, by the text of the options."""
 
 
 def step_ns_of(options: JobOptions) -> float:
@@ -32,7 +32,7 @@ def step_ns_of(options: JobOptions) -> float:
 
 
 class TrainingJob:
-    """The course of a job."""
+    """A simulated job: the course of all its ranks."""
 
     def __init__(self, options: JobOptions) -> None:
         self.options = options
@@ -52,7 +52,7 @@ class TrainingJob:
 
     @cached_property
     def step_ns(self) -> float:
-        """The mean time between the ends of the work of two steps, over all ranks."""
+        """The mean time from the end of one step's work to the end of the next step's work, over all ranks."""
         ends = [self.times_ns[recorder.step_ends] for recorder in self._ranks]
         return fmean(float(of_rank[-1] - of_rank[0]) / (len(of_rank) - 1) for of_rank in ends)
 

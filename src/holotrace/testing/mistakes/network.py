@@ -1,4 +1,4 @@
-"""The networks of simulated jobs, and the mistakes in them."""
+"""The neural networks of simulated jobs, and the mistakes in them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holotrace.testing.mistakes.recorder import Kernel
 
 
 class Network:
-    """The network of a job on one rank."""
+    """A job's neural network on one rank."""
 
     def __init__(self, torch: Operators, communication: Communication) -> None:
         self.torch, self.communication = torch, communication
@@ -40,7 +40,7 @@ class Network:
             torch.loss(logits)
 
     def _maybe_compiled(self, layer: int, block: Callable[[], None]) -> None:
-        """Run a block as a compiled region, if the job has any, with the code that broke the graph after it."""
+        """Run a block as a compiled region if the job uses torch.compile, followed by the code that broke the graph."""
         if not self.options.compiled:
             self._maybe_checkpointed(block)
             return
@@ -104,7 +104,7 @@ class Network:
                 torch.linear(hidden, self._weight(width, 4 * width), bias=True, efficiency=slow)
 
     def _activation(self, x: Tensor) -> None:
-        """Apply GELU, alone or with the operators of a mistake around it."""
+        """Apply GELU, alone or surrounded by the operators of a mistake."""
         torch = self.torch
         for place in range(int(self.amount("unfused_chain"))):
             operator, functor = _CHAIN[place % len(_CHAIN)]
@@ -150,7 +150,7 @@ class Network:
         self.communication.exchange_tokens(rows, to_experts=False)
 
     def _images(self) -> None:
-        """A convolutional network: blocks of a convolution, a normalisation and an activation."""
+        """Run a convolutional network, whose blocks consist of a convolution, a normalisation and an activation."""
         options, torch = self.options, self.torch
         size, channels = 56, options.hidden
         with self.recorder.function("nn.Module: ResNet_0"):
@@ -219,7 +219,7 @@ class Network:
                 )
 
     def _after_block(self, layer: int, x: Tensor) -> None:
-        """Wait for the device after some blocks, as a careless script does."""
+        """Wait for the device after some of the blocks, as a careless script does."""
         for name, wait in CARELESS.items():
             if layer < self.amount(name):
                 wait(self.torch, x)

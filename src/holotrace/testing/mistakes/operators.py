@@ -1,4 +1,4 @@
-"""Operators of PyTorch in a simulated job: their ranges, kernels, and gradients."""
+"""PyTorch operators in a simulated job: their ranges, kernels and gradients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLOCK_ELEMENTS = 512
 
 
 class Tensor(NamedTuple):
-    """Shape, element type and strides of a tensor; without strides, it is contiguous."""
+    """Shape, element type and strides of a tensor; a tensor without strides is contiguous."""
 
     dims: tuple[int, ...]
     type: str = "float"
@@ -30,7 +30,7 @@ class Tensor(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Size of the elements."""
+        """Size of all elements in bytes."""
         return self.elements * {"float": 4, "long int": 8, "c10::Float8_e4m3fn": 1, "bool": 1}.get(self.type, 2)
 
     def of(self, *dims: int, kind: str | None = None) -> Tensor:
@@ -39,7 +39,7 @@ class Tensor(NamedTuple):
 
     @property
     def transposed(self) -> Tensor:
-        """The same elements with the last two dimensions exchanged."""
+        """The same elements with the last two dimensions swapped."""
         *outer, rows, columns = self.dims
         return Tensor((*outer, columns, rows), self.type, (*_contiguous((*outer, rows, columns))[:-2], 1, columns))
 
@@ -56,12 +56,12 @@ class Product(NamedTuple):
 
     @property
     def flops(self) -> int:
-        """Multiplications and additions."""
+        """Number of multiplications and additions."""
         return 2 * self.repeats * self.m * self.n * self.k
 
     @property
     def elements(self) -> int:
-        """Elements that are read and written."""
+        """Number of elements read and written."""
         return self.repeats * (self.m * self.n + self.n * self.k + self.m * self.k)
 
 
@@ -75,7 +75,7 @@ class _Node(NamedTuple):
 
 
 class Operators:
-    """PyTorch on one rank."""
+    """PyTorch as one rank uses it."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder, self.options, self.gpu = recorder, recorder.options, recorder.gpu
@@ -85,7 +85,7 @@ class Operators:
 
     @contextmanager
     def operator(self, name: str, *inputs: object, sequence: int | None = None, forward: bool = True) -> Iterator[None]:
-        """Put an operator around what is done inside."""
+        """Record an operator around the `with` block."""
         described = _described(inputs) if self.options.shapes else {}
         numbered = (
             {}
@@ -97,7 +97,7 @@ class Operators:
             yield
 
     def view(self, name: str, tensor: Tensor) -> None:
-        """Call an operator without device work."""
+        """Call an operator that launches no device work."""
         with self.operator(name, tensor):
             self.recorder.spend(_VIEW_NS)
 
@@ -142,7 +142,7 @@ class Operators:
                 self.pointwise("bfloat16_copy_kernel_cuda", source.bytes + target.bytes, source.elements)
 
     def contiguous(self, tensor: Tensor) -> Tensor:
-        """Copy a transposed tensor into the usual layout."""
+        """Copy a transposed tensor to the contiguous layout."""
         with self.recorded("CloneBackward0", lambda: self._clone(tensor)) as number:
             with self.operator("aten::contiguous", tensor, sequence=number):
                 self._clone(tensor)
@@ -158,7 +158,7 @@ class Operators:
                 )
 
     def linear(self, x: Tensor, weight: Tensor, *, bias: bool = False, efficiency: float = 1.0) -> Tensor:
-        """Multiply by the transposed weight; under autocast, convert it first."""
+        """Multiply by the transposed weight; under autocast, convert the weight first."""
         weights = Tensor(weight.dims, self.options.element_type)
         casts = self.options.autocast and weight.type != weights.type
         rows, (columns, depth) = x.elements // x.dims[-1], weight.dims
@@ -203,14 +203,14 @@ class Operators:
         major = self.gpu.capability[0]
         name, call = _product_name(major, precision, product.layout, aligned=aligned, vector=bool(cores))
         shortest_ns = self.gpu.product_ns(product.flops, product.elements * options.element_bytes, precision)
-        # cuBLAS splits the sum if there are few tiles; nvjet kernels stay on their SM.
+        # With few tiles, cuBLAS splits the sum, so that all SMs have work; nvjet kernels stay on their SM.
         tiles = max(product.repeats * -(-product.m // 128) * -(-product.n // 128), self.gpu.sm_count)
         grid, block = (self.gpu.sm_count, 384) if name.startswith("nvjet") else (tiles, 128)
         shared = min(self.gpu.shared_memory - 2048, 213_188)
         self.recorder.launch(Kernel(name, shortest_ns * slower / efficiency, grid, block, 168, shared, call))
 
     def convolve(self, x: Tensor, layout: str) -> None:
-        """Launch a convolution with 3 x 3 filters and as many channels as before."""
+        """Launch a convolution with 3 x 3 filters that keeps the number of channels."""
         channels = x.dims[1]
         flops, rate = (
             18 * x.elements * channels,
@@ -272,7 +272,7 @@ class Operators:
             self.recorder.launch(gamma)
 
     def attention(self, query: Tensor) -> Tensor:
-        """Attend with a fused kernel; the query is batch x heads x sequence x width."""
+        """Compute attention with a fused kernel; the query is batch x heads x sequence x width."""
         inputs = (query, query, query, None, 0.0, True)
         flops = 4 * query.elements * query.dims[-2] / 2
         name, backend = ("efficient", _EFFICIENT_FLOAT) if not self.options.is_half else _FUSED[self.gpu.capability[0]]
@@ -294,7 +294,7 @@ class Operators:
         return query
 
     def attention_written_out(self, query: Tensor) -> Tensor:
-        """Attend with two products and a softmax between them."""
+        """Compute attention as two products with a softmax between them."""
         batch, heads, length, width = query.dims
         flat = query.of(batch * heads, length, width)
         scores = self.batched(flat, flat.transposed)
@@ -354,7 +354,7 @@ class Operators:
                         self.recorder.launch(Kernel(_NLL, 9_000, 1, 1024))
 
     def embedding(self, table: Tensor, rows: int) -> Tensor:
-        """Look up the vectors of tokens."""
+        """Look up the embedding vectors of tokens."""
         result, tokens = Tensor((rows, table.dims[1]), table.type), Tensor((rows,), "long int")
 
         def gradient() -> None:
@@ -380,7 +380,7 @@ class Operators:
             self.recorder.launch(kernel)
 
     def allocate(self, tensor: Tensor) -> None:
-        """Allocate the result of an operator; a healthy allocator has it in its cache."""
+        """Allocate the result of an operator; a healthy allocator takes the memory from its cache."""
         if self.options.memory and tensor.elements:
             self.recorder.allocate(tensor.bytes)
             self._kept.append(tensor.bytes)
@@ -398,7 +398,7 @@ class Operators:
         self._kept.clear()
 
     def backward(self, before: Callable[[], None] | None = None) -> None:
-        """Compute the gradients of all that is recorded, on the thread of autograd; `before` runs before each node."""
+        """Compute the gradients of all recorded nodes on the autograd thread; `before` runs before each node."""
         recorder = self.recorder
         recorder.spend(15_000)
         recorder.thread = BACKWARD
@@ -415,11 +415,11 @@ class Operators:
 
     @property
     def position(self) -> int:
-        """How many nodes the tape has."""
+        """How many nodes are recorded so far."""
         return len(self._tape)
 
     def again(self, since: int, recompute: Callable[[], None]) -> None:
-        """Let the backward pass compute a part of the forward pass again before its gradients, as checkpointing does."""
+        """Let the backward pass recompute a part of the forward pass before that part's gradients, as checkpointing does."""
         part = self._tape[since:]
         if part:
             last = part[-1]
@@ -493,7 +493,7 @@ def _product_name(major: int, precision: str, layout: str, *, aligned: bool, vec
 
 _AMPERE, _HOPPER = 8, 9
 _UNALIGNED = 2.6
-"""How much slower products on tensor cores are if the rows are not aligned."""
+"""How many times slower products on tensor cores are if the rows are not aligned."""
 
 _LARGE_BYTES = 1 << 20
 _SM90_FLOAT = (

@@ -77,7 +77,7 @@ class JobOptions:
 
     @property
     def element_bytes(self) -> int:
-        """Bytes of an element of the activations."""
+        """Size of one element of the activations, in bytes."""
         return 2 if self.is_half else 4
 
     @property
@@ -88,9 +88,9 @@ class JobOptions:
         )
 
     def with_mistake(self, name: str, amount: float = 1.0, *, rank: int | None = None) -> JobOptions:
-        """Return the job with a mistake."""
+        """Return the job with this mistake only."""
         return replace(self, mistakes={name: amount}, mistake_rank=rank)
 
     def with_remedy(self, name: str, amount: float = 1.0) -> JobOptions:
-        """Return the job with a remedy besides those that it has."""
+        """Return the job with one more remedy."""
         return replace(self, remedies={**self.remedies, name: amount})

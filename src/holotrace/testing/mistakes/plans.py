@@ -1,4 +1,4 @@
-"""Pairs of jobs, drawn at random: one with a mistake, and the same one without it."""
+"""Random pairs of jobs: one with a mistake, and the same job without it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DRAWN_SHARES = (0.12, 0.18, 0.3)
 """A planted mistake costs at least one of these shares of the healthy step."""
 
 _LEAST_SHARE = 0.06
-"""The same for mistakes whose size is not free."""
+"""The smallest such share for mistakes whose size cannot be chosen."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class Pair:
 
     @property
     def cost_ns(self) -> float:
-        """What the mistake costs per step, from both jobs."""
+        """What the mistake costs per step: the difference between the two jobs."""
         return step_ns_of(self.planted) - step_ns_of(self.healthy)
 
 
 _Plant = Callable[[str, JobOptions, random.Random], Pair]
-"""Takes a rule, a job and dice, and returns a pair with the mistake of this rule."""
+"""Takes a rule, a job and dice, and returns a pair with the mistake that the rule describes."""
 
 
 def drawn_pair(rule: str, seed: int) -> Pair:
@@ -80,7 +80,7 @@ def _drawn_job(dice: random.Random) -> JobOptions:
 
 
 def _small(job: JobOptions, dice: random.Random) -> JobOptions:
-    """Return a job whose device and host take about equally long, so that a wait of the host costs time."""
+    """Return a job whose device and host take about the same time, so that time is lost whenever the host waits."""
     return replace(
         job, hidden=dice.choice((768, 1024)), tokens=2048, sequence=512, vocabulary=16_000, layers=8, autocast=False
     )
@@ -91,7 +91,7 @@ def _ranks(job: JobOptions, dice: random.Random) -> JobOptions:
 
 
 def _first_costly(rule: str, jobs: Iterable[tuple[JobOptions, JobOptions]], share: float) -> Pair:
-    """Return the first of these pairs, ordered by cost, whose mistake costs this share of the healthy step."""
+    """Return the first of these pairs whose mistake costs at least this share of the healthy step."""
     for planted, healthy in jobs:
         if step_ns_of(planted) >= (1 + share) * step_ns_of(healthy):
             return Pair(rule, planted, healthy)
@@ -100,7 +100,7 @@ def _first_costly(rule: str, jobs: Iterable[tuple[JobOptions, JobOptions]], shar
 
 
 def _lasting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Plant time of the host; if the host is ahead of the device, it takes long until this costs time."""
+    """Plant additional host time; if the host runs ahead of the device, only a large amount costs any time."""
     job = replace(job, reads_loss=dice.random() < 1 / 2, stacks=True)
     step_ns, share = step_ns_of(job), dice.choice(_DRAWN_SHARES)
     amounts = [share * step_ns * 1.5**power for power in range(16)]
@@ -120,7 +120,7 @@ def _waiting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _counted(*amounts: float, shares: tuple[float, ...] = _DRAWN_SHARES) -> _Plant:
-    """Plant a mistake in these amounts, until it costs one of these shares of the step."""
+    """Plant a mistake in increasing amounts, until it costs one of these shares of the step."""
 
     def plant(rule: str, job: JobOptions, dice: random.Random) -> Pair:
         return _first_costly(rule, ((job.with_mistake(rule, amount), job) for amount in amounts), dice.choice(shares))
@@ -129,7 +129,7 @@ def _counted(*amounts: float, shares: tuple[float, ...] = _DRAWN_SHARES) -> _Pla
 
 
 def _once(rule: str, job: JobOptions, _: random.Random) -> Pair:
-    """Plant a mistake that a job makes or does not make; a smaller job suffers more from it."""
+    """Plant a mistake that a job either makes or does not make; smaller jobs suffer more from it."""
     smaller = (job, replace(job, hidden=job.hidden // 2), replace(job, tokens=job.tokens // 2, vocabulary=8_000))
     return _first_costly(rule, ((each.with_mistake(rule), each) for each in smaller), _LEAST_SHARE)
 
@@ -151,7 +151,7 @@ def _images(job: JobOptions, dice: random.Random) -> JobOptions:
 
 
 def _copied(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Copy large batches to the device, which could be pinned or copied ahead."""
+    """Copy large batches to the device that could be pinned or copied ahead of time."""
     job = _images(job, dice)
     size = dice.choice((100, 200)) << 20
     healthy = job.with_remedy("prefetched", size)
@@ -172,7 +172,7 @@ def _late(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _exposed(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Reduce all gradients over a slow link, so that the backward pass cannot hide it."""
+    """Reduce all gradients over a link that is too slow for the backward pass to hide the communication."""
     job = _ranks(job, dice)
     job = replace(job, ranks=2) if rule == "exposed_on_one_rank" else job
     jobs = ((replace(job, link_gb_per_s=speed), replace(job, link_gb_per_s=2000)) for speed in (100, 50, 25, 12, 6))
@@ -210,7 +210,7 @@ def _jittering(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _backlog(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Let the host need longer than the device, which has enough work from before to hide this."""
+    """Let the host take longer than the device, which has a large enough backlog to hide this."""
     job = replace(job, stacks=True, reads_loss=False, memory=False)
     return Pair(rule, job.with_mistake(rule, dice.uniform(1.5, 2.5) * step_ns_of(job)), job)
 
@@ -221,7 +221,7 @@ def _many_collectives(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _launch_bound(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Give a small model to a slow processor; without the mistake, the host costs nothing, as with a CUDA graph."""
+    """Run a small model on a slow processor; without the mistake, the host takes almost no time, as with a CUDA graph."""
     job = replace(_small(job, dice), hidden=512, heads=8, stacks=dice.random() < 1 / 2)
     return Pair(rule, replace(job, host_factor=dice.uniform(1.5, 2.5)), replace(job, host_factor=0.05))
 
@@ -232,7 +232,7 @@ def _python_overhead(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _kernel(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Plant a slow kernel of the user; a good one takes a share of its time."""
+    """Plant a slow user-written kernel; a good kernel takes a fraction of its time."""
     step_ns = step_ns_of(job)
     slow_ns = dice.choice(_DRAWN_SHARES) * 1.4 * step_ns / job.layers
     return Pair(rule, job.with_mistake(rule, slow_ns), job.with_remedy("good_kernel", slow_ns / 3))
@@ -246,7 +246,7 @@ def _slow_recording(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _tiny(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Replay graphs of kernels that do next to nothing; without the mistake, they are part of others."""
+    """Replay graphs of kernels that do next to nothing; without the mistake, larger kernels do their work."""
     return _first_costly(
         rule, ((job.with_mistake(rule, count), job) for count in (1000, 2000, 4000)), dice.choice((0.4, 0.6))
     )
@@ -379,10 +379,10 @@ _REMEDIES: dict[str, Callable[[JobOptions], JobOptions]] = {
     "exposed_communication": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
     "exposed_on_one_rank": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
 }
-"""What mends the causes that any job may have, because nobody plants them."""
+"""What removes the causes that any job may have without being planted."""
 
 
 def remedied(job: JobOptions, rule: str) -> JobOptions | None:
-    """Return the job without the cause that a rule describes, if it may have one that was not planted."""
+    """Return the job without the cause that the rule describes; None if jobs have this cause only when it is planted."""
     remedy = _REMEDIES.get(rule)
     return None if remedy is None else remedy(job)

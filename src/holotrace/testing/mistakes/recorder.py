@@ -1,4 +1,4 @@
-"""What one rank of a simulated job does, as the profiler records it: ranges of the host, launches, and work on streams."""
+"""What one rank of a simulated job does, as the profiler records it: host ranges, launches, and work on streams."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from holotrace.testing.mistakes.options import JobOptions
 from holotrace.testing.planted.rank_course import Meetings
 
 MAIN, BACKWARD, _PROFILER = 0, 1, 2
-"""Threads: the one that trains, that of autograd, and a track for the profiler."""
+"""Threads: the training thread, the autograd thread, and a track for the profiler."""
 
 COMPUTE, COPY, TENSOR, DATA, EXPERTS = 7, 13, 20, 24, 28
-"""Streams: computation, copies, and one for each process group."""
+"""Streams: one for computation, one for copies, and one for each process group."""
 
 _LAUNCH_NS = 4_500
 _LATENCY_NS = 2_000
 _STREAM_GAP_NS = 900
 _WAKE_UP_NS = 7_000
 _QUEUE_LENGTH = 1_000
-"""A stream takes about this many launches before the host has to wait; https://docs.nvidia.com/cuda/cuda-c-programming-guide"""
+"""A stream accepts about this many launches; then the host waits: https://docs.nvidia.com/cuda/cuda-c-programming-guide"""
 
 _EVERY = 10
-"""Every so many events, a kernel waits for another process that shares the device."""
+"""A kernel waits for another process that shares the device if the number of events before it is a multiple of this."""
 
 _PROFILED_RANGE_NS, _PROFILED_FUNCTION_NS = 2_500, 1_300
-"""What recording Python functions adds to each operator and call, and to each function."""
+"""What the recording of Python functions adds to each operator or call, and to each function."""
 
 _MOST_LATE_NS = 2_000
-"""Ranks leave a collective almost together."""
+"""Ranks leave a collective almost together: at most this much apart."""
 
 _CALLS = {"cudaLaunchKernel": 211, "cuLaunchKernelEx": 652, "cudaLaunchKernelExC": 430, "cudaMemcpyAsync": 41}
 
 
 class Row(NamedTuple):
-    """An event from one point of the course to another; `stream` is None on the host."""
+    """An event that lasts from one point of the course to another; `stream` is None on the host."""
 
     category: str
     name: str
@@ -72,7 +72,7 @@ class Kernel(NamedTuple):
 
 
 class Recorder:
-    """The events of one rank, in the order in which its host makes its calls."""
+    """Records the events of one rank, in the order in which its host makes the calls."""
 
     def __init__(self, rank: int, options: JobOptions, meetings: Meetings) -> None:
         self.rank, self.options, self.gpu = rank, options, options.gpu
@@ -96,7 +96,7 @@ class Recorder:
         self._reserved = self._allocated = options.memory_before
 
     def amount(self, mistake: str) -> float:
-        """Return how much of a mistake this rank makes; 0 if it does not."""
+        """Return the amount of a mistake on this rank; 0 if the rank does not make it."""
         return self.options.mistakes.get(mistake, 0) if self.options.mistake_rank in (None, self.rank) else 0
 
     def about(self, duration_ns: float) -> int:
@@ -104,21 +104,21 @@ class Recorder:
         return max(1, round(duration_ns * (1 + self.dice.uniform(-1, 1) * self.options.jitter)))
 
     def spend(self, duration_ns: float) -> None:
-        """Let the host be busy in its own code, which a slow processor makes longer."""
+        """Let the host run its own code, which takes longer on a slow processor."""
         self.pause(duration_ns * self.options.host_factor)
 
     def pause(self, duration_ns: float) -> None:
-        """Let the host pass exactly this time."""
+        """Let the host spend this time whatever its speed."""
         self.host = self._course.point((self.host, self.about(duration_ns)))
 
     def _profiled(self, duration_ns: float) -> None:
-        """Let the profiler slow the host down, if it records Python functions."""
+        """Let the profiler slow the host down if it records Python functions."""
         if self.options.stacks:
             self.pause(duration_ns)
 
     @contextmanager
     def range(self, category: str, name: str, **args: object) -> Iterator[None]:
-        """Put a range of the host around what is done inside."""
+        """Record a host range around the `with` block."""
         self.spend(500)
         self._profiled(_PROFILED_RANGE_NS)
         start, place = self.host, len(self.rows)
@@ -131,7 +131,7 @@ class Recorder:
 
     @contextmanager
     def function(self, name: str) -> Iterator[None]:
-        """Put a Python function or module around what is done inside; its own code takes time, recorded or not."""
+        """Record a Python function or module around the `with` block; its own code takes time whether it is recorded or not."""
         self.spend(1_200 + self.amount("python_overhead"))
         self._profiled(_PROFILED_FUNCTION_NS)
         if not self.options.stacks:
@@ -164,7 +164,7 @@ class Recorder:
             self.rows[place] = self.rows[place]._replace(end=self.host)
 
     def replay(self, kernels: Sequence[Kernel]) -> None:
-        """Launch a graph of kernels that run one after another."""
+        """Launch a CUDA graph whose kernels run one after another."""
         correlation, start, ready = self._call(40_000)
         external = self._around[-1]
         for kernel in kernels:
@@ -174,13 +174,13 @@ class Recorder:
         self._called("cudaGraphLaunch", start, correlation)
 
     def profile(self, duration_ns: float) -> None:
-        """Let the profiler take another buffer."""
+        """Let the profiler request another buffer."""
         start = self.host
         self.pause(duration_ns)
         self.rows.append(Row("overhead", "Activity Buffer Request", _PROFILER, None, start, self.host, {}))
 
     def runtime(self, name: str, duration_ns: float) -> None:
-        """Make a call of the runtime that launches nothing."""
+        """Make a runtime call that launches nothing."""
         correlation, start, _ = self._call(duration_ns)
         self._called(name, start, correlation)
 
@@ -192,7 +192,7 @@ class Recorder:
         self._called(call, start, correlation)
 
     def wait(self, stream: int, source: int) -> None:
-        """Let the next work of a stream wait for the last work of another."""
+        """Let a stream's next work wait for the last work so far on the stream `source`."""
         if source not in self._last:
             return
         self._waits.setdefault(stream, []).append(self._last[source])
@@ -221,7 +221,7 @@ class Recorder:
         stream: int,
         **args: object,
     ) -> None:
-        """Launch a collective of a process group after the computation so far; all its ranks have to arrive."""
+        """Launch a collective of a process group after the computation so far; it waits until all its ranks have arrived."""
         name, members = group
         self._sequences[members] += 1
         number = self._sequences[members]
@@ -269,7 +269,7 @@ class Recorder:
         self.arrows.append((len(self.arrows) + 1, start, start_thread, self.host, self.thread))
 
     def end_step(self) -> None:
-        """Remember when the device finishes the work of the step so far."""
+        """Remember the point at which the device has finished all work launched so far."""
         self.step_ends.append(self._course.point((self.host, 0), *((end, 0) for end in self._last.values())))
 
     def _work(self, work: Work, call: str, duration_ns: float) -> int:
@@ -280,12 +280,12 @@ class Recorder:
         return self._run(work._replace(args={**ids, **work.args}), ready, duration_ns)
 
     def _called(self, name: str, start: int, correlation: int, category: str = "cuda_runtime") -> None:
-        """Record a call that returns now."""
+        """Record a call that started at `start` and returns now."""
         args = {"External id": self._around[-1], "cbid": _CALLS.get(name, 131), "correlation": correlation}
         self.rows.append(Row(category, name, self.thread, None, start, self.host, args))
 
     def _call(self, duration_ns: float) -> tuple[int, int, int]:
-        """Return the correlation of a call, its start, and when its work may start."""
+        """Make a call; return its correlation, its start, and when its work may start."""
         self.spend(400)
         start = self.host
         self._profiled(_PROFILED_RANGE_NS)
@@ -342,7 +342,7 @@ _NCCL = {
 
 
 def events(recorder: Recorder, times_ns: Sequence[int]) -> Iterator[Event]:
-    """Yield the events of a rank as the profiler writes them; `times_ns` are those of the points of the course."""
+    """Yield the events of a rank as the profiler writes them; `times_ns` holds the time of each point of the course."""
     process = 4_000 + 73 * recorder.rank
     for row in recorder.rows:
         track = (process, process + 29 * row.thread) if row.stream is None else (recorder.rank, row.stream)

@@ -14,7 +14,7 @@ _LOADING_NS = 90_000
 
 
 class Training:
-    """The job on one rank."""
+    """The training script on one rank."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder, self.options, self.amount = recorder, recorder.options, recorder.amount
@@ -33,7 +33,7 @@ class Training:
         self.recorder.synchronise("cudaDeviceSynchronize", (COMPUTE, COPY, TENSOR, DATA, EXPERTS))
 
     def _load(self, step: int) -> float:
-        """Return the work of this rank in this step, as a share of the mean: all ranks together always have as much."""
+        """Return this rank's load in this step, relative to the mean; uneven work moves between ranks but keeps its total."""
         options = self.options
         slower = 1 + self.amount("slow_device")
         turn = (self.recorder.rank + step) % options.ranks
@@ -85,7 +85,7 @@ class Training:
                     self.recorder.synchronise("cudaStreamSynchronize", (stream,))
 
     def _between_steps(self, step: int) -> None:
-        """Do what a script does on the host before the forward pass."""
+        """Do what the script does on the host before the forward pass."""
         recorder = self.recorder
         if self.amount("slow_function"):
             with recorder.function(_SLOW_FUNCTIONS[self.options.seed % len(_SLOW_FUNCTIONS)]):

@@ -1,1 +1,1 @@
-"""Simulated jobs in which some ranks are late for a known reason, and what the others wait because of each reason."""
+"""Simulated jobs in which some ranks are late for known reasons, and how long each reason makes the other ranks wait."""

@@ -1,6 +1,6 @@
-"""The course of a job as points in time. Each follows earlier points after a minimum time.
+"""The course of a job as points in time, each of which follows earlier points after a minimum time.
 
-A planted delay is the time between two points. So the job without it is the same graph with that time set to 0.
+A planted delay is a minimum time between two points, so the job without the delay is the same graph with that time set to 0.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy.typing as npt
 from holotrace.testing.job_plan import BEGIN_NS
 
 After = tuple[int, int]
-"""An earlier point, and the least time since then."""
+"""An earlier point, and the minimum time since that point."""
 
 Activity = tuple[str, str, str]
-"""What passes time: its kind, its name, and the module around it."""
+"""What takes up time: its kind, its name, and the module around it."""
 
 NOTHING: Activity = ("nothing", "", "")
 
@@ -31,7 +31,7 @@ class _Edge(NamedTuple):
 
 
 class Course:
-    """Points in time; point 0 is the beginning of the job. Points that are added belong to `rank`."""
+    """Points in time; point 0 is the beginning of the job. New points belong to `rank`."""
 
     def __init__(self) -> None:
         self._before: list[list[_Edge]] = [[]]
@@ -41,7 +41,7 @@ class Course:
         self._order: list[int] | None = None
 
     def point(self, *after: After, activity: Activity = NOTHING) -> int:
-        """Add a point, as early as possible after these points; the activity passes the time until it."""
+        """Add a point as early as possible after these points; `activity` takes up the time until it."""
         return self._added([_Edge(*earlier, _NOT_PLANTED) for earlier in after], activity)
 
     def delayed(self, point: int, cause: int, delay_ns: int, activity: Activity = NOTHING) -> int:
@@ -55,11 +55,11 @@ class Course:
         return len(self._before) - 1
 
     def also_after(self, point: int, earlier: int, least_ns: int = 0) -> None:
-        """Let a point also come after an earlier one, which may have been added later."""
+        """Let a point also come after another point, even one that was added later."""
         self._before[point].append(_Edge(earlier, least_ns, _NOT_PLANTED))
 
     def times(self, without: Collection[int] = ()) -> npt.NDArray[np.int64]:
-        """Return the true time of each point, without the delays of these causes."""
+        """Return the true time of each point if these causes caused no delays."""
         times = [BEGIN_NS] * len(self._before)
         for point in self._in_order():
             before = self._before[point]
@@ -70,7 +70,7 @@ class Course:
         return np.array(times, np.int64)
 
     def binding(self, point: int, times: npt.NDArray[np.int64]) -> After | None:
-        """Return the earlier point that decides the time of this one, and the time since then; None for the beginning."""
+        """Return the earlier point that determines when this point comes, and the time between them; None for the beginning."""
         before = self._before[point]
         if not before:
             return None
@@ -83,7 +83,7 @@ class Course:
         return self._order
 
     def _sorted(self) -> list[int]:
-        """Return the points so that each comes after all points before it."""
+        """Return the points in an order in which each comes after all points that it follows."""
         after: list[list[int]] = [[] for _ in self._before]
         open_count = [len(before) for before in self._before]
         for point, before in enumerate(self._before):

@@ -1,9 +1,9 @@
-"""The delay costs of a simulated job, from the true reason of every point of its course, one call after another.
+"""The delay costs of a simulated job, computed call by call from the true reason for every point of its course.
 
-For every wait, the history of the rank that waits and of the rank that arrives last, since both were last synchronised,
-is divided into activities and waits for others. The wait is divided in proportion to what the late rank worked longer, and
-what it waited longer. The first part is charged to the activities on which it spent more time, in proportion to the excess; the
-second to the causes of its waits.
+For every wait, the histories of the waiting rank and of the last rank to arrive, from when both were last synchronised, are
+divided into activities and waits for others. The wait is split in proportion to how much longer the late rank worked and how
+much longer it waited. The first part is charged to the activities on which the late rank spent more time, in proportion to the
+excess; the second part is charged to the causes of its waits.
 
 Source: D. Böhme, M. Geimer, L. Arnold, F. Voigtlaender, F. Wolf: Identifying the root causes of wait states in large-scale
 parallel applications. ACM Transactions on Parallel Computing 3(2), 2016. https://doi.org/10.1145/2934661
@@ -22,7 +22,7 @@ from holotrace.testing.planted.course import Activity, Course
 from holotrace.testing.planted.rank_course import PlannedCall
 
 Cause = tuple[int, Activity]
-"""A rank, and the activity on which it spent the time."""
+"""A rank, and an activity on which it spent time."""
 
 _Key = tuple[object, ...]
 _Named = TypeVar("_Named", bound=Hashable)
@@ -31,7 +31,7 @@ _BEGINNING: Cause = (-1, ("nothing", "", ""))
 
 
 class _History(NamedTuple):
-    """How long a rank spent on each activity, and how long it waited in each operation, by its key."""
+    """How long a rank spent on each activity, and how long it waited in each operation, by the operation's key."""
 
     activities: Counter[Activity]
     waits: Counter[_Key]
@@ -51,7 +51,7 @@ class DelayCosts:
         self._known: dict[tuple[_Key, int], dict[Cause, float]] = {}
 
     def per_wait(self) -> Iterator[tuple[PlannedCall, int, dict[Cause, float]]]:
-        """Yield each call that waits, how long it waits, and the part of its wait that each cause has."""
+        """Yield each call that waits, how long it waits, and each cause's share of the wait."""
         for key in sorted(self._by_rank, key=self._first_start):
             for call in self._by_rank[key].values():
                 waited_ns = self._waited(call)
@@ -67,7 +67,7 @@ class DelayCosts:
         return costs
 
     def _shares(self, call: PlannedCall) -> dict[Cause, float]:
-        """Return the part of a call's wait that each cause has; the parts add up to 1."""
+        """Return each cause's share of a call's wait; the shares add up to 1."""
         known = self._known.get((call.key, call.rank))
         if known is None:
             known = self._known[call.key, call.rank] = self._computed(call)
@@ -88,7 +88,7 @@ class DelayCosts:
         return _parts(shares) or {_BEGINNING: 1.0}
 
     def _history(self, call: PlannedCall, since_ns: int) -> _History:
-        """Return how long the rank spent on each activity, and waited in each operation, from a time until a call."""
+        """Return how long the call's rank spent on each activity and waited in each operation, from a time until the call."""
         spent = _History(Counter(), Counter())
         point = call.start
         while self._at(point) > since_ns and (before := self._course.binding(point, self._times)) is not None:
@@ -104,14 +104,14 @@ class DelayCosts:
         return spent
 
     def _synchronised(self, call: PlannedCall) -> int:
-        """Return when the members of a call had last all arrived, before the first of them began it; 0 if never."""
+        """Return when all members of a call were last synchronised before the first of them began it; 0 if never."""
         first_ns = self._first_start(call.key)
         arrivals = self._arrivals[frozenset(call.members)]
         place = int(np.searchsorted(arrivals, first_ns, side="right"))
         return int(arrivals[place - 1]) if place else 0
 
     def _arrivals_by_members(self) -> dict[frozenset[int], npt.NDArray[np.int64]]:
-        """Return, for each set of members, when all arrived in the operations in which all of them take part, sorted."""
+        """Return, for each set of members, when all ranks had arrived in the operations that include these members; sorted."""
         arrivals: defaultdict[frozenset[int], list[int]] = defaultdict(list)
         for parts in self._by_rank.values():
             (members, *_) = [part.members for part in parts.values()]
@@ -132,6 +132,6 @@ class DelayCosts:
 
 
 def _parts(amounts: Mapping[_Named, float]) -> dict[_Named, float]:
-    """Divide positive amounts by their sum."""
+    """Divide the positive amounts by their sum."""
     total = sum(amounts.values())
     return {key: amount / total for key, amount in amounts.items() if amount > 0}

@@ -1,8 +1,8 @@
 """A simulated job with planted delays: its trace files, and what each delay costs the other ranks.
 
-The cost of a cause is what all ranks wait in the job, less what they wait in the same job without this cause. It does not
-depend on how an analysis attributes waiting. Where ranks do not wait otherwise, it is also the cost that an exact analysis
-reports; where they do, as in a pipeline, part of a wait may have several causes.
+The cost of a cause is how long all ranks wait in the job, less how long they wait in the same job without this cause. It does
+not depend on how an analysis attributes waiting. If ranks wait for no other reason, it is also the cost that an exact analysis
+reports; if they do, as in a pipeline, part of a wait may have several causes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class CauseTruth:
 
 
 class PlantedJob:
-    """The course of a job, and the truth about it."""
+    """A simulated job: its course, and the truth about it."""
 
     def __init__(self, options: PlantedOptions) -> None:
         self.options = options
@@ -64,7 +64,7 @@ class PlantedJob:
 
     @cached_property
     def waited_ns(self) -> npt.NDArray[np.int64]:
-        """What each rank waits for others in its communication, in sum."""
+        """How long each rank waits for others in its communication in total."""
         return self._waited(self.times)
 
     @cached_property
@@ -85,7 +85,7 @@ class PlantedJob:
 
     @cached_property
     def critical_path(self) -> Counter[tuple[int, Activity]]:
-        """How long the chain that bounds the whole job is in each activity of each rank, in nanoseconds."""
+        """How much time each activity of each rank takes on the chain that bounds the whole job, in nanoseconds."""
         spent: Counter[tuple[int, Activity]] = Counter()
         point = int(self.times.argmax())
         while (before := self._course.binding(point, self.times)) is not None:
@@ -128,7 +128,7 @@ class PlantedJob:
 
     @cached_property
     def _harmless_rank(self) -> int:
-        """The last rank that causes nothing."""
+        """The last rank without a planted cause."""
         culprits = {cause.rank for cause in self.options.causes}
         return max(set(range(self.options.ranks)) - culprits, default=self.options.ranks - 1)
 

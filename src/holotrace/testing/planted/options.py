@@ -58,7 +58,7 @@ HOST_KINDS: tuple[CauseKind, ...] = tuple(kind for kind in DEVICE_KINDS if kind 
 
 @dataclass(frozen=True)
 class Cause:
-    """A planted delay of a rank.
+    """A delay planted on a rank.
 
     step        the step in which it happens; None for every step
     microbatch  of slow_microbatch and slow_kernel
@@ -73,7 +73,7 @@ class Cause:
     layer: int = 0
 
     def happens_in(self, step: int) -> bool:
-        """Return whether it delays this step."""
+        """Return whether the cause delays this step."""
         return self.step is None or self.step == step
 
 

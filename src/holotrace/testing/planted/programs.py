@@ -1,4 +1,4 @@
-"""What the ranks of a simulated job do in a step, on GPUs with NCCL or on CPUs with gloo, and where delays are planted."""
+"""What the ranks of a simulated job do in a step, on GPUs with NCCL or on CPUs with gloo, including the planted delays."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Program(ABC):
         self._step = 0
 
     def step(self, number: int) -> None:
-        """Play a training step."""
+        """Simulate a training step."""
         self._step = number
         annotation = self.course.within("user_annotation", f"ProfilerStep#{number}")
         with annotation, self.course.function("train.py(61): train_step"):
@@ -72,7 +72,7 @@ class Program(ABC):
                 self._send(forward=False)
 
     def _prepare(self) -> None:
-        """Load a batch, and play the delays of the host."""
+        """Load a batch, and play the host's planted delays."""
         course = self.course
         with course.within("user_annotation", LOADER):
             course.operator("aten::stack", _LOADING_NS, self._delays("slow_loading"))
@@ -124,7 +124,7 @@ class Program(ABC):
         ]
 
     def _neighbour(self, *, forward: bool, sends: bool) -> int | None:
-        """Return the rank to which this one sends, or from which it receives; None at the ends of the pipeline."""
+        """Return the rank that this rank sends to or receives from; None at the ends of the pipeline."""
         stage = self.stage + (1 if forward == sends else -1)
         stages = self.options.pipeline_group(self.rank)
         return stages[stage] if 0 <= stage < len(stages) else None
@@ -139,7 +139,7 @@ class Program(ABC):
 
 
 class DeviceProgram(Program):
-    """The steps of a rank with a GPU: the host launches a whole step ahead, then waits for its loss."""
+    """The steps of a rank with a GPU: the host launches a whole step ahead, then waits for the loss."""
 
     def _prepare(self) -> None:
         self.course.host_delay = self._host_delay()
@@ -147,7 +147,7 @@ class DeviceProgram(Program):
         self.course.kernel("aten::copy_", COPY_KERNEL, _COPY_NS, late=self._delays("late_start"))
 
     def _host_delay(self) -> tuple[int, int] | None:
-        """Return the delay of each launch by a slow host: the launches of a step take the delay longer than its kernels."""
+        """Return a slow host's delay per launch: with it, the launches of a step take `delay_ns` longer than the kernels."""
         for cause, delay_ns in self._delays("slow_host"):
             layers = self.options.layers * self.options.microbatches
             return cause, (delay_ns + 3 * layers * self.options.layer_ns) // (2 * layers)

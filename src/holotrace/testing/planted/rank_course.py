@@ -1,4 +1,4 @@
-"""What one rank of a simulated job does: rows of its trace between points of the course, and its calls with other ranks."""
+"""What one rank of a simulated job does: its trace's rows between points of the course, and its calls with other ranks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holotrace.testing.planted.course import Activity, Course
 from holotrace.testing.planted.options import PlantedOptions
 
 MAIN, BACKWARD, WORKERS = 0, 1, (2, 3)
-"""Threads of a process: the main thread, that of the backward pass, and those of gloo."""
+"""Threads of a process: the main thread, the backward pass's thread, and gloo's threads."""
 
 COMPUTE, TENSOR, DATA, RECEIVE_NEXT, RECEIVE_PREVIOUS, SEND_NEXT, SEND_PREVIOUS = 7, 20, 24, 28, 32, 36, 40
 """Streams of a device."""
@@ -31,7 +31,7 @@ _LAUNCH: Activity = ("launch", "", "")
 
 
 class Row(NamedTuple):
-    """An event of the trace, from one point of the course to another; `stream` is -1 on the host."""
+    """An event that lasts from one point of the course to another; `stream` is -1 on the host."""
 
     category: str
     name: str
@@ -51,10 +51,11 @@ class Group(NamedTuple):
 
 
 class PlannedCall(NamedTuple):
-    """One rank's part in an operation: when it starts, when all have arrived, and when it ends. `arrived` is `start` if it waits for nobody.
+    """One rank's part in an operation: when it starts, when all ranks have arrived, and when it ends.
 
-    key      equal on all ranks of the operation
+    key      the same on all ranks of the operation
     members  the ranks that take part
+    arrived  equals `start` if the rank waits for nobody
     """
 
     key: tuple[object, ...]
@@ -67,13 +68,13 @@ class PlannedCall(NamedTuple):
 
 @dataclass
 class Meetings:
-    """The operations of a job: the point at which all their ranks have arrived, by a key that is equal on all ranks."""
+    """The operations of a job: the point at which all ranks have arrived, by a key that is the same on all of them."""
 
     course: Course
     arrived: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def arrive(self, key: tuple[object, ...], start: int) -> int:
-        """Let a rank arrive; return the point at which all have arrived."""
+        """Let a rank arrive; return the point at which all ranks have arrived."""
         point = self.arrived.setdefault(key, -1)
         if point < 0:
             point = self.arrived[key] = self.course.point((start, 0))
@@ -83,7 +84,7 @@ class Meetings:
 
 
 class RankCourse:
-    """The events of one rank, added in the order in which its host makes its calls."""
+    """The events of one rank, added in the order in which its host makes the calls."""
 
     def __init__(self, rank: int, options: PlantedOptions, meetings: Meetings) -> None:
         self.rank, self.options = rank, options
@@ -102,7 +103,7 @@ class RankCourse:
         self._around: list[tuple[str, str]] = []
 
     def about(self, duration_ns: float) -> int:
-        """Return this duration with the jitter of the job."""
+        """Return this duration with the job's jitter."""
         return max(1, round(duration_ns * (1 + self._dice.uniform(-1, 1) * self.options.jitter)))
 
     def delay(self, cause: int, delay_ns: int) -> None:
@@ -111,7 +112,7 @@ class RankCourse:
 
     @contextmanager
     def within(self, category: str, name: str, **args: object) -> Iterator[None]:
-        """Put a range of the host around what is done inside."""
+        """Record a host range around the `with` block."""
         self._pass(1_000)
         start, place = self.host, len(self.rows)
         self._around.append((category, name))
@@ -122,7 +123,7 @@ class RankCourse:
 
     @contextmanager
     def function(self, name: str) -> Iterator[None]:
-        """Put a Python function around what is done inside, if stacks are recorded."""
+        """Record a Python function around the `with` block if stacks are recorded."""
         if not self.options.has_stacks:
             yield
             return
@@ -130,7 +131,7 @@ class RankCourse:
             yield
 
     def operator(self, name: str, duration_ns: int = _OPERATOR_NS, delays: Sequence[tuple[int, int]] = ()) -> None:
-        """Let the host work in an operator."""
+        """Let the host spend time in an operator."""
         with self.within("cpu_op", name):
             self._pass(self.about(duration_ns))
             for cause, delay_ns in delays:
@@ -146,7 +147,7 @@ class RankCourse:
         delays: Sequence[tuple[int, int]] = (),
         late: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """Launch a kernel from an operator; `delays` lengthen it, `late` delay its start."""
+        """Launch a kernel from an operator; `delays` make it longer, and `late` makes it start later."""
         with self.within("cpu_op", operator):
             start, args = self._launched("cudaLaunchKernel", stream, late)
             activity = ("kernel", name, self._module())
@@ -156,7 +157,7 @@ class RankCourse:
             self._ran(name, stream, start, end, args)
 
     def wait(self, stream: int, source: int) -> None:
-        """Let the next work of a stream wait for the last work of another."""
+        """Let a stream's next work wait for the last work so far on the stream `source`."""
         if source not in self._streams:
             return
         self._waits.setdefault(stream, []).append(self._streams[source])
@@ -215,7 +216,7 @@ class RankCourse:
         self.rows.append(Row("cuda_runtime", "cudaStreamSynchronize", self.thread, -1, start, self.host, args))
 
     def all_reduce_on_host(self, group: Group, worker: int, elements: int, transfer_ns: int) -> int:
-        """Ask gloo for an all-reduce, which a worker thread performs; return its end."""
+        """Start an all-reduce that one of gloo's worker threads performs; return its end."""
         key, _ = self._key(group, None)
         dims = {
             "Input type": ["TensorList", "", "", "", "Scalar", "Scalar"],
@@ -232,7 +233,7 @@ class RankCourse:
         return end
 
     def wait_on_host(self, ends: Sequence[int]) -> None:
-        """Let the main thread wait until these points."""
+        """Let the main thread wait until all these points have passed."""
         with self.function("torch/distributed/distributed_c10d.py(2964): wait_for"), self.function(_WAIT):
             self.host = self._course.point((self.host, 0), *((end, 8_000) for end in ends))
 
@@ -284,7 +285,7 @@ class RankCourse:
         return (*counted, self._sequences[counted])
 
     def _transfer(self, transfer_ns: int) -> int:
-        """Return how long a transfer takes on this rank: the ranks of an operation do not leave it at exactly the same time."""
+        """Return how long a transfer takes on this rank; ranks leave an operation at slightly different times."""
         return transfer_ns + self._dice.randrange(_LARGEST_LATENESS_NS)
 
     def _pass(self, duration_ns: int) -> None:
@@ -298,7 +299,7 @@ class RankCourse:
         return next((name for _, name in reversed(self._around) if name.startswith("nn.Module: ")), "")
 
     def _call(self, name: str, *, correlation: int) -> int:
-        """Add a call of the runtime; return its start."""
+        """Add a runtime call; return its start."""
         self._pass(500)
         if self.host_delay is not None and name == "cudaLaunchKernel":
             self.delay(*self.host_delay)
@@ -333,6 +334,6 @@ _MOST_RANKS_WRITTEN = 30
 
 
 def _ranks_text(ranks: Sequence[int]) -> str:
-    """Write the ranks of a group as the profiler does: at most 30."""
+    """Write the ranks of a group as the profiler does: it lists at most 30."""
     shown = ", ".join(map(str, ranks[:_MOST_RANKS_WRITTEN]))
     return f"[{shown}, ...]" if len(ranks) > _MOST_RANKS_WRITTEN else f"[{shown}]"
