@@ -1,4 +1,4 @@
-"""Batches of sends and receives (`torch.distributed.batch_isend_irecv`), which one kernel performs.
+"""Batches of sends and receives (`torch.distributed.batch_isend_irecv`), each performed by one kernel.
 
 The host requests each send and receive (`record_param_comms`), then launches one kernel for all of them, in
 `nccl:coalesced`. The kernel itself has no args:
@@ -20,14 +20,14 @@ _COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {"first_index": pl.UInt32
 
 
 def batches(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return what the batches among the calls of a rank consist of.
+    """Return the sends and receives that make up each batch among the calls of a rank.
 
     Args:
         rank_trace: the rank.
         rows: `holotrace.enrich.collectives.collectives.communication`.
 
     Returns:
-        One row per row:
+        One row for each row of `rows`:
 
         first_index  uint32       the request of the first send or receive of the batch; null for other calls
         partners     list[int64]  ranks that the batch sends to, and -1 - rank for each that it receives from; null if unknown
@@ -53,7 +53,7 @@ def batches(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _requests(rank_trace: RankTrace, described_index: pl.Series) -> pl.DataFrame:
-    """Return the host's sends and receives that have no kernel of their own: event_index, start_ns, track_id, partner."""
+    """Return the host's sends and receives without a separate kernel: event_index, start_ns, track_id, partner."""
     args = rank_trace.table("collectives", ["event_index", "source_rank", "destination_rank"])
     alone = args.filter(
         (pl.col("source_rank").is_null() != pl.col("destination_rank").is_null())

@@ -25,10 +25,10 @@ from holotrace.store.derived import derived, derived_under_rules
 from holotrace.store.trace import RankTrace
 
 _SCANNED_LENGTH = 1_000
-"""Patterns read at most this many characters of a name, because names come from the traced program."""
+"""Patterns search at most this many characters of a name, because the traced program chooses the names."""
 
 HOST_COLLECTIVE = r"^(gloo|mpi|ucc):\w"
-"""Annotations of collectives that the host itself performs; annotations `nccl:` only launch collectives."""
+"""Annotations of collectives that the host itself performs; `nccl:` annotations only launch collectives."""
 
 _FAMILIES = tuple(
     (family, re.compile(pattern, re.IGNORECASE))
@@ -56,7 +56,7 @@ Source: https://docs.pytorch.org/docs/stable/distributed.html#collective-functio
 UNKNOWN_COLLECTIVE = "unknown"
 
 FAMILIES = (*dict.fromkeys(family for family, _ in _FAMILIES), UNKNOWN_COLLECTIVE)
-"""What the column `family` contains."""
+"""The values of the column `family`."""
 
 SAME_SIZE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
 """Families in which every member contributes the same number of elements."""
@@ -68,14 +68,14 @@ IS_POINT_TO_POINT = pl.col("family").is_in(POINT_TO_POINT)
 """Whether an operation is between two ranks; its sender need not wait for the rest of the group."""
 
 COLLECTIVE_CALL = r"^(nccl|rccl|xccl|hccl|mccl|cncl|ucc|mpi|gloo):(\w+)"
-"""PyTorch's annotations of a collective on the host, where the library launches it on a device or performs it."""
+"""PyTorch's annotation of the host range in which a library launches a collective on a device or performs it itself."""
 
 
 def collective_family(name: str) -> str | None:
-    """Return the collective in the name of a kernel, annotation or collective, such as `all_reduce` or `send_recv`.
+    """Return the collective shown by the name of a kernel, annotation or collective, such as `all_reduce` or `send_recv`.
 
-    None if the name does not show it, like RCCL's `ncclDevKernel_Generic`. Dispatch and combine, the exchanges of
-    expert parallelism, are all-to-alls.
+    None if the name shows none, as in RCCL's `ncclDevKernel_Generic`. Dispatch and combine, the exchanges of expert
+    parallelism, count as all-to-alls.
     """
     function = function_name(name)[:_SCANNED_LENGTH]
     return next((family for family, pattern in _FAMILIES if pattern.search(function)), None)
@@ -85,8 +85,8 @@ def collective_family(name: str) -> str | None:
 def communication(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the communication of a rank: kernels on devices or, without such kernels, annotations on the host.
 
-    If the args of a kernel lack a value, it comes from the host call around the launch: `record_param_comms`, or an
-    annotation such as `nccl:all_reduce`, with the shapes and types of its inputs if they were recorded.
+    A value that is missing from a kernel's args comes from the host call around the launch: `record_param_comms`, or an
+    annotation such as `nccl:all_reduce`. This call also gives the shapes and types of the inputs, if they were recorded.
 
     Returns:
         Sorted by start_ns:
@@ -116,12 +116,12 @@ def collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def stable_numbers(texts: pl.Series) -> pl.Series:
-    """Return uint64 numbers that are equal for equal texts in every process; ranks send them instead of texts."""
+    """Return a uint64 hash of each string that is the same in every process; ranks send hashes instead of strings."""
     return answers(texts, stable_number, pl.UInt64).alias(texts.name)
 
 
 def stable_number(text: str | None) -> int | None:
-    """Return a number below 2^64 that is equal for equal texts in every process; None for None."""
+    """Return a 64-bit hash of a string that is the same in every process; None for None."""
     return None if text is None else int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
@@ -179,7 +179,7 @@ def _named(rank_trace: RankTrace, events: pl.DataFrame, pattern: str) -> pl.Data
 
 
 def _described(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the args and inputs of the event `described_index`, and from them dtype, in_elements and byte_count."""
+    """Add the args and inputs of the event `described_index`, and dtype, in_elements and byte_count, which follow from them."""
     known = rows
     for table, columns in (("collectives", _ARGS), ("operator_inputs", _INPUTS)):
         known = known.hstack(of_events(rank_trace.table(table, ["event_index", *columns]), rows["described_index"]))
@@ -239,11 +239,11 @@ _ARGS = (
 
 
 def _group(world_size: int | None) -> pl.Expr:
-    """Return a name of each group that is the same on all its ranks and differs from those of other groups.
+    """Return a name for each group, which is the same on all its ranks and differs from the names of other groups.
 
-    Processes number their groups independently, so recorded names do not match. The list of ranks is cut after 30 ranks,
-    but lists of different groups of equal size and description differ before that. Without a list, only the group of
-    all ranks can be identified.
+    Processes number their groups independently, so recorded names do not match. The recorded list of ranks ends after 30 ranks,
+    but different groups of the same size and description already differ in these. Without a list, only the group of all ranks
+    can be identified.
     """
     listed = pl.col("group_ranks").fill_null("").str.contains(r"\d")
     is_whole_job = (pl.col("group_description") == "default_pg") | (pl.col("group_size") == (world_size or -1))
@@ -267,7 +267,7 @@ def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _family_of(*names: pl.Series) -> pl.Series:
-    """Return the family from the first of the names that shows it."""
+    """Return the family that the first conclusive name shows."""
     told = pl.DataFrame(
         [answers(texts.fill_null(""), collective_family, pl.String).alias(str(n)) for n, texts in enumerate(names)]
     )

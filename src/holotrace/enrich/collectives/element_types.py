@@ -35,7 +35,7 @@ _SMALL_FLOATS = ("float8_", "float4_")
 
 
 def type_name(text: str | None) -> str | None:
-    """Return PyTorch's public name: `bfloat16` for `c10::BFloat16`; an unknown name stays as it is."""
+    """Return PyTorch's public name: `bfloat16` for `c10::BFloat16`; an unknown name is returned unchanged."""
     plain = _plain(text)
     return plain if plain.startswith(_SMALL_FLOATS) else _NAMES.get(plain, text)
 

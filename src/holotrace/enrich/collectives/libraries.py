@@ -15,7 +15,7 @@ _HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 
 
 def communication_libraries(rank_trace: RankTrace) -> frozenset[str]:
-    """Return the libraries that host events name (`gloo:all_reduce`), and nccl if any kernel communicates."""
+    """Return the libraries named by host events (such as `gloo:all_reduce`), and nccl if any kernel communicates."""
     names = event_ranges(rank_trace, _HOST_KINDS, ["name"])["name"].unique()
     prefixes = rank_trace.texts(names).str.extract(r"^(\w+):\w").drop_nulls()
     is_communication = pl.col("kernel_kind") == KernelKind.COMMUNICATION

@@ -1,4 +1,4 @@
-"""How all-to-alls divide their rows among the ranks of the group, from the split sizes that the trace records.
+"""How all-to-alls divide their rows among the ranks of the group, according to the recorded split sizes.
 
 PyTorch records an empty list if all parts are equal:
 https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (alltoall_base)
@@ -17,7 +17,7 @@ _IS_WHOLE = ~_TEXT.str.contains(_CUT, literal=True) & ~_TEXT.str.contains(rf"\d{
 
 
 def splits() -> list[pl.Expr]:
-    """Return what the split sizes of an all-to-all say; all columns are null for other calls.
+    """Return the columns derived from the split sizes of an all-to-all; they are null for other calls.
 
         is_even     bool         whether every rank gets equally much; null if unknown
         in_splits   list[int64]  rows sent to each rank, in the order of the group; null if the list is empty, cut or
@@ -38,8 +38,8 @@ def splits() -> list[pl.Expr]:
 def _is_even() -> pl.Expr:
     """Return whether the parts are equal.
 
-    Some versions also record an empty list for lists of tensors, whose sizes may differ; then input and output must have
-    equal sizes.
+    Some versions also record an empty list for lists of tensors, whose sizes may differ. Therefore an empty list counts as even
+    only if input and output have the same size.
     """
     count = _SIZES.list.n_unique()
     is_empty = _TEXT.str.contains(r"^\s*\[?\s*\]?\s*$")

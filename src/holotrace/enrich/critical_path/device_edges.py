@@ -22,9 +22,9 @@ from holotrace.schema import KernelKind
 from holotrace.store.trace import RankTrace
 
 _LONG_DELAY_NS = 30_000
-"""Work starts within this time after its launch and the earlier work on its stream, if nothing else delays it."""
+"""If nothing else delays it, work starts within this time after its launch and after earlier work on its stream."""
 _SOON_NS = 20_000
-"""Work that waited for other work starts within this time after its end."""
+"""Work that waited for other work starts within this time after the other work ends."""
 
 _Rows = npt.NDArray[np.int64]
 
@@ -37,7 +37,7 @@ _CLASS_OF_KIND = {
 
 
 def device_edges(rank_trace: RankTrace, activities: WindowActivities) -> list[GraphEdges]:
-    """Return the edges into and out of device work; of edges that arrive at the same time, the first binds."""
+    """Return the edges into and out of device work; if several edges arrive at the same time, the first one binds."""
     return [
         *_stream_order(activities),
         _within_launches(activities),
@@ -49,7 +49,7 @@ def device_edges(rank_trace: RankTrace, activities: WindowActivities) -> list[Gr
 
 
 def _work(activities: WindowActivities) -> GraphEdges:
-    """Return the edge from start to end of each piece of work."""
+    """Return the edge from the start to the end of each piece of work."""
     rows = np.flatnonzero(~activities.is_host)
     nodes = activities.nodes
     classes = np.zeros(max(KernelKind) + 1, np.uint8)
@@ -66,11 +66,11 @@ def _work(activities: WindowActivities) -> GraphEdges:
 
 
 def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
-    """Return the edge from each launching call to its work.
+    """Return the edge from each launching call to the work it launches.
 
-    If work starts after the call, the edge begins at the end of the call, and the work waited from then on. The reason
-    is unknown if the work may have waited for work from before the recording. If work starts within the call, the edge
-    begins at the start of the call, and its time belongs to the call.
+    If the work starts after the call, the edge begins at the end of the call, and the work waited from then on. The reason for
+    the wait is unknown if the work may have waited for other work from before the recording. If the work starts within the
+    call, the edge begins at the start of the call, and the time of the edge belongs to the call.
     """
     calls = activities.launching_row
     rows = np.flatnonzero(calls >= 0)
@@ -90,11 +90,11 @@ def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges
 def _is_unknown(
     rank_trace: RankTrace, activities: WindowActivities, rows: _Rows, calls: _Rows
 ) -> npt.NDArray[np.bool_]:
-    """Return whether each of these rows of work may have waited for work from before the recording.
+    """Return for each of these rows whether the work may have waited for other work from before the recording.
 
     This is possible if the work begins long after its launch, is the first recorded work of its stream (in the window
-    or not), and, at its launch, the host had not yet waited for the whole device. But if recorded work keeps the device
-    busy for most of the time between launch and start, the work waited for that.
+    or not), and was launched before the host had waited for the whole device. But if recorded work keeps the device busy for
+    most of the time between launch and start, the wait was for the recorded work.
     """
     whole = rank_trace.unselected
     start_ns, launched_ns = activities.column("start_ns")[rows], activities.column("end_ns")[calls]
@@ -109,7 +109,7 @@ def _is_unknown(
 
 
 def _first_start_ns(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
-    """Return when the first recorded work on the stream of each piece of work starts."""
+    """Return, for each piece of work, when the first recorded work on its stream starts."""
     first = device_rows(rank_trace).group_by("device", "stream").agg(pl.col("start_ns").min().alias("first_ns"))
     return work.join(first, on=["device", "stream"], how="left", maintain_order="left")["first_ns"].to_numpy()
 
@@ -124,8 +124,8 @@ def _busy_ns(rank_trace: RankTrace, device: int, start_ns: int, end_ns: int) -> 
 def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
     """Return the edges between consecutive work on each stream.
 
-    Work that overlaps the previous work depends on the start of the previous work, and on the end of the last work that
-    ended before.
+    Work that overlaps the previous work depends on the start of the previous work, and on the end of the work that had ended
+    most recently.
     """
     rows = np.flatnonzero(~activities.is_host)
     stream = activities.stream_number[rows]
@@ -151,7 +151,7 @@ def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
 
 
 def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> _Rows:
-    """Return, for each wanted row, the row of its group that had begun and ended last when the wanted row started, or -1."""
+    """Return, for each wanted row, the last row of its group that began earlier and ended by its start, or -1."""
     in_order = np.sort(end_ns)
     width = len(end_ns) + 1  # the keys contain positions instead of times to stay small
     ends = group * width + np.searchsorted(in_order, end_ns, side="right")
@@ -164,9 +164,9 @@ def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> 
 
 
 def _within_launches(activities: WindowActivities) -> GraphEdges:
-    """Return edges within a launch of several pieces of work, such as that of a CUDA graph.
+    """Return the edges between pieces of work that one call launched together, as a CUDA graph launch does.
 
-    The first work of the launch on a stream depends on the work of this launch that ended last before it.
+    On each stream, the launch's first piece of work depends on the piece from the same launch that ended last before it.
     """
     launch = activities.launching_row
     rows = np.flatnonzero(launch >= 0)
@@ -192,9 +192,9 @@ def _event_waits(rank_trace: RankTrace, activities: WindowActivities) -> GraphEd
 def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
     """Return waits of streams that the profiler did not record, inferred from timing alone.
 
-    Work B on one stream waited for work A on another stream of the device if A was launched earlier, B starts right
-    after A ends, and A ends long after the launch of B and after the work before B on its stream. If a send and other
-    work end at the same time, B waited for the other work: a receive brings what B needs, a send does not.
+    Work B on one stream waited for work A on another stream of the device if A was launched earlier, B starts right after A
+    ends, and A ends long after both B's launch and the end of the previous work on B's stream. If a send and other work end at
+    the same time, B waited for the other work: B may need what a receive brings, but needs nothing from a send.
     """
     rows = np.flatnonzero(~activities.is_host)
     if has_recorded_waits(rank_trace) or not len(rows):
@@ -222,7 +222,7 @@ def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> Graph
 
 
 def _last_but_sends(rank_trace: RankTrace, activities: WindowActivities, rows: _Rows, late: _Rows) -> _Rows:
-    """Return the work on the device that ended last before each late row; a send only if nothing else ended with it."""
+    """Return the work on the device that ended last before each late row; skip a send if other work ended at the same time."""
     device = activities.column("device")[rows].astype(np.int64)
     start_ns, end_ns = activities.column("start_ns")[rows], activities.column("end_ns")[rows]
     last = _last_ended(device, start_ns, end_ns, late)
@@ -238,7 +238,7 @@ def _last_but_sends(rank_trace: RankTrace, activities: WindowActivities, rows: _
 
 
 def _previous_end_ns(activities: WindowActivities, rows: _Rows) -> _Rows:
-    """Return when the previous work on the stream of each of these rows ended, or the start of the window."""
+    """Return, for each of these rows, when the previous work on its stream ended, or else the start of the window."""
     ends = pl.col("end_ns").cum_max().shift(1).over("device", "stream").fill_null(activities.window_start_ns)
     return activities.table.select("device", "stream", "end_ns")[rows].select(ends).to_series().to_numpy()
 

@@ -45,7 +45,7 @@ class PathClass(IntEnum):
     COPY = 7
     SYNCHRONISATION_WAIT = 8
     UNKNOWN = 9
-    """Before the first recorded work of a stream, or before work whose launch was not recorded."""
+    """Time before the first recorded work of a stream, or before work whose launch was not recorded."""
 
 
 @dataclass(frozen=True, eq=False)

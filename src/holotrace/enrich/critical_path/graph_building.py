@@ -38,8 +38,8 @@ _GRAPH_COLUMNS = (
 def event_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str] = DATA_LOADING) -> EventGraph:
     """Return the graph of a window; `data_loading` as in `window_activities`.
 
-    The edge that arrives last at a node binds the node; the time from this arrival to the measured time is the delay of
-    the edge. Therefore, the longest path through the graph is as long as the window.
+    The edge that arrives last at a node binds the node; its delay is the time from this arrival to the measured time of the
+    node. The longest path through the graph is therefore as long as the window.
     """
     return graph_of(rank_trace, window_activities(rank_trace, window, data_loading), window.track_id)
 
@@ -53,7 +53,7 @@ def graph_of(rank_trace: RankTrace, activities: WindowActivities, track_id: int 
 
 
 def _without_cycle(nodes: Points, edges: GraphEdges) -> GraphEdges:
-    """Break cycles: remove edges between tracks that lead back in time and, if cycles remain, also those that take no time."""
+    """Break cycles: remove edges between tracks that lead back in time and, if cycles remain, also those with zero duration."""
     if not _has_cycle(nodes, edges):
         return edges
     along_a_track = np.isin(edges.type, _ALONG_A_TRACK)
@@ -67,7 +67,7 @@ def _has_cycle(nodes: Points, edges: GraphEdges) -> bool:
 
 
 def _with_ends(activities: WindowActivities, edges: GraphEdges) -> GraphEdges:
-    """Connect nodes without a predecessor to the start of the window, and those without a successor to its end."""
+    """Connect nodes without a predecessor to the start of the window, and nodes without a successor to its end."""
     count = len(activities.nodes.time_ns)
     first, last = (_inner_nodes_without(side, count) for side in (edges.target, edges.source))
     begun = activities.nodes.activity[first]

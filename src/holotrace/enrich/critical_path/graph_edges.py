@@ -59,7 +59,7 @@ def joined(parts: Sequence[GraphEdges]) -> GraphEdges:
 
 
 def same_as_before(*columns: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
-    """Return whether each row equals the row before in all columns."""
+    """Return whether each row equals the previous row in all columns."""
     same = np.ones(len(columns[0]), np.bool_)
     same[:1] = False
     for column in columns:

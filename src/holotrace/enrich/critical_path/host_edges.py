@@ -21,7 +21,7 @@ _ENDS_ON_THREAD = r"^gloo:(send|recv)"
 
 
 def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: int | None) -> list[GraphEdges]:
-    """Return the edges of the host; of edges that arrive at the same time, the first binds.
+    """Return the edges of the host; if several edges arrive at the same time, the first one binds.
 
     The points of a thread are the starts and ends of its ranges. The time between two points is the weight of the edge
     between them, except while the thread waits: in a call that waits for a device; in a gap of the main thread in which
@@ -29,12 +29,12 @@ def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: in
     thread is `track_id` or, if that has no points, the thread with the most ranges.
 
     Another thread works in a gap of the main thread if it ends its work within the gap and is busy for at least half of
-    it. If a thread runs the backward operators of forward operators of the main thread, its gaps count as work, and it
-    may also work inside an operator of the main thread, because the main thread requests the backward pass and waits
-    for it.
+    it. If a thread runs the backward operators that belong to the main thread's forward operators, its gaps count as work. It
+    may also work inside an operator of the main thread, because the main thread requests the backward pass and waits for it.
 
-    If the main thread begins to wait for a collective beside it after the collective has started, an edge leads from
-    there to its end. The ranges `gloo:send` and `gloo:recv` of PyTorch always end so, however early the message arrived:
+    If the main thread begins to wait for a collective on another lane after the collective has started, an edge leads from the
+    start of this wait to the end of the collective. PyTorch's ranges `gloo:send` and `gloo:recv` always end in such a wait,
+    however early the message arrived:
     https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupGloo.cpp (`SendWork::wait`).
     """
     if not activities.is_host.any():
@@ -90,7 +90,7 @@ def _backward_lanes(rank_trace: RankTrace, activities: WindowActivities, main: i
 
 
 def _kinds(edges: ThreadEdges) -> list[ThreadEdges]:
-    """Divide the edges by their kind."""
+    """Split the edges by kind."""
     ends = np.cumsum(edges.counts).tolist()
     return [edges.between(begin, end) for begin, end in pairwise([0, *ends])]
 
@@ -116,7 +116,7 @@ def _classes(activities: WindowActivities, owner: npt.NDArray[np.int32]) -> npt.
         [PathClass.DATA_LOADING, PathClass.SYNCHRONISATION_WAIT, PathClass.COMMUNICATION],
         PathClass.CPU_OPERATOR,
     )
-    # The last class is that of gaps, whose owner is -1.
+    # The last class is for gaps, whose owner is -1.
     return np.append(by_activity, PathClass.HOST_GAP).astype(np.uint8)[owner]
 
 

@@ -48,12 +48,12 @@ def path_window(
 
     Args:
         rank_trace: the rank.
-        annotation: None selects the training steps, or the whole recording if it has no steps. An empty text selects
-            the whole recording. Any other text is the name of host annotations or operators, or, if none has this
-            name, a part of their names.
-        instance: one instance, or the first and the last of several consecutive ones. Steps have the numbers in their
-            names; the default is the last step but one, because recordings often end within a step. Annotations are
-            numbered from 0 in the order of their starts; the default is 0.
+        annotation: None selects the training steps, or the whole recording if it has no steps. An empty string selects the
+            whole recording. Any other string is the name of host annotations or operators or, if none has this name, a part of
+            their names.
+        instance: one instance, or the first and the last of several consecutive ones. Steps have the numbers in their names;
+            the default is the second-to-last step, because recordings often end within a step. Annotations are numbered from 0
+            by start time; the default is 0.
         time_range_ns: start and end of the window, instead of an annotation.
 
     Raises:
@@ -71,7 +71,7 @@ def path_window(
 
 
 def step_windows(rank_trace: RankTrace) -> dict[int, PathWindow]:
-    """Return the window of each step by its number, in time order; empty if no step was recorded."""
+    """Return {step number: its window}, in time order; empty if no step was recorded."""
     rows = _steps(rank_trace).iter_rows()
     return {number: PathWindow(f"ProfilerStep#{number}", start, end, track) for number, start, end, track in rows}
 
@@ -118,7 +118,7 @@ def _without_steps(rank_trace: RankTrace, instance: int | tuple[int, int] | None
 
 
 def _steps(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return each step once: number, start_ns, end_ns and the thread that began it first."""
+    """Return each step once: number, start_ns, end_ns and the first thread to begin it."""
     announced = steps(rank_trace).sort("start_ns", maintain_order=True)
     return announced.group_by(pl.col("step").alias("number"), maintain_order=True).agg(
         pl.col("start_ns").min(), pl.col("end_ns").max(), pl.col("track_id").first()
@@ -162,7 +162,7 @@ def _window(name: str, chosen: pl.DataFrame, asked: str) -> PathWindow:
 
 
 def _instances(rank_trace: RankTrace, annotation: str) -> pl.DataFrame:
-    """Return the host ranges with this name or, if there are none, with this text in their name; sorted by start."""
+    """Return the host ranges with this name or, if there are none, those whose names contain it; sorted by start."""
     ranges = event_ranges(rank_trace, _NAMED_KINDS, ["name", "start_ns", "end_ns", "track_id"])
     used = ranges["name"].unique()
     texts = rank_trace.texts(used)

@@ -18,15 +18,15 @@ from holotrace.errors import InconsistentTimesError, InvalidOptionError
 from holotrace.schema import KernelKind
 
 REPLAY_TOLERANCE = 0.01
-"""An unchanged replay may differ from the measured window by this fraction."""
+"""The length of an unchanged replay may differ from the measured length of the window by this fraction."""
 
 
 @dataclass(frozen=True)
 class Scale:
     """The selected device work takes `factor` times as long, and so does the self time of the selected host ranges.
 
-    `where` selects activities: a polars expression over the columns of `EventGraph.activities`, where `name` is text,
-    and over `duration_ns`.
+    `where` is a polars expression that selects activities. It may use `duration_ns` and the columns of `EventGraph.activities`,
+    with `name` as a string.
     """
 
     where: pl.Expr
@@ -58,12 +58,12 @@ class NoLaunchOverhead:
 
 @dataclass(frozen=True)
 class PerfectOverlap:
-    """Only other communication and the end of the window wait for communication on devices."""
+    """Communication on devices delays only other communication and the end of the window."""
 
 
 @dataclass(frozen=True)
 class NoWait:
-    """The selected calls of the host return without waiting for a device; `where` as in `Scale`."""
+    """The selected host calls return without waiting for a device; `where` as in `Scale`."""
 
     where: pl.Expr
 
@@ -86,7 +86,7 @@ class WhatIf:
 
     @property
     def saved_ns(self) -> int:
-        """How much shorter the window gets; negative if it gets longer."""
+        """How much shorter the window becomes; negative if it becomes longer."""
         return self.measured_ns - self.predicted_ns
 
     @property
@@ -108,7 +108,7 @@ class NamedGraph(Protocol):
 
     @property
     def names(self) -> pl.DataFrame:
-        """The text of each string id: name uint32, text str."""
+        """The string for each string id: name uint32, text str."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,15 +122,16 @@ class Replay(EqualByContent):
 def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
     """Predict how long the window of a critical path would take with these changes.
 
-    Every start and end is computed anew. All dependencies remain, and delays beyond them, and gaps between host ranges,
-    stay as measured.
+    Every start and end is recomputed. All dependencies remain; delays beyond them and gaps between host ranges stay as
+    measured.
 
     Args:
         found: the result of `critical_path_graph`.
         changes: the changes, applied in this order.
 
     Raises:
-        InconsistentTimesError: without any change the replay misses the measured length by more than 1 %.
+        InconsistentTimesError: even without changes, the length of the replay differs from the measured length by more than
+            1 %.
         InvalidOptionError: a change selects nothing, or asks for a negative duration.
 
     Source: docs/reference/analyses/critical_path.md describes the graph.
@@ -171,7 +172,7 @@ def window_ns(replay: Replay) -> int:
 
 
 def changed(found: NamedGraph, replay: Replay, change: Change) -> Replay:
-    """Apply a change; raises InvalidOptionError as `what_if`."""
+    """Apply a change; raises InvalidOptionError like `what_if`."""
     if isinstance(change, PerfectOverlap):
         return _with_perfect_overlap(found.graph, replay)
     if isinstance(change, NoLaunchOverhead):
@@ -251,7 +252,7 @@ def _without_waits(graph: EventGraph, replay: Replay, selected: npt.NDArray[np.b
 
 
 def _with_perfect_overlap(graph: EventGraph, replay: Replay) -> Replay:
-    """Remove the edges from communication to other work, but let the window still end after communication."""
+    """Remove the edges from communication to other work, but keep the end of the window after all communication."""
     kinds, is_start = graph.activities["kernel_kind"], graph.nodes["is_start"].to_numpy()
     of_node = kinds.gather(graph.nodes["activity"]).fill_null(KernelKind.OTHER).to_numpy()
     is_communication = of_node == KernelKind.COMMUNICATION

@@ -128,9 +128,9 @@ def window_activities(
         rank_trace: the rank.
         window: the window.
         data_loading: regular expressions, searched in the names of host ranges.
-        collectives_apart: a thread that requests a collective from the host continues while it runs. Ranges such as
-            `gloo:recv` therefore leave the thread that requested them, and do not contain what that thread does next.
-            The Python functions in which a thread waits for a collective become waiting activities.
+        collectives_apart: a thread that requests a collective from the host continues while the collective runs. Ranges such as
+            `gloo:recv` therefore move to separate lanes and do not contain what the requesting thread does next. Python
+            functions in which a thread waits for a collective become waiting activities.
     """
     device = _device(rank_trace, window)
     launched = device.filter("in_window")
@@ -157,9 +157,9 @@ _TRACK = pl.col("track_id").cast(pl.Int64)
 
 
 def _in_lanes(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the lane of each row: a new one for each collective, and the thread of others.
+    """Add the lane of each row: a new lane for a collective, the thread for any other row.
 
-    Threads that do nothing outside collectives perform them. What they do inside is left out: it is part of the
+    A thread that does nothing outside collectives performs them. What it does inside them is left out: it is part of the
     collective, and may wait for other ranks.
     """
     if not rows["is_collective"].any():
@@ -200,7 +200,7 @@ def _host(
 
 
 def _waits(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that wait or query, with the end of the first work they wait for or query."""
+    """Return the calls that wait for work or query it, with the end of the first such work."""
     waits = host_synchronisations(rank_trace).select("event_index", "source_index")
     work = device_rows(rank_trace).select(source_index="event_index", work_end_ns="end_ns")
     known = waits.join(work, on="source_index", how="left")
@@ -208,7 +208,7 @@ def _waits(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _matching(texts: pl.Series, patterns: Sequence[str]) -> pl.Series:
-    """Return the ids of the strings that match one of the patterns."""
+    """Return the ids of the strings that match any of the patterns."""
     ids = [_contains(texts, pattern).arg_true() for pattern in patterns]
     return pl.concat(ids).unique().cast(pl.UInt32) if ids else pl.Series([], dtype=pl.UInt32)
 
@@ -237,7 +237,7 @@ def _device(rank_trace: RankTrace, window: PathWindow) -> pl.DataFrame:
 
 
 def _in_one_table(host: pl.DataFrame, device: pl.DataFrame, start_ns: int, end_ns: int) -> pl.DataFrame:
-    """Join both tables, clip times to the window, and sort by start; of equal starts, the longest comes first."""
+    """Join both tables, clip times to the window, and sort by start; if starts are equal, the longest comes first."""
     columns = ("event_index", "kind", "name", "track_id", *_WORK_COLUMNS)
     work = device.filter(pl.col("start_ns") < end_ns).select(*columns[:3], *_WORK_COLUMNS, "launch_index")
     clipped = [
@@ -260,7 +260,7 @@ def _parents(both: pl.DataFrame) -> npt.NDArray[np.int64]:
 
 
 def _inherited(flag: npt.NDArray[np.bool_], parent: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Set the flag also on all ranges inside a range that has the flag."""
+    """Extend the flag to all ranges inside a flagged range."""
     inside: npt.NDArray[np.bool_] = flag.astype(np.bool_)
     if not inside.any():
         return inside
