@@ -1,1 +1,1 @@
-"""The calls of all ranks, matched: collectives, sends and receives, and the clocks of their hosts."""
+"""Match the calls of all ranks (collectives, sends and receives), and compare the clocks of their hosts."""

@@ -10,9 +10,9 @@ _SIZES = ("in_bytes", "out_bytes")
 
 
 def is_even(calls: pl.DataFrame) -> pl.Expr:
-    """Return whether each call is an all-to-all in which every rank sends equally much to every rank.
+    """Return whether each call is an all-to-all in which every rank sends the same amount to every rank.
 
-    If the splits were not recorded, sizes decide: all ranks of the instance put in and get out equally much.
+    If the splits were not recorded, sizes decide: the inputs and outputs of all ranks of the instance must have the same size.
 
     Args:
         calls: family and instance; if available also is_even, in_splits, in_bytes and out_bytes.
@@ -25,7 +25,7 @@ def is_even(calls: pl.DataFrame) -> pl.Expr:
 
 
 def reaches_all(calls: pl.DataFrame) -> pl.Expr:
-    """Return whether each call is an all-to-all in which every rank sends something to every rank, so that all wait for all."""
+    """Return whether each call is an all-to-all in which every rank sends data to every rank, so all wait for each other."""
     if "in_splits" not in calls.columns:
         return is_even(calls)
     is_listed = pl.col("in_splits").is_not_null().all() & (pl.col("in_splits").list.min().min() > 0)

@@ -9,14 +9,14 @@ ALIGNED_CLOCKS = "aligned clocks"
 SHORTEST_DURATION = "shortest duration"
 
 LARGEST_CLOCK_ERROR = 0.1
-"""Clocks of several hosts time a transfer only if their error is at most this part of it."""
+"""The clocks of several hosts are used to time a transfer only if their error is at most this fraction of it."""
 
 _DURATION = pl.col("end_ns") - pl.col("start_ns")
 _START, _END = pl.col("aligned_start_ns"), pl.col("aligned_end_ns")
 
 
 def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
-    """Add what each call waited, and how long the transfer took once all ranks were there.
+    """Add how long each call waited, and how long the transfer took once all ranks had arrived.
 
     A collective can transfer its last byte only after its last rank has arrived. With the start and end of each rank on one
     clock:
@@ -25,8 +25,8 @@ def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
         wait      the last start - start of the rank, at most its duration
         transfer  the last end - the last start
 
-    Where the clocks are not known well enough, a rank is missing, or a rank ends before another has arrived, durations
-    decide. All ranks leave at about the same time, so with d the duration of each rank:
+    If the clocks are not known well enough, a rank is missing, or a rank ends before another has arrived, durations are used
+    instead. All ranks leave at about the same time, so with d the duration of each rank:
 
         wait      d - the shortest d
         transfer  the shortest d, an upper bound: it may contain waiting for a rank that was not recorded
@@ -53,7 +53,7 @@ def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def waits_by_duration(calls: pl.DataFrame) -> pl.DataFrame:
-    """Add `wait_ns` and `is_last` of `arrivals`, both by durations alone, whatever is known about the clocks."""
+    """Add `wait_ns` and `is_last` as in `arrivals`, but always from durations, even if the clocks are known."""
     waited = _DURATION - _DURATION.min().over("instance")
     return calls.with_columns(pl.when(pl.col("instance").is_not_null()).then(waited).alias("wait_ns")).with_columns(
         _is_last()

@@ -58,7 +58,7 @@ DDP_ANNOTATION = r"^DistributedDataParallel\.forward$"
 """Source: https://github.com/pytorch/pytorch/blob/main/torch/nn/parallel/distributed.py"""
 
 _EXCHANGES: tuple[Exchange, ...] = ("in turn", "undecided", "ring")
-"""Of groups with one axis, the first of these that fits any of them fits all."""
+"""For groups that share an axis, the first of these that describes any of the groups applies to all."""
 
 _DEFAULT_GROUP = "default_pg"
 _PURPOSES = {
@@ -72,7 +72,7 @@ _SETUP = frozenset({"barrier", "broadcast", "gather", "scatter", "unknown"})
 MOST_BESIDE_GRADIENTS = 0.05
 LEAST_OF_LAYERS = 0.25
 """Ranks that share layers request about half of the reduced bytes in the forward pass, a third with activation checkpointing.
-Replicas reduce gradients in or after the backward pass, and in the forward pass at most a few small tensors."""
+Replicas reduce gradients in or after the backward pass, and reduce at most a few small tensors in the forward pass."""
 
 
 class Use(NamedTuple):
@@ -95,7 +95,7 @@ class Use(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """The axis of a group; several candidates where the trace does not decide.
+    """The axis of a group; several candidates if the trace does not decide between them.
 
     by_collective  the axis of each kind of communication, if the group serves several purposes; else empty
     """
@@ -115,7 +115,7 @@ class Axis(NamedTuple):
 
 
 def axes_of_description(description: str | None) -> tuple[str, ...]:
-    """Return the axes that the description of a group names; several if the group spans a mesh of them.
+    """Return the axes named in the description of a group; several if the group spans a mesh of them.
 
     >>> axes_of_description("mesh_dp_shard_cp"), axes_of_description("TENSOR_AND_PIPELINE_PARALLEL_GROUP")
     (('fsdp',), ('pp', 'tp'))
@@ -125,7 +125,7 @@ def axes_of_description(description: str | None) -> tuple[str, ...]:
 
 
 def axis_of_use(use: Use) -> Axis:
-    """Return the axis that uses its group in this way, or the candidates.
+    """Return the axis whose groups are used in this way; several candidates if the use does not decide.
 
     send, recv                      pp if in turn, cp in a ring, else pp or cp
     send_recv alone                 pp, cp or ep: batches do not say in which direction their messages go
@@ -135,9 +135,9 @@ def axis_of_use(use: Use) -> Axis:
     all_reduce                      dp if DDP asks for them or if nearly all bytes are requested in or after the backward pass, tp if many are
                                     requested in the forward pass
 
-    A group that does several of these serves several purposes, each with an axis: a recommender exchanges the rows of its
-    embedding tables and reduces gradients among the same ranks. All-reduces beside all_gather or reduce_scatter have a
-    purpose of their own only if DDP asks for them.
+    A group that does several of these serves several purposes, each with its own axis: a recommender exchanges the rows of its
+    embedding tables and reduces gradients among the same ranks. All-reduces in a group that also has all_gather or
+    reduce_scatter count as a separate purpose only if DDP asks for them.
     """
     purposes = _purposes(use)
     if not purposes:
@@ -186,12 +186,13 @@ def _of_all_reduces(forward_fraction: float | None) -> tuple[str, ...]:
 def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, Axis]:
     """Return {group: its axis}.
 
-    The description decides if it names an axis. Other groups of equal size and stride are one axis: a described one among
-    them names all; else their collectives do. The default group is `world` if the job has other axes, else an axis itself.
+    A description that names an axis decides. The remaining groups of equal size and stride share one axis: if descriptions give
+    exactly one axis to groups of this shape, it is that axis; otherwise the collectives decide. The default group is `world` if
+    the job has other axes; otherwise it is an axis itself.
 
     Args:
         groups: `Matching.groups`.
-        uses: {group: how it is used}; groups that are not used have no axis.
+        uses: {group: how it is used}; unused groups get no axis.
     """
     used = [group for group in _groups(groups) if group.number in uses]
     defaults = {group.number for group in used if group.description == _DEFAULT_GROUP}
@@ -205,7 +206,7 @@ def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, A
 
 
 _Shape: TypeAlias = tuple[int, int | None, bool]
-"""Size and stride (None if uneven or unknown) of a group, and whether it is the default group."""
+"""The size of a group, its stride (None if uneven or unknown), and whether it is the default group."""
 
 
 class _Group(NamedTuple):
@@ -241,12 +242,12 @@ def _of_equal_shape(groups: Iterable[_Group]) -> dict[_Shape, list[int]]:
 
 
 def _shared_axis(described: Collection[str], uses: Iterable[Use]) -> Axis:
-    """Return the axis of groups of one shape: the only described one or, without it, that of their use."""
+    """Return the axis of groups of one shape: the axis from their descriptions if there is exactly one, else from their use."""
     return Axis(tuple(described), "equal groups") if len(described) == 1 else axis_of_use(_joined(uses))
 
 
 def _joined(uses: Iterable[Use]) -> Use:
-    """Return how groups of one axis are used together."""
+    """Combine how the groups of one axis are used."""
     listed = list(uses)
     fractions = [use.forward_fraction for use in listed if use.forward_fraction is not None]
     exchanges = {use.exchange for use in listed} - {"unknown"}

@@ -1,4 +1,4 @@
-"""Communication that computation does not hide, divided among the calls that cause it."""
+"""Communication that is not hidden by computation, divided among the calls that cause it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holotrace.algorithms.intervals import Int64Array, Intervals, distinct_times
 
 
 def uncovered(intervals: Intervals, cover: Intervals) -> Intervals:
-    """Return the parts of the first intervals that the others do not cover, disjoint and in order.
+    """Return the parts of `intervals` that `cover` does not cover, disjoint and in order.
 
     >>> uncovered((np.array([0]), np.array([10])), (np.array([2, 6]), np.array([4, 7])))
     (array([0, 4, 7]), array([ 2,  6, 10]))
@@ -24,11 +24,11 @@ def uncovered(intervals: Intervals, cover: Intervals) -> Intervals:
 
 
 def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Sequence[str]) -> pl.DataFrame:
-    """Give every exposed nanosecond of a rank to one call, and say whether the call waits or transfers in it.
+    """Assign every exposed nanosecond of a rank to one call, and say whether the call waits or transfers at that time.
 
-    Where calls of several axes run at once, the first axis in `priority` takes the time; among calls of an axis those that
-    transfer come before those that wait, and earlier calls before later ones. So the parts add up to the exposed time.
-    Whether a call without counterpart waits is unknown: its time is unmatched.
+    When calls of several axes run at once, the time goes to the first axis in `priority`. Among the calls of an axis, calls
+    that transfer come before calls that wait, and earlier calls before later ones. So the parts add up to the exposed time.
+    Whether a call without a counterpart waits is unknown, so its time is unmatched.
 
     Args:
         exposed: disjoint ranges of one rank: start_ns, end_ns, step.
@@ -52,14 +52,14 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
 
 
 PARTS = ("transfer_ns", "wait_ns", "unmatched_ns")
-"""What a call does with its exposed time; where calls of an axis overlap, the first of these counts."""
+"""What a call does in its exposed time; when calls of an axis overlap, the first of these counts."""
 
 _TRANSFER, _WAIT, _UNMATCHED = range(len(PARTS))
 _NO_CALL = pl.DataFrame({"row": [None], "part": [_UNMATCHED]}, {"row": pl.Int64, "part": pl.Int32})
 
 
 def _pieces(calls: pl.DataFrame, priority: Sequence[str]) -> pl.DataFrame:
-    """Return the parts of each call, the last to be preferred first."""
+    """Return the parts of each call in order of increasing preference."""
     places = {axis: place for place, axis in enumerate(priority)}
     known = calls.with_columns(
         pl.col("row").cast(pl.Int64), pl.col("axis").replace_strict(places, return_dtype=pl.Int64).alias("place")
@@ -81,7 +81,7 @@ def _pieces(calls: pl.DataFrame, priority: Sequence[str]) -> pl.DataFrame:
 
 
 def _painted(bounds: Int64Array, pieces: pl.DataFrame) -> Int64Array:
-    """Return the row of the preferred piece of each segment between bounds, -1 for none."""
+    """Return the row of the preferred piece in each segment between bounds; -1 for none."""
     owner = np.full(max(0, len(bounds) - 1), -1, np.int64)
     first = np.searchsorted(bounds, pieces["start_ns"].to_numpy()).tolist()
     last = np.searchsorted(bounds, pieces["end_ns"].to_numpy()).tolist()
@@ -91,7 +91,7 @@ def _painted(bounds: Int64Array, pieces: pl.DataFrame) -> Int64Array:
 
 
 def _segments_of(exposed: pl.DataFrame, bounds: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the segments between bounds that are exposed, and the row of `exposed` each belongs to."""
+    """Return the exposed segments between bounds, and the row of `exposed` to which each belongs."""
     first = np.searchsorted(bounds, exposed["start_ns"].to_numpy())
     counts = np.searchsorted(bounds, exposed["end_ns"].to_numpy()) - first
     row = np.repeat(np.arange(len(counts)), counts)

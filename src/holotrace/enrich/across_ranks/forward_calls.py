@@ -1,4 +1,4 @@
-"""Which calls a rank requests in the forward pass: layers communicate there, the gradients of replicas do not."""
+"""Which calls a rank requests in the forward pass, where layers communicate but replicas do not reduce gradients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def in_forward(rank_trace: RankTrace, asked_ns: pl.Series) -> pl.Series:
         asked_ns: when the host requested each call, in any order; null if unknown.
 
     Returns:
-        `in_forward`, bool; null outside steps, except in a backward pass, and in steps without a backward pass.
+        `in_forward`, bool: null outside steps (except in a backward pass) and in steps without a backward pass.
     """
     passes, within = _backward(rank_trace), windows(rank_trace)
     if not len(passes[0]):

@@ -71,7 +71,7 @@ def job_calls(of_ranks: Mapping[int, OfRank]) -> JobCalls:
 
 
 def _with_bus_bytes(calls: pl.DataFrame) -> pl.DataFrame:
-    """Replace `bus_factor` by bytes; an uneven all-to-all sends what its splits say."""
+    """Replace `bus_factor` by bytes; the splits of an uneven all-to-all determine how much it sends."""
     by_factor = (pl.col("message_bytes") * pl.col("bus_factor")).round().cast(pl.Int64)
     return calls.with_columns(pl.coalesce("sent_bytes", by_factor).alias("bus_bytes")).drop("bus_factor")
 
@@ -85,7 +85,7 @@ def _with_bandwidths(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def per_second(byte_count: str, duration_ns: str) -> pl.Expr:
-    """Return bytes/s; null without bytes or time."""
+    """Return bytes per second; null without bytes or time."""
     is_known = (pl.col(byte_count) > 0) & (pl.col(duration_ns) > 0)
     return pl.when(is_known).then(pl.col(byte_count) / pl.col(duration_ns) * 1e9)
 

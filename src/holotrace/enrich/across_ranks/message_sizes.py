@@ -14,7 +14,7 @@ _RANKS = pl.col("group_size")
 def message_bytes() -> pl.Expr:
     """Return the size S of a message: the whole array that the collective handles, not the part of one rank.
 
-    With n ranks, and `in` and `out` the bytes that a rank puts in and gets out:
+    With n ranks, and `in` and `out` the bytes of a rank's input and output:
 
         all_reduce, reduce, broadcast     S = in
         all_gather                        S = out, else in * n
@@ -53,8 +53,8 @@ def bus_factor() -> pl.Expr:
         all_gather, reduce_scatter, all_to_all, gather, scatter        (n - 1) / n
         broadcast, reduce, send, recv, send_recv                                 1
 
-    These hold for rings and trees. A switch that reduces (NVLink SHARP) moves less, so the bandwidth computed with the
-    factor may exceed that of the link. Reads the columns family and group_size.
+    These factors hold for rings and trees. With a switch that reduces (NVLink SHARP), less data moves, so the bandwidth
+    computed with the factor may exceed the bandwidth of the link. Reads the columns family and group_size.
     """
     others = (_RANKS - 1) / _RANKS
     return (

@@ -1,4 +1,4 @@
-"""The time in which the ranks of a job communicate, by step, and which of it is the same collective on several ranks."""
+"""When the ranks of a job communicate in each step, and which of these ranges are the same collective on several ranks."""
 
 from __future__ import annotations
 

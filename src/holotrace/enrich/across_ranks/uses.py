@@ -9,17 +9,17 @@ from holotrace.enrich.across_ranks.axes import DDP, FSDP_ANNOTATION, Exchange, U
 _IS_SEND, _IS_RECEIVE = pl.col("collective") == "send", pl.col("collective") == "recv"
 
 LEAST_RING = 3
-"""In a group of two ranks, a ring and two stages of a pipeline have the same pairs."""
+"""In a group of two ranks, a ring and a two-stage pipeline have the same pairs."""
 
 MOSTLY = 0.5
-"""A rank that is late may have received before it sends, in a ring too."""
+"""Even in a ring, a late rank may have received before it sends."""
 
 
 def uses_of_groups(calls: pl.DataFrame) -> dict[int, Use]:
     """Return {group: how it is used}.
 
     Args:
-        calls: `JobCalls.calls`, with the `module` that asked for each and `in_forward`, see
+        calls: `JobCalls.calls`, with the `module` that asked for each call, and `in_forward` from
             `holotrace.enrich.across_ranks.forward_calls`.
     """
     known = calls.drop_nulls("group")
@@ -54,7 +54,7 @@ def _forward_fractions(calls: pl.DataFrame) -> dict[int, float]:
 
 
 def _exchanges(calls: pl.DataFrame) -> dict[int, Exchange]:
-    """Return {group: how its ranks send}, see `Exchange`."""
+    """Return {group: how its ranks send}; see `Exchange`."""
     ranks = _sends_of_ranks(calls.filter(_IS_SEND | _IS_RECEIVE))
     is_cycle = (pl.col("receiver_count") == 1) & pl.col("receives")
     sums = ranks.group_by("group").agg(
@@ -72,7 +72,7 @@ def _exchanges(calls: pl.DataFrame) -> dict[int, Exchange]:
 
 
 def _sends_of_ranks(messages: pl.DataFrame) -> pl.DataFrame:
-    """Return, of each rank of a group, to how many it sends, and whether it mostly sends before it received anything in a step."""
+    """For each rank of a group, return how many ranks it sends to, and whether it mostly sends before receiving in a step."""
     of_rank = ["group", "rank"]
     per_step = messages.group_by(*of_rank, "step").agg(
         pl.col("start_ns").filter(_IS_SEND).min().alias("first_send_ns"),

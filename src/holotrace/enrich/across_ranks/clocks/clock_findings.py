@@ -14,7 +14,7 @@ _MOST_NAMED = 5
 def findings_of(
     per_host: pl.DataFrame, jumps: pl.DataFrame, contradictions: pl.DataFrame, dropped_count: int
 ) -> tuple[str, ...]:
-    """Return the findings, the most general first; the tables are those of `Clocks` and `HostCheck`."""
+    """Return the findings, the most general first; the arguments are tables of `Clocks` and `HostCheck`."""
     return (
         *_unknown(per_host),
         *_divided_hosts(per_host, contradictions),
@@ -38,7 +38,7 @@ def _unknown(per_host: pl.DataFrame) -> Iterator[str]:
 
 
 def _divided_hosts(per_host: pl.DataFrame, contradictions: pl.DataFrame) -> Iterator[str]:
-    """Say which ranks cannot share a clock, though they share a host name."""
+    """Say which ranks cannot share a clock even though they share a host name."""
     divided = per_host.filter(pl.col("rank").is_not_null())["host"].unique()
     for host, count, largest_ns in contradictions.filter(pl.col("host").is_in(divided.implode())).iter_rows():
         yield (

@@ -10,9 +10,9 @@ bounds, x is estimated from the ends of the calls, which are nearly the same on 
     half width  the largest distance from the estimate to a bound: x is in [offset - half width, offset + half width]
     drift       by how much faster the reference clock runs, in parts in 10^9
 
-The bounds hold if clocks run at constant rates, and if the calls are matched correctly. A half-width cannot be smaller
-than about the duration of the shortest call, from the last start to the first end. A jump that is shorter than the
-waits in the calls around it may pass for drift; then the bounds can be wrong by the jump.
+The bounds hold if clocks run at constant rates, and if the calls are matched correctly. A half-width cannot be much smaller
+than the duration of the shortest call, from its last start to its first end. A jump that is shorter than the waits in the calls
+around it may look like drift; then the bounds can be wrong by the size of the jump.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Source: "the slew rate is limited to 0.5 ms/s", https://www.ntp.org/documentatio
 """
 
 _FEWEST_CONTRADICTIONS = 3
-"""If fewer calls than this contradict the others, they were matched wrongly; if at least as many do, the clocks differ."""
+"""If fewer calls than this contradict the others, they were matched wrongly; if at least this many do, the clocks differ."""
 
 _ROUNDING_NS = 1
 _EARLIEST_NS, _LATEST_NS = (getattr(np.iinfo(np.int64), name) for name in ("min", "max"))
@@ -100,7 +100,7 @@ class Clocks(EqualByContent):
     model: ClockModel
 
     def aligned(self, calls: pl.DataFrame) -> pl.DataFrame:
-        """Add the times of the calls as shown by the reference clock.
+        """Add the times of the calls on the reference clock.
 
         Args:
             calls: with the columns rank, start_ns, end_ns.
@@ -113,7 +113,7 @@ class Clocks(EqualByContent):
             aligned_end_ns     int64
             half_width_ns      int64  of both times
 
-            All four are null if the clock is unknown, or if it jumped about then.
+            All four are null if the clock is unknown, or if it jumped at about that time.
         """
         clock = self.model.clock_of(calls)
         start, end = (self.model.correction(clock, calls[column].to_numpy()) for column in ("start_ns", "end_ns"))
@@ -129,7 +129,7 @@ class Clocks(EqualByContent):
         )
 
     def corrections(self, rank: int, at_ns: Int64Array) -> pl.DataFrame:
-        """Return what to add to times of a rank.
+        """Return what to add to the given times of a rank.
 
         Returns:
             at_ns          int64  as given
@@ -142,7 +142,7 @@ class Clocks(EqualByContent):
 
 
 class WholeCorrection(NamedTuple):
-    """The value to add to each time, and its half-width, in whole nanoseconds; 0 where unknown."""
+    """The value to add to each time, and its half-width, in whole nanoseconds; 0 if unknown."""
 
     offset_ns: Int64Array
     half_width_ns: Int64Array
@@ -164,7 +164,7 @@ class ClockModel(NamedTuple):
     of_ranks: pl.DataFrame
 
     def clock_of(self, calls: pl.DataFrame) -> Int64Array:
-        """Return the clock of each call; -1 if its rank has none, or if the call may be on either side of a jump."""
+        """Return the clock of each call; -1 if the rank has no clock, or if the call may be on either side of a jump."""
         if self.of_ranks["rank"].is_unique().all():
             clock_of = dict(self.of_ranks.select("rank", "clock").iter_rows())
             return calls["rank"].replace_strict(clock_of, default=-1, return_dtype=pl.Int64).to_numpy()
@@ -181,7 +181,7 @@ class ClockModel(NamedTuple):
         return clock
 
     def correction(self, clock: Int64Array, at_ns: Int64Array) -> WholeCorrection:
-        """Return the value to add to each time of each clock; -1 stands for an unknown clock."""
+        """Return the value to add to each time, given its clock; -1 is an unknown clock."""
         exact = self.fit.clocks.correction(clock, (at_ns - self.base_ns[clock]).astype(np.float64))
         is_known = (clock >= 0) & np.isfinite(exact.value)
         offset = self.base_ns[self.reference] - self.base_ns[clock] + whole(np.round(exact.value))
@@ -198,7 +198,7 @@ def clocks(calls: pl.DataFrame, hosts: Mapping[int, str]) -> Clocks:
             by their times are not used.
         hosts: the host of each rank.
 
-    The reference is the host with the most ranks; of several, the one with the lowest rank.
+    The reference is the host with the most ranks; if several hosts have the most, it is the one with the lowest rank.
     """
     known_hosts = {**{int(rank): f"rank {rank}" for rank in calls["rank"].unique()}, **hosts}
     waiting = waiting_calls(calls)
@@ -226,7 +226,7 @@ def clocks(calls: pl.DataFrame, hosts: Mapping[int, str]) -> Clocks:
 
 
 class _Owners(NamedTuple):
-    """The owners of the clocks: names (host, and rank if the host's ranks do not share the clock), and the clock of each rank."""
+    """The owners of the clocks: their names (host, and rank if the host's ranks do not share a clock); each rank's clock."""
 
     names: list[tuple[str, int | None]]
     clock_of_rank: dict[int, int]
@@ -237,7 +237,7 @@ class _Owners(NamedTuple):
 
 
 def _owners(hosts: Mapping[int, str], check: HostCheck) -> _Owners:
-    """Number the clocks, the reference first. If the ranks of a host contradict each other, each has its own clock."""
+    """Number the clocks, the reference first. If the ranks of a host contradict each other, each gets its own clock."""
     is_clear = pl.col("contradicted_count") >= _FEWEST_CONTRADICTIONS
     divided = set(check.by_host.filter(is_clear)["host"])
     ranks_of = {host: [rank for rank in sorted(hosts) if hosts[rank] == host] for host in set(hosts.values())}
@@ -255,12 +255,12 @@ def _without_mismatches(waiting: pl.DataFrame, check: HostCheck) -> pl.DataFrame
 
 
 def _dropped_count(compared: OfClocks, fitted: Fit) -> int:
-    """Return from how many operations a participant was dropped, because its times contradicted those of the others."""
+    """Return the number of operations from which a participant was dropped because its times contradicted the others."""
     return len(np.unique(compared.participants.operation[fitted.clock_of_row == DROPPED]))
 
 
 def _spans(compared: OfClocks, fitted: Fit) -> pl.DataFrame:
-    """Return how many operations compare each clock with others, and when the first of them begins and the last ends.
+    """Return how many operations compare each clock with others, when the first of them begins and when the last ends.
 
     Returns:
         clock, source, instance_count, first_ns, last_ns (times on the clock itself): int64; sorted by source and time.
@@ -281,11 +281,11 @@ def _spans(compared: OfClocks, fitted: Fit) -> pl.DataFrame:
 
 
 def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return the clocks by source and time; from_ns and to_ns limit when a clock that jumped may have had this line.
+    """Return the clocks by source and time; from_ns and to_ns limit the time in which a clock that jumped may be on this line.
 
-    A clock jumped at an unknown time between the last call before the jump and the first call after it. The windows of
-    both lines cover this time, so a time in two windows is ambiguous. Before the first and after the last line, the
-    windows reach as far beyond the compared calls as these calls last.
+    A clock jumps at an unknown time between the last call before the jump and the first call after it. The windows of both
+    lines cover this interval, so a time in two windows is ambiguous. The first window starts before the compared calls, and the
+    last one ends after them, by the length of time that these calls span.
     """
     ordered = spans.sort("source", "clock")
     beside = ordered.with_columns(
@@ -305,7 +305,7 @@ def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _on_line_of(model: ClockModel, beside: pl.DataFrame, which: str) -> pl.Series:
-    """Convert a time on the line before, or after, a jump to the time that this line shows then; null if unknown."""
+    """Convert a time on the line before (or after) a jump to the time that the other line shows then; null if unknown."""
     other = beside[which].fill_null(-1).to_numpy()
     at_ns = beside[f"{which}_ns"].fill_null(0).to_numpy()
     there, here = model.correction(other, at_ns), model.correction(beside["clock"].to_numpy(), at_ns)
@@ -349,7 +349,7 @@ def _per_host(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.Dat
 
 
 def _jumps(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return `Clocks.jumps`; if a clock jumps forward, the value to add to its times becomes smaller by as much."""
+    """Return `Clocks.jumps`; if a clock jumps forward, the value to add to its times decreases by the same amount."""
     following = spans.sort("source", "clock").with_columns(
         pl.col("clock", "last_ns").shift().over("source").name.prefix("before_")
     )
@@ -369,5 +369,5 @@ def _jumps(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.DataFr
 
 
 def whole(values: Float64Array) -> Int64Array:
-    """Return the values as whole numbers; 0 for unknown and infinite ones."""
+    """Return the values as whole numbers; 0 for unknown and infinite values."""
     return np.where(np.isfinite(values), values, 0).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Which ranks wait for which others in the matched calls.
+"""Which ranks wait for each other in the matched calls.
 
     all_reduce, all_gather, reduce_scatter, barrier   everyone waits for everyone
     all_to_all                                        the same if every rank sends something to every rank
@@ -77,7 +77,7 @@ def _usable(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _start(calls: pl.DataFrame) -> pl.Expr:
-    """Return the time before which a call certainly did not communicate.
+    """Return a time before which a call certainly did not communicate.
 
     ProcessGroupGloo first sends, and then creates the object that records `gloo:send`:
     https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupGloo.cpp
@@ -89,13 +89,13 @@ def _start(calls: pl.DataFrame) -> pl.Expr:
 
 
 def _resolution_ns(calls: pl.DataFrame) -> int:
-    """Return the unit in which the times were recorded: older traces have whole microseconds."""
+    """Return the resolution of the recorded times: older traces have whole microseconds."""
     is_microseconds = pl.all_horizontal((pl.col("start_ns", "end_ns") % 1_000 == 0).all())
     return 1_000 if calls.select(is_microseconds).item() else 1
 
 
 class HostCheck(NamedTuple):
-    """How much the ranks of each host contradict each other, though they share a clock.
+    """How much the ranks of each host contradict each other even though they should share a clock.
 
     host                str
     contradicted_count  int64  instances in which a rank left before another had entered
@@ -107,7 +107,7 @@ class HostCheck(NamedTuple):
 
 
 def contradictions_within_hosts(waiting: pl.DataFrame, hosts: Mapping[int, str]) -> HostCheck:
-    """Look for instances in which a rank leaves before another one on the same host enters."""
+    """Look for instances in which a rank leaves before another rank of the same host enters."""
     within = (
         waiting.with_columns(pl.col("rank").replace_strict(dict(hosts), return_dtype=pl.String).alias("host"))
         .group_by("instance", "host")
@@ -135,9 +135,9 @@ class OfClocks(NamedTuple):
 
 
 def by_clock(waiting: pl.DataFrame, clock_of_rank: Mapping[int, int], clock_count: int) -> OfClocks:
-    """Combine the ranks that share a clock: the last of them to enter and the first to leave give the tightest bounds.
+    """Combine the ranks that share a clock: the last rank to enter and the first to leave give the tightest bounds.
 
-    Only operations with at least two clocks remain.
+    Drop operations with fewer than two clocks.
     """
     entered, left = pl.col("start_ns").filter(pl.col("is_entered")), pl.col("end_ns").filter(pl.col("is_left"))
     combined = (

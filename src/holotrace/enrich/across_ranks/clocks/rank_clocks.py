@@ -1,7 +1,7 @@
 """Times of ranks on the clock of the reference host.
 
-The estimates of `holotrace.enrich.across_ranks.clocks.clocks` are lines, one per host, or several if the clock jumped. Here they
-correct any times of a rank, not only those of matched calls.
+The estimates of `holotrace.enrich.across_ranks.clocks.clocks` are lines: one per host, or several if the clock jumped. Here
+they correct any times of a rank, not only the times of matched calls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PARTS = 1e9
 
 
 class ClockLine(NamedTuple):
-    """What to add to a clock while it runs at a constant rate: `offset_ns` at `at_ns`, and `drift_ppb` ns more each second.
+    """What to add to a clock while it runs at a constant rate: `offset_ns` at `at_ns`, plus `drift_ppb` ns per second.
 
     first_ns, last_ns  the times for which the line was fitted, on the clock itself; None without a limit
     """
@@ -38,7 +38,7 @@ class ClockLine(NamedTuple):
 
 @dataclass(frozen=True)
 class RankClock:
-    """The clock of a rank: how to get from its times to those of the reference clock.
+    """The clock of a rank: how to convert its times to times on the reference clock.
 
     lines  in the order of time; empty if the clock is unknown: then `corrected` returns times as they are
     """
@@ -59,7 +59,7 @@ class RankClock:
     def corrected(self, time_ns: int) -> int:
         """Return a time on the reference clock, in whole nanoseconds.
 
-        The order of times does not change, and the distance of two times changes by the drift only.
+        The order of times stays the same, and the distance between two times changes only by the drift.
         """
         if not self.lines:
             return time_ns
@@ -67,7 +67,7 @@ class RankClock:
         return time_ns + line.offset_ns + round((time_ns - line.at_ns) * line.drift_ppb / _PARTS)
 
     def all_corrected(self, times_ns: Int64Array) -> Int64Array:
-        """Convert many times at once to the reference clock, with the same results as `corrected`."""
+        """Convert an array of times to the reference clock, with the same results as `corrected`."""
         corrected = times_ns.copy()
         numbers = np.searchsorted(np.array(self._last_times()[:-1], np.int64), times_ns)
         for number, line in enumerate(self.lines):
@@ -77,12 +77,12 @@ class RankClock:
         return corrected
 
     def native_lines(self) -> list[tuple[int, int, float, int]]:
-        """Return the lines as the native module takes them: at_ns, offset_ns, drift_ppb, last_ns."""
+        """Return the lines in the native module's format: at_ns, offset_ns, drift_ppb, last_ns."""
         last_times = zip(self.lines, self._last_times(), strict=True)
         return [(line.at_ns, line.offset_ns, line.drift_ppb, last_ns) for line, last_ns in last_times]
 
     def _line_at(self, time_ns: int) -> ClockLine:
-        """Return the line of a time: the first one that does not end before."""
+        """Return the line for a time: the first line that does not end before it."""
         rest = zip(self.lines, self._last_times(), strict=True)
         return next((line for line, last_ns in rest if time_ns <= last_ns), self.lines[-1])
 
@@ -108,7 +108,7 @@ def rank_clocks(per_host: pl.DataFrame, hosts: Mapping[int, str]) -> dict[int, R
 
 
 def correction_text(clock: RankClock) -> str:
-    """Return what is added to the times of a rank, in a few words.
+    """Describe briefly what is added to the times of a rank.
 
     >>> correction_text(RankClock("node-1", (ClockLine(0, -97_310, -2_000.0, 12_000),)))
     'offset -97.3 µs ± 12 µs, drift -2.0 ppm'

@@ -1,8 +1,8 @@
 """Batches of sends and receives, one kernel each, matched across ranks.
 
-A batch belongs with those of its partners: the k-th batch of a rank with a send to another rank matches the k-th batch of
-the other one with a receive from it. In ring attention, or in an all-to-all made of sends, such pairs connect the batches of
-all ranks; in a pipeline they connect two stages.
+The batches of partners belong together: the k-th batch in which rank A sends to rank B matches the k-th batch in which B
+receives from A. In ring attention, or in an all-to-all made of sends, such pairs connect the batches of all ranks; in a
+pipeline, they connect two stages.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ _TRANSFER = ("source", "destination")
 
 
 def by_partners(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
-    """Match batches by their recorded partners or, in groups of more than two ranks without these, by order.
+    """Match batches by their recorded partners or, if no partners are recorded in a group of more than two ranks, by order.
 
-    By order, the k-th batches of a step match if all ranks of the group in the trace have equally many, and no rank leaves
-    before another enters. Batches that would connect two batches of one rank are not matched.
+    When matching by order, the k-th batches of a step match if all ranks of the group that are in the trace have the same
+    number of batches, and no rank leaves before another enters. Batches that would connect two batches of one rank are not
+    matched.
 
     Args:
         rows: `rows_of` all ranks, with inferred groups.
@@ -38,7 +39,7 @@ def by_partners(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _connected(batched: pl.DataFrame) -> pl.DataFrame:
-    """Return row and instance of batches that their partners connect; none if two of them are of one rank."""
+    """Return row and instance of batches connected by their partners; drop connected batches if two of them are of one rank."""
     pairs = _pairs(batched)
     if pairs.is_empty():
         return pairs.select("row", instance="row")
@@ -51,7 +52,7 @@ def _connected(batched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pairs(batched: pl.DataFrame) -> pl.DataFrame:
-    """Return row and other: batches with the two ends of one transfer, where both ranks have equally many in a step."""
+    """Return row and other: batches with the two ends of a transfer, if both ranks have the same number in a step."""
     ends = batched.select("row", "rank", "window", "partners").explode("partners").drop_nulls("partners")
     is_send = pl.col("partners") >= 0
     other = pl.when(is_send).then("partners").otherwise(-1 - pl.col("partners"))
@@ -72,7 +73,7 @@ def _pairs(batched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _components(count: int, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the least number of the nodes that edges connect with each node."""
+    """Return, for each node, the lowest number among the nodes connected to it."""
     labels = np.arange(count)
     while True:
         least = np.minimum(labels[first], labels[second])

@@ -1,7 +1,7 @@
 """The `c10d::` operators that request communication on the host: their times, and the peers of sends and receives.
 
-gloo's worker threads perform collectives later, in the order of the requests, but two collectives on two threads may
-start in the reverse order. The annotation of a send or receive begins inside its operator, and ends after it.
+gloo's worker threads perform collectives later, in the order of the requests, but collectives on different threads may start in
+reverse order. The annotation of a send or receive begins inside its operator, and ends after it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PEER_IN_NAME = r"(?:->|<-) *(\d+)"
 
 
 def asked_by_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return, from the operators that requested them, the time, the peer and the tag of calls that the host itself performs.
+    """For calls that the host itself performs, return the time, peer and tag from the operators that requested them.
 
     Args:
         rank_trace: the rank.
@@ -72,9 +72,9 @@ def peer_in_name(rank_trace: RankTrace, event_index: pl.Series) -> pl.Series:
 
 
 def with_exchange_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Fill out_elements and in_split_sizes of all-to-alls, where they are null, from `c10d::alltoall_base_`.
+    """Fill nulls in out_elements and in_split_sizes of all-to-alls from `c10d::alltoall_base_`.
 
-    Its arguments are the output, the input, the group, and the split sizes of the output and of the input.
+    The operator's arguments are the output, the input, the group, and the split sizes of the output and of the input.
 
     Args:
         rank_trace: the rank.
@@ -137,7 +137,7 @@ def _normal(text: str | None) -> str | None:
 
 
 def _around(rank_trace: RankTrace, operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return the row of the operator around the start of each call on the same thread, or NO_OWNER."""
+    """Return the row of the operator that contains the start of each call on the same thread, or NO_OWNER."""
     tracks = of_events(
         rank_trace.events_of([EventKind.USER_ANNOTATION], ["event_index", "track_id"]), calls["event_index"]
     )
@@ -145,7 +145,7 @@ def _around(rank_trace: RankTrace, operators: pl.DataFrame, calls: pl.DataFrame)
 
 
 def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return the row of the operator of each call, by the order of the calls with equal inputs, or NO_OWNER."""
+    """Return the row of each call's operator, matched by order among calls with equal inputs, or NO_OWNER."""
     rows = np.full(len(calls), NO_OWNER, np.int64)
     asked = _groups(operators.with_columns(_inputs_of(operators)))
     for key, performed in _groups(calls).items():
@@ -157,7 +157,7 @@ def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.in
 
 
 def _first_asked(asked_ns: npt.NDArray[np.int64], start_ns: npt.NDArray[np.int64]) -> int:
-    """Return how many calls, at least, were requested before the recording: else some call would precede its request."""
+    """Return the least number of calls requested before the recording such that no call precedes its request."""
     return int(np.max(np.searchsorted(start_ns, asked_ns) - np.arange(len(asked_ns)), initial=0))
 
 
@@ -176,7 +176,7 @@ def _inputs_of(operators: pl.DataFrame) -> pl.Series:
 
 
 def _tensors(argument: int, dims: str | None) -> str | None:
-    """Return the shapes of an argument as a list; an argument whose first element is a list has several tensors."""
+    """Return the shapes of an argument as a list; if its first element is a list, the argument has several tensors."""
     shape = _element(dims, argument)
     if not isinstance(shape, list):
         return None
@@ -189,6 +189,6 @@ def _whole_number(argument: int, inputs: str | None) -> int | None:
 
 
 def _element(array: str | None, position: int) -> object:
-    """Return an element of a JSON array, None if there is none."""
+    """Return an element of a JSON array; None if it does not exist."""
     elements = None if array is None else json.loads(array)
     return elements[position] if isinstance(elements, list) and len(elements) > position else None

@@ -1,4 +1,4 @@
-"""The communication of one rank, in the form that is matched with the communication of other ranks.
+"""The communication of one rank, in a form that can be matched with the communication of other ranks.
 
 Each rank sends `OfRank`, about 30 bytes for each call; the matching uses only these tables.
 """
@@ -38,7 +38,8 @@ Family = pl.Enum(FAMILIES)
 """The kinds of communication: `all_reduce`, …, `send`, `recv`, and `unknown`."""
 
 _EVEN = "base|tensor"
-"""In the names of all-gathers and reduce-scatters of one tensor, such as `_allgather_base`, `reduce_scatter_tensor_coalesced`."""
+"""Pattern in the names of all-gathers and reduce-scatters of one tensor, such as `_allgather_base`,
+`reduce_scatter_tensor_coalesced`."""
 
 _ARGS = (
     *GROUP_ARGS,
@@ -101,12 +102,12 @@ class OfRank(NamedTuple):
     facts: RankFacts
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Send 30 bytes instead of 150 for each call."""
+        """Reduce the data for each call from 150 bytes to 30."""
         return reduced(self)
 
 
 def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
-    """Return the communication of a rank, and the facts needed to match it with that of other ranks.
+    """Return the communication of a rank, and the facts needed to match it with the communication of other ranks.
 
     Args:
         rank_trace: the rank.
@@ -195,7 +196,7 @@ def _with_operators(rank_trace: RankTrace, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _content(known: pl.DataFrame) -> pl.Series:
-    """Return a number that stands for the element type and, if calls have the same size on all ranks, also for the size."""
+    """Return a hash of the element type and, for calls that have the same size on all ranks, of the size."""
     is_even = pl.col("family").is_in(SAME_SIZE | {"send", "recv"}) | pl.col("recorded_collective").str.contains(_EVEN)
     size = pl.when(is_even).then(pl.col("byte_count").cast(pl.String)).fill_null("")
     texts = known.select(content=pl.format("{} {}", pl.col("dtype").fill_null(""), size))
@@ -203,7 +204,7 @@ def _content(known: pl.DataFrame) -> pl.Series:
 
 
 def _position_in_group(group: pl.Series, groups: tuple[ProcessGroup, ...], rank: int) -> pl.Series:
-    """Return the number that the group itself gives this rank, null if unknown."""
+    """Return the number that this rank has within its group; null if unknown."""
     positions = {known.number: known.ranks.index(rank) for known in groups if known.ranks and rank in known.ranks}
     return group.replace_strict(positions, default=None, return_dtype=pl.Int64).alias("position")
 

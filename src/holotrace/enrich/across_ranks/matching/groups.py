@@ -1,8 +1,7 @@
-"""The process groups that a rank knows, each with a number that is the same on all its ranks.
+"""The process groups that a rank knows, each with a number that is the same on all ranks of the group.
 
-Processes number their groups independently, so the recorded names do not identify a group; its ranks and description do.
-The description matters too: the default group and a mesh axis may have the same ranks, but count their operations
-separately.
+Processes number their groups independently, so recorded names do not identify a group, but its ranks and description do. The
+description matters too: the default group and a mesh axis may have the same ranks, but count their operations separately.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def process_group(ranks: Iterable[int], description: str | None = None) -> Proce
 
 
 def configured_groups(header: Header) -> tuple[ProcessGroup, ...]:
-    """Return the groups that the header lists (`distributedInfo.pg_config`): those of this rank, or all groups of the job."""
+    """Return the groups that the header lists (`distributedInfo.pg_config`): this rank's groups, or all groups of the job."""
     distributed = header.raw.get("distributedInfo")
     configured = distributed.get("pg_config") if isinstance(distributed, dict) else None
     entries = [entry for entry in configured if isinstance(entry, dict)] if isinstance(configured, list) else []
@@ -76,7 +75,7 @@ def groups_of_calls(args: pl.DataFrame, header: Header) -> tuple[pl.Series, tupl
 
     Args:
         args: `GROUP_ARGS`, with texts instead of string ids.
-        header: the header of the same trace; its groups complete lists of ranks that the profiler cut.
+        header: the header of the same trace; its groups serve to complete lists of ranks that the profiler cut off.
     """
     configured, identity = configured_groups(header), list(GROUP_ARGS[:3])
     distinct = args.group_by(identity, maintain_order=True).agg(pl.col(GROUP_ARGS[3:]).max())
@@ -109,7 +108,7 @@ def _configured(entries: Iterable[dict[str, Any]], world_size: int | None) -> It
 
 
 def _ranks(listed: object) -> list[int]:
-    """Return the ranks in a list, or in the text of a list; no ranks if any element is not a rank."""
+    """Return the ranks in a list or in the string form of a list; empty if any element is not a rank."""
     numbers = re.findall(r"\d+", listed) if isinstance(listed, str) else listed if isinstance(listed, list) else []
     ranks = [rank_or_none(int(number)) for number in numbers if isinstance(number, int | str)]
     return [rank for rank in ranks if rank is not None] if None not in ranks else []
@@ -129,7 +128,7 @@ def _resolved(recorded: _Recorded, header: Header, configured: Iterable[ProcessG
 
 
 def _completed(listed: list[int], recorded: _Recorded, configured: Iterable[ProcessGroup]) -> Sequence[int] | None:
-    """Return the only configured list of ranks with this size that begins with those listed; None if there are 0 or several."""
+    """Return the configured list of this size that begins with the listed ranks; None if there is none or more than one."""
     known = {group.ranks for group in configured if group.description == _described(recorded.description)}
     fitting = [ranks for ranks in known if ranks and len(ranks) == recorded.size and _begins(ranks, listed)]
     return fitting[0] if len(fitting) == 1 else None

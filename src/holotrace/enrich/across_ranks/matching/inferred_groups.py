@@ -1,7 +1,7 @@
 """The process groups of calls whose trace does not name them, from their order and times.
 
-gloo and old versions of NCCL record no groups. All calls of a rank that look alike (family, element type and size) are taken
-to belong to one group: the largest one whose ranks could have made them together.
+gloo and old versions of NCCL record no groups. All calls of a rank that look alike (family, element type and size) are assumed
+to belong to one group: the largest group whose ranks could have made these calls together.
 """
 
 from __future__ import annotations
@@ -16,27 +16,29 @@ from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _LIKE = ("family", "content")
 _EVEN_SHARE = 0.5
-"""At least this share of the calls must be on ranks that have equally many such calls in a step."""
+"""At least this share of the calls must be on ranks that have the same number of such calls in a step."""
 
 _POSSIBLE_SHARE = 0.75
 """At least this share of the operations of these calls must be possible: no rank leaves before another enters."""
 
 _POSSIBLE_SHARE_OF_ONLY = 0.5
-"""Least share of possible operations if the calls can belong to no other group of the job."""
+"""The least share of possible operations if the calls cannot belong to any other group of the job."""
 
 _FAR_WIDER = 4
 _NOISE_NS = 20_000
-"""All ranks leave a collective together: if the ends differ by more than this times what they do in other groups, and by this
-much more, several groups made their calls at the same time."""
+"""All ranks leave a collective together. If the ends differ by more than this factor times their difference in other groups,
+plus this many nanoseconds, several groups made their calls at the same time."""
 
 _FAR_LESS_REGULAR = 3
 _JITTER_NS = 2_000
 _FEWEST_REGULAR = 8
-"""Equal calls transfer for about equally long once the last rank has arrived. If these times vary, over at least 8 calls, by more
-than this factor and this much beyond what they do in smaller groups, the smaller groups made the calls."""
+"""Once the last rank has arrived, equal calls take about the same time to transfer. If, over at least 8 calls, these times vary
+by more than this factor times their variation in smaller groups, plus this many nanoseconds, the smaller groups made the
+calls."""
 
 _FEWEST_UNCLEAR = 4
-"""If they vary less in smaller groups, but not that clearly, over at least 4 calls, either may have made the calls."""
+"""If, over at least 4 calls, the times vary less in smaller groups, but not that clearly, groups of either size may have made
+the calls."""
 
 _MEMBER_SHARE = 0.75
 """At least this share of the ranks must have made such calls."""
@@ -79,8 +81,8 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
 def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
     """Return rank, signature, group and is_ambiguous of the largest groups that fit and are not too wide.
 
-    A group is too wide if others that are not larger fit on all its ranks, and in these the ends agree far better, or the
-    transfers last far more equally long.
+    A group is too wide if other groups that are not larger fit on all its ranks, and in these the calls end far closer
+    together, or the durations of the transfers vary far less.
 
     Args:
         fitting: rank, signature, group, present, even, spread_ns and jitter_ns.
@@ -115,9 +117,9 @@ def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
 
 
 def _leaving_no_rank_alone(largest: pl.DataFrame) -> pl.DataFrame:
-    """Leave out groups that would take the partners of a rank: all groups of that rank share a rank with such a group.
+    """Leave out a group that takes the partners of a rank: each of that rank's groups shares a rank with the group.
 
-    Ranks 0 to 3 made a call, and the groups {0, 1}, {2, 3} and {0, 2} fit: {0, 2} would leave ranks 1 and 3 alone.
+    For example, ranks 0 to 3 made a call, and the groups {0, 1}, {2, 3} and {0, 2} fit: {0, 2} would leave ranks 1 and 3 alone.
 
     Args:
         largest: rank, signature and group, a row for each rank of a group.
@@ -143,9 +145,9 @@ def _only(candidates: pl.DataFrame) -> pl.Series:
 
 
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
-    """Return the groups that a signature fits: group, signature, present and even (the calls compared).
+    """Return the groups that fit each signature: group, signature, present and even (the number of calls compared).
 
-    spread_ns is the median spread of the ends, and jitter_ns by how much the transfers differ from their median.
+    spread_ns is the median spread of the ends, and jitter_ns the median deviation of the transfers from their median.
 
     Args:
         offered: calls, once for each group to which they may belong, with `present` and `is_only`.

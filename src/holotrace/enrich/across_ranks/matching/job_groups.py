@@ -11,7 +11,7 @@ from holotrace.enrich.across_ranks.matching.groups import ProcessGroup, process_
 
 
 def known_groups(of_ranks: Mapping[int, OfRank]) -> dict[int, ProcessGroup]:
-    """Return the groups that the ranks know, by number; if none of them has all ranks, the group of all ranks comes last."""
+    """Return the groups that the ranks know, by number; if none has all ranks, a group of all ranks is added at the end."""
     known = {group.number: group for of_rank in of_ranks.values() for group in of_rank.facts.groups}
     job = _whole_job(of_ranks)
     is_known = any(group.ranks == job.ranks for group in known.values())
@@ -19,7 +19,7 @@ def known_groups(of_ranks: Mapping[int, OfRank]) -> dict[int, ProcessGroup]:
 
 
 def candidate_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Return the groups to which calls may belong, with those of their ranks that are in the trace.
+    """Return the groups to which calls may belong, with their ranks that are in the trace.
 
     If several groups have the same ranks in the trace, only the first counts.
 
@@ -34,7 +34,7 @@ def candidate_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
 
 
 def positions(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Return the number that each group gives to each of its ranks.
+    """Return the number of each rank within each of its groups.
 
     Returns:
         group uint64, rank int32, position int32 from 0, and size int64 of the group. One row for each rank.

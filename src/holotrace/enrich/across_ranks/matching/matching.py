@@ -40,7 +40,7 @@ class Matching(EqualByContent):
               matched_by    Enum    how the call was matched, see `MatchedBy`; null if not matched
               kernel_count  uint32  kernels in this row: more than 1 if the calls of one number were coalesced
 
-              `group` and `peer` are filled where they were inferred.
+              `group` and `peer` include inferred values.
 
     groups    one row per process group:
 
@@ -91,7 +91,7 @@ def match(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> Matching:
 
 
 def matched_without_numbers(collectives: pl.DataFrame) -> tuple[str, ...]:
-    """Say how many collectives are matched without a number that identifies them.
+    """Say how many collectives were matched without an identifying number.
 
     Args:
         collectives: rows of `Matching.calls` without sends and receives.
@@ -105,7 +105,7 @@ def matched_without_numbers(collectives: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _large_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Return group and present: the groups of more than two ranks, and how many of these are in the trace."""
+    """Return group and present: the groups of more than two ranks, and how many of their ranks are in the trace."""
     large = [group for group in known_groups(of_ranks).values() if group.size > 2]  # noqa: PLR2004 -- two ends
     rows = [(group.number, len(of_ranks.keys() & set(group.ranks or ()))) for group in large]
     return pl.DataFrame(rows, {"group": pl.UInt64, "present": pl.Int64}, orient="row")
@@ -118,7 +118,7 @@ def _comparable(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _one_per_rank(rows: pl.DataFrame) -> pl.DataFrame:
-    """Merge the kernels of a rank in one operation, and number the operations by their first start."""
+    """Merge each rank's kernels within an operation, and number the operations by their first start."""
     counted = rows.with_columns(pl.lit(1, pl.UInt32).alias("kernel_count"))
     is_coalesced = pl.col("instance").is_not_null() & (pl.len().over("rank", "instance") > 1)
     coalesced, single = counted.filter(is_coalesced), counted.filter(~is_coalesced)
@@ -151,7 +151,7 @@ def _groups(of_ranks: Mapping[int, OfRank], rows: pl.DataFrame, inferred: pl.Ser
 
 
 def _coverage(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return which share of the calls, bytes and time each way of matching covers."""
+    """Return the share of the calls, bytes and time that each way of matching covers."""
     amounts = {
         "call": pl.col("kernel_count").cast(pl.Int64),
         "byte": pl.col("in_bytes"),

@@ -14,16 +14,16 @@ _MOST_WITH_ONE_NUMBER = 8
 
 
 def by_number(rows: pl.DataFrame) -> pl.DataFrame:
-    """Match collectives by group and sequence number, and those without a sequence number by communication id.
+    """Match collectives by group and sequence number or, without a sequence number, by communication id.
 
-    Matching calls must also agree in family and content. If ranks have different numbers of kernels for one number, the
+    Matching calls must also have the same family and content. If ranks have different numbers of kernels for one number, the
     calls were coalesced: all kernels of the number are one operation.
 
     Args:
         rows: `rows_of` all ranks.
 
     Returns:
-        `MATCHES`; an operation may have several rows of a rank.
+        `MATCHES`; an operation may have several rows from one rank.
     """
     slim = rows.select("row", "rank", "family", "content", "group", "sequence", "communication_id")
     collectives = slim.filter(~IS_POINT_TO_POINT)

@@ -1,4 +1,4 @@
-"""Rough differences between the clocks of a group's ranks, to see which calls cannot be the same operation.
+"""Rough differences between the clocks of a group's ranks, which show which calls cannot be the same operation.
 
 Once the calls are matched, `clocks` estimates them more precisely.
 """
@@ -16,14 +16,14 @@ SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ba
 
 
 def rough_offsets(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return how far each rank's clock is ahead of the clock of its group: the median difference between the ends of calls.
+    """Return how far each rank's clock is ahead of its group's clock: the median difference between the ends of calls.
 
     Args:
         rows: group, rank, host, end_ns, and instance: equal on all ranks of one operation, or null.
 
     Returns:
-        One row per group and rank: group, rank, offset_ns int64 (relative to one rank of the group, 0 for ranks of the same
-        host, null if they share no operation) and tolerance_ns int64: how wrong it may be.
+        One row per group and rank: group, rank, offset_ns int64 (relative to one rank of the group; 0 for ranks of the same
+        host; null if they share no operation) and tolerance_ns int64 (how wrong the offset may be).
     """
     members = rows.group_by("group", "rank", "host").agg(pl.col("instance").count().alias("count"))
     first = members.sort("group", "count", "rank", descending=[False, True, False])

@@ -21,7 +21,7 @@ MATCHES: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 def rows_of(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Return the calls of all ranks, sorted by rank, and within a rank in the order in which the host asked for them.
+    """Return the calls of all ranks, sorted by rank and, within a rank, in the order in which the host requested them.
 
     Returns:
         The columns of `OfRank.calls`, and:
@@ -51,7 +51,7 @@ def instances(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 def of_most(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Count each rank's calls with the same keys; return the calls of the ranks with the most common count.
 
-    Keys for which no two ranks have equal counts return nothing. Of several most common counts, the largest applies.
+    Keys for which no two ranks have the same count yield no calls. If several counts are most common, the largest applies.
     """
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
     modes = counted.group_by(*keys, "count").agg(pl.col("rank").n_unique().alias("ranks"))
@@ -62,7 +62,7 @@ def of_most(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def shared(matches: pl.DataFrame) -> pl.DataFrame:
-    """Return the matches whose instance has calls of several ranks; `matches` has the columns instance and rank."""
+    """Return the matches whose instance has calls from several ranks; `matches` has the columns instance and rank."""
     return matches.filter(pl.col("rank").n_unique().over("instance") > 1)
 
 

@@ -14,17 +14,17 @@ from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _PAIR = ("source", "destination", "tag", "content")
 _LEAST_SHARE = 0.5
-"""A group fits if the smaller of the numbers of sends and of receives is at least this share of the larger."""
+"""A group fits if the numbers of sends and receives differ little: the smaller is at least this share of the larger."""
 
 _NOISE_NS = 20_000
 _IS_SEND = pl.col("family") == "send"
 
 
 def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
-    """Return row, peer and group of sends and receives whose record only has the number of the peer within a group.
+    """Return row, peer and group of sends and receives for which only the peer's number within a group was recorded.
 
-    The group is the one in which the peer has about as many receives from this rank as this rank has sends to the peer.
-    If several groups with the same peer fit, the smallest is chosen; if different peers fit equally well, none is.
+    The chosen group is the one in which the peer has about as many receives from this rank as this rank has sends to the peer.
+    If several groups with the same peer fit, the smallest is chosen; if different peers fit equally well, no group is chosen.
 
     Args:
         rows: `rows_of` all ranks.
@@ -48,7 +48,7 @@ def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
-    """Add `share`, the smaller number of sends and receives divided by the larger; drop rows in which it is too small."""
+    """Add `share`, the smaller of the numbers of sends and receives divided by the larger; drop rows with a low share."""
     sides = _with_ends(offered)
     counterparts = sides.select("group", *_PAIR, "family", counterpart_count="count").with_columns(
         pl.when(_IS_SEND).then(pl.lit("recv")).otherwise(pl.lit("send")).cast(sides["family"].dtype).alias("family")
@@ -61,8 +61,7 @@ def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
 def by_order(rows: pl.DataFrame) -> pl.DataFrame:
     """Match sends with receives by source, destination, tag, type, size and order.
 
-    If one rank has one call more than the other in a step, calls are matched as far as their times show which one is
-    missing.
+    If one rank has one more call than the other in a step, calls are matched as far as the times show which call is missing.
 
     Args:
         rows: `rows_of` all ranks, with peers.
@@ -88,19 +87,19 @@ def _with_ends(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _equal(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Match the k-th send with the k-th receive where there are equally many; return row and instance."""
+    """Match the k-th send with the k-th receive if there are as many sends as receives; return row and instance."""
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
     is_equal = pl.col("count").min().over(keys) == pl.col("count").max().over(keys)
     return instances(counted.filter(is_equal), keys)
 
 
 def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
-    """Match sends with receives of steps in which one side has one more; return row and instance.
+    """Match sends with receives in steps in which one side has one more call; return row and instance.
 
     A receive ends soon after both the send and the receive have begun. The k-th call of the side with fewer calls
-    matches the k-th call of the other side or, after the missing call, the (k+1)-th. Positions of the missing call are
-    likely if the receives end, in sum, at most four times as late as with the best position (plus 20 µs). Calls that
-    two likely positions match differently stay unmatched.
+    matches the k-th call of the other side or, after the missing call, the (k+1)-th. A position of the missing call is likely
+    if the summed delays of the receives are at most four times those for the best position (plus 20 µs). If two likely
+    positions match a call differently, it stays unmatched.
     """
     keys = [*_PAIR, "window"]
     sided = rows.with_columns(
@@ -124,13 +123,13 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lag(shift: int) -> pl.Expr:
-    """Return how long after both calls have begun the receive ends; absolute, since gloo's annotations may end too early."""
+    """Return how long the receive ends after both calls have begun; absolute, because gloo's annotations may end too early."""
     receive_end = pl.when(_IS_SEND).then(f"end_ns_{shift}").otherwise("end_ns")
     return (receive_end - pl.max_horizontal("start_ns", f"start_ns_{shift}")).abs()
 
 
 def _clear_shifts(lags: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return the pairs that all likely positions of the missing call match in the same way, with `shift` 0 or 1."""
+    """Return the pairs that are the same for all likely positions of the missing call, with `shift` 0 or 1."""
     before = pl.col("lag_0").cum_sum().over(keys) - pl.col("lag_0")
     after = pl.col("lag_1").cum_sum(reverse=True).over(keys)
     total = before + after  # if the missing call precedes this one

@@ -1,7 +1,7 @@
 """Match calls of a group by their signature (family, element type and size) and order.
 
-A call that is missing on a rank, or recorded only there, must not shift those after it. Where ranks have different numbers
-of equal calls, the calls around them show which one is missing; if they do not, the times have to.
+A call that is missing on a rank, or recorded only there, must not shift the calls after it. If ranks have different numbers of
+equal calls, the calls around them show which call is missing; if not, times decide.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holotrace.enrich.across_ranks.matching.times import by_time
 from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 ALIKE = ("group", "window", "family", "content")
-"""Calls that agree in these may be the same operation."""
+"""Calls with the same values in these columns may be the same operation."""
 
 IS_BARE = pl.col("dtype").is_null() & pl.col("stream").is_not_null()
 """Kernels whose arguments say nothing beyond their kind, such as custom all-reduces."""
@@ -25,19 +25,19 @@ _FEWEST_AFTER_JUMP = 3
 
 
 def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Match the collectives of each group that have no numbers.
+    """Match the collectives without numbers in each group.
 
-    1. The k-th calls of one signature in a step match, if all ranks with such calls have equally many.
+    1. The k-th calls of one signature in a step match if all ranks with such calls have the same number of them.
     2. The same applies to the calls between two operations that all ranks share.
     3. The same applies to those ranks that have the most common number of such calls.
     4. Calls that then remain, or whose match is impossible because a rank leaves before another enters, match by the
     nearest end.
 
-    Kernels whose kind alone is known are matched in the first way only.
+    Kernels of which only the kind is known are matched in the first way only.
 
     Args:
         rows: `rows_of` all ranks, with inferred groups.
-        known: `MATCHES` made before.
+        known: the `MATCHES` made so far.
 
     Returns:
         `MATCHES`.
@@ -68,14 +68,14 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Match the k-th calls with equal keys if all ranks with such calls have equally many; return row and instance."""
+    """Match the k-th calls with equal keys if all ranks with such calls have the same number; return row and instance."""
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
     is_even = pl.col("count").min().over(*keys) == pl.col("count").max().over(*keys)
     return instances(counted.filter(is_even), keys)
 
 
 def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Add matches of calls that are the only ones, or equally many, between two operations that all ranks share."""
+    """Add matches of calls between two operations that all ranks share, if ranks with such calls have the same number."""
     known = pairs
     for _ in range(2):  # matched calls separate the remaining ones, so a second pass matches more
         rest = without(_with_gaps(rows, known), known)
@@ -99,7 +99,7 @@ def _with_instances(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFrame:
-    """Return row and instance; leave out all operations of a signature in a step if one of them is impossible."""
+    """Return row and instance; if one operation of a signature in a step is impossible, leave out all such operations."""
     found = rows.drop_nulls("instance")
     spans = operations(corrected(found.filter(pl.col("family").is_in(SYNCHRONISING)), offsets))
     of_groups = found.group_by("group").agg((pl.col("host").n_unique() > 1).alias("has_hosts"))
@@ -110,9 +110,9 @@ def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFra
 
 
 def _has_jump() -> pl.Expr:
-    """Return whether a clock of the group seems to jump: exactly the operations before or after some time are impossible.
+    """Return whether a clock of the group seems to jump: the impossible operations are exactly those before or after some time.
 
-    If all or all but a few are impossible, no clock jumps: the match is wrong. Ranks of one host share its clock.
+    If all or nearly all are impossible, no clock jumps: the match is wrong. Ranks of one host share its clock.
     """
     ends = pl.col("middle_end_ns")
     possible, impossible = ends.filter("is_possible"), ends.filter(~pl.col("is_possible"))

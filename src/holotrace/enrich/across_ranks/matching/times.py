@@ -14,16 +14,16 @@ _FAR_NS = 2**62
 
 
 def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
-    """Match a call to the possible operation with the nearest end, if it is clearly nearest and no call of the rank is nearer.
+    """Match a call to the possible operation that ends clearly nearest to it, unless another call of the rank is nearer.
 
-    Known operations come first. Then, of the remaining calls that may be the same operation, the rank with the most
-    calls provides the operations.
+    Known operations come first. Then, among remaining calls that may be the same operation, the calls of the rank with the most
+    calls serve as operations.
 
     Args:
         rows: unmatched calls.
         known: calls that are matched already, with instance.
         offsets: `rough_offsets` of both.
-        alike: columns that are equal on all calls of one operation.
+        alike: columns that are equal for all calls of one operation.
 
     Returns:
         row and instance, of matched calls only.
@@ -40,7 +40,7 @@ def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alik
 
 
 def _attached(rows: pl.DataFrame, present: pl.DataFrame) -> pl.DataFrame:
-    """Return row and instance of the calls that clearly belong to one of the operations of `present`."""
+    """Return row and instance of the calls that clearly belong to one of the operations in `present`."""
     spans = operations(present).join(present.unique("instance").select("instance", "class"), on="instance")
     free = _nearest(rows, spans).join(present, on=["instance", "rank"], how="anti")
     best = free.sort("distance_ns", "row").unique(["instance", "rank"], keep="first", maintain_order=True)
@@ -52,7 +52,7 @@ def _with_class(rows: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
 
 
 def _of_largest(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return, of calls that may be the same operation, those of the rank that has the most; of several ranks, the lowest."""
+    """For calls that may be the same operation, return those of the rank with the most calls; on a tie, of the lowest rank."""
     counts = rows.group_by("class", "rank").len().sort("len", "rank", descending=[True, False])
     largest = counts.group_by("class", maintain_order=True).first()
     return rows.join(largest, on=["class", "rank"], how="semi", maintain_order="left")
@@ -61,7 +61,7 @@ def _of_largest(rows: pl.DataFrame) -> pl.DataFrame:
 def _nearest(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     """Return row, rank, instance and distance_ns of the possible operation that ends nearest to each call.
 
-    A call has no row if another possible operation ends less than three times as far away.
+    A call has no row if another possible operation ends at most three times as far away.
     """
     before, after = (_possible(rows, spans, side) for side in ("backward", "forward"))
     together = pl.concat([before, after]).unique(["row", "instance"]).sort("row", "distance_ns")
@@ -71,7 +71,7 @@ def _nearest(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _possible(rows: pl.DataFrame, spans: pl.DataFrame, side: Literal["backward", "forward"]) -> pl.DataFrame:
-    """Return, for each call, the last operation that ends before it or the first after it, if it is possible."""
+    """For each call, return the last operation that ends before it, or the first that ends after it, if it is possible."""
     offered = spans.select("class", "instance", "last_start_ns", "first_end_ns", "middle_end_ns").sort("middle_end_ns")
     joined = rows.sort("end_ns").join_asof(
         offered, left_on="end_ns", right_on="middle_end_ns", by="class", strategy=side, check_sortedness=False

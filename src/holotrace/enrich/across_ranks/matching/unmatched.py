@@ -35,9 +35,9 @@ def findings(
 
     Args:
         of_ranks: what each rank sent.
-        rows: their calls, with inferred groups and peers, and without calls of groups of one rank.
-        unmatched: those of the calls to explain.
-        ambiguous: row, of calls that several groups fit.
+        rows: their calls, with inferred groups and peers, but without calls in groups of one rank.
+        unmatched: the calls to explain.
+        ambiguous: the column row, for calls that several groups fit.
     """
     about_the_ranks = tuple(_about_the_ranks(of_ranks, rows))
     if len(of_ranks) <= 1 or unmatched.is_empty():
@@ -76,7 +76,7 @@ def _same_recordings(rows: pl.DataFrame) -> Iterable[list[int]]:
 
 
 def _numbered_apart(rows: pl.DataFrame) -> Iterator[str]:
-    """Say if the ranks of a group have no number in common: then they recorded different operations."""
+    """Report groups whose ranks have no number in common, because they recorded different operations."""
     spans = (
         rows.filter(pl.col("group").is_not_null() & ~IS_POINT_TO_POINT)
         .drop_nulls("sequence")
