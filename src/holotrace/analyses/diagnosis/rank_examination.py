@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from holotrace.analyses.diagnosis.evidence.input_sizes import InputSize, input_sizes
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.evidence.sampled_steps import sampled
 from holotrace.analyses.diagnosis.rank_numbers import RankNumbers, rank_numbers
@@ -24,12 +25,14 @@ class RankExamination(EqualByContent):
     cases        by rule name: the cases that reach the threshold, by subject
     not_checked  by rule name: the input that is missing, and how to record it
     left_out     a sentence on the steps that were not examined; empty if all were
+    input_sizes  how much the rank multiplies in each step
     """
 
     numbers: RankNumbers
     cases: Mapping[str, Mapping[str, RankCase]]
     not_checked: Mapping[str, str]
     left_out: str = ""
+    input_sizes: Mapping[int, InputSize] = field(default_factory=dict)
 
 
 def examined(rank_trace: RankTrace, *, rules: Sequence[Rule]) -> RankExamination:
@@ -46,7 +49,9 @@ def examined(rank_trace: RankTrace, *, rules: Sequence[Rule]) -> RankExamination
             found += [(rule, case) for case in rule.check(evidence) if may_apply(rule, case)]
         except MissingDataError as error:
             not_checked[rule.name] = error.finding
-    return RankExamination(rank_numbers(evidence), _rank_cases(evidence, found), not_checked, left_out)
+    return RankExamination(
+        rank_numbers(evidence), _rank_cases(evidence, found), not_checked, left_out, input_sizes(examined_part)
+    )
 
 
 def _rank_cases(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> dict[str, dict[str, RankCase]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holotrace.analyses.diagnosis.rule import JobRule, Rule
 from holotrace.analyses.diagnosis.rules.device import attention, fusion, kernels, memory, products, streams
 from holotrace.analyses.diagnosis.rules.host import host_time, launches, queues, synchronisations
-from holotrace.analyses.diagnosis.rules.ranks import communication, experts, late_ranks
+from holotrace.analyses.diagnosis.rules.ranks import communication, experts, late_ranks, uneven_inputs
 
 RULES: tuple[Rule, ...] = (
     *host_time.RULES,
@@ -21,5 +21,5 @@ RULES: tuple[Rule, ...] = (
 )
 """The rules about one rank."""
 
-JOB_RULES: tuple[JobRule, ...] = (*late_ranks.RULES, *experts.RULES, *communication.RULES)
+JOB_RULES: tuple[JobRule, ...] = (*late_ranks.RULES, *experts.RULES, *uneven_inputs.RULES, *communication.RULES)
 """The rules about the communication between ranks."""

@@ -14,6 +14,7 @@ from holotrace.analyses.diagnosis.rules.needs import needs_results
 from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
 from holotrace.analyses.diagnosis.rules.ranks.late_ranks import blamed
 from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, share_of_step, steps_of
+from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import without_larger_inputs
 from holotrace.drawing.names import short_name
 from holotrace.enrich.job_graph.causes.roles import cause_text
 from holotrace.units import percent_text
@@ -125,7 +126,7 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
     known = causes.per_cause.drop_nulls(["step", "cause_rank"]).filter(
         ~pl.col("cause").is_in(["communication", "unknown"]) & ~pl.col("cause_rank").is_in(named)
     )
-    rest = known.with_columns(pl.col("cost_ns") * _share_outside_pipelines(evidence))
+    rest = without_larger_inputs(evidence, known).with_columns(pl.col("cost_ns") * _share_outside_pipelines(evidence))
     total, of_work = rest["cost_ns"].sum(), rest.filter(pl.col("cause").is_in(WORK))["cost_ns"].sum()
     if not total or (2 * of_work >= total) is not is_work:
         return

@@ -15,6 +15,7 @@ from holotrace.analyses.diagnosis.rules.host.launches import ENGINE
 from holotrace.analyses.diagnosis.rules.needs import needs_results
 from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
 from holotrace.analyses.diagnosis.rules.ranks.mean_costs import steps_of
+from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import without_larger_inputs
 from holotrace.analyses.wait_causes.compute import WaitCauses
 from holotrace.drawing.names import short_name
 from holotrace.enrich.job_graph.causes.roles import CULPRIT, LEAST_CULPRIT, cause_text, largest_causes
@@ -39,13 +40,14 @@ def blamed(causes: WaitCauses) -> list[int]:
 
 
 def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for each rank that causes much of the waiting of the others, other than by having more tokens."""
+    """Yield a case for each rank that causes much of the waiting of the others, other than by having more tokens or larger inputs."""
     causes = evidence.results["wait_causes"]
     in_steps = causes.per_cause.drop_nulls("step")
     once = _counted_once(evidence)
     for row in causes.per_rank.filter(pl.col("rank").is_in(blamed(causes))).iter_rows(named=True):
         of_rank = in_steps.filter(pl.col("cause_rank") == row["rank"])
-        mine = of_rank.filter(~pl.col("cause").is_in(WORK)) if row["rank"] in overloaded(evidence) else of_rank
+        own = without_larger_inputs(evidence, of_rank)
+        mine = own.filter(~pl.col("cause").is_in(WORK)) if row["rank"] in overloaded(evidence) else own
         if mine.is_empty():
             continue
         fraction = row["cost_fraction"] * mine["cost_ns"].sum() / of_rank["cost_ns"].sum()
@@ -57,9 +59,13 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
             costs,
             fraction,
             row["rank"],
-            mine["wait_count"].sum(),
+            int(mine["wait_count"].sum()),
             str(row["rank"]),
-            Place(module=cause["module"], source_line=cause["frame"], at_ns=mine["first_ns"].drop_nulls().min()),
+            Place(
+                module=cause["module"],
+                source_line=cause["frame"],
+                at_ns=min(mine["first_ns"].drop_nulls().to_list(), default=None),
+            ),
             {
                 "rank": row["rank"],
                 "fraction": fraction,

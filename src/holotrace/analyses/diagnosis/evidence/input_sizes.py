@@ -1,0 +1,61 @@
+"""How much a rank multiplies in each step, by which ranks with longer sequences or larger batches stand out."""
+
+from __future__ import annotations
+
+import json
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from holotrace.enrich.collectives.collectives import answers
+from holotrace.enrich.events.event_rows import of_events
+from holotrace.enrich.steps.steps import rows_of_windows, windows
+from holotrace.schema import EventKind
+from holotrace.store.trace import RankTrace
+
+_OPERATORS = r"^aten::(addmm|mm|bmm|baddbmm|convolution|embedding|_grouped_mm)$"
+"""The operators whose inputs grow with the tokens or images of a step; each calls no other one of them."""
+
+_MOST_ELEMENTS = 1 << 50
+
+
+class InputSize(NamedTuple):
+    """The products, convolutions and embeddings of one step: how many there are, and how many elements they read."""
+
+    call_count: int
+    element_count: int
+
+
+def input_sizes(rank_trace: RankTrace) -> dict[int, InputSize]:
+    """Return {step: its input size}; steps in which some shape is unknown are left out."""
+    names = rank_trace.strings.str.contains(_OPERATORS).arg_true().cast(pl.UInt32)
+    if names.is_empty():
+        return {}
+    calls = rank_trace.events_of([EventKind.CPU_OP], ["event_index", "name", "start_ns"])
+    calls = calls.filter(pl.col("name").is_in(names.implode()))
+    inputs = of_events(rank_trace.table("operator_inputs", ["event_index", "input_dims"]), calls["event_index"])
+    counts = answers(rank_trace.texts(inputs["input_dims"]), _element_count, pl.Int64).alias("elements")
+    within = windows(rank_trace)
+    rows = pl.Series("row", rows_of_windows(within, calls["start_ns"].to_numpy()).astype(np.int64))
+    sums = (
+        pl.DataFrame([rows, counts])
+        .filter(pl.col("row") >= 0)
+        .group_by("row")
+        .agg(pl.len().alias("calls"), pl.col("elements").sum(), pl.col("elements").null_count().alias("unknown"))
+        .filter(pl.col("unknown") == 0)
+    )
+    steps = within["window"].to_list()
+    return {steps[row]: InputSize(calls, elements) for row, calls, elements, _ in sums.iter_rows()}
+
+
+def _element_count(dims: str | None) -> int | None:
+    """Return the number of elements of all inputs; None if a shape is unknown or damaged."""
+    try:
+        shapes = json.loads(dims or "")
+        sizes = [prod(shape) for shape in shapes if shape]
+    except (TypeError, ValueError, RecursionError):
+        return None
+    total = sum(sizes) if all(isinstance(size, int) for size in sizes) else -1
+    return total if 0 < total < _MOST_ELEMENTS else None

@@ -1,0 +1,100 @@
+"""The rule about ranks that get longer sequences or larger batches than others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+import polars as pl
+
+from holotrace.analyses.diagnosis.job_evidence import JobEvidence
+from holotrace.analyses.diagnosis.rule import JobCase, JobRule, RankCase, Said
+from holotrace.analyses.diagnosis.rules.needs import needs_results
+from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
+from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, steps_of
+
+_UNEVEN = 1.2
+_MOSTLY = 0.8
+
+_LARGER = {"step": pl.Int64, "cause_rank": pl.Int32, "times": pl.Float64}
+
+
+def uneven_inputs(evidence: JobEvidence) -> Iterator[JobCase]:
+    """Yield a case for the waiting for work that takes longer because its inputs are larger than those of other ranks."""
+    causes = evidence.results["wait_causes"]
+    caused = _for_larger_inputs(evidence, causes.per_cause.drop_nulls(["step", "cause_rank"]))
+    costs = mean_costs(evidence, caused.rename({"waiting_rank": "rank"}), "cost_ns", step_count=steps_of(causes))
+    if not costs:
+        return
+    of_ranks = caused.group_by("cause_rank").agg(pl.col("cost_ns").sum()).sort("cost_ns", descending=True)
+    rank, cost_ns = of_ranks.row(0)
+    total_ns = float(caused["cost_ns"].sum())
+    is_one = cost_ns >= _MOSTLY * total_ns
+    times = float((caused["times"] * caused["cost_ns"]).sum()) / total_ns
+    words = {
+        "rank": rank if is_one else None,
+        "times": times,
+        "steps": caused["step"].n_unique(),
+        "of": steps_of(causes),
+    }
+    yield JobCase(costs, times, rank if is_one else None, int(caused["wait_count"].sum()), words=words)
+
+
+def without_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFrame:
+    """Return the causes of waiting that larger inputs do not explain."""
+    explained = _for_larger_inputs(evidence, per_cause).select("row")
+    return per_cause.with_row_index("row").join(explained, on="row", how="anti").drop("row")
+
+
+def _for_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFrame:
+    """Return the causes, with their `row`, that are work of a rank in a step in which its inputs are larger."""
+    is_work = pl.col("cause").is_in(WORK)
+    return per_cause.with_row_index("row").filter(is_work).join(_larger(evidence), on=["step", "cause_rank"])
+
+
+def _larger(evidence: JobEvidence) -> pl.DataFrame:
+    """Return the steps and ranks with larger inputs than the median of the other ranks that make as many calls."""
+    rows = []
+    steps = {step for rank in evidence.ranks.values() for step in rank.input_sizes}
+    for step in sorted(steps) if not overloaded(evidence) else ():
+        sizes = {rank: of.input_sizes[step] for rank, of in evidence.ranks.items() if step in of.input_sizes}
+        for rank, size in sizes.items():
+            peers = [
+                of.element_count for other, of in sizes.items() if other != rank and of.call_count == size.call_count
+            ]
+            if peers and size.element_count >= _UNEVEN * median(peers):
+                rows.append((step, rank, size.element_count / median(peers)))
+    return pl.DataFrame(rows, _LARGER, orient="row")
+
+
+def _say(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    often = f" in {words['steps']} of {words['of']} steps" if words["steps"] < words["of"] else ""
+    larger = f"{words['times']:.2g} times as many elements as those of its peers"
+    finding = (
+        f"the other ranks wait for rank {words['rank']}, whose inputs have {larger}{often}"
+        if words["rank"] is not None
+        else f"ranks wait in turn for one whose inputs have {larger}{often}"
+    )
+    return Said(
+        finding,
+        "Give ranks inputs of equal size in each step: pack sequences, sort samples by length, or balance tokens instead of samples.",
+    )
+
+
+RULES = (
+    JobRule(
+        "uneven_inputs",
+        "ranks whose sequences or batches are larger than those of other ranks",
+        threshold=_UNEVEN,
+        unit="of the median rank's elements",
+        reason="Work grows at least in proportion to its inputs; below a fifth more, other differences weigh as much.",
+        source="https://arxiv.org/abs/2505.05713",
+        analyses=("parallelism", "wait_causes"),
+        check=uneven_inputs,
+        say=_say,
+        precedence=0,
+        needs=needs_results("wait_causes"),
+    ),
+)
+"""The rule about larger inputs."""

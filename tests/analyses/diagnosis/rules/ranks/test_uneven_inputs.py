@@ -1,0 +1,72 @@
+"""Ranks that wait for one with longer sequences learn that, rather than that it is late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+import holotrace
+from holotrace.analyses.diagnosis.compute import shown_findings
+from holotrace.testing.builder import TraceBuilder
+
+RULES = {"uneven_inputs", "late_rank", "uneven_work"}
+
+
+def job(tokens: Sequence[Sequence[int]], *, shapes: str = "recorded") -> holotrace.Trace:
+    """Return steps of 2 ms: each rank multiplies this many tokens, 1 µs each, then all reduce together.
+
+    `shapes` may be "recorded", "equal" (whatever the ranks need time for) or "missing".
+    """
+    trace = TraceBuilder()
+    ranks = range(len(tokens[0]))
+    for rank in ranks:
+        trace.rank(rank)
+        for number, of_ranks in enumerate(tokens):
+            begin, count = 2000 * number, of_ranks[rank]
+            dims = [[count if shapes == "recorded" else 300, 8], [8, 1]]
+            args = {} if shapes == "missing" else {"Input Dims": dims}
+            trace.step(number, begin, 2000)
+            trace.operator("aten::mm", start_us=begin + 2, duration_us=10, args=args)
+            trace.kernel("gemm", start_us=begin + 10, duration_us=count, launch_us=begin + 5)
+            start, end = begin + 12 + count, begin + 112 + max(of_ranks)
+            trace.collective(
+                group_ranks=ranks, sequence=number, start_us=start, duration_us=end - start, launch_us=begin + 15
+            )
+            trace.runtime("cudaDeviceSynchronize", start_us=begin + 17, duration_us=end - begin - 15)
+    return trace.build()
+
+
+def findings(trace: holotrace.Trace) -> dict[str, str]:
+    """Return {rule: sentence} of the rules about waiting."""
+    return {row["rule"]: row["finding"] for row in shown_findings(holotrace.diagnosis(trace)) if row["rule"] in RULES}
+
+
+def test_a_rank_with_longer_sequences_is_named_with_the_ratio() -> None:
+    """Rank 2 gets 900 tokens, the others 300: 8 · 900 + 8 elements are 2.995 times 8 · 300 + 8."""
+    assert findings(job([[300, 300, 900]] * 4)) == {
+        "uneven_inputs": "the other ranks wait for rank 2, whose inputs have 3 times as many elements as those of its peers"
+    }
+
+
+def test_the_cost_is_what_the_others_wait() -> None:
+    """The others wait 600 µs in each step for the additional tokens; the mean over all three ranks is 400 µs."""
+    found = holotrace.diagnosis(job([[300, 300, 900]] * 4)).per_finding.filter(rule="uneven_inputs")
+
+    assert found["stake_ns"].to_list() == [pytest.approx(600_000, rel=0.01)]
+    assert found["rank"].to_list() == [2]
+
+
+def test_ranks_that_get_long_sequences_in_turn_are_not_late() -> None:
+    """In each step another rank gets 900 tokens."""
+    turns = [[900 if rank == step % 3 else 300 for rank in range(3)] for step in range(6)]
+
+    assert findings(job(turns)) == {
+        "uneven_inputs": "ranks wait in turn for one whose inputs have 3 times as many elements as those of its peers"
+    }
+
+
+@pytest.mark.parametrize("shapes", ["equal", "missing"])
+def test_a_rank_that_computes_longer_for_other_reasons_is_late(shapes: str) -> None:
+    """Rank 2 computes for 900 µs, the others for 300 µs, with equal or unknown shapes."""
+    assert set(findings(job([[300, 300, 900]] * 4, shapes=shapes))) == {"late_rank"}
