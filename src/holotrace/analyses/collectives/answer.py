@@ -10,7 +10,7 @@ from holotrace.units import bandwidth_text, duration_text, percent_text
 
 
 def answer(result: Collectives) -> str:
-    """Say which share of the time in collectives is waiting, which rank it is for, and how fast the costliest collective is."""
+    """Say what share of the time in collectives is waiting, for which rank, and how fast the costliest collective is."""
     collective_ns = total(result.per_collective, "collective_ns")
     if not collective_ns:
         return "No rank has collectives."
@@ -18,7 +18,7 @@ def answer(result: Collectives) -> str:
 
 
 def _waiting(result: Collectives, collective_ns: float) -> str:
-    """Say how much of the time is waiting, and for whom, as far as other ranks recorded the collectives."""
+    """Say how much of the time is waiting, and for whom; calls that no other rank recorded are left out."""
     whole = f"{duration_text(collective_ns)} over all ranks"
     matched_ns = total(result.per_call.filter(pl.col("wait_ns").is_not_null()), "duration_ns")
     if not matched_ns:

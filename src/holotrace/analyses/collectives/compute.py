@@ -24,7 +24,7 @@ from holotrace.store.trace import Trace
 from holotrace.units import duration_text, size_text
 
 _EQUAL = ("process_group", "group_size", "collective", "dtype", "message_bytes")
-"""What collectives have in common that are summed in one row."""
+"""Collectives that agree in all of these are summed in one row."""
 
 _PER_COLLECTIVE = {
     "process_group": pl.String,
@@ -185,20 +185,20 @@ class Collectives(Result):
 
 
 def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: Executor = IN_PROCESS) -> Collectives:
-    """Match collectives across ranks, align the clocks of the hosts, and divide each into waiting and transfer.
+    """Match collectives across ranks, align the hosts' clocks, and divide each collective's time into waiting and transfer.
 
-    With S the size of the message, t its transfer time, and n the ranks of its group:
+    For a message of size S, its transfer time t, and a group of n ranks:
 
         algorithm bandwidth = S / t
         bus bandwidth       = factor * S / t
 
     in decimal GB/s. S and the factors are those of nccl-tests: 2 (n - 1) / n for all_reduce; (n - 1) / n for all_gather,
-    reduce_scatter, all_to_all, gather and scatter; 1 for broadcast, reduce, send and recv. An uneven all-to-all counts
+    reduce_scatter, all_to_all, gather and scatter; 1 for broadcast, reduce, send and recv. For an uneven all-to-all, S counts
     the bytes that its splits send.
 
-    The verdict follows from the share of waiting in a collective's time over all ranks. Up to a quarter, the collective
-    is transfer-bound; from three quarters on, it is skew-bound; in between, it is mixed. With fewer than 3 instances,
-    it is inconclusive.
+    The verdict depends on how much of a collective's time, summed over all ranks, is waiting. Up to a quarter, the collective
+    is transfer-bound; from three quarters on, it is skew-bound; in between, it is mixed. With fewer than 3 instances, the
+    verdict is inconclusive.
 
     Args:
         trace: the job.
@@ -220,7 +220,7 @@ def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: E
 
 
 def plan(*, steps: Sequence[int] | None = None) -> Plan[OfRank, Collectives]:
-    """Return the two halves of `collectives`."""
+    """Return `collectives` in two parts: what runs on each rank, and how the results of the ranks combine."""
     return Plan(of_rank, partial(_combine, steps=steps))
 
 
@@ -255,12 +255,12 @@ def _of_steps(calls: pl.DataFrame, steps: Sequence[int] | None) -> pl.DataFrame:
 
 
 def _numbered(calls: pl.DataFrame) -> pl.DataFrame:
-    """Add `operation`: the instance or, for a call that was not matched, a negative number of its own."""
+    """Add `operation`: the instance or, for an unmatched call, a unique negative number."""
     return calls.with_columns(pl.coalesce("instance", -1 - pl.int_range(pl.len())).alias("operation"))
 
 
 def _instances(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per collective, with what its ranks have in common; an unmatched call is one by itself."""
+    """Return one row per collective, with what its ranks have in common; each unmatched call has its own row."""
     return calls.group_by("operation", maintain_order=True).agg(
         pl.col("process_group", "group_size", "collective", "dtype", "step").first(),
         pl.col("message_bytes", "bus_bytes", "transfer_ns").max(),
@@ -294,7 +294,7 @@ def _per_collective(calls: pl.DataFrame, instances: pl.DataFrame) -> pl.DataFram
 
 
 def _sum_of_known(name: str) -> pl.Expr:
-    """Return the sum of the values that are known; null if none is."""
+    """Return the sum of the known values; null if there are none."""
     return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name)
 
 

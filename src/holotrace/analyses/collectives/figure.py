@@ -35,7 +35,7 @@ _MOST_MARKER = 26
 
 
 def plot_collectives(result: Collectives, *, top: int = TOP_COLLECTIVES, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for each of the `top` collectives of equal kind, size and group, divided into waiting and transfer."""
+    """Draw a bar for each of the `top` combinations of kind, size and group, divided into waiting and transfer."""
     shown = result.per_collective.head(top)
     if shown.is_empty():
         return empty_figure(_HEADING.question, "No rank has collectives.", theme)
@@ -55,9 +55,10 @@ def further_figures(result: Collectives, *, theme: Theme = "light") -> dict[str,
 
 
 def plot_pairs(result: Collectives, *, theme: Theme = "light") -> go.Figure:
-    """Draw a matrix for the sends and one for the all-to-alls: a square for each sender (row) and receiver (column).
+    """Draw one matrix for sends and one for all-to-alls, with a square for each sender (row) and receiver (column).
 
-    The colour of a square shows the bandwidth, a red edge a slow pair. More than 10,000 pairs are drawn by host.
+    The colour of a square shows the bandwidth, and a red edge marks a slow pair. If there are more than 10,000 pairs of ranks,
+    the squares are pairs of hosts.
     """
     pairs = _with_bandwidth(result)
     if pairs.is_empty():
@@ -87,7 +88,7 @@ def _with_bandwidth(result: Collectives) -> pl.DataFrame:
 
 
 def _by_host(pairs: pl.DataFrame, ranks: pl.DataFrame) -> pl.DataFrame:
-    """Return the pairs of hosts: the median of their pairs of ranks."""
+    """Combine the pairs of ranks into pairs of hosts, with the medians of their bandwidths and slowdowns."""
     hosts = dict(zip(ranks["rank"].cast(pl.String), ranks["host"], strict=True))
     named = pairs.with_columns(pl.col("source", "destination").replace_strict(hosts, default="unknown host"))
     return named.group_by("collective", "source", "destination", maintain_order=True).agg(

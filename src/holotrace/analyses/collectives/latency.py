@@ -1,4 +1,4 @@
-"""Latency and bandwidth of each group by message size, and the small messages that could be one."""
+"""Latency and bandwidth of each group, fitted over message sizes, and small messages that could be merged."""
 
 from __future__ import annotations
 
@@ -53,11 +53,12 @@ def _fits(measured: pl.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def mergeable(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
-    """Return for each instance whether it extends a series of small messages, and the latency that merging would save.
+    """Return, for each instance, whether it extends a series of small messages, and the latency that merging it would save.
 
-    A message is small if latency takes longer than its bytes: below latency * bandwidth or, without a fit, if it has at
-    most `_TINY_BYTES`, whose median transfer is the latency. A series is a run of equal collectives of one group in one
-    step, each beginning at most one latency after its predecessor ended; all of them but the first could join the first.
+    A message is small if its latency takes longer than the transfer of its bytes, that is, if it has fewer bytes than latency *
+    bandwidth. Without a fit, messages of at most `_TINY_BYTES` are small, and their median transfer time is the latency. A
+    series is a run of equal collectives of one group in one step, each beginning at most one latency after the previous one
+    ended; all but the first could be merged into the first.
 
     Returns:
         operation, is_mergeable bool, and saved_ns int64, sorted by operation.

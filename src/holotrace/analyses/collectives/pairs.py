@@ -25,7 +25,7 @@ FEWEST_INSTANCES = 3
 
 MOST_RANKS = 128
 MOST_TRANSFERS = 1_000_000
-"""All-to-alls of larger groups are left out, and those beyond this number of transfers between two ranks."""
+"""All-to-alls of larger groups are left out, and so are all-to-alls beyond this number of transfers."""
 
 _PAIR = ("collective", "source_rank", "destination_rank")
 _PEERS = ("collective", "is_one_host")
@@ -33,18 +33,18 @@ _MOST_NAMED = 3
 
 
 def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    """Return what each rank sent to each other, and how long it took.
+    """Return what each rank sent to each other rank, and how long it took.
 
     A matched send and receive are one transfer, counted at the sender. An all-to-all is one transfer from each rank to each
-    other rank to which its split gives something; such a pair is done when the first of both leaves:
+    other rank that its split sends data to; a transfer is done when the first of its two ranks leaves the all-to-all:
 
         transfer = the earlier end of the two ranks - the last start of all ranks
 
-    Where the clocks do not allow this, it is the transfer of the whole all-to-all, the same for all its pairs.
+    If the clocks are too inexact for this, all pairs of an all-to-all have the transfer time of the whole all-to-all.
 
-    The slowdown compares the transfer with the median of its peers: the other pairs of the same all-to-all, or the sends of
-    the same size and type; in both cases also within one host, or also between two. A pair is slow if its median slowdown
-    stands out (`holotrace.enrich.job.outliers`).
+    The slowdown compares the transfer with the median of its peers: the pairs of the same all-to-all, or the sends of the same
+    size and type. Transfers within one host and transfers between two hosts are never peers. A pair is slow if its median
+    slowdown stands out (`holotrace.enrich.job.outliers`).
 
     Args:
         calls: `JobCalls.calls` with `operation`.
@@ -83,7 +83,7 @@ def slow_pairs(pairs: pl.DataFrame) -> tuple[str, ...]:
 
 
 def left_out(calls: pl.DataFrame) -> tuple[str, ...]:
-    """Say if there are more all-to-alls than `per_pair` counts."""
+    """Say so if there are more all-to-alls than `per_pair` counts."""
     counted = (pl.col("collective") == "all_to_all") & (pl.col("group_size") <= MOST_RANKS)
     total = calls.filter(counted)["group_size"].sum()
     sentence = f"the pairs of ranks cover {MOST_TRANSFERS:,} of {total:,} transfers of all-to-alls, the first ones; choose steps"
@@ -149,7 +149,7 @@ def _exchanges(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _divided(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    """Return the all-to-alls of known split: destination_rank and split are lists, and total is the sum of the split."""
+    """Return the all-to-alls whose split is known; destination_rank and split are lists, and total is the sum of the split."""
     members = groups.select("group", pl.col("ranks").alias("destination_rank"))
     size, listed = pl.col("group_size"), pl.col("in_splits")
     known = (

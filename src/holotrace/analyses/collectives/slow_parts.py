@@ -24,12 +24,12 @@ _EQUAL = ["collective", "dtype", "message_bytes", "group_size", "host_count"]
 
 
 def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
-    """Compare the transfer of equal collectives between groups, and name the host, link or group that is slow.
+    """Compare the transfer times of equal collectives between groups, and name slow hosts, links and groups.
 
-    Groups are peers if they run the same collective on the same type, size and number of ranks and hosts. A group is slow
-    if even its faster transfers, their lower quartile, stand out among its peers (`holotrace.enrich.job.outliers`). A host
-    is slow if even its faster groups stand out among those of other hosts. A group with a slow host counts for this host.
-    Any other slow group counts for the link if it has two hosts, otherwise for the group itself.
+    Groups are peers if they run the same collective on the same type, size and number of ranks and hosts. A group is slow if
+    even the lower quartile of its transfer times stands out among its peers (`holotrace.enrich.job.outliers`). A host is slow
+    if even its faster groups stand out among the groups of other hosts. If a group has a slow host, that host is named. For any
+    other slow group, the link is named if the group has two hosts, otherwise the group itself.
 
     Args:
         instances: one row per collective, with process_group, hosts (sorted list), transfer_ns and the columns that peers share.
@@ -49,7 +49,7 @@ def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
 
 
 def _faster(name: str) -> pl.Expr:
-    """Return the lower quartile; of fewer than five values, the least."""
+    """Return the lower quartile; for fewer than five values, the smallest."""
     return pl.col(name).quantile(1 / 4, "lower").alias("faster_ns")
 
 

@@ -17,7 +17,7 @@ def equal_collectives(result: Collectives) -> pl.DataFrame:
 
 
 def ranks(result: Collectives) -> pl.DataFrame:
-    """Return what each rank waits, what others wait for it, and the bandwidth of its link."""
+    """Return how long each rank waits, how long others wait for it, and the bandwidth of its link."""
     return result.per_rank
 
 

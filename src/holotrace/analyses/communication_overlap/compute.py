@@ -51,7 +51,7 @@ def communication_overlap(trace: Trace, *, executor: Executor = IN_PROCESS) -> C
     """Say how much of each rank's communication ran while the rank also computed.
 
     Time counts as overlap while at least one communication kernel and one computation kernel run on the same device,
-    on any streams. With |x| the length of the union of the intervals in x:
+    on any streams. Let |x| be the total length of the union of the intervals in x:
 
         overlap_fraction = |communication ∩ computation| / |communication|
 

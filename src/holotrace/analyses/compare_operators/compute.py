@@ -121,17 +121,17 @@ def compare_operators(
     """Align the operators and kernels of two traces by phase, module and call path, and say what changed.
 
     All threads, ranks and steps of a trace count together. Times are means per step of a rank, so that traces of
-    different lengths and rank counts can be compared. If any rank has no steps, both traces are compared as a whole, by
-    sums. Backward operators belong to the module of their forward operator. Data loaders of every kind are named
+    different lengths and rank counts can be compared. If any rank has no steps, both traces are compared as a whole, and times
+    are sums. Backward operators belong to the module of their forward operator. All kinds of data loaders are named
     `DataLoader`.
 
     Args:
         control: the trace to compare with.
         test: the trace in question.
-        by: the time to compare and sort by. By default, this is device time if both traces have it, else host time;
-            phases that launch nothing, and data loading, are then always compared by host time.
+        by: the time to compare and sort by. By default, this is device time if both traces have it, otherwise host time; data
+            loading, and phases that launch nothing, are compared by host time in either case.
         compat: "torch_tb_profiler" aligns as the last version of the TensorBoard plugin did: only the first thread of
-            the first rank of each trace, in order. Where the names of a pair differ, it has the name `control → test`.
+            the first rank of each trace, in order. A pair whose names differ is named `control → test`.
         executor: runs the work on the ranks.
 
     Raises:
@@ -218,7 +218,7 @@ def _joined(sides: list[pl.DataFrame], keys: list[str]) -> pl.DataFrame:
 
 
 def _measure(measure: Measure, by: Measure | None) -> pl.Expr:
-    """Return the time to compare for each path; by default, host time for phases that launch nothing, and data loading."""
+    """Return which time to compare for each path; by default, host time for data loading and for phases that launch nothing."""
     if by is not None:
         return pl.lit(by).alias("measure")
     phase = pl.col("path").str.split(SEPARATOR).list.get(1)
@@ -249,7 +249,7 @@ def _largest_first(table: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _in_tree_order(paths: pl.DataFrame) -> pl.DataFrame:
-    """Sort every path after its parent, siblings by the largest change first."""
+    """Sort every path after its parent, and siblings by the size of their change, the largest first."""
     ordered = _largest_first(paths, "path")
     inside: dict[str, list[int]] = {}
     for row, path in enumerate(ordered["path"]):

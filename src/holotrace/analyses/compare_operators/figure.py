@@ -23,7 +23,7 @@ _IN_ALL = "Self time of the operators that changed most: on devices, or on the h
 
 
 def plot_compare_operators(result: OperatorComparison, *, theme: Theme = "light") -> go.Figure:
-    """Draw two bars for each of the operators, by module and phase, whose self time changed most.
+    """Draw two bars for each of the operators, listed by phase and module, whose self time changed most.
 
     The time of an operator includes its kernels. Names are above the bars.
     """

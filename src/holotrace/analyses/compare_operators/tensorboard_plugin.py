@@ -24,7 +24,7 @@ _ALIGNED = (NodeClass.STEP, NodeClass.MODULE, NodeClass.BACKWARD, NodeClass.DATA
 
 @dataclass(frozen=True, eq=False)
 class PluginSide(EqualByContent):
-    """The host nodes of a run, with their times, their texts and the rows of their children."""
+    """The host nodes of a run, with their times, names and children's rows."""
 
     nodes: pl.DataFrame
     names: Sequence[str]
@@ -47,7 +47,7 @@ class PluginSide(EqualByContent):
         return cls(named, named["text"].to_list(), nodes["node_class"].to_list(), children, behind)
 
     def top(self) -> list[int]:
-        """Return the nodes that the plugin compared: those in the steps of the first thread, else all on the thread."""
+        """Return the nodes that the plugin compared: those in the first thread's steps or, without steps, all on the thread."""
         on_thread = self.children[0] if self.children else []
         in_steps = [child for row in on_thread if self.classes[row] == NodeClass.STEP for child in self.children[row]]
         has_steps = any(self.classes[row] == NodeClass.STEP for row in on_thread)
@@ -74,14 +74,14 @@ class PluginSide(EqualByContent):
 
 @dataclass(frozen=True)
 class Pair:
-    """Nodes of control and those of test that the plugin showed side by side."""
+    """Nodes of control and nodes of test that the plugin showed side by side."""
 
     control: list[int]
     test: list[int]
     children: list[Pair] = field(default_factory=list)
 
     def table(self, control: PluginSide, test: PluginSide) -> pl.DataFrame:
-        """Return this pair and the pairs inside, outer ones first: node, parent, depth, kind, name, both sides' sums."""
+        """Return this pair and the pairs inside it, outer pairs first: node, parent, depth, kind, name, both sides' sums."""
         rows: list[dict[str, str | int]] = []
         open_pairs = [(self, NO_PARENT, 0)]
         while open_pairs:
@@ -95,7 +95,7 @@ class Pair:
 
 
 def plugin_pairs(control: PluginSide, test: PluginSide) -> Pair:
-    """Align two runs: steps, modules, backward passes, data loaders and optimizers of equal name, in their order.
+    """Align the steps, modules, backward passes, data loaders and optimizers of two runs by name, in order.
 
     The nodes between two aligned pairs form one pair.
     """

@@ -100,8 +100,8 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
 ) -> TraceComparison:
     """Compare the counts and times of two traces by event name, per call and per step.
 
-    All ranks of a trace count together; `trace.select(ranks)` chooses some. If the trace has no steps or the steps are
-    `None`, every event counts.
+    All ranks of a trace count together; to compare only some ranks, pass `trace.select(ranks)`. Every event counts if the trace
+    has no steps, or if the steps are `None`.
 
     Args:
         control: the trace to compare with.
@@ -110,12 +110,12 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
         test_steps: the same for `test`.
         device: `cpu` for operators, annotations, runtime calls and Python functions; `gpu` for kernels, copies and
             memsets; `all` for both.
-        exact_names: keep the objects in names such as `<built-in method wait of Event object at 0x7f3a>`. By default,
-            this is `<built-in method wait>`, because addresses differ between processes.
+        exact_names: keep the objects in names such as `<built-in method wait of Event object at 0x7f3a>`. By default, this name
+            becomes `<built-in method wait>`, because addresses differ between processes.
         executor: runs the work on the ranks.
 
     Raises:
-        InvalidOptionError: `device` is none of these, or a requested step is in no rank of its trace.
+        InvalidOptionError: `device` is not one of these values, or no rank of the trace has a requested step.
 
     Source: docs/reference/analyses/compare_traces.md, which derives it and compares it with other tools.
 
@@ -204,7 +204,7 @@ def _joined(control: _Side, test: _Side) -> pl.DataFrame:
 
 
 def _ratios(label: str, side: _Side) -> tuple[pl.Expr, ...]:
-    """Return mean, count per step and time per step; null instead of dividing by 0."""
+    """Return mean, count per step and time per step; null where the divisor is 0."""
     step_count = pl.lit(side.step_count or None, pl.Int64)
     count = pl.col(f"{label}_event_count")
     return (

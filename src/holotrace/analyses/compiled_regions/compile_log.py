@@ -1,7 +1,7 @@
 """What torch.compile writes into the folder TORCH_TRACE: functions, guards that failed, and the lines behind kernels.
 
-Each process writes a file `dedicated_log_torch_trace_<…>.log`; with distributed training, `…_rank_<N>_<…>.log`. A record is
-one line: glog's prefix and JSON, followed by lines with a tab if it has a payload.
+Each process writes a file `dedicated_log_torch_trace_<…>.log`; with distributed training, `…_rank_<N>_<…>.log`. A record is one
+line, with glog's prefix and JSON; its payload, if any, is the lines after it that begin with a tab.
 https://github.com/pytorch/tlparse reads the same files.
 """
 
@@ -48,7 +48,7 @@ class Compilation:
 class CompileLog:
     """The compilations of one process.
 
-    compilations  by region, such as `0/1`; those that the log describes in two ways are left out
+    compilations  by region, such as `0/1`; regions that the log describes in two ways are left out
     kernel_lines  lines of the user's code by the name of the kernel, and by the name of its file if that is known
     """
 
@@ -62,13 +62,13 @@ class CompileLog:
 
 @dataclass(frozen=True)
 class CompileLogs:
-    """The logs of a job: of the processes whose rank is known, and of one without."""
+    """The logs of a job: one for each known rank, and one for processes of unknown rank."""
 
     of_ranks: dict[int, CompileLog] = field(default_factory=dict)
     of_any: CompileLog | None = None
 
     def of(self, rank: int) -> CompileLog:
-        """Return the log of a rank; empty without one."""
+        """Return the log of a rank; an empty log if there is none."""
         return self.of_ranks.get(rank) or self.of_any or CompileLog()
 
 
@@ -76,7 +76,7 @@ def read_compile_logs(address: Address) -> CompileLogs:
     """Read the folder TORCH_TRACE, or one of its files.
 
     Raises:
-        InvalidOptionError: there is no such file, or none with compilations.
+        InvalidOptionError: there is no such file, or no file contains compilations.
     """
     location = located(address)
     files = _files(location)
@@ -182,7 +182,7 @@ class _Collected:
                 path = ""
 
     def log(self) -> CompileLog:
-        """Return what is said in one way only."""
+        """Return the log, without kernels whose lines the records describe in several ways."""
         by_name: dict[str, set[str]] = defaultdict(set)
         for (region, kernel), lines in self._lines.items():
             for name in (kernel, *self._files.get((region, kernel), ())):
@@ -204,7 +204,7 @@ def _function(metrics: dict[str, Any]) -> str | None:
 
 
 def _reason(text: object) -> str | None:
-    """Return the first line of each reason, without the line of code and the stack behind it."""
+    """Return the reason in one line, shortened if necessary, without the stack that follows it."""
     if not isinstance(text, str):
         return None
     reason = " ".join(text.split("\nUser stack trace:")[0].split())
@@ -212,7 +212,7 @@ def _reason(text: object) -> str | None:
 
 
 def _kernel_lines(payload: str) -> dict[str, str]:
-    """Return the innermost lines of the user's code in the stacks of each kernel; `name:2` is its second call."""
+    """Return each kernel's innermost lines of user code, over all its stacks; `name:2` is the second call of `name`."""
     try:
         stacks = json.loads(payload)
     except (ValueError, RecursionError):
@@ -228,7 +228,7 @@ def _texts(traces: object) -> list[str]:
 
 
 def _innermost(trace: str) -> str | None:
-    """Return the innermost frame of a Python stack outside libraries, as the profiler writes frames."""
+    """Return the innermost frame of a Python stack that is outside libraries, written as the profiler writes frames."""
     frames = pl.Series([f"{file}({line}): {name}" for file, line, name in _FRAME.findall(trace)], dtype=pl.String)
     of_user = frames.filter(is_user_frame(frames))
     return of_user[-1] if len(of_user) else None
@@ -239,7 +239,7 @@ def _file_name(path: str) -> str:
 
 
 def _joined(logs: list[CompileLog]) -> CompileLog:
-    """Return the log of all processes of a rank, without what two of them describe differently."""
+    """Merge the logs of all processes of a rank; leave out what two of them describe differently."""
     if len(logs) == 1:
         return logs[0]
     compilations: dict[str, set[Compilation]] = defaultdict(set)

@@ -162,7 +162,7 @@ def compiled_regions(
 
     Args:
         trace: the job.
-        compile_log: the folder that TORCH_TRACE named when the job was recorded, or a file in it. It says which functions
+        compile_log: the folder that TORCH_TRACE named when the job was recorded, or a file in it. The log says which functions
             were compiled, which guards failed and, if recorded with INDUCTOR_PROVENANCE=1, the lines behind each kernel.
         executor: runs the work on the ranks.
 
@@ -232,9 +232,9 @@ def _with_log(regions: pl.DataFrame, log: CompileLog) -> pl.DataFrame:
 
 
 def _compilations(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
-    """Return the outermost compilations: region, null if the recording does not say, and host_total_ns.
+    """Return region (null if not recorded) and host_total_ns of the outermost compilations.
 
-    The annotation that names the region begins after the operator around the compilation, and before the compilation.
+    The annotation that names the region begins inside the operator around the compilation, before the compilation begins.
     """
     compilations = _outermost(nodes, _COMPILATION).sort("start_ns")
     begin_ns = gathered(nodes["start_ns"], compilations["parent"].to_numpy()).alias("begin_ns")
@@ -264,7 +264,7 @@ def _regions(rank_trace: RankTrace, nodes: pl.DataFrame, compilations: pl.DataFr
 
 
 def _replays(rank_trace: RankTrace, parent: _Rows, is_region: npt.NDArray[np.bool_]) -> _Rows:
-    """Return the launches of graphs inside each node that is a region, 0 for other nodes."""
+    """Return the number of graph launches inside each node that is a region; 0 for other nodes."""
     launched = launches(rank_trace).select("launch_index", "launch_name").unique("launch_index").drop_nulls()
     graphs = launched.filter(is_graph_launch(rank_trace.texts(launched["launch_name"])))["launch_index"]
     around = of_events(runtime_owner(rank_trace), graphs)["node"].fill_null(NO_PARENT).to_numpy()
@@ -273,7 +273,7 @@ def _replays(rank_trace: RankTrace, parent: _Rows, is_region: npt.NDArray[np.boo
 
 
 def _generated_kernels(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
-    """Return the operators that record the source of their kernel, or have the name of a kernel that Inductor generates."""
+    """Return the operators that record the source of their kernel, or are named like kernels that Inductor generates."""
     compiled = described_events(rank_trace, "compiled_kernels", ["event_index", "kernel_file"])
     described = nodes.join(compiled, on="event_index", how="left", maintain_order="left")
     is_generated = pl.col("kernel_file").is_not_null() | pl.col("text").str.contains(GENERATED_KERNEL)
@@ -312,7 +312,7 @@ def _costs(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _outermost(nodes: pl.DataFrame, pattern: str) -> pl.DataFrame:
-    """Return the nodes with such a name that are not inside another one."""
+    """Return the nodes whose names match and that are not inside another such node."""
     is_named = nodes["text"].str.contains(pattern).fill_null(value=False).to_numpy()
     rows = np.flatnonzero(is_named)
     outermost: _Rows = rows[nearest_above(nodes["parent"].to_numpy(), is_named, rows) == NO_PARENT]
@@ -320,7 +320,7 @@ def _outermost(nodes: pl.DataFrame, pattern: str) -> pl.DataFrame:
 
 
 def _calls(rank_trace: RankTrace, pattern: str, *, distinct: bool = False) -> int:
-    """Return how many Python functions with such a name ran; with `distinct`, how many different ones."""
+    """Count the calls of Python functions whose names match; with `distinct`, count different functions."""
     ids = rank_trace.strings.str.contains(pattern).fill_null(value=False).arg_true().cast(pl.UInt32)
     if ids.is_empty():
         return 0

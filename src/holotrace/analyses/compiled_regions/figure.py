@@ -20,7 +20,7 @@ _EXPLANATION = "Device time of the kernels that torch.compile generated, over al
 
 
 def plot_compiled_regions(result: CompiledRegions, *, top: int = TOP_KERNELS, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for each of the `top` generated kernels or, without device work, for each region on the host."""
+    """Draw a bar for each of the `top` generated kernels or, without device work, for each region's host time."""
     kernels = _kernels(result).head(top)
     if not kernels.is_empty():
         return _bars(kernels, Heading(QUESTION.question, _EXPLANATION), COMPUTATION, theme)

@@ -1,4 +1,4 @@
-"""What a reader of the compiled regions has to know: recompilations, graph breaks, and what was not recorded."""
+"""What readers of the compiled regions must know: recompilations, graph breaks, and what was not recorded."""
 
 from __future__ import annotations
 

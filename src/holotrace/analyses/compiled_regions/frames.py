@@ -1,4 +1,4 @@
-"""How often torch.compile compiled each frame, and why again."""
+"""How often torch.compile compiled each frame, and why it recompiled the frame."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def frames(regions: pl.DataFrame, compilations: pl.DataFrame, log: CompileLog) -
 
     Args:
         regions: region and call_count.
-        compilations: region, null if the recording does not say, and host_total_ns.
+        compilations: region (null if not recorded) and host_total_ns.
         log: functions and reasons.
     """
     zero = pl.lit(0, pl.Int64)
@@ -42,7 +42,7 @@ def _described(numbers: pl.Series, log: CompileLog) -> pl.DataFrame:
 
 
 def _of_frame(log: CompileLog, frame: int) -> tuple[str | None, str | None]:
-    """Return the function of a frame, and the reasons of its versions, one a line."""
+    """Return the function of a frame, and why each version was compiled, one reason per line."""
     versions = {region: said for region, said in log.compilations.items() if region.startswith(f"{frame}/")}
     functions = {said.function for said in versions.values()}
     in_order = sorted(versions, key=lambda region: int(region.partition("/")[2]))

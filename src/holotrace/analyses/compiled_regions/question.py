@@ -1,4 +1,4 @@
-"""Compiled regions: the question, and the terms of its tables."""
+"""Compiled regions: the question, and the terms that its tables use."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def regions(result: CompiledRegions) -> pl.DataFrame:
 
 
 def frames(result: CompiledRegions) -> pl.DataFrame:
-    """Return how often each frame was compiled, and why again."""
+    """Return how often each frame was compiled, and why it was recompiled."""
     return known_columns(result.per_frame)
 
 

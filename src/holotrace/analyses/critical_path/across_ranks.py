@@ -1,4 +1,4 @@
-"""What bounds the step of a whole job, over all of its ranks?"""
+"""What bounds the step of a whole job, across all its ranks?"""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def critical_path_across_ranks(
 def critical_path_in(
     window: JobWindow, *, segment_limit: int | None = 2_000, executor: Executor = IN_PROCESS
 ) -> JobCriticalPath:
-    """Find what bounds a window that is already joined; None lists all segments."""
+    """Find what bounds a window whose ranks are already joined; a `segment_limit` of None lists all segments."""
     found = legs(window.graph)
     wanted = wanted_of_ranks(found)
     expand = partial(_expanded, spans=window.spans, wanted=wanted, data_loading=window.options.data_loading)
@@ -134,7 +134,7 @@ def _expanded(
 
 
 def _with_unrecorded(window: JobWindow, path: pl.DataFrame) -> pl.DataFrame:
-    """Cut the path where the recording of a rank begins and ends: nothing is known about the time outside."""
+    """Cut the path where a rank's recording begins and ends, because nothing is known about the time outside it."""
     bounds = pl.DataFrame(
         [(rank, *_aligned(window, rank, [of.start_ns, of.end_ns])) for rank, of in window.recorded.items()],
         {"rank": pl.Int32, "first_ns": pl.Int64, "last_ns": pl.Int64},

@@ -52,7 +52,7 @@ def _of_job(result: JobCriticalPath) -> str:
 
 
 def _over_modules(per_name: pl.DataFrame) -> pl.DataFrame:
-    """Return the time of each class and name in all modules together, the longest first."""
+    """Return the time of each class and name, summed over all modules, the longest first."""
     sums = per_name.group_by("path_class", "name").agg(
         pl.col("total_ns", "segment_count").sum(), pl.col("module").unique().sort().alias("modules")
     )
@@ -60,7 +60,7 @@ def _over_modules(per_name: pl.DataFrame) -> pl.DataFrame:
 
 
 def _binding(row: Mapping[str, Any]) -> str:
-    """Name an entry of the path: for a delay, the work that was delayed."""
+    """Name an entry of the path; a delay is named after the delayed work."""
     if row["path_class"] == "unknown":
         return "time whose cause was not recorded"
     if row["name"] == HOST_GAP_NAME:
@@ -69,7 +69,7 @@ def _binding(row: Mapping[str, Any]) -> str:
 
 
 def _inside(modules: list[str | None]) -> str:
-    """Say in which modules a name is; nothing if some of its time is in no known module."""
+    """Say in which modules a name occurs; say nothing if the module is unknown for some of its time."""
     if None in modules:
         return ""
     return f" in {modules[0]}" if len(modules) == 1 else f" in {len(modules)} modules"

@@ -120,22 +120,21 @@ def critical_path(  # noqa: PLR0913 -- options by name
     """Find what bounds a window on each rank: the longest chain of activities that wait for each other.
 
     The window is a step, an annotation, a range of time or the whole recording. It begins on the host, and ends on the
-    host or with the device work launched in it, whichever is later. Each nanosecond has one class, so the classes sum
-    to the window. By default, each rank is analysed on its own.
+    host or with the device work launched in it, whichever is later. Each nanosecond belongs to one class, so the times of the
+    classes add up to the window. By default, each rank is analysed on its own.
 
     Args:
         trace: the job.
-        annotation: None selects the training steps, or the whole recording if it has no steps. An empty text selects
-            the whole recording. Any other text is a name, or part of a name, of host annotations or operators.
-        instance: one instance, or the first and the last of several consecutive ones. Steps have the numbers in their
-            names; the default is the last step but one. Annotations are numbered from 0 in the order of their starts;
-            the default is 0.
+        annotation: None selects the training steps, or the whole recording if it has no steps. An empty string selects the
+            whole recording. Any other string selects the host annotations or operators whose names contain it.
+        instance: one instance, or the first and the last of several consecutive ones. Steps are numbered as in their names; the
+            default is the last step but one. Annotations are numbered from 0 in the order of their starts; the default is 0.
         time_range_ns: start and end of the window, instead of an annotation.
         data_loading: regular expressions; host ranges whose names match one of them count as data loading.
-        segment_limit: how many segments per rank, or of the job's path, `path` lists.
-        across_ranks: find one path through all ranks instead, and return a `JobCriticalPath`. Where a rank waits for
-            another one, the path goes on there. The window of the job is from the first begin to the last end of the
-            windows of its ranks.
+        segment_limit: the maximum number of segments that `path` lists for each rank, or for the job's path.
+        across_ranks: find one path through all ranks instead, and return a `JobCriticalPath`. Where a rank waits for another
+            rank, the path continues on that rank. The job's window extends from the earliest start to the latest end of its
+            ranks' windows.
         executor: runs the work on the ranks.
 
     Raises:

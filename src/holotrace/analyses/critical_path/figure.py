@@ -46,7 +46,7 @@ _TOP_MARGIN = 130
 def plot_critical_path(result: CriticalPath | JobCriticalPath, *, theme: Theme = "light") -> go.Figure:
     """Draw a bar with the shares of each rank's path and, below, the path of the rank with the longest window.
 
-    For a path through all ranks, the bars are the parts of the ranks on it, and a lane below shows each of them over time.
+    For a path through all ranks, the bars show each rank's part of the path, and the lanes below show these parts over time.
     """
     if isinstance(result, JobCriticalPath):
         return _plot_job(result, theme)

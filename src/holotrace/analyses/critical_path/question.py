@@ -1,4 +1,4 @@
-"""Critical path: the question, the terms of its tables, and the options that choose a window."""
+"""Critical path: the question, the terms that its tables use, and the options that choose a window."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NS_OF_A_MILLISECOND = 1_000_000
 
 
 def parse_instance(text: str) -> int | tuple[int, int]:
-    """Read the number of a step or annotation such as `3`, or `3-5` for several in a row."""
+    """Parse the number of a step or annotation, such as `3`, or a range of several in a row, such as `3-5`."""
     match = _INSTANCE.fullmatch(text)
     if match is None:
         message = f"{text!r} is not an instance; write it like 3, or 3-5 for several in a row"
@@ -24,7 +24,7 @@ def parse_instance(text: str) -> int | tuple[int, int]:
 
 
 def parse_times(text: str) -> tuple[int, int]:
-    """Read a time range in milliseconds such as `10-20.5`; return it in nanoseconds."""
+    """Parse a time range in milliseconds, such as `10-20.5`, and return it in nanoseconds."""
     match = _TIMES.fullmatch(text)
     if match is None:
         message = f"{text!r} is not a time range; write it like 10-20.5, in milliseconds"

@@ -23,7 +23,7 @@ FLOP_OF_COUNTER = {
     for precision in ("f", "h", "d")
     for operation in ("fma", "mul", "add")
 }
-"""Operations per count: a counter counts the instructions of single threads; a fused multiply-add has 2 operations."""
+"""Operations per count: counters count the instructions of single threads, and a fused multiply-add is 2 operations."""
 
 _LAUNCH_NAME = r"(?i)launch.*kernel|graphlaunch"
 _PER_KERNEL: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -77,11 +77,11 @@ class _Partial(NamedTuple):
 
 
 def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCounters:
-    """Join the range profiler's measurements with the launches of the kernels and the operators around the launches.
+    """Join the range profiler's measurements with the kernels' launches and the operators around the launches.
 
     A range belongs to the launch with the same correlation. If no range has a correlation, the n-th range of a kernel
     belongs to the n-th launch of that kernel. If the names of launched kernels were not recorded either, because the
-    profiler replaced the kernel events, the n-th range belongs to the n-th launch, if the counts agree. Other ranges
+    profiler replaced the kernel events, the n-th range belongs to the n-th launch, provided that the counts agree. Other ranges
     keep their values and have no operators.
 
     Args:
@@ -142,7 +142,7 @@ def _numbers(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _flop(values: pl.DataFrame) -> pl.DataFrame:
-    """Return the floating-point operations of each range with a counter for them."""
+    """Return the floating-point operations of each range that has a counter for them."""
     weights = pl.DataFrame({"counter": list(FLOP_OF_COUNTER), "weight": list(FLOP_OF_COUNTER.values())})
     counted = values.join(weights, on="counter")
     return counted.group_by("event_index").agg((pl.col("value") * pl.col("weight")).sum().alias("flop"))
@@ -163,7 +163,7 @@ def _launches_of(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.Series:
 
 
 def _calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that launch kernels, in order, without driver calls inside runtime calls."""
+    """Return the calls that launch kernels, in order; driver calls inside runtime calls are left out."""
     calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index", "start_ns", "name", "correlation"])
     named = calls.with_columns(rank_trace.texts(calls["name"]))
     ordered = named.filter(pl.col("name").str.contains(_LAUNCH_NAME)).sort("start_ns", "event_index")
@@ -172,7 +172,7 @@ def _calls(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.Series:
-    """Pair the n-th range of a name with the n-th launch of the kernel of that name; null where the counts differ."""
+    """Pair the n-th range of each kernel name with the n-th launch of that kernel; null where the counts differ."""
     kernels = _launched_kernels(rank_trace)
     number, count = pl.int_range(pl.len()).over("name").alias("number"), pl.len().over("name").alias("count")
     numbered = kernels.with_columns(number, count)

@@ -30,7 +30,7 @@ _PER_DEVICE = ("host", "process_id", "rank", "device", "device_name", "memory_by
 
 @dataclass(frozen=True, eq=False)
 class Distributed(Result):
-    """How the steps of each rank, and its time in collectives, divide into parts.
+    """How each rank's steps, and its time in collectives, divide into parts.
 
     per_device     one row per rank and device it uses, sorted by host, process_id, rank, device:
 
@@ -97,20 +97,20 @@ class _Partial(NamedTuple):
 def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Distributed:
     """Divide each rank's steps into computing and communicating, and its communication into data transfer and waiting.
 
-    With K the time in which a rank computes and C the time in which it communicates, on any of its devices:
+    Let K be the time in which a rank computes, and C the time in which it communicates, on any of its devices:
 
         step = (K without C) + (K and C) + (C without K) + neither
 
     On a rank without kernels, operators count as computation. Data moves only once the last rank of a collective has
-    arrived: until then a rank waits, and the rest of its time is data transfer.
+    arrived: until then, a rank waits; the rest of its time in the collective is data transfer.
 
     Collectives, sends and receives are matched across ranks, and their waiting is measured on one clock, as in `collectives`.
 
     Args:
         trace: the job.
         compat: "torch_tb_profiler" counts like the TensorBoard plugin: it finds five collectives by the names of host
-            events, finds their kernels by external id, matches the n-th collective of all ranks, and takes the shortest
-            duration for the transfer.
+            events, finds their kernels by external id, matches the n-th collectives of all ranks, and takes the shortest
+            duration as the transfer time.
         executor: runs the work on the ranks.
 
     Raises:
@@ -285,7 +285,7 @@ def _before(ranges: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _unsized(partials: dict[int, _Partial], ranges: pl.DataFrame) -> tuple[str, ...]:
-    """Say how many calls have no size, apart from calls before the recording, on ranks with and without record_shapes."""
+    """Say how many calls, except calls before the recording, have no size, on ranks with and without record_shapes."""
     without = [rank for rank, of_rank in partials.items() if not of_rank.has_shapes]
     is_off, is_unsized = pl.col("rank").is_in(without), pl.col("byte_count").is_null() & ~pl.col("is_before")
     off, on = ranges.select((is_unsized & is_off).sum().alias("off"), (is_unsized & ~is_off).sum().alias("on")).row(0)

@@ -36,7 +36,7 @@ _HEADING = Heading(
 
 @dataclass(frozen=True)
 class _Panel:
-    """A panel of bars: the sum of a bar, and the name, column and colour of its parts."""
+    """A panel of bars: the column with a bar's total, and the name, column and colour of each part."""
 
     title: str
     total: str

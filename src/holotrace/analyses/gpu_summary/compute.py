@@ -113,8 +113,8 @@ def gpu_summary(
 ) -> GpuSummary:
     """Say how busy each device was, how well its kernels filled it, and how much kernel time used tensor cores.
 
-    The time counts from the start of the first step to the end of the last. A kernel has b blocks per SM, the occupancy
-    o, and the duration d within the steps; K is the time in which only kernels with known b run:
+    Time is counted from the start of the first step to the end of the last. A kernel has b blocks per SM, an occupancy o, and a
+    duration d within the steps; K is the time in which kernels run and b is known for all of them:
 
         utilization   = |kernels| / time
         unknown       = |graph replays without device rows, outside the kernels| / time
@@ -125,7 +125,8 @@ def gpu_summary(
     Args:
         trace: the job.
         parts: number of equal parts of the time series.
-        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, with its choice of parts.
+        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, and divides the time into the same parts
+            as the plugin.
         executor: runs the work on the ranks.
 
     Raises:
@@ -184,9 +185,9 @@ def _of_device(device: int, kernels: pl.DataFrame, asked: pl.DataFrame) -> tuple
 def _one_device(
     kernels: pl.DataFrame, asked: pl.DataFrame, replays: Intervals, moments: _Int64, attribution: Attribution
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the metrics of a device: one row for the time between the first two `moments`, and a row for each later part.
+    """Return a device's metrics: one row for the whole, between the first two `moments`, and one for each later part.
 
-    The share on tensor cores covers the kernels in `asked`.
+    The tensor-core fraction covers the kernels in `asked`.
     """
     sums = _sums(kernels, moments, attribution.kernels_of_unknown_size(kernels), replays)
     device = kernels.item(0, "device")
@@ -230,7 +231,7 @@ def _sums(kernels: pl.DataFrame, moments: _Int64, of_unknown_size: pl.DataFrame,
 
 
 def _metrics(sums: pl.DataFrame) -> pl.DataFrame:
-    """Return the metrics between neighbouring moments; null without kernels to measure."""
+    """Return the metrics between neighbouring moments; null if there are no kernels to measure."""
     between = sums.select(pl.all().diff()).tail(-1)
     sm_efficiency = pl.when(pl.col("busy") > 0).then(_ratio("busy", "moment") * _ratio("filled", "known")).otherwise(0)
     return (

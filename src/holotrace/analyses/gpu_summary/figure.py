@@ -62,7 +62,7 @@ def plot_gpu_summary(result: GpuSummary, *, device: tuple[int, int] | None = Non
 
     Args:
         result: the summary.
-        device: rank and device to draw over time; by default, all devices side by side or, if there is only one, this
+        device: rank and device to draw over time; by default, draw all devices side by side or, if there is only one, this
             device over time.
         theme: the theme of the page around the figure.
     """

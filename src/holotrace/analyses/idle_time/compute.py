@@ -45,8 +45,8 @@ class IdleTime(Result):
         kernel_wait  the part from the call on, if shorter than the threshold: launch delay
         other        the part from the call on, if longer: the work was held up, for example by another stream
 
-    Idle time during graph replays that lack device rows is neither: whether the device was idle is unknown. Only ranks
-    with such replays have rows of this category, `unknown`.
+    During graph replays that lack device rows, it is unknown whether the device was idle, so this time has a category of its
+    own, `unknown`. Only ranks with such replays have rows of this category.
 
     per_stream  three rows per stream, sorted by rank, device, stream, categories as above:
 
@@ -153,8 +153,8 @@ def _gaps(work: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Divide the gap before each piece of work; `work` is sorted by the keys and by start.
 
     Returns:
-        The keys, `start_ns` (of the work), `host_wait` (ns before the launch) and `from_launch` (ns from the launch on); 0
-        without a gap.
+        The keys, `start_ns` (of the work), `host_wait` (ns before the launch) and `from_launch` (ns from the launch on); both
+        are 0 if there is no gap.
     """
     starts, launch_starts = work["start_ns"].to_numpy(), work["launch_start_ns"]
     first_rows = np.flatnonzero(work.select(pl.struct(keys).rle_id().diff().ne_missing(0)).to_series())
@@ -166,7 +166,7 @@ def _gaps(work: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _parts(rank_trace: RankTrace, gaps: pl.DataFrame, keys: Sequence[str], gap_threshold_ns: int) -> pl.DataFrame:
-    """Return the parts of gaps longer than 0 ns: the keys, `category` and `length_ns`."""
+    """Return the gap parts that are longer than 0 ns: the keys, `category` and `length_ns`."""
     after = pl.when(pl.col("from_launch") < gap_threshold_ns).then(_KERNEL_WAIT).otherwise(_OTHER)
     named = gaps.with_columns(after.alias("after"))
     known = _without_unknown(rank_trace, named, keys) if len(incomplete_replays(rank_trace.unselected)) else named
@@ -180,7 +180,7 @@ def _parts(rank_trace: RankTrace, gaps: pl.DataFrame, keys: Sequence[str], gap_t
 
 
 def _without_unknown(rank_trace: RankTrace, gaps: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Move the time in which replays without device rows may have run from both parts of each gap to `unknown`."""
+    """Move time from both parts of each gap to `unknown` where a replay without device rows may have run."""
     divide = pl.col("start_ns") - pl.col("from_launch")
     begin = divide - pl.col("host_wait")
     moments = gaps.select(begin.alias("begin_ns"), divide.alias("divide_ns"), "start_ns").to_numpy().T

@@ -105,7 +105,7 @@ _SUMMARY = {
 
 @dataclass(frozen=True, eq=False)
 class Inference(Result):
-    """The steps of inference of each rank, their times, and what bounds them.
+    """The inference steps of each rank, their times, and what bounds them.
 
     per_step   one row per rank and step, sorted by both:
 
@@ -198,22 +198,22 @@ def inference(
     patterns: Sequence[str] | None = None,
     executor: Executor = IN_PROCESS,
 ) -> Inference:
-    """Divide the time of each step of inference, and say what bounds it.
+    """Divide the time of each inference step into parts, and say what bounds the step.
 
-    Steps are the ranges that vLLM, SGLang, TensorRT-LLM, ATOM and xDiT name, `prefill` and `decode` ranges of users or, without
-    names, the repeated forward passes of a model. A number that the recording does not show is null, and a finding says what would
-    record it.
+    Steps are the ranges named by vLLM, SGLang, TensorRT-LLM, ATOM and xDiT, and users' `prefill` and `decode` ranges. If there
+    are no such names, steps are the repeated forward passes of a model. Numbers that the recording does not show are null, and
+    findings say how to record them.
 
     Args:
         trace: the job.
-        device: full name of a device of the table, if the file does not name its own or names it wrongly.
-        patterns: regular expressions for whole names of steps, with priority over those of engines. Named groups say what their
-            parts mean: `kind`, `requests`, `tokens`, `prefill_requests`, `decode_requests`, `prefill_tokens`, `decode_tokens`,
-            `padded_tokens`.
+        device: full name of a device in the device table, for files that do not name their device or name it wrongly.
+        patterns: regular expressions that match whole step names; they take priority over the engines' patterns. Named groups
+            say what the parts of a name mean: `kind`, `requests`, `tokens`, `prefill_requests`, `decode_requests`,
+            `prefill_tokens`, `decode_tokens`, `padded_tokens`.
         executor: runs the work on the ranks.
 
     Raises:
-        InvalidOptionError: the table does not have the device, or a pattern is not valid.
+        InvalidOptionError: the device table does not have the device, or a pattern is not valid.
 
     Source: docs/reference/analyses/inference.md, which derives it.
 
@@ -254,7 +254,7 @@ def _one_rank(rank_trace: RankTrace, *, device: str | None, patterns: tuple[str,
 
 
 def _output_tokens() -> pl.Expr:
-    """Return the tokens that a step returns: one for each request, if it only decodes and does not speculate."""
+    """Return how many tokens a step returns: one for each request, if it only decodes and does not speculate."""
     requests = pl.col("decode_request_count")
     one_each = (pl.col("kind") == "decode") & (pl.col("decode_token_count") == requests) & ~pl.col("is_draft")
     return pl.when(one_each).then(requests).alias("output_token_count")
@@ -290,7 +290,7 @@ def _combine(ranks: dict[int, InferenceRank]) -> Inference:
 
 
 def _waits(ranks: Mapping[int, InferenceRank]) -> pl.DataFrame:
-    """Return what each rank waits for others in each step: rank, inference_step, wait_ns; null if a call has no counterpart."""
+    """Return how long each rank waits for others in each step: rank, inference_step, wait_ns (null if a call is unmatched)."""
     communicating = {rank: known.communicating for rank, known in ranks.items() if known.communicating is not None}
     if len(communicating) < 2:  # noqa: PLR2004 -- nobody to wait for
         return pl.DataFrame(schema={"rank": pl.Int32, "inference_step": pl.Int64, "wait_ns": pl.Int64})

@@ -39,7 +39,7 @@ _LOOKS = {
 
 
 def plot_inference(result: Inference, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for the mean step of each kind and batch or, if these are many, of each kind."""
+    """Draw one bar for the mean step of each kind and batch or, if there are many batches, of each kind."""
     table = _means(result)
     if table.is_empty():
         return empty_figure(_QUESTION, "No steps of inference were found.", theme)
@@ -51,7 +51,7 @@ def plot_inference(result: Inference, *, theme: Theme = "light") -> go.Figure:
 
 
 def _means(result: Inference) -> pl.DataFrame:
-    """Return the parts of the mean step of each kind and batch or, if these are many, of each kind."""
+    """Return the parts of the mean step of each kind and batch or, if there are many batches, of each kind."""
     keys = ["kind", "is_draft", "request_count"]
     has_few = result.per_batch.select(keys).n_unique() <= MOST_ROWS
     rows = result.per_batch if has_few else result.per_kind.with_columns(pl.lit(None, pl.Int64).alias("request_count"))

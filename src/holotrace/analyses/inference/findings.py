@@ -1,4 +1,4 @@
-"""What a reader of the steps has to know: how they were found, what is set apart, and what is unknown."""
+"""What readers of the steps must know: how they were found, which are set apart, and what is unknown."""
 
 from __future__ import annotations
 

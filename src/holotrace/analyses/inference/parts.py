@@ -20,7 +20,7 @@ PARTS = {
     "launch_idle_ns": "launch",
     "host_idle_ns": "host",
 }
-"""The parts of a step by priority, with what they say about its bound; what no other part covers is the last one."""
+"""The parts of a step by priority, each with the bound that it indicates; the last part is the rest of the step."""
 
 _NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 
@@ -28,12 +28,12 @@ _NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 def parts_of_steps(
     layers: Mapping[str, Intervals], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
 ) -> pl.DataFrame:
-    """Return the `PARTS` of each step; a moment counts for the first part that covers it, so they add up to the step.
+    """Return the `PARTS` of each step; each moment counts only for the first part that covers it, so they add up to the step.
 
     Args:
-        layers: when each part but the last runs, on any device or stream.
-        starts: of the steps.
-        ends: of the steps.
+        layers: when each part except the last runs, on any device or stream.
+        starts: when each step starts.
+        ends: when each step ends.
     """
     taken, before, times = _NOTHING, np.zeros(len(starts), np.int64), {}
     *covering, rest = PARTS
@@ -45,7 +45,7 @@ def parts_of_steps(
 
 
 def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Intervals]:
-    """Return when launched work has not begun, and when the cause of idle time is unknown: in gaps before work without a launch.
+    """Return when launched work has not begun, and when idle time has no known cause, as before work without a launch.
 
     Args:
         work: start_ns, end_ns and launch_start_ns (null if unknown) of all work of the rank, sorted by start.
@@ -62,9 +62,10 @@ def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Inte
 
 
 def bounds(steps: pl.DataFrame) -> pl.Series:
-    """Return what bounds each step: the largest of the parts whose meaning is known; `unknown` if another part may be larger.
+    """Return what bounds each step: the largest part whose meaning is known, or `unknown` if another part may be larger.
 
-    It is certain if no other part would be as large together with all time of unknown meaning. A step of length 0 has none.
+    A bound is certain if no other part would exceed it even with all time of unknown meaning added. A step of length 0 has no
+    bound.
     """
     meaning = {bound: part for part, bound in PARTS.items() if bound is not None}
     times = steps.select(meaning.values()).to_numpy()

@@ -1,4 +1,4 @@
-"""Steps of a kind, of a batch, and of a rank, in one row."""
+"""Summaries of the steps: one row per kind, per batch, or per rank."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PERCENTILES = (50, 90, 99)
 
 
 def over(steps: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return one row for each combination of keys, with its steady steps only; see `Inference.per_kind`."""
+    """Return one row for each combination of keys, covering only its steady steps; see `Inference.per_kind`."""
     rows = steps.group_by(keys, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("step_count"), (~_IS_STEADY).sum().cast(pl.Int64).alias("apart_count")
     )
@@ -75,13 +75,13 @@ def _summed() -> list[pl.Expr]:
 
 
 def _percentile(column: str, percent: int) -> pl.Expr:
-    """Return the shortest time that at least this share of the steps does not exceed: a time that was measured."""
+    """Return the shortest measured time that at least this share of the steps does not exceed (nearest rank)."""
     place = (pl.len() * percent + 99) // 100 - 1
     return pl.col(column).sort().get(place).alias(f"p{percent}_{column}")
 
 
 def _output_token_ns() -> pl.Expr:
-    """Return the time of the steps, with the gaps before them, over their output tokens; null if some are unknown."""
+    """Divide the time of the steps and of the gaps before them by their output tokens; null if some tokens are unknown."""
     tokens = pl.col("output_token_count")
     time = (pl.col("step_ns") + pl.col("gap_before_ns").fill_null(0)).sum()
     is_known = (tokens.null_count() == 0) & (tokens.sum() > 0)
@@ -89,7 +89,7 @@ def _output_token_ns() -> pl.Expr:
 
 
 def _inter_token_ns() -> pl.Expr:
-    """Return the time from the first to the last steady step over the steps that decode: what a request waits for a token."""
+    """Divide the time from the first to the last steady step by the steps that decode: how long a request waits for a token."""
     decodes = pl.col("decode_request_count") > 0
     is_known = (pl.col("kind").null_count() == 0) & (pl.col("draft_token_count").filter(decodes) == 0).all(
         ignore_nulls=False

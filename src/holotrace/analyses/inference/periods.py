@@ -1,4 +1,4 @@
-"""Which steps are the steady state, and why the others are set apart."""
+"""Which steps belong to the steady state, and why the others are set apart."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from holotrace.enrich.job.outliers import stands_out
 from holotrace.units import duration_text
 
 FEWEST_STEPS = 8
-"""With fewer steps, no start is set apart: nothing shows what is usual."""
+"""With fewer steps, no start is set apart, because nothing shows what is usual."""
 
 _MOST_LONG_STEPS = 4
 _FULL = 0.8
-"""A batch counts as full if it has this share of the requests of the median step that decodes."""
+"""A batch counts as full if it has at least this share of the median number of requests in steps that decode."""
 
 _ENOUGH_WORK = 0.8
-"""The last step counts as cut off if it has less than this share of the kernels of its like."""
+"""The last step counts as cut off if it has less than this share of the kernels that similar steps have."""
 
 STEADY, START, CUT_OFF = "steady", "start", "cut off"
 _ALIKE = ("kind", "request_count", "is_draft")
@@ -24,9 +24,9 @@ _ALIKE = ("kind", "request_count", "is_draft")
 def periods(steps: pl.DataFrame) -> pl.DataFrame:
     """Return `period` (start, steady, or cut off) and `period_reason` (null if steady) of the steps of one rank, sorted by start.
 
-    cut off  the last steps, if their device work was not recorded, or less than 80 % of the kernels of the median step alike
-    start    up to 4 steps at the beginning that are far longer than those alike, and all steps before the first one that
-             decodes 80 % of the requests of the median step that decodes, if some decode fewer
+    cut off  the last steps, if their device work was not recorded, or has less than 80 % of the kernels of the median similar step
+    start    up to 4 steps at the beginning that are far longer than similar steps; and, if the batch of decoding
+             requests grows at first, all steps before it has 80 % of the requests of the median step that decodes
     """
     reasons: list[str | None] = [None] * steps.height
     names = [STEADY] * steps.height
@@ -60,7 +60,7 @@ def _start(steps: pl.DataFrame) -> dict[int, str]:
 
 
 def _long(steps: pl.DataFrame) -> dict[int, str]:
-    """Return the steps at the beginning that are far longer than those alike."""
+    """Return the steps at the beginning that are far longer than similar steps."""
     is_long = stands_out(steps, "step_ns", _ALIKE).to_list()
     usual = steps.select(pl.col("step_ns").median().over(_ALIKE))["step_ns"]
     found = {}

@@ -1,4 +1,4 @@
-"""The device work of each step: when it runs, whose it is, and what its roofline says."""
+"""The device work of each step: when it runs, which operator it belongs to, and what its roofline says."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class StepWork(NamedTuple):
 
 
 def work_of_steps(rank_trace: RankTrace, steps: pl.DataFrame, device: str | None) -> StepWork:
-    """Return the device work of a rank; it belongs to the step in which the host launches it.
+    """Return the device work of a rank; each piece belongs to the step in which the host launches it.
 
     Args:
         rank_trace: the rank.
         steps: start_ns and until_ns, sorted by start.
-        device: name of the device, if not the recorded one.
+        device: name of the device, if it differs from the recorded one.
     """
     work = device_work(rank_trace)
     asked = of_work(asked_for(rank_trace), work)["asked_ns"].fill_null(_BEFORE_ALL).to_numpy()
@@ -80,19 +80,19 @@ def _device_name(rank_trace: RankTrace, given: str | None) -> str | None:
 
 
 def _owners(rank_trace: RankTrace, work: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return the row in `call_stacks` of the operator whose work each piece is; -1 if unknown."""
+    """Return, for each piece of work, the row in `call_stacks` of the operator that it belongs to; -1 if unknown."""
     stacks = call_stacks(rank_trace)
     innermost = of_work(launching_operator(rank_trace), work)["operator_index"]
     return owning_call(rank_trace, stacks, rows_of_events(stacks, innermost))
 
 
 def _operators(costed: CostedCalls) -> pl.DataFrame:
-    """Return the costs of each kind of call, as those of one call."""
+    """Return the costs of one call of each kind."""
     return costed.keys.with_columns(call_count=pl.lit(1, pl.Int64), busy_ns=pl.lit(0, pl.Int64))
 
 
 def _costs(costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
-    """Return owner, flops and bound of each call; a call faster than its lower bound contradicts it, so its bound is unknown."""
+    """Return owner, flops and bound of each call; the bound of a call that was faster than its lower limit is unknown."""
     bounded = with_floors(_operators(costed), peaks).select("flops", "bound", "floor_ns", "reason")
     keys = bounded.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).alias("key"))
     calls = costed.calls.join(keys, on="key", how="left", maintain_order="left")
@@ -110,7 +110,7 @@ def _in_draft(rank_trace: RankTrace, asked_ns: npt.NDArray[np.int64]) -> npt.NDA
 
 
 def layers_of(work: pl.DataFrame) -> dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Return when work of each kind runs, by the parts of `holotrace.analyses.inference.parts`."""
+    """Return when work of each kind runs; the kinds are parts of a step (`holotrace.analyses.inference.parts`)."""
     kind, bound = pl.col("kernel_kind"), pl.col("bound")
     is_copy, is_communication = kind == KernelKind.MEMORY, kind == KernelKind.COMMUNICATION
     computes = ~is_copy & ~is_communication

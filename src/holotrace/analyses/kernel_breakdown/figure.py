@@ -43,7 +43,7 @@ _HEADING = Heading(QUESTION.question, "Share of the busy time in which these kin
 
 
 def plot_kernel_breakdown(result: KernelBreakdown, *, top: int = TOP_KERNELS, theme: Theme = "light") -> go.Figure:
-    """Draw the shares of the kinds of work for each device, and below the `top` kernels by summed time."""
+    """Draw the shares of the kinds of work on each device and, below, the `top` kernels by summed time."""
     if result.per_state.is_empty():
         return empty_figure(_HEADING.question, "No device has any work.", theme)
     devices = result.per_state.select("rank", "device").unique(maintain_order=True)
@@ -102,7 +102,7 @@ def _state(per_state: pl.DataFrame, devices: pl.DataFrame, state: str, share: fl
 
 
 def _over_ranks(per_kernel: pl.DataFrame) -> pl.DataFrame:
-    """Combine the ranks: summed time and calls, shortest and longest call, and share of the whole kernel time."""
+    """Combine the ranks: summed time and calls, shortest and longest call, and share of all kernel time."""
     total = max(1, per_kernel.get_column("total_ns").sum())
     joined = per_kernel.group_by("kernel_kind", "name").agg(
         pl.col("total_ns").sum(),

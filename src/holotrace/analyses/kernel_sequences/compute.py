@@ -72,8 +72,8 @@ def kernel_sequences(
 
     Args:
         trace: the job.
-        operator_name: count only operators and annotations whose name contains this text; by default, every outermost
-        operator.
+        operator_name: count only operators and annotations whose names contain this string; by default, every outermost
+            operator.
         min_kernel_count: ignore calls that launched fewer kernels.
         executor: runs the work on the ranks.
 
@@ -136,7 +136,7 @@ def sequence_patterns(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFram
     """Count the sequences of `sequence_calls`.
 
     Returns:
-        `name` and `sequence` as in `calls`, then `per_pattern` of `KernelSequences` without the rank.
+        `name` and `sequence` as in `calls`, then the other columns of `KernelSequences.per_pattern`, without the rank.
     """
     table = calls.group_by("name", "sequence").agg(
         pl.len().cast(pl.Int64).alias("call_count"),
@@ -156,7 +156,7 @@ def sequence_patterns(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFram
 
 
 def checked(operator_name: str | None, min_kernel_count: int) -> _Options:
-    """Return the options.
+    """Check the options, and return them.
 
     Raises:
         InvalidOptionError: an option is out of range.

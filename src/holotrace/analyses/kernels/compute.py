@@ -99,7 +99,7 @@ def plan(*, compat: Compat | None = None) -> Plan[_Partial, Kernels]:
 
 
 def joined_over_ranks(result: Kernels) -> pl.DataFrame:
-    """Return `per_kernel` over all ranks, the largest sum first, with the share of all kernel time."""
+    """Return `per_kernel` over all ranks, the largest sum first, with each kernel's share of all kernel time."""
     weights = pl.col("total_ns")
     joined = result.per_kernel.group_by("name").agg(
         pl.col("uses_tensor_cores").first(),
@@ -173,7 +173,7 @@ def _summed(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str], att
 
 
 def _longest_lines(calls: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return the line that launched most of the time of each group of calls."""
+    """Return, for each group of calls, the line of code that launched the largest part of its time."""
     known = calls.select(*keys, "source_line", "duration_ns").drop_nulls("source_line")
     sums = known.group_by(*keys, "source_line").agg(pl.col("duration_ns").sum())
     first = sums.sort("duration_ns", "source_line", descending=[True, False]).unique(keys, keep="first")

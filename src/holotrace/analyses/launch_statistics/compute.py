@@ -124,15 +124,15 @@ def launch_statistics(
     include_launches: bool = False,
     executor: Executor = IN_PROCESS,
 ) -> LaunchStatistics:
-    """Link every piece of device work with the call that launched it, and find launches that cost time.
+    """Link every piece of device work to the call that launched it, and find launches that cost time.
 
-    A runtime or driver call of CUDA, HIP, MTIA or XPU launches all work with the same correlation: one kernel, or all
+    A runtime or driver call of CUDA, HIP, MTIA or XPU launches all work that has its correlation number: one kernel, or all
     kernels of a graph. Waits on the device do not count as work.
 
     Args:
         trace: the job.
         runtime_cutoff_ns: a call that takes longer than this is slow.
-        delay_cutoff_ns: work that starts later than this after its call is late.
+        delay_cutoff_ns: work that starts more than this long after its call is late.
         include_launches: fill `per_launch`, which has a row for each piece of work.
         executor: runs the work on the ranks.
 
