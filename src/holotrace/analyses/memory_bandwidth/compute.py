@@ -63,7 +63,7 @@ class MemoryBandwidth(Result):
 
     findings   one sentence per rank without device work
 
-    Tables are empty if nothing is copied.
+    The tables are empty if nothing was copied.
     """
 
     series: pl.DataFrame
@@ -79,11 +79,11 @@ class _Partial(NamedTuple):
 
 
 def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryBandwidth:
-    """Sum the bandwidth of the copies and memsets that run at once, for each device and kind of copy.
+    """Add up the bandwidths of concurrent copies and memsets, for each device and kind of copy.
 
-    A copy has its recorded bandwidth, rounded to whole bytes per second so that sums are exact; if none is recorded, it
-    has size / duration, or 0 if its size is also unknown. A copy of 0 ns counts as one of 1 µs. If one copy ends when
-    another starts, the end comes first, so that copies that touch do not overlap.
+    The bandwidth of a copy is the recorded one, rounded to whole bytes per second so that sums are exact; if none was recorded,
+    it is size / duration, or 0 if the size is also unknown. A copy of 0 ns counts as 1 µs long. Two copies do not overlap if
+    one ends exactly when the other starts.
 
     Raises:
         MissingDataError: no rank has device work.
@@ -105,7 +105,7 @@ def plan() -> Plan[_Partial, MemoryBandwidth]:
 
 
 def copy_kind(name: str) -> str:
-    """Return the kind of copy in a name: `Memcpy HtoD (Pinned -> Device)` is `Memcpy HtoD`."""
+    """Return the kind of copy that a name describes: `Memcpy HtoD` for `Memcpy HtoD (Pinned -> Device)`."""
     if _FILL.match(name):
         return "Memset"
     direction = _DIRECTION.match(name)
@@ -148,7 +148,7 @@ def _bytes_per_second() -> pl.Expr:
 
 
 def _series(rank: int, copies: pl.DataFrame) -> pl.DataFrame:
-    """Return the bandwidth after each change; all copies end, so each device and kind begins with a cumulative sum of 0."""
+    """Return the bandwidth after each change; all copies end, so one running sum is back at 0 for the next device or kind."""
     begun, ended = (
         copies.select(
             "event_index",

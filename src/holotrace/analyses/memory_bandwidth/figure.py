@@ -1,4 +1,4 @@
-"""The figure of the copies: how fast each device copied, in each direction."""
+"""The figure of memory bandwidth: how fast each device copied in each direction."""
 
 from __future__ import annotations
 

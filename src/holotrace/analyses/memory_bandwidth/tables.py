@@ -9,7 +9,7 @@ from holotrace.questions.tables import View, one_device_hidden
 
 
 def bandwidth_per_kind(result: MemoryBandwidth) -> pl.DataFrame:
-    """Return how much each device moved in each direction, and how fast."""
+    """Return how much data each device moved in each direction, and how fast."""
     bandwidths = ("mean_bytes_per_s", "median_bytes_per_s", "max_bytes_per_s")
     columns = ("rank", "device", pl.col("name").alias("copy"), "bytes", "copy_count", "busy_ns", *bandwidths)
     return one_device_hidden(result.time_weighted.select(*columns))

@@ -9,7 +9,7 @@ from holotrace.units import size_text
 
 
 def answer(result: MemoryTimeline) -> str:
-    """Name the device with the highest peak, a GPU if there is one, and what holds most of it."""
+    """Name the device with the highest peak (a GPU if there is one), and what holds most of that memory."""
     highest = result.per_device.sort(pl.col("device_type") == "cpu", -pl.col("peak_bytes")).row(0, named=True)
     device = {name: highest[name] for name in ("rank", "device_type", "device")}
     holders = result.at_peak.filter(**device).sort("bytes", descending=True)

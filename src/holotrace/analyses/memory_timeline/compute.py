@@ -112,9 +112,9 @@ class _Partial(NamedTuple):
 def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryTimeline:
     """Follow the allocated memory of each device, and list the operators whose memory was alive at the peak.
 
-    Each event records the allocated total after it. Files from before 2022 lack this total; it is then the sum of all
-    changes, plus the smallest initial amount that keeps it from becoming negative. A block is alive from its allocation
-    until its address is freed.
+    Each event records the allocated total after it. In files from before 2022, which lack it, the total is the sum of all
+    changes plus the smallest initial amount that keeps it from becoming negative. A block is alive from its allocation until
+    its address is freed.
 
     Args:
         trace: the job. All tables are empty unless it was recorded with `profile_memory=True`.
@@ -198,7 +198,7 @@ def _device_row(device: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_capacity(rank_trace: RankTrace, per_device: pl.DataFrame) -> pl.DataFrame:
-    """Add the memory size of each device; files do not record that of the host."""
+    """Add the memory size of each device; files do not record the size of host memory."""
     numbers = per_device.filter(~_IS_HOST)["device"].unique().to_list()
     capacity = described_devices(rank_trace, numbers).select("device", pl.col("memory_bytes").alias("capacity_bytes"))
     joined = per_device.join(capacity, on="device", how="left", maintain_order="left")

@@ -1,4 +1,4 @@
-"""The figure of the memory timeline: allocated bytes of each device over time, devices above the host."""
+"""The figure of the memory timeline: the allocated bytes of each device over time, with devices above the host."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.units import SIZES, size_text
 
 MOST_POINTS = 2_000
-"""Most points of a line; for more events, it shows the highest point of each stretch, so that it keeps all peaks."""
+"""Maximum number of points in a line; with more events, a line shows the highest point of each stretch, to keep the peaks."""
 
 MOST_LINES = 16
-"""Most lines of a panel: the devices with the highest peaks."""
+"""Maximum number of lines in a panel, which shows the devices with the highest peaks."""
 
 _HEADING = Heading(
     QUESTION.question,
@@ -31,7 +31,7 @@ _PANEL_HEIGHT, _AROUND = 300, 170
 
 
 def plot_memory_timeline(result: MemoryTimeline, *, theme: Theme = "light") -> go.Figure:
-    """Draw a line for each device, with its peak marked; the memory of hosts has its own panel, below that of devices."""
+    """Draw a line for each device, and mark its peak; host memory has its own panel below the devices."""
     if result.series.is_empty():
         return empty_figure(_HEADING.question, "No memory events were recorded.", theme)
     is_host = pl.col("device_type") == "cpu"
@@ -95,7 +95,7 @@ def _of_device(series: pl.DataFrame, row: dict[str, Any], origin: Any) -> pl.Dat
 
 
 def _lines(row: dict[str, Any], series: pl.DataFrame, color: str, size: int) -> list[go.Scatter]:
-    """Draw the allocated and, if known, the reserved memory, and mark the peak; all share one entry of the legend."""
+    """Draw the allocated and, if known, the reserved memory, and mark the peak; all share one legend entry."""
     name = f"rank {row['rank']} · {row['device_type']}" + (f" {row['device']}" if row["device"] >= 0 else "")
     lines = [_line(name, series, "allocated_bytes", {"width": 1.5, "color": color}, size)]
     if series["reserved_bytes"].max():

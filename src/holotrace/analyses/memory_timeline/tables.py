@@ -15,7 +15,7 @@ def memory_per_device(result: MemoryTimeline) -> pl.DataFrame:
 
 
 def memory_at_peak(result: MemoryTimeline) -> pl.DataFrame:
-    """Return the memory alive at the peak of each device, by operator; that of the host comes last."""
+    """Return the memory alive at the peak of each device, by operator; the host comes last."""
     devices = ("rank", "device_type", "device")
     return _host_last(result.at_peak).select("operator", "top_operator", "bytes", "fraction", "block_count", *devices)
 

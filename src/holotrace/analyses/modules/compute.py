@@ -50,8 +50,8 @@ class Modules(Result):
 
     findings         what was not recorded
 
-    Device columns are null on ranks without device work; backward columns are null on ranks whose backward pass is not
-    linked with the forward pass.
+    Device columns are null on ranks without device work; backward columns are null on ranks whose backward pass is not linked
+    to the forward pass.
     """
 
     per_module: pl.DataFrame
@@ -68,14 +68,14 @@ class _Partial(NamedTuple):
 def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Modules:
     """Sum the time of every module by its path in the model, including the backward pass of its operators.
 
-    `with_stack=True` records modules; PyTorch Lightning records them as ranges `[pl][module]`. A backward operator
-    belongs to the module of its forward operator, linked by the profiler's arrows or the sequence number.
+    `with_stack=True` records modules; PyTorch Lightning records them as ranges `[pl][module]`. A backward operator belongs to
+    the module of its forward operator; the profiler's arrows or sequence numbers link the two.
 
     Args:
         trace: the job.
         compat: "torch_tb_profiler" lists modules as the last version of the TensorBoard plugin did: below their Python
-            parents, with one row for each call inside the parent. Each row has the totals of all calls of the module,
-            and no backward times.
+            parents, with one row for each call inside the parent. Each row has the totals over all calls of the module, without
+            backward times.
         executor: runs the work on the ranks.
 
     Source: docs/reference/analyses/modules.md, which derives it and compares it with other tools.

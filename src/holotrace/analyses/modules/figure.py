@@ -37,7 +37,7 @@ _EXPLANATIONS = {
 def plot_modules(
     result: Modules, *, side: Literal["device", "host"] | None = None, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw the modules by their time on one side, by default on devices if anything ran there."""
+    """Draw the modules by device time or host time; the default is device time, if anything ran on a device."""
     table = summed_modules(result.per_module)
     if table.is_empty():
         return empty_figure(_HEADING.question, "No calls of modules were recorded.", theme)
@@ -57,7 +57,7 @@ def plot_modules(
 
 
 def _with_sizes(table: pl.DataFrame, side: str) -> pl.DataFrame:
-    """Add the size of each box, including the boxes inside it, and the fraction of its self time."""
+    """Add the size of each box, including the boxes inside it, and the fraction of it that is self time."""
     size = pl.col(f"{side}_total_ns") + pl.col(f"backward_{side}_total_ns").fill_null(0)
     sized = table.with_columns(size.fill_null(0).alias("size_ns"))
     around = pl.col("path").str.split(PATH_SEPARATOR).list.head(pl.col("depth")).list.join(PATH_SEPARATOR)
@@ -68,7 +68,7 @@ def _with_sizes(table: pl.DataFrame, side: str) -> pl.DataFrame:
 
 
 def _below_one(shown: pl.DataFrame) -> pl.DataFrame:
-    """Put a box around several outermost modules; plotly's own outer box would be dark and empty."""
+    """If there are several outermost modules, put a box around them; plotly's own outer box would be dark and empty."""
     outermost = shown.filter(pl.col("depth") == 0)
     if len(outermost) < 2:  # noqa: PLR2004 -- one needs none
         return shown

@@ -71,8 +71,8 @@ class _Partial(NamedTuple):
 def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Executor = IN_PROCESS) -> OperatorKernels:
     """Assign every kernel to the operator that launched it, and backward kernels also to their forward operator.
 
-    The operator is the innermost one around the launch, on the same thread; see `holotrace.enrich.host.operators`. A
-    backward operator is one that the profiler links with a forward operator, or an operator inside a linked one.
+    The operator is the innermost one around the launch, on the same thread; see `holotrace.enrich.host.operators`. A backward
+    operator is one that the profiler links to a forward operator, or one nested inside a linked operator.
 
     Args:
         trace: the job.
@@ -99,7 +99,7 @@ def plan(*, include_memory: bool = False) -> Plan[_Partial, OperatorKernels]:
 
 
 def operators_over_ranks(result: OperatorKernels) -> pl.DataFrame:
-    """Return each operator and module once: counts and times summed over the ranks, the longest first."""
+    """Return one row per operator and module, with counts and times summed over the ranks, the longest first."""
     sums = pl.col("^(forward|backward)_kernel_(count|ns)$", "kernel_ns").sum()
     table = result.per_forward.group_by("operator", "module").agg(sums)
     return table.sort("kernel_ns", "operator", "module", descending=[True, False, False])
@@ -120,7 +120,7 @@ def _one_rank(rank_trace: RankTrace, *, include_memory: bool) -> _Partial:
 
 
 def _owned(rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-    """Return the kernels with a known operator in the order of their launches; `row` is the row of the operator."""
+    """Return the kernels whose operator is known, in launch order; `row` is the row of the operator."""
     stacks = call_stacks(rank_trace)
     operator_index = of_work(launching_operator(rank_trace), kernels)["operator_index"]
     launch_start_ns = of_work(launches(rank_trace), kernels)["launch_start_ns"]

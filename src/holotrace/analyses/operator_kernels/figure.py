@@ -21,7 +21,7 @@ _DIRECTIONS = (("forward", FORWARD), ("backward", BACKWARD))
 
 
 def plot_operator_kernels(result: OperatorKernels, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each of the operators with the longest kernel time: forward and backward part."""
+    """Draw one bar for each of the operators with the longest kernel time, split into forward and backward."""
     if result.per_forward.is_empty():
         return empty_figure(_HEADING.question, "No kernel belongs to a known operator.", theme)
     shown = operators_over_ranks(result).head(MOST_BARS)

@@ -109,8 +109,8 @@ def operator_memory(
 
     Args:
         trace: the job. All tables are empty unless it was recorded with `profile_memory=True`.
-        start_ns: count only events from this time on, ns since the Unix epoch, and only blocks allocated or released
-            in the window.
+        start_ns: count only events from this time on (ns since the Unix epoch), and only blocks allocated or released in the
+            window.
         end_ns: count only events up to this time, inclusive.
         compat: "torch_tb_profiler" pairs allocations with frees as the last version of the TensorBoard plugin did: by
             address alone, within the window, for CPU and CUDA devices only.
@@ -146,7 +146,7 @@ def _combine(partials: dict[int, _Partial]) -> OperatorMemory:
 
 
 def summed_operator_memory(per_operator: pl.DataFrame) -> pl.DataFrame:
-    """Return `per_operator` summed over ranks and the devices of a type, the largest self_allocated_bytes first."""
+    """Return `per_operator` summed over ranks and over devices of the same type, the largest self_allocated_bytes first."""
     sizes = list(_PER_OPERATOR)[len(_KEYS) + 1 :]
     sums = [pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name) for name in sizes]
     of_ranks = per_operator.group_by("rank", "device_type", "operator").agg(pl.col("call_count").first(), *sums)
@@ -205,7 +205,7 @@ def _named_blocks(rank_trace: RankTrace, nodes: pl.DataFrame, blocks: pl.DataFra
 
 
 def _texts(rank_trace: RankTrace, nodes: pl.DataFrame, rows: pl.Series) -> pl.Series:
-    """Return the names of the nodes in these rows; null for the row null or -1."""
+    """Return the names of the nodes in these rows; null if a row is null or -1."""
     numbers = rows.fill_null(NO_PARENT)
     distinct = numbers.unique().sort()
     known = distinct.filter(distinct != NO_PARENT)
@@ -242,7 +242,7 @@ def _per_operator(
 
 
 def _around(nodes: pl.DataFrame, changes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Return each change once for every name among its operator and the operators around it."""
+    """Return a row for each change and each distinct name among its operator and the operators around it."""
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(changes.height), changes["operator"].to_numpy()
     change_rows, operators = [rows[:0]], [at[:0]]
@@ -259,7 +259,7 @@ def _around(nodes: pl.DataFrame, changes: pl.DataFrame, attribution: Attribution
 
 
 def _unreleased(nodes: pl.DataFrame, blocks: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-    """Return, by device and name, the bytes of blocks allocated and not released in the window."""
+    """Return, by device and name, the bytes of blocks that were allocated but not released in the window."""
     stays = blocks.filter(window.holds("allocated_ns") & ~window.holds("released_ns").fill_null(value=False))
     names = gathered(nodes["name"], stays["operator"].fill_null(NO_PARENT).to_numpy()).alias("name")
     return (

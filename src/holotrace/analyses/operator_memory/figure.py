@@ -1,4 +1,4 @@
-"""The figure of the memory of operators: how much each operator allocates itself, and how much of this is freed."""
+"""The figure of operator memory: how much memory each operator itself allocates, and how much of it is freed."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _PARTS = (
 def plot_operator_memory(
     result: OperatorMemory, *, device_type: str | None = None, top: int = TOP_OPERATORS, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw a bar for each of the `top` operators by the memory they allocate themselves on one type of device.
+    """Draw a bar for each of the `top` operators that themselves allocate the most memory on one type of device.
 
-    By default, this is the type on which most memory was allocated.
+    By default, this is the type on which the most memory was allocated.
     """
     allocating = summed_operator_memory(result.per_operator).filter(pl.col("self_allocated_bytes") > 0)
     if allocating.is_empty():

@@ -18,7 +18,7 @@ def memory_of_operators(result: OperatorMemory) -> pl.DataFrame:
 
 
 def memory_blocks(result: OperatorMemory) -> pl.DataFrame:
-    """Return when each block of memory is allocated and released, counted from the first block."""
+    """Return when each block of memory is allocated and released, relative to the first block."""
     first_ns = pl.min_horizontal(pl.col("allocated_ns").min(), pl.col("released_ns").min())
     moments = [(pl.col(f"{name}_ns") - first_ns).alias(f"{name}_after_ns") for name in ("allocated", "released")]
     devices = ("rank", "device_type", "device")

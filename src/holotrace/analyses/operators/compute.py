@@ -100,8 +100,8 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
     """Sum the time of every operator on the host and on the devices, by name, by input shapes and by call stack.
 
     Device work belongs to the innermost operator around its launch; see
-    `holotrace.enrich.host.host_nodes.device_owner`. Steps, data loaders, optimizer steps and DDP's wrapper do not count
-    as operators, even if an old file records them as operators.
+    `holotrace.enrich.host.host_nodes.device_owner`. Steps, data loaders, optimizer steps and DDP's wrapper do not count as
+    operators, not even in old files, which may record them as operators.
 
     Args:
         trace: the job.
@@ -214,7 +214,7 @@ def _sums_and_busy(  # noqa: PLR0913 -- what belongs together, in columns
     around: _Rows,
     is_eligible: pl.Expr,
 ) -> pl.DataFrame:
-    """Return `_sums` and the busy times: for each row, the time in which its work ran, with and without inner operators."""
+    """Return `_sums` with busy times: how long the device work of each row ran, with and without inner operators."""
     sums = _sums(described, keys, is_eligible)
     groups = described.select(keys).join(
         sums.select(keys).with_row_index("group"), on=keys, how="left", nulls_equal=True, maintain_order="left"
@@ -241,7 +241,7 @@ def _covered(groups: _Rows, rows: _Rows, work: pl.DataFrame, group_count: int) -
 def _shown(
     rank_trace: RankTrace, table: pl.DataFrame, *, has_device_work: bool, attribution: Attribution
 ) -> pl.DataFrame:
-    """Replace ids by texts; if no device was recorded, replace device columns by nulls."""
+    """Replace ids with strings; if no device was recorded, set the device columns to null."""
     named = table.with_columns(
         pl.lit(rank_trace.rank, pl.Int32).alias("rank"), rank_trace.texts(table["name"]).alias("operator")
     )
@@ -257,14 +257,14 @@ def _shown(
 
 
 def _shape_texts(rank_trace: RankTrace, ids: pl.Series) -> pl.Series:
-    """Return the shapes as JSON; equal shapes have equal texts, even if the file spaces them differently."""
+    """Return the shapes as JSON; equal shapes give equal strings, even if the file spaces them differently."""
     distinct = ids.unique().drop_nulls()
     texts = [one_spacing(text) for text in rank_trace.texts(distinct)]
     return ids.replace_strict(distinct, pl.Series(texts, dtype=pl.String), default=None).alias("input_shape")
 
 
 def one_spacing(text: str) -> str:
-    """Write JSON on one line; text that is not JSON stays as it is."""
+    """Return JSON with standard spacing on one line, and other text unchanged."""
     try:
         return json.dumps(json.loads(text))
     except (ValueError, RecursionError):  # the file is damaged, and its text is more useful than an error

@@ -1,4 +1,4 @@
-"""The figure of the operators: their self time, on tensor cores and elsewhere, and the time of operators inside."""
+"""The figure of the operators: their self time, on tensor cores and elsewhere, and the time of nested operators."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def plot_operators(
     top: int = TOP_OPERATORS,
     theme: Theme = "light",
 ) -> go.Figure:
-    """Draw a bar for each of the `top` operators by self time on one side, by default on devices if known."""
+    """Draw a bar for each of the `top` operators by self time on devices or on the host; the default is devices, if known."""
     table = summed_operators(result.per_operator)
     if table.is_empty():
         return empty_figure(_QUESTION, "No operators were recorded.", theme)

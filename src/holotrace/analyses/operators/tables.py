@@ -14,7 +14,7 @@ def operators_by_name(result: Operators) -> pl.DataFrame:
 
 
 def operators_by_shape(result: Operators) -> pl.DataFrame:
-    """Return the time of each operator and input shapes, summed over the ranks."""
+    """Return the time of each operator with each set of input shapes, summed over the ranks."""
     return _times_of_operators(result.per_input_shape, ["operator", "input_shape"])
 
 

@@ -13,7 +13,7 @@ from holotrace.units import duration_text, percent_text
 
 
 def answer(result: Parallelism) -> str:
-    """Name the axis with the most exposed communication, and how much of that is waiting."""
+    """Name the axis with the most exposed communication, and say how much of it is waiting."""
     exposed_ns = total(result.per_axis, "exposed_ns")
     if not exposed_ns:
         return "No rank communicates without computing at the same time."
@@ -26,7 +26,7 @@ def answer(result: Parallelism) -> str:
 
 
 def _waiting(axis: dict[str, Any]) -> str:
-    """Say how much of the exposed time of an axis is waiting, as far as that is known."""
+    """Say how much of the exposed time of an axis is waiting, as far as is known."""
     exposed_ns, unmatched_ns = axis["exposed_ns"], axis["unmatched_ns"]
     if unmatched_ns == exposed_ns:
         return "how much of that is waiting is unknown, since no other rank recorded the calls"

@@ -67,7 +67,7 @@ _PER_GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
 
 @dataclass(frozen=True, eq=False)
 class Parallelism(Result):
-    """The axes of parallelism of a job, and the communication of each that computation does not hide.
+    """The parallelism axes of a job, and the communication on each axis that computation does not hide.
 
     per_axis         one row per rank and axis, sorted by rank and axis; the axes of a rank add up to its exposed time:
 
@@ -130,17 +130,18 @@ class Parallelism(Result):
 def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism:
     """Name the axis of every process group, and divide exposed communication among the axes.
 
-    The axis of a group follows from its description (`mesh_tp`, `DATA_PARALLEL_GROUP`); else from described groups of equal
-    size and stride; else from its collectives. Where two axes fit, both are candidates and the axis is `unknown`. A group that
-    serves several purposes, such as all-to-alls of experts and all-reduces of gradients, has an axis for each.
+    The axis of a group follows from its description (`mesh_tp`, `DATA_PARALLEL_GROUP`); otherwise from described groups of
+    equal size and stride; otherwise from its collectives. If two axes fit, both are candidates and the axis is `unknown`. A
+    group that serves several purposes, such as all-to-alls of experts and all-reduces of gradients, has one axis for each
+    purpose.
 
-    Exposed is the time in which a rank communicates and does not compute. Every exposed nanosecond belongs to one call, so
-    the axes add up. If several calls run at once, it belongs to the axis that comes first in pp, tp, cp, ep, fsdp, dp,
-    world, unknown.
+    Time is exposed if the rank communicates but does not compute. Every exposed nanosecond belongs to exactly one call, so the
+    axes add up to the total. While several calls run at once, the time belongs to the axis that comes first in pp, tp, cp, ep,
+    fsdp, dp, world, unknown.
 
     Args:
         trace: the job.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Source: docs/reference/analyses/parallelism.md, which derives it and compares it with other tools.
 
@@ -153,7 +154,7 @@ def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism
 
 
 def plan() -> Plan[ParallelRank, Parallelism]:
-    """Return the two halves of `parallelism`."""
+    """Return `parallelism` in two parts: what runs on each rank, and how the results of the ranks combine."""
     return Plan(parallel_rank, _combine)
 
 
@@ -182,7 +183,7 @@ def _combine(ranks: dict[int, ParallelRank]) -> Parallelism:
 
 
 def _with_axis(calls: pl.DataFrame, axes: Mapping[int, Axis]) -> pl.DataFrame:
-    """Add `axis`, and named_by and candidates, of the call."""
+    """Add the columns axis, named_by and candidates to each call."""
     keys = calls.select("group", "collective").drop_nulls().unique(maintain_order=True)
     known = [(group, collective, axes[group].of(collective)) for group, collective in keys.iter_rows() if group in axes]
     rows = [(group, collective, axis.name, axis.named_by, list(axis.candidates)) for group, collective, axis in known]
@@ -192,7 +193,7 @@ def _with_axis(calls: pl.DataFrame, axes: Mapping[int, Axis]) -> pl.DataFrame:
 
 
 def _parts(calls: pl.DataFrame, ranks: Mapping[int, ParallelRank]) -> pl.DataFrame:
-    """Return wait_ns and transfer_ns of the exposed time of each rank, call (row) and step."""
+    """Divide the exposed time of each rank, call (row) and step into wait_ns, transfer_ns and unmatched_ns."""
     of_rank = calls.partition_by("rank", as_dict=True)
     divided = [
         divided_among_calls(known.exposed, of_rank.get((rank,), calls.clear()), AXES).with_columns(

@@ -19,18 +19,18 @@ PER_EXPERT_RANK = {
     "computed_imbalance": pl.Float64,
 }
 UNEVEN = 1.2
-"""Findings name loads that exceed the mean by a fifth."""
+"""Findings report loads that exceed the mean by a fifth or more."""
 
 
 def per_expert_rank(calls: pl.DataFrame, tokens: pl.DataFrame, products: pl.DataFrame) -> pl.DataFrame:
-    """Return the tokens that each rank of an expert-parallel group sends, receives and computes, beside the mean.
+    """Return the tokens that each rank of an expert-parallel group sends, receives and computes, compared with the mean.
 
         imbalance           tokens that the rank receives / mean over the ranks of its group
         computed_imbalance  rows of its grouped matrix products / mean over the ranks of its group
 
-    A token is a row of the tensor that an all-to-all splits; it counts each time it is sent, to its expert and back. In
-    products it counts in each product of its expert, so a rank's rows can only be compared with those of other ranks.
-    Padding, where the program adds it, counts too.
+    A token is a row of the tensor that an all-to-all splits; it counts each time it is sent, to its expert and back. It also
+    counts once in each matrix product of its expert, so the rows of a rank are only comparable with the rows of other ranks. If
+    the program adds padding, the padding counts too.
 
     Args:
         calls: with rank, event_index, axis and process_group.
@@ -63,7 +63,7 @@ def _over_mean(column: str) -> pl.Expr:
 
 
 def expert_findings(table: pl.DataFrame) -> Iterator[str]:
-    """Name the rank of each group with the most tokens, if it has a fifth more than the mean."""
+    """Name the rank with the highest imbalance, if it has at least a fifth more tokens than the mean of its group."""
     for column, what in (("imbalance", "receives"), ("computed_imbalance", "computes")):
         loaded = table.filter(pl.col(column) >= UNEVEN).sort(column, "rank", descending=[True, False])
         for row in loaded.unique("process_group", keep="first", maintain_order=True).head(1).iter_rows(named=True):

@@ -1,4 +1,4 @@
-"""The figure of parallelism: the exposed communication of each rank, by axis, waiting apart from transfer."""
+"""The figure of parallelism: the exposed communication of each rank, by axis, divided into waiting and transfer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def plot_parallelism(result: Parallelism, *, theme: Theme = "light") -> go.Figur
 
 
 def _parts(ranks: pl.DataFrame, of_axis: pl.DataFrame, axis: str, size: int) -> Iterator[Part]:
-    """Return the waiting and the transfer of one axis, 0 on ranks without it."""
+    """Return the waiting and the transfer on one axis; both are 0 for ranks without that axis."""
     times = ranks.join(of_axis, on="rank", how="left", maintain_order="left")
     for column, word, hatching in _KINDS:
         durations = times[column].fill_null(0)

@@ -3,7 +3,7 @@
     aten::_grouped_mm(self [M, K], mat2 [G, K, N], offs [G])   M rows over G experts; `offs` is data and is not recorded
     aten::_grouped_mm(self [G, M, K], mat2 [G, K, N])          M rows for each of G experts
 
-Products of [K, M] and [M, N], which the backward pass uses for weights, have no rows. Source:
+Products of [K, M] and [M, N], with which the backward pass computes weight gradients, do not count. Source:
 https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/native_functions.yaml
 """
 
@@ -32,7 +32,7 @@ class _Shape(NamedTuple):
 
 
 def grouped_products(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `PRODUCTS` in one row: the grouped products of a rank, their rows, and the most experts of one of them.
+    """Return `PRODUCTS` in one row: how many grouped products a rank has, their rows, and the most experts in one product.
 
     The table is empty if no grouped product has recorded shapes.
     """
@@ -51,7 +51,7 @@ def grouped_products(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _shape(text: str) -> _Shape | None:
-    """Return rows and experts of a product; None if its rows are not divided among experts."""
+    """Return how many rows and experts a product has; None if its rows are not divided among experts."""
     dims = json.loads(text)
     left, right = (dims[0], dims[1]) if isinstance(dims, list) and len(dims) > 1 else ([], [])
     if not (_is_shape(left, (2, 3)) and _is_shape(right, (3,))):

@@ -36,7 +36,7 @@ Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d
 
 
 class ParallelRank(NamedTuple):
-    """One rank.
+    """What one rank contributes.
 
     communicating  its calls and facts
     steps          step, start_ns, end_ns, computation_ns
@@ -55,12 +55,12 @@ class ParallelRank(NamedTuple):
     products: pl.DataFrame
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Compress the tables."""
+        """Compress the tables when pickled."""
         return reduced(self)
 
 
 def parallel_rank(rank_trace: RankTrace) -> ParallelRank:
-    """Return what one rank contributes to the question."""
+    """Return what one rank contributes to the answer."""
     communicating = of_rank(rank_trace)
     computation = _computation(rank_trace)
     within = device_extended_windows(rank_trace)
@@ -78,13 +78,13 @@ def parallel_rank(rank_trace: RankTrace) -> ParallelRank:
 
 
 def _computation(rank_trace: RankTrace) -> Intervals:
-    """Return when the rank computes: on its devices or, without kernels, in operators of the host."""
+    """Return when the rank computes: on its devices or, without kernels, in host operators."""
     of_role = roles(rank_trace)
     return of_role["kernel"] if len(of_role["kernel"][0]) else of_role["cpu"]
 
 
 def _by_step(exposed: Intervals, within: pl.DataFrame) -> pl.DataFrame:
-    """Cut exposed ranges at the edges of steps, and say to which step each piece belongs."""
+    """Cut exposed ranges at step boundaries, and add the step that each piece belongs to."""
     edges = np.concatenate([within["start_ns"].to_numpy(), within["end_ns"].to_numpy()])
     is_inside = covered_before(exposed, edges + 1) > covered_before(exposed, edges)
     starts = np.sort(np.concatenate([exposed[0], edges[is_inside]]))
@@ -95,7 +95,7 @@ def _by_step(exposed: Intervals, within: pl.DataFrame) -> pl.DataFrame:
 
 
 def _asked_by(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the innermost FSDP annotation or module around the operator that launched each call, and in which pass."""
+    """Return the innermost FSDP annotation or module around each call's operator, and whether the forward pass asked for it."""
     nodes = host_nodes(rank_trace)
     parent, operators = nodes["parent"].to_numpy(), rows_of_events(nodes, _asking_operators(rank_trace, calls))
     is_unit = (nodes["node_class"] == NodeClass.MODULE) | _is_named(rank_trace, nodes, FSDP_ANNOTATION)
@@ -108,7 +108,7 @@ def _asked_by(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _asking_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Series:
-    """Return the operator that launched each call or, for calls of the host, the one that started when it was asked for."""
+    """Return the operator that launched each call or, for host calls, the operator that started when the call was asked for."""
     launched = of_events(launching_operator(rank_trace), calls["event_index"])["operator_index"]
     names = _ids(rank_trace, _COMMUNICATION_OPERATOR)
     operators = event_ranges(rank_trace, [EventKind.CPU_OP], ["event_index", "start_ns"], names=names)
@@ -136,7 +136,7 @@ def _tokens(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _sum_of_splits(text: str | None) -> int | None:
-    """Return the sum of split sizes such as `[3, 5]`; None for lists that are empty or that the profiler cut."""
+    """Return the sum of split sizes such as `[3, 5]`; None if the list is empty or the profiler truncated it."""
     if text is None or "..." in text:
         return None
     numbers = [int(number) for number in text.strip("[] ").split(",") if number.strip().isdecimal()]

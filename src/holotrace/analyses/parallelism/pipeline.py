@@ -1,4 +1,4 @@
-"""The bubble of a pipeline: how long each stage waits for its neighbours, beside the theory of its schedule."""
+"""The bubble of a pipeline: how long each stage waits for its neighbours, compared with the theory of its schedule."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def per_stage(
         bubble_fraction    = bubble / step
         expected_fraction  = (p - 1) / (m + p - 1) for p stages and m microbatches, as in GPipe and 1F1B with equal stages
 
-    The microbatches of a step are its messages from each stage to the next; with v chunks per rank (interleaved 1F1B)
-    they are m * v, for which the same formula holds.
+    The number of microbatches in a step is the number of messages from one stage to the next; with v chunks per rank
+    (interleaved 1F1B), it is m * v, for which the same formula holds.
 
     Source: D. Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC'21, section 2.2,
     https://arxiv.org/abs/2104.04473
@@ -43,7 +43,7 @@ def per_stage(
         calls: with rank, step, axis, group, collective and peer.
         steps: rank, step, step_ns and computation_ns.
         parts: rank, step, axis, wait_ns and transfer_ns: exposed time by axis.
-        groups: {group: its ranks in order} of the pipelines.
+        groups: the pipelines, as {group: its ranks in order}.
     """
     stages = _stages(groups)
     on_pipe = parts.filter(pl.col("axis") == "pp").select("rank", "step", "wait_ns", "transfer_ns")
@@ -65,7 +65,7 @@ def _stages(groups: Mapping[int, list[int]]) -> pl.DataFrame:
 
 
 def _microbatches(calls: pl.DataFrame, stages: pl.DataFrame) -> pl.DataFrame:
-    """Return how many messages go from a stage to the next in each step, seen from either end: the most of any stage."""
+    """Return how many messages go from one stage to the next in each step: the most that any rank sends or receives."""
     place = stages.select("group", "rank", "stage")
     messages = calls.filter((pl.col("axis") == "pp") & pl.col("collective").is_in(POINT_TO_POINT))
     ends = messages.join(place, on=["group", "rank"]).join(

@@ -36,7 +36,7 @@ _CHANGES = ("mean", "std", "min", "p25", "median", "p75", "max")
 
 @dataclass(frozen=True, eq=False)
 class QueueLength(Result):
-    """How much work of each stream was launched and has not begun.
+    """How much work of each stream has been launched but has not begun.
 
     series     one row per change of a queue, sorted by rank, device, stream, time:
 
@@ -87,12 +87,12 @@ class _Partial(NamedTuple):
 
 
 def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor = IN_PROCESS) -> QueueLength:
-    """Count the work in the queue of each stream, which the host has launched and the device has not begun.
+    """Count the work in each stream's queue: work that the host has launched but the device has not begun.
 
     A piece of work enters the queue of its stream when the call that launches it begins, and leaves it when the work
     begins. Every runtime and driver call counts, and so does every kernel of a graph launch. Work that seems to begin
     before its launch, because the clocks of host and device disagree, enters and leaves at the launch, so a length is
-    never negative. If work leaves and other work enters at the same time, the leaving comes first.
+    never negative. If work leaves at the very time other work enters, it leaves first.
 
     Args:
         trace: the job.
@@ -143,7 +143,7 @@ def _launched(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _series(rank: int, launched: pl.DataFrame) -> pl.DataFrame:
-    """Return the length of each queue after each change; all queues end empty, so each stream begins with a sum of 0."""
+    """Return the length of each queue after each change; all queues end empty, so one running sum is 0 at the next stream."""
     starts, calls = launched["start_ns"].to_numpy(), launched["launch_start_ns"].to_numpy()
     count, indexes = len(launched), launched["event_index"].to_numpy()
     times = np.concatenate([calls, np.maximum(starts, calls)])

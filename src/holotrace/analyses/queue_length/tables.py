@@ -9,7 +9,7 @@ from holotrace.questions.tables import View, one_device_hidden
 
 
 def queues_per_stream(result: QueueLength) -> pl.DataFrame:
-    """Return how much work waited before each stream, and for how much of the time."""
+    """Return how much work waited in each stream's queue, and for what share of the time."""
     rounded = result.time_weighted.with_columns(pl.col("mean_length").round(2), pl.col("median_length").cast(pl.Int64))
     columns = ("waiting_fraction", "mean_length", "median_length", "max_length", "full_ns", "work_count")
     return one_device_hidden(rounded.select("rank", "device", "stream", *columns, "unknown_launch_count"))

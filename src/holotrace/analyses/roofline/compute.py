@@ -33,7 +33,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Roofline(Result):
-    """The operators of each rank beside what the device can do.
+    """The operators of each rank compared with what the device can do.
 
     per_operator   one row per rank, operator, phase, inputs and cost, sorted by rank, the largest gap_ns first:
 
@@ -125,12 +125,12 @@ class _Partial(NamedTuple):
 def roofline(trace: Trace, *, device: str | None = None, executor: Executor = IN_PROCESS) -> Roofline:
     """Compare the time of each operator with the least time that its work takes on the device.
 
-    Operations and bytes follow from the recorded shapes, by the rules of `holotrace.enrich.operator_costs.rules`; the
-    peak rates from the name of the device, by the table of `holotrace.enrich.device.peaks`.
+    Operations and bytes are derived from the recorded shapes by the rules of `holotrace.enrich.operator_costs.rules`; the peak
+    rates are looked up by device name in the table of `holotrace.enrich.device.peaks`.
 
     Args:
         trace: the job.
-        device: full name of a device of the table, if the file does not name its own or names it wrongly.
+        device: full name of a device in the table, for files that do not name their device or name it wrongly.
         executor: runs the work on the ranks.
 
     Raises:
@@ -217,7 +217,7 @@ def _shown_peaks(peaks: Peaks, device: Device | None, operators: pl.DataFrame) -
 
 
 def _device(rank_trace: RankTrace, given: str | None) -> tuple[str | None, Device | None]:
-    """Return the name of the device of a rank and its figures; None if unknown, or if the rank has several kinds."""
+    """Return the name and the rates of a rank's device; None if unknown, or if the rank has several kinds of devices."""
     names = [given] if given is not None else devices_of_rank(rank_trace)["device_name"].unique().to_list()
     name = names[0] if len(names) == 1 else None
     return name, device_named(name)

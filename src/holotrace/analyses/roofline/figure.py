@@ -26,7 +26,7 @@ _SIDE = 4.0  # a factor of free space at the sides
 
 
 def plot_roofline(result: Roofline, *, theme: Theme = "light") -> go.Figure:
-    """Draw a dot for each of the operators with the longest time, its area the time, and the roofs of the first rank."""
+    """Draw the longest operators as dots, whose areas show their times, and the roofs of the first rank."""
     dots = _dots(result)
     if dots.is_empty():
         return empty_figure(_QUESTION, "No operator has a known number of operations and bytes.", theme)
@@ -79,7 +79,7 @@ def _hover(row: dict[str, Any]) -> str:
 
 
 def _roofs(result: Roofline, dots: pl.DataFrame, theme: Theme) -> list[go.Scatter]:
-    """Return the roof of each precision in use: the slope of the memory up to the flat peak."""
+    """Return the roof of each precision in use: the slope of the memory bandwidth up to the flat peak."""
     first = result.peaks.filter(pl.col("rank") == pl.col("rank").min())
     slopes = first.filter(pl.col("resource") == MEMORY)["peak_bytes_per_s"]
     if slopes.is_empty():

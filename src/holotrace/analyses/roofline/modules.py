@@ -1,4 +1,4 @@
-"""The module of each call: of the operator itself, or of the forward operator whose gradient it computes."""
+"""The module around each call or, in the backward pass, around the forward operator whose gradient it computes."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _INPUT_TEXTS = {"input_dims": "input_shape", "input_types": "input_type", "concr
 
 
 def summed_operators(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return calls with equal operator, module, phase, inputs and cost in one row.
+    """Return one row for all calls with the same operator, module, phase, inputs and cost.
 
     Returns:
         `KEYS`, `module`, `COSTS`, call_count, and the times of `costed_calls`.
@@ -46,7 +46,7 @@ def named_keys(rank_trace: RankTrace, costed: CostedCalls) -> pl.DataFrame:
 
 
 def _one_spacing(rank_trace: RankTrace, ids: pl.Series) -> pl.Series:
-    """Return JSON on one line; equal values have equal texts, even if the file spaces them differently."""
+    """Return JSON on one line; equal values give equal strings, even if the file spaces them differently."""
     distinct = ids.unique().drop_nulls()
     texts = [_respaced(text) for text in rank_trace.texts(distinct)]
     return ids.replace_strict(distinct, pl.Series(texts, dtype=pl.String), default=None)

@@ -14,11 +14,11 @@ from holotrace.store.trace import RankTrace
 
 
 def per_step(rank_trace: RankTrace, costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
-    """Return the operations of the products of each step, and their shares of what the devices could do in its time.
+    """Return the operations of the matrix products of each step, as numbers and as shares of the devices' peak.
 
-    The time that the products of a step take at peak rate is summed over the precisions. Divided by the length of the step
-    and by the number of devices, it is the HFU; without what is computed again, the MFU. Both are null if a peak is
-    unknown. Work belongs to the step in which its operator begins. Without steps, the recording is one.
+    The time that the products of a step would take at peak rate is summed over the precisions. Divided by the length of the
+    step and by the number of devices, it is the HFU; without recomputation, it is the MFU. Both are null if a peak is unknown.
+    Work belongs to the step in which its operator begins. A recording without steps counts as one step.
     """
     within = windows(rank_trace)
     products = _products(costed, peaks).with_columns(
@@ -40,7 +40,7 @@ def per_step(rank_trace: RankTrace, costed: CostedCalls, peaks: Peaks) -> pl.Dat
 
 
 def _products(costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
-    """Return, for each call, the operations of its products and the time that they take at peak rate."""
+    """Return, for each call, the operations of its products and the time that they would take at peak rate."""
     peak, is_product = peak_of_work(costed.keys, peaks), pl.col("work") == "matrix"
     flops = pl.when(is_product).then(pl.col("flops")).otherwise(0)
     once = flops - pl.col("repeated_flops").fill_null(0)
@@ -89,5 +89,5 @@ def _shares(table: pl.DataFrame, devices: int | None, *, has_steps: bool) -> pl.
 
 
 def _device_count(rank_trace: RankTrace, peaks: Peaks) -> int | None:
-    """Return the number of devices of the rank; None if their peaks are only those that the trace attains."""
+    """Return the number of devices of the rank; None if the peaks are only the rates that the trace attains."""
     return None if peaks.is_attained else max(1, devices_of_rank(rank_trace).height)

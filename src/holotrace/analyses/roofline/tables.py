@@ -11,7 +11,7 @@ _COSTS = ("work", "precision", "flops", "bytes_moved", "flops_per_s", "moved_byt
 
 
 def operators_above_their_bounds(result: Roofline) -> pl.DataFrame:
-    """Return the operators of each rank, those that lose most first."""
+    """Return the operators of each rank, the ones that lose the most time first."""
     columns = ("rank", "operator", "phase", "input_shape", "call_count", "busy_ns", *_COSTS)
     table = result.per_operator.select(
         *columns, "floor_ns", "roofline_fraction", "gap_ns", _yes_or_no("uses_tensor_cores"), "contradiction"
@@ -31,12 +31,12 @@ def use_in_steps(result: Roofline) -> pl.DataFrame:
 
 
 def modules_above_their_bounds(result: Roofline) -> pl.DataFrame:
-    """Return the modules of each rank, those that lose most first."""
+    """Return the modules of each rank, the ones that lose the most time first."""
     return result.per_module
 
 
 def unknown_costs(result: Roofline) -> pl.DataFrame:
-    """Return the operators of each rank whose costs are unknown, with the reason, the longest first."""
+    """Return each rank's operators with unknown costs, and the reason, the longest first."""
     unknown = result.per_operator.filter(pl.col("reason") != "")
     columns = ("rank", "operator", "input_shape", "call_count", "busy_ns", "reason")
     return unknown.select(columns).sort("rank", "busy_ns", "operator", descending=[False, True, False], nulls_last=True)

@@ -16,7 +16,7 @@ _MUCH = 0.1
 
 
 def answer(result: SourceLines) -> str:
-    """Name the line that makes a rank late, else the line that keeps devices idle, else the one with the most time."""
+    """Name the line that makes a rank late, else the line that keeps devices idle, else the line with the most time."""
     late = _late(result)
     if late is not None:
         more = f"{duration_text(late['excess_ns_per_step'])} more per step than on the median rank"
@@ -41,7 +41,7 @@ def idle_text(result: SourceLines) -> str:
 
 
 def _late(result: SourceLines) -> dict[str, Any] | None:
-    """Return the largest excess of a known line, if it is much of a step."""
+    """Return the largest excess of a known line, if it is a large part of a step."""
     known = result.excess.drop_nulls("file").filter(pl.col("excess_fraction") >= _MUCH).with_columns(source_line())
     return next(known.iter_rows(named=True), None)
 

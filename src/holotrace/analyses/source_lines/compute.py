@@ -31,8 +31,9 @@ _ONLY_OPERATORS = "only operators have call stacks, so time outside operators ha
 class SourceLines(Result):
     """The time of each line of the user's code, on the host and on the devices.
 
-    A line is the innermost Python function of the user that runs on a thread. PyTorch records each function once, with its
-    first line, so that is the line. Time and work without a known line are in a row whose file, line and function are null.
+    A line stands for the innermost function of the user's Python code that runs on a thread. PyTorch records only the first
+    line of each function, so that is the line shown. Time and work without a known line are in a row whose file, line and
+    function are null.
 
     per_line   one row per rank and line, sorted by rank, the longest host_self_ns first:
 
@@ -96,7 +97,7 @@ class _Partial(NamedTuple):
 def source_lines(
     trace: Trace, *, libraries: Sequence[str] | None = None, executor: Executor = IN_PROCESS
 ) -> SourceLines:
-    """Divide the time of the host and of the devices among the lines of the user's code.
+    """Divide host time and device time among the lines of the user's code.
 
     Frames of PyTorch, of installed libraries, of generated files and of Python itself do not count, nor do built-in functions
     and modules; see `holotrace.enrich.host.frames`. Work of the backward pass belongs to the line of the forward operator
@@ -104,7 +105,7 @@ def source_lines(
 
     Args:
         trace: the job, recorded with `with_stack=True`.
-        libraries: folders, as file names begin, that do not count as code of the user either, such as `mylib`.
+        libraries: folders whose files do not count as user code either, written as file names begin, such as `mylib`.
         executor: runs the work on the ranks.
 
     Source: docs/reference/analyses/source_lines.md, which derives it.

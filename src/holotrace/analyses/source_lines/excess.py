@@ -1,4 +1,4 @@
-"""What a rank does longer per step than the median rank, by line and what the line called."""
+"""What a rank spends more time on per step than the median rank, by line and by what the line called."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXCESS = {
 
 
 class RankTimes(NamedTuple):
-    """What the lines of a rank do in its steps: `KEYS` and own_ns, the time without waits; the steps and their summed time."""
+    """The times of a rank's lines in its steps (`KEYS` and own_ns, without waits), and the number and length of the steps."""
 
     own: pl.DataFrame
     step_count: int
@@ -30,7 +30,7 @@ class RankTimes(NamedTuple):
 
 
 def excess(ranks: Mapping[int, RankTimes]) -> pl.DataFrame:
-    """Return `EXCESS`: what exceeds the median rank, the largest excess first. A rank that lacks a line spends 0 on it."""
+    """Return `EXCESS`: times above the median rank's, the largest excess first. A rank that lacks a line spends 0 ns on it."""
     if len(ranks) < 2:  # noqa: PLR2004 -- one rank exceeds no other
         return pl.DataFrame(schema=EXCESS)
     times = pl.concat([_per_step(rank, known) for rank, known in ranks.items()])
@@ -53,6 +53,6 @@ def _per_step(rank: int, known: RankTimes) -> pl.DataFrame:
 
 
 def _lower_median(values: pl.Expr, count: int) -> pl.Expr:
-    """Return the lower median of these values and of zeros, `count` values together."""
+    """Return the lower median of these values, padded with zeros to `count` values."""
     position = (count - 1) // 2 - (count - values.len().cast(pl.Int64))
     return pl.when(position >= 0).then(values.sort().get(position.clip(lower_bound=0))).otherwise(0)

@@ -38,7 +38,7 @@ _PARTS = {
 def plot_source_lines(
     result: SourceLines, *, side: str | None = None, top: int = TOP_LINES, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw a bar for each of the `top` lines, over all ranks, for one side: `device` if any work ran there, else `host`."""
+    """Draw a bar for each of the `top` lines over all ranks, by default for `device` if any work ran there, else for `host`."""
     if result.per_line.is_empty():
         return empty_figure(_QUESTION, "No Python functions were recorded; record with with_stack=True.", theme)
     chosen = side or ("device" if total(result.per_line, "device_self_ns") else "host")

@@ -1,4 +1,4 @@
-"""The times of the lines of a rank, on the host and on its devices."""
+"""The times of a rank's lines, on the host and on its devices."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class LineSums(NamedTuple):
 
 
 def line_sums(rank_trace: RankTrace, libraries: tuple[str, ...]) -> LineSums:
-    """Return the times of the lines of a rank whose stacks were recorded."""
+    """Return the times of the lines of a rank with recorded stacks."""
     known, times = host_lines(rank_trace, libraries), line_times(rank_trace, libraries)
     host = times.hstack(_described(known, times["row"])).with_columns(_LENGTH)
     work = _described_work(known, device_work(rank_trace), lines_of_work(rank_trace, libraries))
@@ -75,7 +75,7 @@ def line_sums(rank_trace: RankTrace, libraries: tuple[str, ...]) -> LineSums:
 
 
 def _sorted(per_line: pl.DataFrame, per_callee: pl.DataFrame, *, has_work: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Sort lines by their time, and callees as their lines; without device work, its columns are null."""
+    """Sort lines by time, and callees in the order of their lines; without device work, the device columns are null."""
     longest = ["host_self_ns", "device_self_ns"]
     lines = per_line.sort(*longest, "line", descending=[True, True, False])
     places = lines.select("line", place=pl.int_range(pl.len()))
@@ -87,7 +87,7 @@ def _sorted(per_line: pl.DataFrame, per_callee: pl.DataFrame, *, has_work: bool)
 
 
 def _described(known: HostLines, row: pl.Series) -> pl.DataFrame:
-    """Return the line, the row of the callee, and the kind of time of each of these rows."""
+    """Return the line, the callee's row and the kind of time of each of these rows."""
     at = row.to_numpy()
     return pl.DataFrame(
         {
@@ -132,7 +132,7 @@ def _device_sums(work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _frame_sums(known: HostLines, work: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls of each line, and the times from call to return; recursive calls count once."""
+    """Return how often each line was called, and its times from call to return, which count recursive calls once."""
     is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
     rows = np.flatnonzero(is_python & (known.frame[:-1] == np.arange(len(known.ranges))))
     track, start, end = (known.ranges[name].to_numpy()[rows] for name in ("track_id", "start_ns", "end_ns"))
@@ -162,7 +162,7 @@ def _is_outermost(line: _Rows, track: npt.NDArray[np.integer], start: _Rows, end
 
 
 def _per_callee(known: HostLines, host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """Return the times of each line and row of a callee."""
+    """Return the times of each line and callee row."""
     rows = np.arange(len(known.ranges))
     begun = rows[known.callee[:-1] == rows]
     parts = (
@@ -174,7 +174,7 @@ def _per_callee(known: HostLines, host: pl.DataFrame, work: pl.DataFrame) -> pl.
 
 
 def _named_callees(rank_trace: RankTrace, known: HostLines, table: pl.DataFrame) -> pl.DataFrame:
-    """Replace the rows of callees by their names, without addresses and numbers of modules, and add equal ones up."""
+    """Replace callee rows with names that lack addresses and module numbers, and add up rows with equal names."""
     names = gathered(known.ranges["name"], table["callee"].to_numpy())
     distinct = names.unique().drop_nulls()
     texts = pl.DataFrame({"name": distinct, "text": shown_names(rank_trace.texts(distinct))})
@@ -193,7 +193,7 @@ def _callees(per_callee: pl.DataFrame) -> pl.DataFrame:
 
 
 def _in_steps(rank_trace: RankTrace, host: pl.DataFrame) -> pl.DataFrame:
-    """Return the parts of the times of the host that are in steps."""
+    """Return the parts of the host times that are inside steps."""
     steps = windows(rank_trace)
     begin, finish = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
     parts = [host.clear()]
@@ -217,7 +217,7 @@ def _step_fractions(rank_trace: RankTrace, in_steps: pl.DataFrame) -> pl.DataFra
 
 
 def _joined(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Join sums by line, without lines that have none; a sum that a table lacks is 0, except for what only frames have."""
+    """Join sums by line, and drop lines whose sums are all 0; missing sums become 0, except those that only frames have."""
     joined = tables[0]
     for table in tables[1:]:
         joined = joined.join(table, on="line", how="full", coalesce=True)
@@ -227,6 +227,6 @@ def _joined(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _with_texts(known: HostLines, table: pl.DataFrame) -> pl.DataFrame:
-    """Replace the row of each line by its file, line and function."""
+    """Replace the row of each line with its file, line and function."""
     rows = table["line"].to_numpy()
     return table.with_columns(gathered(known.lines[name], rows) for name in ("file", "line", "function"))

@@ -29,7 +29,7 @@ def lines_over_ranks(result: SourceLines) -> pl.DataFrame:
 
 
 def longer_than_other_ranks(result: SourceLines) -> pl.DataFrame:
-    """Return what each rank does longer per step than the median rank."""
+    """Return what each rank spends more time on per step than the median rank."""
     return _with_line(result.excess, "rank")
 
 

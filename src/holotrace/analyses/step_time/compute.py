@@ -24,7 +24,7 @@ from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import counted
 
 CATEGORIES = (*ROLES, "other")
-"""Categories by priority: time that fits several categories counts for the first one."""
+"""Categories in order of priority: time that fits several categories counts for the first one."""
 
 _TIMES = tuple(f"{category}_part_ns" for category in CATEGORIES)
 
@@ -105,8 +105,8 @@ def step_time(
 ) -> StepTime:
     """Divide each step into eight categories, which add up to the step: time counts for the first category that fits.
 
-    A step begins on the host and lasts until the last device work it launched ends; the next step begins then. Steps at
-    the end of the recording whose device work was not recorded are ignored.
+    A step begins on the host and ends with the last device work that it launched; then the next step begins. Steps at the end
+    of the recording whose device work was not recorded are ignored.
 
     Args:
         trace: the job.

@@ -35,7 +35,7 @@ _NAMES = {"memcpy": "copy", "dataloader": "data loader", "cpu": "operators on th
 
 
 def plot_step_time(result: StepTime, *, rank: int | None = None, theme: Theme = "light") -> go.Figure:
-    """Draw the steps of one rank or, without `rank`, the mean step of each of several ranks.
+    """Draw the steps of one rank or, for several ranks and without `rank`, the mean step of each rank.
 
     Raises:
         UnknownRankError: the result has no such rank.

@@ -55,14 +55,14 @@ def jitter(rank_trace: RankTrace, per_step: pl.DataFrame) -> pl.DataFrame:
 
 
 def _step_kind(is_long: pl.Series) -> pl.Series:
-    """Call long steps at the beginning `warm-up`, and later ones `outlier`."""
+    """Classify steps: long steps at the beginning are `warm-up`, later long steps are `outlier`, all others are `steady`."""
     is_first = is_long.cum_sum() == pl.int_range(1, len(is_long) + 1, eager=True)
     kind = pl.when(is_first).then(pl.lit("warm-up")).when(is_long).then(pl.lit("outlier")).otherwise(pl.lit("steady"))
     return pl.select(kind.alias("step_kind")).to_series()
 
 
 def _with_category(kinds: pl.DataFrame, typical: pl.DataFrame) -> pl.DataFrame:
-    """Add the typical and the excess duration, and the category of which the step has most more than typical."""
+    """Add the typical and the excess duration, and the category that exceeds its typical time the most."""
     parts = [name for name in kinds.columns if name.endswith(_PART)]
     excess = kinds.select(pl.col(part) - typical.item(0, part) for part in parts).to_numpy()
     largest = excess.argmax(axis=1)
@@ -74,7 +74,7 @@ def _with_category(kinds: pl.DataFrame, typical: pl.DataFrame) -> pl.DataFrame:
 
 
 def _grown_events(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
-    """Return, for the rows of the steps set apart, the event that took most longer, and by how much."""
+    """Return, for warm-up and outlier steps, the event whose time grew the most, and by how much."""
     is_steady = (steps["step_kind"] == "steady").to_numpy()
     found: list[tuple[int, str, int]] = []
     for (category,), apart in steps.filter(pl.col("step_kind") != "steady").group_by("category"):
@@ -89,7 +89,7 @@ def _grown_events(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_equal_names(rank_trace: RankTrace, times: pl.DataFrame) -> pl.DataFrame:
-    """Give functions of different objects one string id: a step makes objects of its own, at other addresses."""
+    """Give names that differ only in object addresses the same string id, since each step creates new objects."""
     ids = times["name"].unique().to_frame()
     texts = ids.with_columns(without_addresses(rank_trace.texts(ids["name"])).alias("text"))
     first = texts.with_columns(pl.col("name").min().over("text").alias("first"))
@@ -97,7 +97,7 @@ def _with_equal_names(rank_trace: RankTrace, times: pl.DataFrame) -> pl.DataFram
 
 
 def _grown_event(times: pl.DataFrame, is_steady: npt.NDArray[np.bool_], row: int) -> tuple[int, int, int]:
-    """Return the row, the name that took most longer in it than in the median steady step, and by how much."""
+    """Return the row, the name whose time there exceeds its median over the steady steps the most, and by how much."""
     names = times.filter(pl.col("row") == row)["name"].unique().sort()
     if names.is_empty():
         return row, 0, 0
@@ -114,7 +114,7 @@ def _grown_event(times: pl.DataFrame, is_steady: npt.NDArray[np.bool_], row: int
 def _times_by_name(rank_trace: RankTrace, steps: pl.DataFrame, category: object) -> pl.DataFrame:
     """Return name, row (of the step in which it begins) and self_ns of the events of a category.
 
-    Time that belongs to no category is divided among Python functions, where they were recorded.
+    Time that belongs to no category is divided among Python functions, if these were recorded.
     """
     events = pl.concat([_with_self_time(table) for table in _events(rank_trace, category)])
     rows = pl.Series("row", rows_of_windows(steps, events["start_ns"].to_numpy()))
@@ -128,7 +128,7 @@ def _events(rank_trace: RankTrace, category: object) -> Sequence[pl.DataFrame]:
 
 
 def _with_self_time(events: pl.DataFrame) -> pl.DataFrame:
-    """Add self_ns: the duration without inner events of the same thread; on a device, the duration."""
+    """Add self_ns: the duration without inner events of the same thread; on a device, the whole duration."""
     times = events.select("name", "start_ns", (pl.col("end_ns") - pl.col("start_ns")).alias("self_ns"))
     if "track_id" not in events.columns:
         return times

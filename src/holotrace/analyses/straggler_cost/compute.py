@@ -48,14 +48,14 @@ _MERGED = {
     "backward-send": "backward-pp-comm",
     "backward-recv": "backward-pp-comm",
 }
-"""Kinds that S_t counts together: the two ends of a message."""
+"""Kinds that S_t counts together: each pair is the two ends of a message."""
 
 
 @dataclass(frozen=True, eq=False)
 class StragglerCost(Result):
     """What stragglers cost a job, after "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI'25.
 
-    The job is replayed with T, the recorded times of its operations, with T_ideal, ideal times for all of them, and with
+    The job is replayed with the recorded times of its operations (T), with ideal times for all of them (T_ideal), and with
     mixtures of both. Slowdowns are ratios of mean step times; 1 means no loss.
 
     slowdown      S = T / T_ideal: how much slower stragglers make the job; null if T_ideal is 0
@@ -107,11 +107,11 @@ class StragglerCost(Result):
 
 
 def straggler_cost(job: Trace | pl.DataFrame, *, executor: Executor = IN_PROCESS) -> StragglerCost:
-    """Compute by how much the job would be faster if all its ranks, stages, microbatches and steps were alike.
+    """Compute how much faster the job would be if all its ranks, stages, microbatches and steps were alike.
 
     Args:
-        job: a trace, or a table of operations as from `holotrace.read_operations`.
-        executor: where the ranks of a trace run.
+        job: a trace, or a table of operations such as `holotrace.read_operations` returns.
+        executor: runs the work on the ranks of a trace.
 
     Raises:
         InvalidOperationsError: the table lacks a column or has invalid values.
@@ -160,7 +160,7 @@ def _unmatched(operations: pl.DataFrame, dependencies: Dependencies) -> tuple[st
 
 
 def _nothing(findings: tuple[str, ...]) -> StragglerCost:
-    """Return the result of a job without any operation."""
+    """Return the result of a job without operations."""
     workers, steps, kinds, stages, replicas, squares = (
         pl.DataFrame(schema=schema)
         for schema in (_PER_WORKER, _PER_STEP, _PER_KIND, _PER_STAGE, _PER_REPLICA, _PER_WORKER_STEP)
@@ -197,7 +197,7 @@ _Workers = dict[int, tuple[int, int, list[Int64Array]]]
 def _workers(
     operations: pl.DataFrame, by_stage: Mapping[object, Int64Array], by_replica: Mapping[object, Int64Array]
 ) -> _Workers:
-    """Return dp_rank, stage, and the steps if only its replica, or only its stage, keeps its times, of each rank."""
+    """Return, for each rank, its dp_rank, its stage, and the steps if only its replica, or only its stage, keeps its times."""
     places = operations.select("rank", "dp_rank", "stage").unique().sort("rank")
     return {
         rank: (dp_rank, stage, [by_replica[dp_rank], by_stage[stage]]) for rank, dp_rank, stage in places.iter_rows()

@@ -16,7 +16,7 @@ _WIDTH, _TALLEST, _SHORTEST = 720, 700, 300
 _AROUND = 190
 _MOST_MARKER, _LEAST_MARKER = 40, 3
 _LEAST_RANGE = 0.1
-"""The colours span at least this much of slowdown, so that noise looks like noise."""
+"""The colours span at least this range of slowdowns, so that noise looks like noise."""
 
 
 def plot_straggler_cost(result: StragglerCost, *, theme: Theme = "light") -> go.Figure:

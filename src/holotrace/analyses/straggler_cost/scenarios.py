@@ -1,4 +1,4 @@
-"""What the steps of a job would take if some operations took their ideal time."""
+"""How long the steps of a job would take if some operations took their ideal time."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ WORST_WORKERS = 0.03
 
 
 class Scenarios:
-    """The steps of a job as they were, as they would be if all operations took their ideal time, and between.
+    """The steps of a job as recorded, as they would be if all operations took their ideal time, and in between.
 
-    Communication with ranks that were not recorded takes its ideal time, since it may also wait for them.
+    Communication with ranks that were not recorded takes its ideal time, since its recorded time may include waiting for these
+    ranks.
 
     replayed_ns   length of each step as recorded, without launch delays, in the order of the steps' numbers
     unchanged_ns  the same with the recorded times of all communication, if ranks begin the step when they did
@@ -38,26 +39,26 @@ class Scenarios:
         self.ideal_ns = self._replay.step_ns(self._ideal)
 
     def only(self, rows: npt.NDArray[np.bool_]) -> Int64Array:
-        """Return the steps if only these operations kept their times, and all others took their ideal time."""
+        """Return the length of each step if only these operations kept their times, and all others took their ideal time."""
         return self._replay.step_ns(np.where(rows, self._work, self._ideal))
 
     def without(self, rows: npt.NDArray[np.bool_]) -> Int64Array:
-        """Return the steps if these operations took their ideal time."""
+        """Return the length of each step if these operations took their ideal time."""
         return self._replay.step_ns(np.where(rows, self._ideal, self._work))
 
     def slowdown(self, steps: Int64Array) -> float | None:
-        """Return the mean of these steps, as a multiple of the ideal mean; None if that is 0."""
+        """Return the mean of these steps as a multiple of the ideal mean; None if the ideal mean is 0."""
         ideal = self.ideal_ns.mean()
         return float(steps.mean() / ideal) if ideal > 0 else None
 
     def share(self, rows: npt.NDArray[np.bool_]) -> float | None:
-        """Return the part of the job's slowdown that goes away if these are ideal; None if the job has no slowdown."""
+        """Return the part of the job's slowdown that goes away if these operations are ideal; None without a slowdown."""
         replayed, ideal = self.replayed_ns.mean(), self.ideal_ns.mean()
         lost = replayed - ideal
         return float((replayed - self.without(rows).mean()) / lost) if lost > 0 else None
 
     def by_part(self, parts: pl.Series) -> dict[object, Int64Array]:
-        """Return, for each value of `parts` (one per operation), the steps if only its operations kept their times."""
+        """Return, for each value of `parts` (one per operation), each step's length if only its operations kept their times."""
         values: Iterable[object] = parts.drop_nulls().unique().sort().to_list()
         return {value: self.only(parts.eq_missing(value).to_numpy()) for value in values}
 

@@ -73,7 +73,7 @@ _PER_STEP = {
 
 @dataclass(frozen=True, eq=False)
 class Stragglers(Result):
-    """Which rank waits for which in collectives.
+    """How long the ranks wait for each other in collectives.
 
         wait of a rank  from its start to the last start of a rank, as in `collectives`
         skew of a rank  from the first start of a rank to its start: the longest wait - its wait
@@ -96,8 +96,8 @@ class Stragglers(Result):
         role              str      culprit or victim, as in `wait_causes`; where waits are not followed, a cause is a culprit
         cost_ns           int64    waiting of all ranks that this rank causes, as in `wait_causes`; null if not traced
 
-    Waits are followed to their causes if ranks communicate in several groups, or send and receive. Elsewhere, the last rank
-    to arrive cannot be late because of another one.
+    Waits are followed to their causes in jobs whose ranks communicate in several groups, or send and receive. In other jobs,
+    the last rank to arrive cannot be late because of another rank.
 
     per_step  the same per step, sorted by step and rank; `step` is null for collectives outside all steps:
 
@@ -135,11 +135,11 @@ def stragglers(
     annotation: str | None = None,
     executor: Executor = IN_PROCESS,
 ) -> Stragglers:
-    """Compare when the ranks arrive in each collective: the rank that waits least is late.
+    """Compare when the ranks arrive at each collective: the rank that waits the least is late.
 
-    Collectives are matched across ranks, and their waiting is measured on one clock, as in `collectives`. Communication kernels of all libraries and on all streams
-    count; in jobs without such kernels, the host annotations of gloo, MPI and UCC count. Sends and receives between two
-    ranks are ignored.
+    Collectives are matched across ranks, and the waiting in them is measured on one clock, as in `collectives`. Communication
+    kernels of all libraries and on all streams count; in jobs without such kernels, the host annotations of gloo, MPI and UCC
+    count. Sends and receives between two ranks are ignored.
 
     Args:
         trace: the job.
@@ -259,7 +259,7 @@ def _require_steps(steps: Sequence[int] | None, partials: dict[int, _Partial]) -
 
 
 def _compared(collectives: pl.DataFrame) -> pl.DataFrame:
-    """Return each rank's collectives that another rank also has, with its wait and skew in each."""
+    """Return the collectives that a rank shares with another recorded rank, with the rank's wait and skew in each."""
     wait = pl.col("wait_ns")
     matched = collectives.filter(wait.is_not_null())
     return matched.with_columns(wait.sum().over("instance").alias("waited_by_all")).select(
@@ -325,7 +325,7 @@ def _findings(
 
 
 def late_first(per_rank: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of the ranks that are late: culprits first, then those that the others wait for the longest."""
+    """Return the rows of late ranks: culprits first, then the ranks that the others wait for the longest."""
     late = per_rank.filter(pl.col("is_straggler") | pl.col("is_cause"))
     order = ["is_cause", "cost_ns", "caused_wait_ns", "rank"]
     return late.sort(order, descending=[True, True, True, False], nulls_last=True)
@@ -361,12 +361,12 @@ def late_ranks(per_rank: pl.DataFrame, recorded_ns: float) -> list[dict[str, Any
 
 
 def late_clause(row: dict[str, Any]) -> str:
-    """Say that a straggler, a row of `per_rank`, is late or, if it may not be the cause, arrives last."""
+    """Say that a straggler (a row of `per_rank`) is late or, if it may not be the cause, that it arrives last."""
     return f"rank {row['rank']} is late" if row["is_cause"] else f"rank {row['rank']} arrives last"
 
 
 def waited_clause(row: dict[str, Any]) -> str:
-    """Say how long ranks wait for a straggler, a row of `per_rank`, or, if that is known, because of it."""
+    """Say how long ranks wait for a straggler (a row of `per_rank`) or, if known, how long they wait because of it."""
     if row["is_cause"] and row["cost_ns"] is not None:
         return f"all ranks together wait {duration_text(row['cost_ns'])} because of it"
     return f"the others together wait {duration_text(row['caused_wait_ns'])} for it"

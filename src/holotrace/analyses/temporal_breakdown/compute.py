@@ -70,7 +70,7 @@ class _Partial(NamedTuple):
 def temporal_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> TemporalBreakdown:
     """Divide the time of each device into computation, other work and idle time.
 
-    With |x| the length of the union of the intervals in x, on all streams of the device:
+    |x| is the length of the union of the intervals in x, over all streams of the device:
 
         window          = last end - first start
         unknown         = |graph replays without device rows, outside all work|

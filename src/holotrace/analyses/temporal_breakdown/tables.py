@@ -9,7 +9,7 @@ from holotrace.questions.tables import View, one_device_hidden
 
 
 def temporal_per_device(result: TemporalBreakdown) -> pl.DataFrame:
-    """Return how the time of each device divides: shares in the first columns, times after them."""
+    """Return how the time of each device is divided: first the shares, then the times."""
     unknown = ["unknown_fraction"] if result.per_device["unknown_ns"].sum() else []
     shares = ("computation_fraction", "non_computation_fraction", "idle_fraction", *unknown)
     return one_device_hidden(result.per_device).select(

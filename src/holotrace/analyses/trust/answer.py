@@ -23,5 +23,5 @@ def answer(result: Trust) -> str:
 
 
 def _floor_text(share: float) -> str:
-    """Print a share; only a whole one is 100 %."""
+    """Print a share; only a share of exactly 1 is printed as 100 %."""
     return percent_text(share) if share == 1 else percent_text(min(share, 0.999))

@@ -1,4 +1,4 @@
-"""May this trace be believed? What the profiler lost, added or dated wrongly, and how much time that concerns."""
+"""May this trace be believed? What the profiler lost, added or timed wrongly, and how much of the recorded time is affected."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PER_RANK = pl.Schema(
 
 @dataclass(frozen=True, eq=False)
 class Trust(Result):
-    """The doubts about a recording, and the share of it that is left.
+    """The doubts about a recording, and the share of it that can be trusted.
 
     per_rank    one row per rank, sorted by rank:
 
@@ -67,14 +67,14 @@ class Trust(Result):
 
 
 def trust(trace: Trace, *, executor: Executor = IN_PROCESS) -> Trust:
-    """Check what a recording may have lost, added or dated wrongly, and say how much of it can be trusted.
+    """Check what a recording may have lost, added or timed wrongly, and say how much of it can be trusted.
 
-    Each rule returns the times in which it is broken. With |x| the length of the union of the intervals in x:
+    Each rule returns the times at which it is broken. |x| is the length of the union of the intervals in x:
 
         trusted      = 1 - |times of all broken rules| / recorded time
         trusted busy = 1 - |times of all broken rules ∩ device work| / |device work|
 
-    The whole recording counts, whatever events are selected.
+    The whole recording counts, whichever events are selected.
 
     Args:
         trace: the job.

@@ -122,14 +122,14 @@ def user_annotations(
 ) -> UserAnnotations:
     """Add up the time of user annotations, such as `record_function("forward")`, and of the kernels under them.
 
-    On the GPU, an annotation lasts, on each stream, from the start of the first to the end of the last work launched
-    inside it. If the profiler did not record these spans, they are derived from the launches. Work belongs to the
-    innermost annotation: the shortest annotation on the device and stream in which the work begins; see
+    On each GPU stream, an annotation lasts from the start of the first piece of work launched inside it to the end of the last
+    one. If the profiler did not record these spans, they are derived from the launches. Work belongs to the innermost
+    annotation, which is the shortest one running on its device and stream when the work begins; see
     `holotrace.enrich.host.annotations`.
 
     Args:
         trace: the job.
-        allow: regular expressions; only annotations in whose name one of them occurs are returned.
+        allow: regular expressions; only annotations whose names contain a match of one of them are returned.
         merge_steps: count `ProfilerStep#1`, `ProfilerStep#2` … together as `ProfilerStep`.
         executor: runs the work on the ranks.
 
@@ -157,7 +157,7 @@ def plan(*, allow: Sequence[str] | None = None, merge_steps: bool = False) -> Pl
 def annotation_durations(trace: Trace, side: Side, *, executor: Executor = IN_PROCESS) -> dict[int, pl.DataFrame]:
     """Return the durations of each rank's annotations: the rows of `UserAnnotations.per_annotation` of one side.
 
-    The tables lack rank and side, and also self times and kernels, which take longest to compute.
+    The tables omit rank and side, and also self times and kernels, which take the longest to compute.
     """
     return trace.map(partial(_durations_of_rank, side=side), executor)
 

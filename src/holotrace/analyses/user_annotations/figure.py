@@ -1,4 +1,4 @@
-"""The figure of the user annotations: the self time of each annotation, and the time of those inside it."""
+"""The figure of the user annotations: the self time of each annotation, and the time of the annotations inside it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from holotrace.units import duration_text, percent_text
 
 
 def answer(result: WaitCauses) -> str:
-    """Name the rank that causes most waiting, and why."""
+    """Name the rank that causes the most waiting, and say why."""
     total_ns = int(result.per_cause["cost_ns"].sum())
     known = result.per_rank.filter(result.per_rank["cost_ns"] > 0).sort("cost_ns", "rank", descending=[True, False])
     if known.is_empty():
@@ -27,5 +27,5 @@ def answer(result: WaitCauses) -> str:
 
 
 def _cause(row: dict[str, Any]) -> str:
-    """Name a cause; a kernel by its short name."""
+    """Name a cause; kernels appear by their short names."""
     return cause_text({**row, "name": row["name"] and short_name(row["name"])})

@@ -57,7 +57,7 @@ _PER_STEP = {"step": pl.Int64, "rank": pl.Int32, "cost_ns": pl.Int64, "wait_ns":
 
 @dataclass(frozen=True, eq=False)
 class WaitCauses(Result):
-    """The causes of all waiting between ranks, with what each costs.
+    """The causes of all waiting between ranks, and what each cause costs.
 
     per_cause  one row per step, cause and waiting rank, the largest cost first; the costs add up to all waiting:
 
@@ -131,10 +131,10 @@ def wait_causes(
 ) -> WaitCauses:
     """Divide all waiting between ranks among its causes.
 
-    A rank waits in a collective, send or receive for the last rank to arrive. The cause is what the late rank did longer
-    since both were last together: a kernel, an operator, a Python function, data loading … If it waited itself, the cause
-    of that wait is the cause of this one too, until something is found that is not a wait. The costs of all causes add up
-    to all waiting, to the nanosecond.
+    A rank waits in a collective, send or receive for the last rank to arrive. The cause is what took longer on the late rank
+    since the two ranks last met: a kernel, an operator, a Python function, data loading … If the late rank itself waited in
+    that time, the cause of its wait is also the cause of this one, and so on, until a cause is found that is not a wait. The
+    costs of all causes add up to the total waiting, to the nanosecond.
 
     Args:
         trace: the job.
@@ -245,6 +245,6 @@ def _has_stacks(per_cause: pl.DataFrame) -> bool:
 
 
 def culprit_clause(row: dict[str, Any]) -> str:
-    """Say what a rank, a row of `per_rank`, costs the job, and its largest cause."""
+    """Say what a rank (a row of `per_rank`) costs the job, and name its largest cause."""
     share = percent_text(row["cost_fraction"])
     return f"rank {row['rank']} causes {share} of all waiting ({duration_text(row['cost_ns'])}): {cause_text(row)}"

@@ -1,4 +1,4 @@
-"""The figure of the causes of waiting: which rank costs which."""
+"""The figure of the causes of waiting: how much each rank's delays cost each other rank."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _UNKNOWN = "unknown"
 
 
 def plot_wait_causes(result: WaitCauses, *, top: int = MOST_RANKS, theme: Theme = "light") -> go.Figure:
-    """Draw a square for each rank that causes waiting (row) and rank that waits (column), coloured by the cost.
+    """Draw a square for each pair of a rank that causes waiting (row) and a rank that waits (column), coloured by the cost.
 
-    In jobs with more ranks, the `top` ranks that cause most are rows, and the `top` ranks that wait most are columns.
+    In jobs with more than `top` ranks, the rows are the `top` ranks that cause the most waiting, and the columns are the `top`
+    ranks that wait the most.
     """
     pairs = result.per_pair.with_columns(pl.col("cause_rank").cast(pl.String).fill_null(_UNKNOWN))
     if pairs.is_empty():

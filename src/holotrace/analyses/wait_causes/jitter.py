@@ -27,7 +27,7 @@ _OF_CAUSE = ("cause_rank", "cause", "name", "module", "frame")
 
 
 def jitter(per_cause: pl.DataFrame, steps: Mapping[int, Sequence[int]]) -> pl.DataFrame:
-    """Compare what each rank waits in a step, and because of which cause, with its other steps.
+    """Compare how long each rank waits in a step, and for which cause, with its other steps.
 
     The typical value is the largest that at least half of the steps reach: with an odd number of steps, the median.
 
@@ -55,7 +55,7 @@ def jitter(per_cause: pl.DataFrame, steps: Mapping[int, Sequence[int]]) -> pl.Da
 
 
 def _most_grown(costs: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each rank and step, the cause whose cost exceeds its typical cost most."""
+    """Return, for each rank and step, the cause whose cost exceeds its typical cost the most."""
     excess = (pl.col("cost_ns") - pl.col("typical_ns")).alias("cost_excess_ns")
     grown = _with_typical(costs, ["rank", *_OF_CAUSE]).with_columns(excess).filter(pl.col("cost_excess_ns") > 0)
     first = grown.sort("cost_excess_ns", *_OF_CAUSE, descending=[True, *[False] * len(_OF_CAUSE)], nulls_last=True)

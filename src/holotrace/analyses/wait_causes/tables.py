@@ -15,12 +15,12 @@ def causes(result: WaitCauses) -> pl.DataFrame:
 
 
 def ranks(result: WaitCauses) -> pl.DataFrame:
-    """Return what each rank costs the others, what it waits, and what it passes on."""
+    """Return what each rank costs the others, how long it waits, and how much waiting it passes on."""
     return result.per_rank.rename({"name": "event"})
 
 
 def pairs(result: WaitCauses) -> pl.DataFrame:
-    """Return which rank costs which."""
+    """Return how much each rank's delays cost each other rank."""
     return result.per_pair
 
 
