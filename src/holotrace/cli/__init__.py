@@ -1,1 +1,1 @@
-"""The command line: the group of all commands, and what they share: options, jobs, output and progress."""
+"""The command line: the group of all commands, and the options, jobs, output and progress that commands share."""

@@ -1,4 +1,4 @@
-"""The entry point of the command `holotrace`: runs it, and turns every failure into one line."""
+"""The entry point of the command `holotrace`: runs it, and reports every failure in one line."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from holotrace.errors import HolotraceError
 from holotrace.visible_text import visible
 
 TRACEBACK_VARIABLE = "HOLOTRACE_TRACEBACK"
-"""If this environment variable is set, a bug in holotrace shows its traceback."""
+"""If this environment variable is set, holotrace prints the traceback when it hits a bug of its own."""
 
 LONGEST_MESSAGE = 10_000
-"""Longest error message to print, in characters; a name in a message can have any length."""
+"""Maximum length of a printed error message, in characters; names in a message can have any length."""
 
 FAILED = 1
 MISUSED = 2
 
 _OBJECTS_PER_COLLECTION = 100_000
-"""Python looks for garbage after this many new objects; loading modules would exceed its default of 700 many times."""
+"""Python collects garbage after this many new objects; loading modules would exceed the default of 700 many times over."""
 
 
 def main() -> None:
@@ -66,7 +66,7 @@ def _is_bug(error: BaseException) -> bool:
 
 
 def _described(error: BaseException) -> str | None:
-    """Return the message of an error; None if there is nothing to say."""
+    """Return the message for an error; None if there is nothing to say."""
     if isinstance(error, HolotraceError):
         return str(error)
     if isinstance(error, CancelledError):
@@ -103,7 +103,7 @@ def _run() -> None:
 
 
 def _collect_less_garbage() -> None:
-    """Look for garbage rarely: loaded modules never become garbage, and short commands take a quarter less time."""
+    """Collect garbage rarely: loaded modules never become garbage, and short commands take a quarter less time."""
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
     atexit.register(_freeze)
 
@@ -115,7 +115,7 @@ def _freeze() -> None:
 
 
 def _prepare_streams() -> None:
-    """Let stdout and stderr accept everything, even if they are closed or their encoding lacks a character."""
+    """Let stdout and stderr accept all output, even if they are closed or their encoding lacks a character."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # the shell closed it, as with `>&-`
@@ -125,12 +125,12 @@ def _prepare_streams() -> None:
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    """Exit by an exception, so that half-written files are removed and workers end."""
+    """Exit through an exception, so that half-written files are removed and workers end."""
     sys.exit(128 + number)
 
 
 def _exit_despite_running_query(ending: SystemExit) -> None:
-    """Exit at once if DuckDB still runs a query: the interpreter would wait for it, or crash."""
+    """Exit immediately if DuckDB is still running a query: otherwise the interpreter would wait for it, or crash."""
     running = sys.modules.get("holotrace.sql_queries.running")
     if running is not None and running.ABANDONED.count:
         with suppress(OSError, ValueError):
@@ -144,7 +144,7 @@ def _flush() -> None:
 
 
 def _stop(message: str | None, code: int = FAILED) -> None:
-    """Print the message, if any, in one line, and exit."""
+    """Print the message, if any, on one line, and exit."""
     with suppress(OSError, ValueError):  # if stderr is closed, only the exit code reports the failure
         if message is not None:
             shown = visible(message[:LONGEST_MESSAGE])
@@ -155,7 +155,7 @@ def _stop(message: str | None, code: int = FAILED) -> None:
 
 
 def _discard_output() -> None:
-    """Print what stdout still buffers or, if it cannot be written, discard it before the interpreter complains."""
+    """Flush stdout or, if that fails, discard what it still buffers before the interpreter complains."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
@@ -170,7 +170,7 @@ def _reason(error: OSError) -> str:
 
 
 def _bug(error: BaseException) -> str:
-    """Describe an unexpected error: where it happened, and how to see more."""
+    """Describe an unexpected error: what happened, where, and how to see more."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" in {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""  # noqa: PTH119
     what = " ".join(f"{type(error).__name__}: {error}".split())

@@ -1,4 +1,4 @@
-"""`holotrace diagnose`: the verdict, each finding with what to do about it, then the numbers."""
+"""`holotrace diagnose`: the verdict, each finding and what to do about it, then the numbers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def print_diagnosis(to: Console, known: Diagnosis, sources: Sequence[str], *, ex
         to: the console.
         known: the diagnosis.
         sources: the traces, as the user named them.
-        explains: also print what each rule looks for, from which value on, and why.
+        explains: also print what each rule looks for, its threshold, and why.
     """
     if known.headline["step_ns"][0]:
         print_line(to, headline_line(known))

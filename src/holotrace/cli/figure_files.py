@@ -1,4 +1,4 @@
-"""Write figures as pages that work offline or, with kaleido, as pictures."""
+"""Write figures as HTML pages that work offline or, with kaleido, as pictures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".svg", ".pdf")
 
 
 def expect_a_figure_file(path: Location, *, overwrite: bool) -> None:
-    """Check, before any work, that a figure can be written in the format that the name ends in.
+    """Check, before any work, that a figure can be written in the format that the file name's suffix selects.
 
     Raises:
         InvalidOptionError: the format is not supported, kaleido is missing, or the file cannot be written.
@@ -34,12 +34,12 @@ def expect_a_figure_file(path: Location, *, overwrite: bool) -> None:
 
 
 def can_draw() -> bool:
-    """Whether kaleido is installed, which plotly needs for pictures."""
+    """Return whether kaleido is installed, which plotly needs to draw pictures."""
     return importlib.util.find_spec("kaleido") is not None
 
 
 def write_figure(figure: go.Figure, path: Location) -> None:
-    """Write a figure in the format that the name ends in.
+    """Write a figure in the format that the file name's suffix selects.
 
     Raises:
         InvalidOptionError: the picture could not be drawn.
@@ -54,7 +54,7 @@ def write_figure(figure: go.Figure, path: Location) -> None:
 
 
 def _drawn(figure: go.Figure, path: Location) -> bytes:
-    """Draw a figure with kaleido, which needs a browser; without a browser, it raises errors that differ by version."""
+    """Draw a figure with kaleido, which needs a browser; without one, it raises errors that depend on its version."""
     try:
         picture: bytes = figure.to_image(format=path.suffix.lower().removeprefix("."))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The commands of `holotrace`; each is loaded when it runs."""
+"""The commands of `holotrace`, each of which is loaded only when it runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OWN_MODULES = {
     "diagnosis": "holotrace.cli.diagnosis",
     "straggler_cost": "holotrace.cli.straggler_cost",
 }
-"""Questions whose command also writes files, reads other files than traces, or prints more than tables."""
+"""Questions whose command also writes files, reads files other than traces, or prints more than tables."""
 
 _QUESTIONS = {question.command: question for question in (*COMPARISONS, *ANALYSES)}
 _LISTED = {**_COMMANDS, **{name: question.question for name, question in _QUESTIONS.items()}}
@@ -47,7 +47,7 @@ _ASKED = {question.command: question for question in ANALYSES if question.comman
 
 
 def _groups() -> Iterator[tuple[str, list[str]]]:
-    """Yield the headings of the commands with their names; questions are under the headings of the pages."""
+    """Yield each heading with the names of its commands; questions have the same headings as on the pages."""
     yield "Begin with", list(_FIRST)
     yield "Compare two traces", [question.command for question in COMPARISONS]
     sections = dict.fromkeys(question.section for question in ANALYSES)
@@ -130,13 +130,13 @@ ShowVersion = Annotated[
 
 @app.callback(help=_HELP)
 def options(*, show_version: ShowVersion = False) -> None:
-    """Accept the options before a command; the callback of `show_version` has run by now."""
+    """Accept the options before a command; the callback of `show_version` has already run."""
 
 
 def misuse(error: Exception) -> str | None:
-    """Return what is wrong with the options or arguments, and which command shows the right ones; None for other errors.
+    """Return what is wrong with the options or arguments, and which command lists the valid ones; None for other errors.
 
-    Typer raises errors of click, or of its own copy of click, so they are recognised by their attributes.
+    Typer raises click's errors, or those of its own copy of click, so they are recognised by their attributes.
     """
     context, format_message = getattr(error, "ctx", None), getattr(error, "format_message", None)
     if format_message is None:

@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 TRACES = "Which traces"
 WORK = "Where to work on the ranks"
 OUTPUT = "What to print and write"
-"""Headings of the options that several commands share; the option names its heading as `rich_help_panel`."""
+"""Headings for the options that several commands share; an option names its heading as `rich_help_panel`."""
 
 _OTHERS = "Options"
 _HEADINGS = (_OTHERS, TRACES, OUTPUT, WORK)
@@ -25,7 +25,7 @@ def write_groups(formatter: Any, groups: Iterable[tuple[str, list[tuple[str, str
 
 
 class GroupedCommand(TyperCommand):
-    """A command whose help lists its own options first, then those that other commands also have."""
+    """A command whose help lists its own options first, then the options that it shares with other commands."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- typer brings its own click
         """Write arguments and options under their headings."""

@@ -38,13 +38,13 @@ from holotrace.store.trace import OnError, Trace
 
 _RANKS_WORTH_A_WORKER = 16
 _BYTES_WORTH_A_WORKER = 8 << 20
-"""Starting a worker takes about as long as one analysis of this many small ranks, or of compressed files of this size."""
+"""Starting a worker takes about as long as one analysis of this many small ranks, or of this many compressed bytes."""
 
 _MEMORY_PER_BYTE = 16
 """Memory that a worker may need per byte of a compressed file, for all analyses together."""
 
 _COMPRESSION = 16
-"""A compressed trace is about this many times smaller; estimates divide the size of uncompressed files by it."""
+"""Compression makes a trace about this many times smaller; estimates divide the size of uncompressed files by it."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ReadingOptions:
 
     @property
     def title(self) -> str:
-        """The name of the job on a page."""
+        """The job's name on a page."""
         return self.sources[0] if len(self.sources) == 1 else f"{self.sources[0]} and {len(self.sources) - 1} more"
 
     def opened(self, display: Display, on_error: OnError) -> Trace:
@@ -153,7 +153,7 @@ def opened_alone(reading: ReadingOptions) -> Iterator[Trace]:
 
 
 def worthwhile_workers(traces: Iterable[Trace]) -> int:
-    """Return how many worker processes pay for their start and fit into memory; 1 means this process does the work."""
+    """Return how many worker processes are worth starting and fit into memory; 1 means that this process does the work."""
     sizes = [_compressed_size(rank_trace.source) for trace in traces for rank_trace in trace.ranks.values()]
     worth = int(len(sizes) / _RANKS_WORTH_A_WORKER + sum(sizes) / _BYTES_WORTH_A_WORKER)
     if min(worth, len(sizes)) <= 1:

@@ -1,4 +1,4 @@
-"""Groups of options: a command takes a dataclass as one argument, and typer sees each field as an option."""
+"""Groups of options: a command takes a dataclass as a single argument, and typer sees each field as an option."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from holotrace.questions.options import Option
 
 
 def with_option_groups(command: Callable[..., None], options: Iterable[Option] = ()) -> Callable[..., None]:
-    """Return the command with each field of its dataclass arguments as a parameter of its own.
+    """Return the command with each field of its dataclass arguments as a separate parameter.
 
-    Positional fields come before the command's own parameters, the other fields after them. Each of
-    `options` becomes a parameter as well; if it is set, the command receives its value as `Option.argument`.
+    Positional fields come before the command's own parameters, the other fields after them. Each of `options` becomes a
+    parameter as well; if it is set, its value is passed to the command as `Option.argument`.
     """
     hints = inspect.get_annotations(command, eval_str=True)  # get_type_hints of Python 3.10 adds None to types
     groups = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
@@ -42,7 +42,7 @@ def with_option_groups(command: Callable[..., None], options: Iterable[Option] =
 
 
 def read_or_refuse(read: Callable[[Any], Any], value: object) -> Any:  # noqa: ANN401 -- whatever `read` returns
-    """Convert the value of an option; report an invalid value as a misuse of the command."""
+    """Convert the value of an option; report an invalid value as misuse of the command."""
     try:
         return read(value)
     except ValueError as error:
@@ -67,7 +67,7 @@ def _read(option: Option, value: object) -> Any:  # noqa: ANN401 -- whatever the
 
 
 def _fields(group: Any) -> Iterator[inspect.Parameter]:  # noqa: ANN401 -- a dataclass, which has no type of its own
-    """Return the options of a group, and of the groups in it."""
+    """Return the options of a group and of all groups nested in it."""
     hints = get_type_hints(group, include_extras=True)
     for field in dataclasses.fields(group):
         hint = hints[field.name]

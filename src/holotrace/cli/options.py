@@ -18,7 +18,7 @@ else:  # typer does not support unions; with `parser=located` an option has the 
 
 
 def without_secret(text: str) -> str:
-    """Return an address without its secret, which is remembered for the requests."""
+    """Return an address without its secret, which is kept for the requests to this address."""
     return address_text(text) if is_url(text) else text
 
 

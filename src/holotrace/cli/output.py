@@ -1,7 +1,8 @@
 """Print tables, sentences and JSON.
 
-This module shows control characters in names as escapes (`holotrace.visible_text`). On a terminal, tables fit its width. In a
-pipe or file, every row is one line with all columns and complete names, whatever COLUMNS says, so that `grep` works.
+This module shows control characters in names as escapes (`holotrace.visible_text`). On a terminal, tables are made to fit its
+width. In a pipe or file, every row is one line with all columns and complete names, whatever COLUMNS says, so that `grep`
+works.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _NARROWEST_TEXT = 24
 _FEWEST_COLUMNS = 2
 _BETWEEN = 3
 _WIDEST_PADDING = 80
-"""In a pipe, cells are padded up to this width; a longer cell moves the rest of its row to the right."""
+"""In a pipe, cells are padded to at most this width; a longer cell shifts the rest of its row to the right."""
 
 
 def console() -> Console:
@@ -66,7 +67,7 @@ def print_table(to: Console, table: PrintedTable) -> None:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Print strict JSON: null instead of NaN and infinity."""
+    """Print strict JSON, with null instead of NaN and infinity."""
     print_text(json.dumps(_plain(value), indent=2, allow_nan=False))
 
 
@@ -79,12 +80,12 @@ def print_csv(rows: pl.DataFrame) -> None:
 
 
 def print_json_text(text: str) -> None:
-    """Print a text that is already JSON."""
+    """Print a string that is already JSON."""
     print_text(visible_json(text))
 
 
 def _print_fitting(to: Console, table: PrintedTable) -> int:
-    """Print the columns that fit the terminal; return their count."""
+    """Print as many columns as fit the terminal; return their count."""
     widths = _fitting_widths(table, to.width)
     with writing_to_stdout():
         to.print(_rich_table(table, widths))

@@ -1,4 +1,4 @@
-"""Progress bars on stderr while files are read and ranks analysed; silent unless stderr is a terminal."""
+"""Progress bars on stderr while files are read and ranks are analysed; silent unless stderr is a terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class _DoneColumn(ProgressColumn):
-    """The bytes read of a file, or the finished ranks."""
+    """The number of bytes read from a file, or of finished ranks."""
 
     def render(self, task: Task) -> Text:
         """Return the count as `3/64` or `1.2 MB/20 MB`."""
@@ -93,13 +93,13 @@ class Display:
         return SILENT if self.bars is None else TerminalProgress(self.bars)
 
     def counted(self, executor: Executor, rank_count: int) -> Executor:
-        """Return an executor that shows how many ranks are finished, if there are several."""
+        """Return an executor that, if there are several ranks, shows how many of them are finished."""
         return executor if self.bars is None or rank_count == 1 else CountingExecutor(executor, self.bars, rank_count)
 
 
 @contextmanager
 def terminal_display() -> Iterator[Display]:
-    """Show bars on stderr during a `with` block; nothing unless stderr is a terminal."""
+    """Show bars on stderr during a `with` block if stderr is a terminal; otherwise show nothing."""
     if not sys.stderr.isatty():
         yield Display(None)
         return

@@ -1,4 +1,4 @@
-"""The command of a question: open its traces, compute, print tables or JSON, and write the figure if wanted."""
+"""The command of a question: opens its traces, computes, prints tables or JSON, and writes the figure if wanted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ResultOptions:
     force: Force = False
 
     def check(self) -> None:
-        """Raise InvalidOptionError, before any work, if the figure cannot be written, or two formats are asked for."""
+        """Raise InvalidOptionError, before any work, if the figure cannot be written or two formats were requested."""
         if self.as_json and self.as_csv:
             message = "--json and --csv: choose one"
             raise InvalidOptionError(message)
@@ -80,7 +80,7 @@ def show(  # noqa: PLR0913 -- what to show, and how
 ) -> None:
     """Write the figure if wanted, then print tables, or one JSON object: `about`, the tables, findings and `further`.
 
-    The tables are `views`, by default those of the question, after the answer in one sentence.
+    The tables are `views`, by default the question's own views; the answer in one sentence comes before them.
     """
     if shown.figure is not None:
         write_figure(figure_of(question.name, result), shown.figure)
@@ -103,7 +103,7 @@ class ShownTable(NamedTuple):
 
 
 def chosen_tables(views: Sequence[View], result: object, shown: ResultOptions) -> list[ShownTable]:
-    """Return the tables of a result, sorted as asked.
+    """Return the tables of a result, sorted as requested.
 
     Raises:
         InvalidOptionError: no table has the column to sort by.
@@ -126,7 +126,7 @@ def _sorted(table: ShownTable, column: str) -> ShownTable:
 
 
 def _print(question: Analysis, result: Result, tables: Sequence[ShownTable], most_rows: int) -> None:
-    """Print the answer first, and caveats last."""
+    """Print the answer first and caveats last."""
     to = console()
     print_line(to, question.question, "bold cyan")
     print_line(to, result.answer, "bold")

@@ -1,4 +1,4 @@
-"""`holotrace straggler-cost`: of traces, or of one table of operations."""
+"""`holotrace straggler-cost`: the cost of stragglers, from traces or from a single table of operations."""
 
 from __future__ import annotations
 

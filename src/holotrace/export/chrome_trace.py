@@ -1,8 +1,8 @@
-"""Copy a trace file with added or changed events, in a few MiB of memory whatever the file size.
+"""Copy a trace file with added or changed events, using a few MiB of memory whatever the size of the file.
 
 `with_events` copies the text byte by byte and adds events at the end of the list. `edited` also changes or drops events
-that the caller has chosen; the native module does this. `rewritten` parses every event and writes the result of a
-function, which takes ten times as long. All three keep the rest of the file, before and after its events.
+that the caller has chosen; the native module does this. `rewritten` parses every event and writes what a function returns for
+it, which takes ten times as long. All three keep the rest of the file, before and after its events.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Change: TypeAlias = Callable[[dict[str, Any]], Event | None]
 """A function that receives an event and returns the event to write, or None to drop it."""
 
 KEPT, LEFT_OUT, MARKED, NUMBERED = range(4)
-"""What happens to an event in an edited copy, with the values that `holotrace._native.EditedCopy` expects."""
+"""What happens to an event in an edited copy, as the numbers that `holotrace._native.EditedCopy` expects."""
 
 
 class Edits(NamedTuple):
-    """What happens to each event in an edited copy, in file order; events after the last fate are kept.
+    """What happens to each event in an edited copy, in file order; events beyond the end of `fates` are kept.
 
     fates   KEPT; LEFT_OUT; MARKED: a text is added to the args; NUMBERED: if the event has a duration (`ph` X), its name
             becomes a number and its args are dropped
@@ -59,14 +59,14 @@ _BLANK = b" \t\r\n"
 def with_events(
     rank_trace: RankTrace, target: Location, events: Iterable[Event | str], *, overwrite: bool = False
 ) -> None:
-    """Copy the file of a rank, and add events at the end of its list of events.
+    """Copy a rank's file and add events at the end of its event list.
 
-    The copy of a truncated file ends after the last complete event, with the missing brackets added.
+    If the file is truncated, the copy ends after the last complete event and has the missing brackets.
 
     Args:
         rank_trace: the rank; its selections are ignored.
         target: where to write; compressed if the name ends in `.gz`.
-        events: events, or their JSON text, consumed while writing.
+        events: the events to add, as mappings or as JSON text; consumed while writing.
         overwrite: replace an existing file.
 
     Raises:
@@ -94,10 +94,10 @@ def rewritten(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Copy a trace file with every event as `change` returns it, and add events at the end.
+    """Copy a trace file, replacing every event by what `change` returns for it, and add events at the end.
 
-    Events come in file order, so the n-th call gets the event with `event_index` n. Numbers keep all their digits:
-    a number that a double cannot hold exactly becomes a `Decimal`.
+    Events come in file order, so the n-th call gets the event with `event_index` n. Numbers keep all their digits: `change`
+    receives a `Decimal` for a number that a double cannot hold exactly.
 
     Raises:
         InvalidOptionError, OSError: see `with_events`.
@@ -118,15 +118,15 @@ def edited(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Copy the file of a rank, change some of its events, and add others at the end.
+    """Copy a rank's file, change some of its events, and add others at the end.
 
     Everything else is copied byte by byte. A file that had to be repaired when it was read is rewritten instead.
 
     Args:
         rank_trace: the rank; its selections are ignored.
         target: where to write; compressed if the name ends in `.gz`.
-        edits: what happens to its events.
-        events: events, or their JSON text, to add.
+        edits: what happens to the file's events.
+        events: the events to add, as mappings or as JSON text.
         overwrite: replace an existing file.
 
     Raises:
@@ -144,7 +144,7 @@ def edited(
 def _whole_rewritten(
     rank_trace: RankTrace, target: Location, change: Change, events: Iterable[Event | str], *, overwrite: bool
 ) -> None:
-    """Rewrite the file of a rank; raise an error if the events read here are not those of the tables."""
+    """Rewrite a rank's file; raise an error if the events read here differ from those in the tables."""
     numbers = itertools.count()
 
     def counted(event: dict[str, Any]) -> Event | None:
@@ -208,7 +208,7 @@ def _rewritten(reader: EventReader, change: Change, events: Iterable[Event | str
 
 
 def _with_events(source: str, end: int, events: Iterator[Event | str]) -> Iterator[bytes]:
-    """Yield the bytes of the file, with events inserted before the bracket that ends at `end`."""
+    """Yield the file's bytes, with the events inserted before the bracket that ends at `end`."""
     passed, last = 0, b""
     for piece in pieces(source):
         bracket = end - 1 - passed
@@ -226,7 +226,7 @@ def _with_events(source: str, end: int, events: Iterator[Event | str]) -> Iterat
 
 
 def _inserted(source: str, bracket: bytes, last: bytes, events: Iterator[Event | str]) -> Iterator[bytes]:
-    """Yield the events, after a comma if the list is not empty."""
+    """Yield the events, preceded by a comma if the list is not empty."""
     if bracket != b"]":
         raise has_changed(source)
     for index, text in enumerate(joined_with_commas(events)):
@@ -251,5 +251,5 @@ def _damaged(rank_trace: RankTrace, why: str) -> UnreadableTraceError:
 
 
 def has_changed(source: str) -> UnreadableTraceError:
-    """Return the error for a file whose events are no longer those of its tables."""
+    """Return the error for a file whose events no longer match its tables."""
     return UnreadableTraceError(f"{source} has changed since it was opened: its events no longer end where they did")

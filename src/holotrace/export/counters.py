@@ -1,4 +1,4 @@
-"""Queue lengths and copy bandwidths as counter events, which timelines draw above the events."""
+"""Queue lengths and copy bandwidths as counter events, which timelines draw above the other events."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def counter_events(rank_trace: RankTrace, kinds: TimeSeriesTypes = ALL_COUNTERS)
         Queue Length   `id` is the stream; the value is the number of launched kernels and copies that have not started
         Memcpy DtoH …  one counter for each kind of copy; the value is in GB/s
 
-    Both counters belong to the process of their device. A rank without device work has no counters.
+    Both counters belong to the device's process. A rank without device work has no counters.
     """
     if TimeSeriesTypes.QUEUE_LENGTH in kinds:
         yield from _texts(rank_trace, _queues, _QUEUE_LENGTH)

@@ -32,7 +32,7 @@ ARROW_TYPES: Mapping[EdgeType, str] = MappingProxyType(
         EdgeType.WINDOW: "critical_path_dependency",
     }
 )
-"""Values of the arg `type` of arrows: the same five texts as in HTA's copies."""
+"""Values of the arrows' arg `type`: the same five strings as in HTA's copies."""
 
 BETWEEN_ACTIVITIES = (
     EdgeType.HOST_GAP,
@@ -41,7 +41,7 @@ BETWEEN_ACTIVITIES = (
     EdgeType.HOST_SYNCHRONISATION,
     EdgeType.HAND_OVER,
 )
-"""The edges of the path that become arrows: those that lead to another row of the timeline."""
+"""The types of path edges that become arrows, because they lead to another row of the timeline."""
 
 _ALWAYS_SHOWN = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION, EventKind.INSTANT, EventKind.MEMORY)
 _ROWS_AT_ONCE = 50_000
@@ -69,16 +69,15 @@ def write_critical_path_overlay(  # noqa: PLR0913 -- what to show, and where to 
 ) -> None:
     """Copy a rank's file, mark the events of the critical path, and draw its edges as arrows.
 
-    A marked event has the arg `critical`. An arrow is a flow of the category `critical_path` with the args `weight`
-    (µs), `critical` and `type`. Events that are not marked are copied byte by byte; a file of any size takes little
-    memory.
+    A marked event has the arg `critical`. An arrow is a flow with the category `critical_path` and the args `weight` (µs),
+    `critical` and `type`. Unmarked events are copied byte by byte, and a file of any size takes little memory.
 
     Args:
         rank_trace: the rank.
         path_graph: its `holotrace.critical_path_graph`.
         target: where to write; compressed if the name ends in `.gz`.
-        path_edges: row numbers of the edges to draw as the path; by default those of its segments.
-        only_critical: drop the profiler's own arrows and the events with a duration that are not on the path, except
+        path_edges: row numbers of the edges to draw as the path; by default, the edges of its segments.
+        only_critical: drop the profiler's own arrows, and all events with a duration that are not on the path, except for
             annotations and Python functions.
         all_edges: draw all edges of the graph, not only those of the path.
         zero_launches: with `all_edges`, also draw edges of length 0 from a launch to its work.
@@ -102,7 +101,7 @@ def write_critical_path_overlay(  # noqa: PLR0913 -- what to show, and where to 
 
 
 def _edges(path_graph: PathGraph, path_edges: pl.Series) -> pl.DataFrame:
-    """Return the edges with their length (weight + delay), and whether they are on the path."""
+    """Return the edges with their length (weight + delay) and whether they are on the path."""
     edges = path_graph.graph.edges
     is_critical = np.zeros(len(edges), np.bool_)
     is_critical[path_edges.to_numpy()] = True
@@ -147,7 +146,7 @@ def _has_event(places: pl.DataFrame, nodes: pl.Series) -> pl.Series:
 
 
 def _places(rank_trace: RankTrace, path_graph: PathGraph) -> pl.DataFrame:
-    """Return the JSON text of pid, tid and ts for each node; null for the two ends of the window.
+    """Return pid, tid and ts of each node as JSON text; null for the two ends of the window.
 
     An arrow at the end of an event is drawn a nanosecond early, because a timeline binds arrows only to running events.
     """

@@ -1,7 +1,7 @@
-"""Write tables as CSV, and keep spreadsheets from running text as formulas.
+"""Write tables as CSV in which spreadsheets do not run any text as a formula.
 
-A text or heading that begins like a formula (`holotrace.visible_text.FORMULA_START`) and is not a number gets an
-apostrophe in front. Lists and other nested values are written as JSON.
+A string or heading that begins like a formula (`holotrace.visible_text.FORMULA_START`) and is not a number is prefixed with an
+apostrophe. Lists and other nested values are written as JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holotrace.visible_text import FORMULA_START, PLAIN_NUMBER, inert_cell
 def write_csv(
     rows: pl.DataFrame, file: IO[bytes], *, include_header: bool = True, escape_formulas: bool = True
 ) -> None:
-    """Write rows as CSV; `escape_formulas=False` leaves all text unchanged, for programs."""
+    """Write rows as CSV; `escape_formulas=False` leaves all text unchanged for programs to read."""
     texts = flattened(rows)
     if escape_formulas:
         texts = inert(texts)
@@ -26,7 +26,7 @@ def write_csv(
 
 
 def inert(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with an apostrophe before each text that begins like a formula."""
+    """Return the rows with an apostrophe before each string that begins like a formula."""
     text = selectors.string()
     acts = text.str.contains(FORMULA_START) & ~text.str.contains(PLAIN_NUMBER)
     safe = rows.with_columns(pl.when(acts).then(pl.lit("'") + text.as_expr()).otherwise(text.as_expr()).name.keep())
@@ -44,5 +44,5 @@ def flattened(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def json_text(value: object) -> str:
-    """Return a value as JSON; values that JSON does not support become text."""
+    """Return a value as JSON; values that JSON does not support become strings."""
     return json.dumps(value, default=str, ensure_ascii=False)

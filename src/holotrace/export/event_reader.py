@@ -12,7 +12,7 @@ from holotrace.errors import UnreadableTraceError
 from holotrace.export.event_json import exact_number
 
 LONGEST_VALUE = 64 << 20
-"""Characters in the longest JSON value; if a value seems to be longer, the file is damaged."""
+"""Maximum length of a JSON value in characters; if a value seems to be longer, the file is damaged."""
 
 _DECODER = json.JSONDecoder(parse_float=exact_number, strict=False)
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -20,10 +20,10 @@ _BETWEEN = re.compile(r"[ \t\r\n,]*")
 _LONGEST_LITERAL = len("-Infinity")
 _GAP = re.compile(r"\}(?=[ \t\r\n]*,[ \t\r\n]*\{)")
 _LOOK_BACK = 1 << 16
-"""Characters at the end of the buffer to search for a gap between events; nearly all events are shorter."""
+"""How many characters at the end of the buffer to search for a gap between events; nearly all events are shorter."""
 
 _CUT_OFF = object()
-"""Stands for a value that the end of the file cuts off."""
+"""Stands for a value that is cut off by the end of the file."""
 
 
 def read_event(text: str) -> dict[str, Any]:
@@ -33,9 +33,9 @@ def read_event(text: str) -> dict[str, Any]:
 
 
 class EventReader:
-    """Reads a trace from pieces of its text, once, in the order `head`, `events`, `tail`.
+    """Reads a trace once from pieces of its text; call `head`, `events` and `tail` in this order.
 
-    A file that is truncated within an event ends before that event, and `tail` closes the open brackets.
+    If the file is truncated within an event, reading ends before that event, and `tail` closes the open brackets.
     """
 
     def __init__(self, source: str, pieces: Iterable[bytes]) -> None:
@@ -81,7 +81,7 @@ class EventReader:
         self._missing_end = ""
 
     def tail(self) -> Iterator[str]:
-        """Yield the text from the bracket that ends the list of events; in a truncated file, the missing brackets."""
+        """Yield the text from the bracket that ends the list of events on; for a truncated file, yield the missing brackets."""
         if self._missing_end:
             yield self._missing_end
             return
@@ -102,7 +102,7 @@ class EventReader:
             self._value()
 
     def _skip(self, pattern: re.Pattern[str]) -> str:
-        """Skip blanks; return the character after them, empty at the end of the file."""
+        """Skip blanks; return the character after them, or an empty string at the end of the file."""
         while True:
             matched = pattern.match(self._buffer, self._at)
             self._at = matched.end() if matched else self._at
@@ -114,8 +114,8 @@ class EventReader:
     def _whole_values(self) -> list[Any]:
         """Parse the buffer up to the last text that looks like a gap between events, and advance past this text.
 
-        If that text is not a gap, the buffer before it is not valid JSON. In that case, return nothing until more text
-        is read, so that the events are parsed one by one.
+        If that text is not a gap, the buffer before it is not valid JSON. In that case, return nothing until more text has been
+        read; until then, the events are parsed one by one.
         """
         if self._is_tried:
             return []
@@ -156,7 +156,7 @@ class EventReader:
         return is_at_the_end and len(self._buffer) - self._at < LONGEST_VALUE
 
     def _more(self) -> bool:
-        """Add text to the buffer, at least as much as is unread; return False at the end of the file."""
+        """Add text to the buffer, at least as much as it still holds unread; return False at the end of the file."""
         unread, wanted = [self._buffer], len(self._buffer) - self._at
         taken = 0
         while taken <= wanted and (text := next(self._texts, "")):

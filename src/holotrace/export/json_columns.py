@@ -10,12 +10,12 @@ from holotrace.store.trace import RankTrace
 
 
 def joined(*parts: pl.Expr | str) -> pl.Expr:
-    """Concatenate texts and columns, row by row."""
+    """Concatenate strings and columns row by row."""
     return pl.concat_str([pl.lit(part) if isinstance(part, str) else part.cast(pl.String) for part in parts])
 
 
 def decimal_text(value: pl.Expr, places: int) -> pl.Expr:
-    """Return the exact text of a whole number divided by `10**places`."""
+    """Return a whole number divided by `10**places` as exact decimal text."""
     sign = pl.when(value < 0).then(pl.lit("-")).otherwise(pl.lit(""))
     whole, rest = (part.cast(pl.String) for part in (value.abs() // 10**places, value.abs() % 10**places))
     fraction = pl.when(rest != "0").then(pl.lit(".") + rest.str.zfill(places)).otherwise(pl.lit(""))
@@ -23,7 +23,7 @@ def decimal_text(value: pl.Expr, places: int) -> pl.Expr:
 
 
 def track_texts(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `track_id`, and the `pid` and `tid` of its events in the file, as JSON text."""
+    """Return each `track_id`, with the `pid` and `tid` that its events have in the file, as JSON text."""
     tracks = rank_trace.table("tracks")
     return tracks.select("track_id").with_columns(
         pl.Series(name, _values(rank_trace, tracks[f"{source}_id"], tracks[f"{source}_text"]), dtype=pl.String)

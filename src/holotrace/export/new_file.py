@@ -19,7 +19,7 @@ _COMPRESSION_LEVEL = 3
 
 
 def expect_writable(target: Location, *, overwrite: bool) -> None:
-    """Check, before any work, that a file can be written there.
+    """Check, before any work, that a file can be written to this location.
 
     Raises:
         InvalidOptionError: the file exists and `overwrite` is false, or its folder is missing or cannot be written.
@@ -34,7 +34,7 @@ def expect_writable(target: Location, *, overwrite: bool) -> None:
 
 
 def expect_page(path: Location, *, overwrite: bool) -> None:
-    """Check, before any work, that the name is an HTML file's and that the file can be written.
+    """Check, before any work, that the name has an HTML suffix and that the file can be written.
 
     Raises:
         InvalidOptionError: the name has another suffix, or the file cannot be written.
@@ -63,7 +63,7 @@ def new_file(target: Location, *, overwrite: bool = False) -> Iterator[BinaryIO]
 
 
 class Pieces(Protocol):
-    """A file that takes its content piece by piece."""
+    """A file that accepts its content piece by piece."""
 
     def writelines(self, pieces: Iterable[bytes], /) -> None:
         """Write the pieces one after the other."""
@@ -71,7 +71,7 @@ class Pieces(Protocol):
 
 @contextmanager
 def new_large_file(target: Location, *, overwrite: bool = False) -> Iterator[Pieces]:
-    """Open a file as `new_file` does; `.gz` is compressed twice as fast, to a file that is a third larger.
+    """Open a file as `new_file` does, but compress `.gz` twice as fast, which makes the file a third larger.
 
     Raises:
         InvalidOptionError, OSError: see `new_file`.

@@ -60,17 +60,17 @@ def write_overlaid_trace(  # noqa: PLR0913 -- what to mark, and where to write
 ) -> None:
     """Copy a rank's file and mark the calls of its most frequent kernel sequences, their launches and their kernels.
 
-    A marked event has the arg `Patterns`, `{pattern: count}`; patterns longer than `LONGEST_LABEL` are shortened. All
-    other events are copied byte by byte unless `compress_others` is set; a file of any size takes little memory.
+    A marked event has the arg `Patterns`, `{pattern: count}`; patterns longer than `LONGEST_LABEL` are shortened. Unless
+    `compress_others` is set, all other events are copied byte by byte. A file of any size takes little memory.
 
     Args:
         rank_trace: the rank.
         target: where to write; compressed if the name ends in `.gz`.
         operator_name: see `holotrace.kernel_sequences`.
-        min_kernel_count: calls with fewer kernels are not marked; see `holotrace.kernel_sequences`.
+        min_kernel_count: the minimum number of kernels in a marked call; see `holotrace.kernel_sequences`.
         top_count: how many sequences to mark, the most frequent first.
-        compress_others: drop the args of all other events with a duration and replace their names by numbers, which
-            the args of the event `PyTorch Profiler` explain.
+        compress_others: drop the args of all other events with a duration, and replace their names by numbers that the args of
+            the event `PyTorch Profiler` explain.
         overwrite: replace an existing file.
 
     Raises:
@@ -104,7 +104,7 @@ def _marks(rank_trace: RankTrace, operator_name: str | None, min_kernel_count: i
 
 
 def _shortened(rank_trace: RankTrace, edits: Edits, spans: pl.Series, names: pl.DataFrame) -> Edits:
-    """Replace the names of unmarked events by numbers, which the args of the profiler's spans explain."""
+    """Replace the names of unmarked events by numbers that the args of the profiler's spans explain."""
     events = rank_trace.unselected.table("events", ["event_index", "name"])
     others = events.filter(pl.Series(edits.fates[events["event_index"].to_numpy()] == KEPT))
     indexes = others["event_index"].to_numpy()
@@ -115,7 +115,7 @@ def _shortened(rank_trace: RankTrace, edits: Edits, spans: pl.Series, names: pl.
 
 
 def _label(row: dict[str, Any]) -> str:
-    """Return a pattern, shortened if it is long, because every marked event contains it."""
+    """Return a pattern, shortened if it is long because every marked event contains it."""
     pattern: str = row["pattern"]
     if len(pattern) <= LONGEST_LABEL:
         return pattern
@@ -123,13 +123,13 @@ def _label(row: dict[str, Any]) -> str:
 
 
 def _names(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the number and the text of every event name."""
+    """Return the number and text of every event name."""
     ids = rank_trace.unselected.table("events", ["name"])["name"].unique().sort()
     return pl.DataFrame({"name": ids, "text": rank_trace.texts(ids)})
 
 
 def _spans(rank_trace: RankTrace, names: pl.DataFrame) -> pl.Series:
-    """Return the `event_index` of the profiler's spans of the whole recording, whose args explain the numbers."""
+    """Return the `event_index` of the spans that the profiler writes for the whole recording."""
     tracks = rank_trace.unselected.table("tracks", ["track_id", "process_text"])
     places = tracks.filter(pl.Series(rank_trace.texts(tracks["process_text"]) == _SPANS_PROCESS))["track_id"]
     called = names.filter(pl.col("text").str.starts_with(_SPAN))["name"]

@@ -1,4 +1,4 @@
-"""Save a critical path to a file: a zip archive with Parquet tables and a JSON manifest, and no executable content.
+"""Save a critical path to a file: a zip archive of Parquet tables and a JSON manifest, without executable content.
 
     manifest.json       format, version, the trace it was made from, numbers, and the hash of each table
     activities.parquet  … nodes, edges, segments: the tables of `PathGraph`; names are texts, so other tools can read them
@@ -75,7 +75,7 @@ _ROWS_OF = {
     ("segments", "edge"): "edges",
     ("segments", "activity"): "activities",
 }
-"""Columns with row numbers: {(table, column): the table they refer to}."""
+"""Columns that contain row numbers: {(table, column): the table whose rows they refer to}."""
 
 _UNREADABLE = (
     zipfile.BadZipFile,
@@ -87,7 +87,7 @@ _UNREADABLE = (
     LookupError,
     pl.exceptions.PolarsError,
 )
-"""Errors that damaged archives, JSON and Parquet files raise."""
+"""Errors that damaged archives, JSON files and Parquet files raise."""
 
 
 def save_path_graph(rank_trace: RankTrace, path_graph: PathGraph, target: Location, *, overwrite: bool = False) -> None:
@@ -121,7 +121,7 @@ def load_path_graph(source: Location, rank_trace: RankTrace) -> PathGraph:
 
     Raises:
         NotASavedPathError: the file is not a saved path, is damaged, or comes from another version of this package.
-        InvalidOptionError: the path was saved from another trace file than this rank's.
+        InvalidOptionError: the path was saved from a trace file other than this rank's.
         OSError: the file cannot be opened.
     """
     try:
@@ -173,7 +173,7 @@ def _read(source: Location) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return an uncompressed member; holotrace writes no compressed ones, which might expand to fill memory."""
+    """Return a member; reject compressed members, which holotrace never writes and which might expand to fill memory."""
     try:
         member = archive.getinfo(name)
     except KeyError:
@@ -195,7 +195,7 @@ def _expect_known(manifest: Any) -> None:  # noqa: ANN401 -- any JSON
 
 
 def _expect_sound(name: str, table: pl.DataFrame, tables: dict[str, pl.DataFrame]) -> None:
-    """Raise ValueError unless a table has the expected columns and all its row numbers are valid."""
+    """Raise ValueError if a table has unexpected columns or an invalid row number."""
     if table.schema != _SCHEMAS[name]:
         message = f"{name}.parquet has unexpected columns"
         raise ValueError(message)
@@ -226,7 +226,7 @@ def _path_graph(manifest: dict[str, Any], tables: dict[str, pl.DataFrame], rank_
 
 
 def _ids(rank_trace: RankTrace, texts: pl.Series) -> pl.Series:
-    """Return the string id of each text; null if the trace does not contain the text."""
+    """Return the string id of each string; null if the trace does not contain it."""
     known = rank_trace.unselected.strings
     ids = pl.int_range(len(known), dtype=pl.UInt32, eager=True)
     return texts.replace_strict(known, ids, default=None, return_dtype=pl.UInt32)

@@ -1,4 +1,4 @@
-"""Export the stored tables as CSV or Parquet files, with texts in place of string ids."""
+"""Export the stored tables as CSV or Parquet files, with strings in place of string ids."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def export_tables(
     overwrite: bool = False,
     escape_formulas: bool = True,
 ) -> list[Location]:
-    """Write each rank's tables that have rows as `<folder>/rank_<rank>/<table>.<format>`; `strings` is resolved.
+    """Write each rank's nonempty tables as `<folder>/rank_<rank>/<table>.<format>`, with string ids resolved.
 
-    Columns are those of `holotrace.schema.TABLES`. The folder is created if its parent exists. In CSV, texts that a
-    spreadsheet would run as a formula get an apostrophe in front, unless `escape_formulas` is false.
+    Columns are those of `holotrace.schema.TABLES`. The folder is created if its parent exists. In CSV, strings that a
+    spreadsheet would run as a formula are prefixed with an apostrophe, unless `escape_formulas` is false.
 
     Returns:
         The written files, in the order of ranks and tables.

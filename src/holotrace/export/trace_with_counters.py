@@ -23,13 +23,13 @@ def write_traces_with_counters(
     suffix: str = COUNTERS_SUFFIX,
     overwrite: bool = False,
 ) -> dict[int, Location]:
-    """Copy the file of each rank with queue lengths and bandwidths as counters, which Perfetto draws as curves.
+    """Copy each rank's file and add queue lengths and bandwidths as counters, which Perfetto draws as curves.
 
     Args:
-        trace: the job. Copies contain all events; counters are computed from the selected ones.
-        folder: where to write; by default beside each file.
+        trace: the job. Copies contain all events; counters are computed from the selected events only.
+        folder: where to write; by default, next to each file.
         kinds: which counters to add.
-        suffix: goes before `.json` in the name of each copy.
+        suffix: inserted before `.json` in the name of each copy.
         overwrite: replace existing copies.
 
     Returns:

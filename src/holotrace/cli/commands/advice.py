@@ -50,7 +50,7 @@ def advice(
 
 
 def print_recommendations(to: Console, recommended: Advice) -> None:
-    """Print each recommendation with what it could save at most, and the command that shows more."""
+    """Print each recommendation with the most that it could save, and the command that shows more."""
     for row in recommended.recommendations.iter_rows(named=True):
         worth = "" if row["worth_fraction"] is None else f"worth at most {percent_text(row['worth_fraction'])}; "
         command = row["analysis"].replace("_", "-")
@@ -73,7 +73,7 @@ def _print(recommended: Advice) -> None:
 
 
 def _parsed(text: str) -> tuple[str, float]:
-    """Read a rule and its threshold, such as `communication=0.2`."""
+    """Parse a rule and its threshold, such as `communication=0.2`."""
     name, _, value = text.partition("=")
     try:
         fraction = float(value)

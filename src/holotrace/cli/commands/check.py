@@ -36,7 +36,7 @@ def check(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the health of each file; exit with 1 if none is readable or, with `strict`, if one breaks an error rule or is in doubt."""
+    """Print the health of each file; exit with 1 if none is readable or if `strict` finds a broken error rule or a doubt."""
     with opened_job(job) as (trace, executor):
         checked = check_files(trace, strict=strict, executor=executor)
     if as_json:
@@ -59,7 +59,7 @@ def _print(checked: Check) -> None:
 
 
 def _strict_lines(checked: Check) -> list[str]:
-    """Return lines about the broken rules and the doubts, or a line that says there are none."""
+    """Return lines about broken rules and doubts, or one line that says that there are none."""
     if checked.violations is None:
         return []
     broken = [line for violation in checked.violations for line in _violation_lines(violation)]

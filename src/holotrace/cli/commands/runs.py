@@ -28,7 +28,7 @@ Folder = Annotated[
 
 
 def runs(folder: Folder, *, as_json: AsJson = False) -> None:
-    """List the runs in a log folder, unreadable files and skipped files."""
+    """List the runs in a log folder, with unreadable and skipped files."""
     listed = find_runs(folder)
     if as_json:
         print_json(_as_dict(listed))
@@ -67,7 +67,7 @@ def _spans(listed: Runs) -> pl.DataFrame:
 
 
 def _span(run: Run, span: int | None) -> dict[str, str | int | None]:
-    """Return the row of a span, or of a run without any readable file."""
+    """Return the row for a span, or for a run that has no readable file."""
     recordings = () if span is None else run.of_span(span)
     return {
         "run": run.name,

@@ -53,7 +53,7 @@ def serve(  # noqa: PLR0913 -- one argument an option
     capture: Capture = None,
     no_cache: NoCache = False,
 ) -> None:
-    """Serve the runs until Ctrl-C; stop at once if there is no run, or if a file that the user named is not a trace."""
+    """Serve the runs until Ctrl-C; exit at once if there are no runs, or if a file that the user named is not a trace."""
     _expect_extra()
     at = None if event is None else read_or_refuse(_event, event)
     from holotrace.web.server.server import Address, bound_server  # noqa: PLC0415 -- loads dash
@@ -77,7 +77,7 @@ def serve(  # noqa: PLR0913 -- one argument an option
 
 
 def _event(text: str) -> tuple[int, int]:
-    """Read `3:71535` as rank 3, event 71535."""
+    """Parse `3:71535` as rank 3, event 71535."""
     rank, _, index = text.partition(":")
     if not (rank.isdecimal() and index.isdecimal()):
         message = f"{text!r} is not RANK:INDEX, such as 3:71535"
@@ -86,7 +86,7 @@ def _event(text: str) -> tuple[int, int]:
 
 
 def _at_event(url: str, run_id: str, rank: int, index: int) -> str:
-    """Return the address of the timeline at an event; `url` may end in the token."""
+    """Return the address that shows an event on the timeline; `url` may end in the token."""
     from holotrace.web.parts.timeline_link import AtEvent, timeline_link  # noqa: PLC0415 -- only with the extra
     from holotrace.web.session.selection import Selection  # noqa: PLC0415
 
@@ -96,9 +96,9 @@ def _at_event(url: str, run_id: str, rank: int, index: int) -> str:
 
 @contextmanager
 def _redirect_to(url: str) -> Iterator[str]:
-    """Give the address of a file that redirects to the pages.
+    """Yield the address of a temporary file that redirects to the pages.
 
-    Opening `url` itself would reveal the token in it: every user of the machine can see a browser's command line.
+    Opening `url` itself would reveal the token in it, because every user of the machine can see a browser's command line.
     """
     with tempfile.TemporaryDirectory(prefix="holotrace-") as folder:
         page = Path(folder, "open.html")

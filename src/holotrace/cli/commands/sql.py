@@ -1,4 +1,4 @@
-"""`holotrace sql`: the answer to a query, as a table or a file."""
+"""`holotrace sql`: the result of a query, as a table or a file."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _asked(result_format: ResultFormat | None, *, as_json: bool) -> ResultFormat
 
 
 def parse_size(text: str) -> int:
-    """Read an amount of memory such as `500MB` or `4GiB`."""
+    """Parse an amount of memory such as `500MB` or `4GiB`."""
     match = _SIZE.fullmatch(text)
     if match is None:
         message = f"{text!r} is not an amount of memory; write it like 500MB or 4GiB"
@@ -153,14 +153,14 @@ def _format(asked: ResultFormat | None, target: Location | None) -> ResultFormat
 
 
 def _expect_a_view(query: str) -> None:
-    """Raise InvalidOptionError if the query comes before the trace."""
+    """Raise InvalidOptionError if this is not a query, which happens when the query comes before the traces."""
     if not any(named_views(query)) and "select" not in query.lower():
         message = f"{query!r} is not a query over {', '.join(VIEWS)}; put the traces first and the query last"
         raise InvalidOptionError(message)
 
 
 def _print(rows: pl.DataFrame) -> None:
-    """Print the first rows, numbers without units."""
+    """Print the first rows; numbers have no units."""
     to, shown = console(), rows.head(_MOST_ROWS)
     cells = tuple(tuple(map(_cell, row)) for row in shown.iter_rows())
     more = f" of {len(rows):,}, the first {len(shown):,}" if len(rows) > len(shown) else ""
@@ -192,7 +192,7 @@ def _write(rows: pl.DataFrame, file: IO[bytes], chosen: ResultFormat, *, raw_tex
 
 
 def _write_json(rows: pl.DataFrame, file: IO[bytes]) -> None:
-    """Write an array of objects: decimals as floats, NaN and infinity as null, bytes in hex."""
+    """Write an array of objects, with decimals as floats, NaN and infinity as null, and bytes in hexadecimal."""
     plain = rows.with_columns(selectors.decimal().cast(pl.Float64), selectors.binary().bin.encode("hex"))
     if any(column_type.is_nested() for column_type in plain.schema.values()):
         file.write(json.dumps(_finite(plain.to_dicts()), default=_number_or_text, allow_nan=False).encode())

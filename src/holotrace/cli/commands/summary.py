@@ -17,10 +17,10 @@ from holotrace.whole_job.summary import Summary, shown_analyses
 from holotrace.whole_job.summary import summary as summarize
 
 MOST_ROWS = 16
-"""Maximum number of rows of each table in the summary."""
+"""Maximum number of rows in each table of the summary."""
 
 MOST_ANALYSES = 4
-"""The summary prints this many analyses, the first of the catalogue; the report shows all."""
+"""How many analyses the summary prints, in the catalogue's order; the report shows all of them."""
 
 
 @with_option_groups
@@ -64,7 +64,7 @@ def _print_text(whole: Summary, sources: Sequence[str]) -> None:
 
 
 def print_verdict(to: Console, whole: Summary) -> None:
-    """Print the verdict, after any reasons to doubt that it covers one whole job."""
+    """Print the verdict, preceded by any reasons to doubt that it covers one whole job."""
     for doubt in whole.doubts:
         print_line(to, doubt, "bold yellow")
     print_line(to, whole.verdict, "bold")

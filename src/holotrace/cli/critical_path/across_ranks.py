@@ -43,10 +43,10 @@ def show_path_across_ranks(
     shown: ResultOptions,
     window: Mapping[str, Any],
 ) -> None:
-    """Print the path of the job, and its predicted length with the changes.
+    """Print the job's path, and its predicted length after the changes.
 
     Raises:
-        InvalidOptionError: files were requested that only paths of single ranks have.
+        InvalidOptionError: files were requested that exist only for the paths of single ranks.
     """
     if outputs.are_wanted:
         message = (
@@ -71,7 +71,7 @@ def show_path_across_ranks(
 
 
 def from_first_event(window: Mapping[str, Any], trace: Trace) -> dict[str, Any]:
-    """Return the settings with the time range on the trace's clock; the option counts from the job's first event."""
+    """Return the settings with the time range converted to the trace's clock; the option counts from the job's first event."""
     settings = dict(window)
     if "time_range_ns" in settings:
         origin = origin_ns(trace)

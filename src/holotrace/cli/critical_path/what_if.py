@@ -1,4 +1,4 @@
-"""The changes that `holotrace critical-path` assumes, and how long the window would then be."""
+"""The changes that `holotrace critical-path` assumes, and how long the window would be with them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ChangeOptions:
     predict_anyway: Anyway = False
 
     def of_job(self) -> list[JobChange]:
-        """Return the changes over all ranks, in the order in which `holotrace.what_if_across_ranks` applies them."""
+        """Return the changes for a path across ranks, in the order in which `holotrace.what_if_across_ranks` applies them."""
         link = [] if self.faster_link is None else [FasterLink(self.faster_link)]
         return [*self.parsed(), *link, *([PeersMedian(self.like_peers)] if self.like_peers else [])]
 
@@ -106,14 +106,14 @@ class ChangeOptions:
 
 @dataclass
 class Predictions:
-    """The prediction for each rank, and why some ranks have none."""
+    """The prediction for each rank, and why some ranks have no prediction."""
 
     changes: Sequence[Change]
     rows: list[Mapping[str, object]] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
 
     def add(self, rank: int, path_graph: PathGraph) -> None:
-        """Add the prediction for a rank, if there are changes."""
+        """Add the prediction for a rank if there are changes."""
         if not self.changes:
             return
         try:
@@ -132,7 +132,7 @@ class Predictions:
 
 
 def _named(text: str) -> tuple[pl.Expr, float]:
-    """Read `REGEX=NUMBER`; the expression may contain further equals signs."""
+    """Parse `REGEX=NUMBER`; the regular expression may contain equals signs too."""
     pattern, _, number = text.rpartition("=")
     try:
         value = float(number)

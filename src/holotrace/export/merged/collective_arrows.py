@@ -10,7 +10,7 @@ from holotrace.enrich.across_ranks.clocks.rank_clocks import RankClock
 from holotrace.export.json_columns import decimal_text, joined
 
 CATEGORY = "across_ranks"
-"""Category of the arrows; an arrow has the name of its collective."""
+"""Category of the arrows; each arrow is named after its collective."""
 
 _ROWS_AT_ONCE = 50_000
 _TRACK = {"rank": pl.Int32, "event_index": pl.UInt32, "pid": pl.Int64, "tid": pl.String}
@@ -19,16 +19,16 @@ _TRACK = {"rank": pl.Int32, "event_index": pl.UInt32, "pid": pl.Int64, "tid": pl
 def collective_arrows(
     calls: pl.DataFrame, tracks: pl.DataFrame, clocks: Mapping[int, RankClock], base_ns: int
 ) -> Iterator[bytes]:
-    """Yield two events for each arrow as JSON, each with a comma before it.
+    """Yield two events for each arrow as JSON, each preceded by a comma.
 
-    An arrow leads from the last rank that arrives to each other rank, at the time of its arrival: from then on, nobody
-    waits. For a send, it leads from the start of the send to the end of the receive. Where clocks are not known well enough
-    for this, an arrow may begin at the other rank: it never leads back in time.
+    Arrows lead from the last rank to arrive to each other rank, at the time of this arrival: from then on, nobody waits. For a
+    send, the arrow leads from the start of the send to the end of the receive. Arrows never lead back in time: where the clocks
+    are not known well enough, an arrow may begin at the other rank instead.
 
     Args:
         calls: as in `holotrace.enrich.across_ranks.matching.matching.Matching`.
-        tracks: columns rank, event_index, pid (a number of the merged trace) and tid (JSON text) of the calls.
-        clocks: of the ranks.
+        tracks: columns rank, event_index, pid (as in the merged trace) and tid (JSON text) of the calls.
+        clocks: the clocks of the ranks.
         base_ns: `baseTimeNanoseconds` of the merged trace.
     """
     members = _members(calls, clocks).join(tracks.cast(_TRACK), on=["rank", "event_index"])  # type: ignore[arg-type]
@@ -39,7 +39,7 @@ def collective_arrows(
 
 
 def _members(calls: pl.DataFrame, clocks: Mapping[int, RankClock]) -> pl.DataFrame:
-    """Return the calls that several ranks share, with their times on the reference clock."""
+    """Return the calls that are matched across several ranks, with their times on the reference clock."""
     shared = calls.drop_nulls("instance").filter(pl.len().over("instance") > 1)
     columns = ["instance", "rank", "event_index", "family", "kernel_count", "start_ns", "end_ns"]
     return pl.concat(
@@ -56,7 +56,7 @@ def _corrected(of_rank: pl.DataFrame, clocks: Mapping[int, RankClock]) -> pl.Dat
 
 
 def _ends(members: pl.DataFrame) -> pl.DataFrame:
-    """Return `earlier` and `later` for each arrow: structs of pid, tid and time_ns, and the name."""
+    """Return for each arrow its name, and `earlier` and `later`: structs of pid, tid and time_ns."""
     is_send = pl.col("family").cast(pl.String) == "send"
     sources = (
         members.sort(is_send, "start_ns", "rank")
@@ -65,7 +65,7 @@ def _ends(members: pl.DataFrame) -> pl.DataFrame:
         .select("instance", pl.col("rank", "start_ns", "pid", "tid").name.prefix("source_"), is_send.alias("is_send"))
     )
     others = members.join(sources, on="instance").filter(pl.col("rank") != pl.col("source_rank"))
-    # An arrow at the end of an event is drawn a nanosecond early: a timeline binds it to an event that still runs.
+    # An arrow at the end of an event is drawn a nanosecond early: a timeline binds it only to an event that is still running.
     last_ns = pl.max_horizontal(pl.col("end_ns") - 1, "start_ns")
     arrival_ns = pl.min_horizontal(pl.max_horizontal("source_start_ns", "start_ns"), last_ns)
     is_coalesced = pl.col("kernel_count") > 1  # only the first of its kernels is known

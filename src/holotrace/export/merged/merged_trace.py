@@ -53,7 +53,7 @@ class MergedTrace(EqualByContent):
 
 
 class _Rank(NamedTuple):
-    """What is known about a rank before its events are written; `tracks` are the pid and tid of its calls, as JSON text."""
+    """What is known about a rank before its events are written; `tracks` holds the pid and tid of its calls as JSON text."""
 
     communication: OfRank
     processes: tuple[Process, ...]
@@ -62,15 +62,15 @@ class _Rank(NamedTuple):
 
 
 class PathTables(Protocol):
-    """The path of a job through all ranks, such as a `JobCriticalPath`."""
+    """The tables of a job's path through all ranks, such as a `JobCriticalPath` has."""
 
     @property
     def path(self) -> pl.DataFrame:
-        """Its segments."""
+        """The segments of the path."""
 
     @property
     def hops(self) -> pl.DataFrame:
-        """Where it leads from one rank to another."""
+        """Where the path leads from one rank to another."""
 
 
 def write_merged_trace(  # noqa: PLR0913 -- options by name
@@ -85,18 +85,18 @@ def write_merged_trace(  # noqa: PLR0913 -- options by name
     """Write all ranks of a trace into one file in the Chrome trace format, on the clock of one host.
 
     The events keep their names, args and tids. Times are corrected by the offset and the drift of each host, to whole
-    nanoseconds. Pids and the ids of flows are replaced, so that those of different ranks differ. Processes are sorted by
-    rank and called `rank 3 GPU 0 (± 12 µs)`, with the half-width of the clock. Flows of the category `across_ranks` join the
-    ranks of each matched collective. Queue lengths and copy bandwidths are added as counters. `metadata` in the file has
-    the offset, half-width and drift of each host.
+    nanoseconds. Pids and flow ids are replaced, so that no two ranks share any. Processes are sorted by
+    rank and called `rank 3 GPU 0 (± 12 µs)`, with the half-width of the clock. Flows with the category `across_ranks` connect
+    the ranks of each matched collective. Queue lengths and copy bandwidths are added as counters. The file's `metadata`
+    contains the offset, half-width and drift of each host.
 
-    The ranks are read and written one after the other, in the memory that the largest one needs.
+    Ranks are read and written one after the other, so memory only has to hold the largest rank.
 
     Args:
         trace: the ranks; selections of events are ignored.
         target: where to write; compressed if the name ends in `.gz`.
-        critical_path: the result of `holotrace.critical_path(trace, across_ranks=True)`, added as a process of its own
-            with a track for each rank on the path, and arrows where the path leads from one rank to another.
+        critical_path: the result of `holotrace.critical_path(trace, across_ranks=True)`, added as a separate process with a
+            track for each rank on the path, and with arrows where the path leads from one rank to another.
         overwrite: replace an existing file.
         executor: reads the communication of the ranks.
         opened: opens the file of a rank.
@@ -120,7 +120,7 @@ def write_merged_trace(  # noqa: PLR0913 -- options by name
 
 
 def clock_lines(merged: MergedTrace) -> Iterator[str]:
-    """Yield a line about each host: how its clock was corrected."""
+    """Yield a line about each host that says how its clock was corrected."""
     ranks: dict[str, list[int]] = {}
     clocks: dict[str, RankClock] = {}
     for rank, clock in merged.clocks.items():
@@ -161,7 +161,7 @@ class _Merged:
 
     @property
     def base_ns(self) -> int:
-        """The base time of the first file: with it, Kineto's times fit a double."""
+        """The base time of the first file; relative to it, Kineto's times fit a double."""
         return next(known.base_ns for known in self.ranks.values())
 
     def head(self) -> str:
@@ -175,7 +175,7 @@ class _Merged:
         return f'{json.dumps(keys)[:-1]},\n"traceEvents":['
 
     def events(self, opened: Opened) -> Iterator[bytes]:
-        """Yield the events of all ranks and the arrows between them as JSON, each with a comma before it; no piece is empty."""
+        """Yield the events of all ranks and the arrows between ranks as JSON, each preceded by a comma; no piece is empty."""
         step = pid_step(len(known.processes) for known in self.ranks.values())
         pids = {rank: new_pids(rank, known.processes, step) for rank, known in self.ranks.items()}
         for rank, known in self.ranks.items():

@@ -1,4 +1,4 @@
-"""The critical path of a job as a process of its own in a merged trace."""
+"""The critical path of a job as a separate process in a merged trace."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _ROWS_AT_ONCE = 50_000
 
 
 def path_events(path: pl.DataFrame, hops: pl.DataFrame, pid: int, base_ns: int) -> Iterator[str]:
-    """Yield the JSON text of the path: a track for each rank on it, its segments, and an arrow for each hop.
+    """Yield the path as JSON text: a track for each rank on the path, the segments, and an arrow for each hop.
 
     Args:
         path: rank, name, module, path_class, start_ns and end_ns of the segments, on the reference clock.
         hops: time_ns, from_rank, to_rank and collective.
-        pid: of the process in the merged trace.
+        pid: the process's pid in the merged trace.
         base_ns: `baseTimeNanoseconds` of the merged trace.
     """
     yield _metadata("process_name", pid, 0, {"name": PROCESS_NAME})
@@ -61,7 +61,7 @@ def _segment_text(rows: pl.DataFrame, pid: int, base_ns: int) -> pl.Expr:
 
 
 def _arrow_text(arrows: pl.DataFrame, phase: str, rank: str, pid: int, base_ns: int) -> pl.Expr:
-    """Return the text of one end of each arrow; it begins a nanosecond early, while the segment before still runs."""
+    """Return the text of one end of each arrow, which is a nanosecond early, while the previous segment is still running."""
     binding = ',"bp":"e"' if phase == "f" else ""
     names = pl.Series([json.dumps(name) for name in arrows["collective"]], dtype=pl.String)
     return joined(

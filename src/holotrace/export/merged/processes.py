@@ -11,7 +11,7 @@ from holotrace.drawing.names import printable
 from holotrace.store.trace import RankTrace
 
 Pid: TypeAlias = int | str
-"""A pid as the file of a rank has it: a number, or a text such as `Spans`."""
+"""A pid as it appears in a rank's file: a number, or a string such as `Spans`."""
 
 _LAST = 1 << 62
 _FEWEST_PIDS = 1_000
@@ -26,9 +26,9 @@ class Process(NamedTuple):
 
 
 def processes(rank_trace: RankTrace) -> tuple[Process, ...]:
-    """Return the processes of a rank that have events or counters, as its file orders them.
+    """Return the processes of a rank that have events or counters, in the order that the file prescribes.
 
-    Profilers also name devices on which nothing ran.
+    Profilers also write names for devices on which nothing ran.
     """
     tracks = rank_trace.table("tracks", ["process_id", "process_text"])
     texts = rank_trace.texts(tracks["process_text"])
@@ -44,7 +44,7 @@ def processes(rank_trace: RankTrace) -> tuple[Process, ...]:
 
 
 def new_pids(rank: int, known: Sequence[Process], step: int) -> dict[Pid, int]:
-    """Return {pid in the file: pid in the merged trace}; those of rank r are between r * `step` and (r + 1) * `step`.
+    """Return {pid in the file: pid in the merged trace}; rank r has pids between r * `step` and (r + 1) * `step`.
 
     >>> new_pids(3, [Process(4001, "python 4001", 0), Process(0, "GPU 0", 1)], 1_000)
     {4001: 3001, 0: 3002}
@@ -53,7 +53,7 @@ def new_pids(rank: int, known: Sequence[Process], step: int) -> dict[Pid, int]:
 
 
 def pid_step(counts: Iterable[int]) -> int:
-    """Return the distance of the pids of two ranks: a power of ten with room for the processes of every rank.
+    """Return the distance between the pids of consecutive ranks: a power of ten with room for every rank's processes.
 
     >>> pid_step([8, 12]), pid_step([8, 4_000])
     (1000, 10000)
@@ -71,7 +71,7 @@ def _process(pid: Pid, described: Mapping[str, str | int]) -> Process:
 
 
 def _described(rank_trace: RankTrace, pids: Sequence[Pid | None]) -> dict[Pid | None, dict[str, str | int]]:
-    """Return the metadata of each process by name."""
+    """Return {pid: {name of a metadata event: its value}} of each process."""
     table = rank_trace.table("metadata", ["track_id", "name", "value", "sort_index"])
     named = table.with_columns(rank_trace.texts(table[column]).alias(column) for column in ("name", "value"))
     described: dict[Pid | None, dict[str, str | int]] = {}

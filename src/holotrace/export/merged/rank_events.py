@@ -1,4 +1,4 @@
-"""The events of one rank in a merged trace: on the reference clock, with pids and flows of their own."""
+"""The events of one rank in a merged trace: on the reference clock, with pids and flow ids that no other rank has."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EVENTS_AT_ONCE = 1_000
 
 
 class RankPlace(NamedTuple):
-    """Where the events of a rank go.
+    """Where in the merged trace the events of a rank go.
 
     base_ns        `baseTimeNanoseconds` of its file
     merged_base_ns the same of the merged trace
@@ -43,7 +43,7 @@ class RankPlace(NamedTuple):
     pids: Mapping[Pid, int]
 
     def placing(self) -> _native.Placing:
-        """Return what the native module needs to convert the events of the rank."""
+        """Return what the native module needs to convert the rank's events."""
         return _native.Placing(
             self.rank, self.base_ns, self.merged_base_ns, self.clock.native_lines(), list(self.pids.items())
         )
@@ -57,7 +57,7 @@ def by_name(rank_trace: RankTrace) -> AbstractContextManager[Path | RemoteStream
 def rank_events(
     rank_trace: RankTrace, known: tuple[Process, ...], place: RankPlace, opened: Opened = by_name
 ) -> Iterator[bytes]:
-    """Yield the events of a rank as JSON, each with a comma before it.
+    """Yield the events of a rank as JSON, each preceded by a comma.
 
     First come the names of its processes, then the events of its file, then its counters.
     """
@@ -83,7 +83,7 @@ def _copied(rank_trace: RankTrace, source: Path | RemoteStream, placing: _native
 
 
 def _repaired(rank_trace: RankTrace, source: Path | RemoteStream, placing: _native.Placing) -> Iterator[bytes]:
-    """Yield the events of a damaged file, in ten times the time."""
+    """Yield the events of a damaged file, which takes ten times as long."""
     reader = EventReader(rank_trace.source, pieces(source if isinstance(source, Path) else rank_trace.source))
     reader.head()
     yield from _placed(reader.events(), placing)
@@ -110,6 +110,6 @@ def _names(process: Process, place: RankPlace) -> Iterator[bytes]:
 
 
 def _metadata(name: str, pid: int, args: Mapping[str, Any]) -> bytes:
-    """Return an event as UTF-8, because Perfetto does not decode the escapes of other characters."""
+    """Return an event as UTF-8 rather than ASCII, because Perfetto does not decode escapes."""
     event = {"ph": "M", "name": name, "pid": pid, "tid": 0, "args": args}
     return json.dumps(event, ensure_ascii=False).encode(errors="replace")
