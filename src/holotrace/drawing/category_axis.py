@@ -1,4 +1,4 @@
-"""Axes of names: every name is readable if there are few; of many, some are named, and the title says so."""
+"""Axes of names: a few names are all shown; of many names, only some are shown, and the title says so."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHORT_KEY = 4
 def category_axis(keys: Sequence[str], title: str, labels: Sequence[str] | None = None) -> dict[str, Any]:
     """Return the settings of an axis of categories, in the order of `keys`, that names every n-th key if there are many.
 
-    Plotly turns the names if they do not fit side by side. Rank counts are often powers of two, and so is n.
+    Plotly rotates the names if they do not fit side by side. n is a power of two, as rank counts often are.
     """
     step = 1 if len(keys) <= MOST_NAMED else _step(keys)
     named = f"every {step}th is named" if step > 1 else ""  # a step is 4 or more

@@ -1,7 +1,7 @@
 """One table of colours, for figures, pages and the timeline: each meaning has its own colour, the same everywhere.
 
-The colours of one figure are distinguishable with the common forms of colour blindness and on light and dark
-backgrounds. If several kinds of work run at once, the state is hatched in their colours.
+The colours of a figure can be told apart even with the common forms of colour blindness, on light and dark backgrounds. A state
+in which several kinds of work run at once is hatched in their colours.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ TEST = "#5a4fc0"
 FREED = "#9db8d2"
 KEPT = "#a4493d"
 
-# What a finding costs: replayed, or at most.
+# What a finding costs: as replayed, or as an upper bound.
 ADVICE = "#8a4fd0"
 ADVICE_BOUND = "#d5b9f0"
 
@@ -114,7 +114,7 @@ FINDING_COLORS = {"idle": IDLE, "waiting": RANK_WAIT, "advice": ADVICE}
 
 SLOW_TO_FAST = [[0.0, "#f3e3b3"], [0.5, "#5aa9a3"], [1.0, "#1d4e79"]]
 LITTLE_TO_MUCH = [[0.0, "#f3e3b3"], [0.5, "#e7a977"], [1.0, "#7a1f2b"]]
-"""Scales of matrices: of bandwidths, and of time lost."""
+"""Colour scales of matrices: the first for bandwidths, the second for lost time."""
 
 DARK_INK, LIGHT_INK = "#1f2933", "#ffffff"
 

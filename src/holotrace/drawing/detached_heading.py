@@ -1,4 +1,4 @@
-"""Figures whose heading is written beside them, as HTML, which wraps on narrow screens and is a heading for all readers."""
+"""Figures with a separate HTML heading, which wraps on narrow screens and is a heading for screen readers too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SMALLEST_MARGIN = 36
 _PLOTLYS_MARGIN, _PLOTLYS_HEIGHT = 100, 450
 _LEGEND_ROW = 20
 _NARROW = 44
-"""Letters that fit beside each other on a phone."""
+"""Number of characters that fit on a line on a phone."""
 
 
 class Detached(NamedTuple):
@@ -25,7 +25,7 @@ class Detached(NamedTuple):
     explanation    how to read it; empty if there is none
     figure         the figure itself, which takes the height of the element around it
     height         its height in pixels
-    narrow_height  its height on a screen so narrow that each entry of the legend takes a line
+    narrow_height  its height on a screen so narrow that each legend entry takes a line
     """
 
     title: str
@@ -36,7 +36,7 @@ class Detached(NamedTuple):
 
 
 def detached(figure: go.Figure) -> Detached:
-    """Take the heading out of a figure, which changes."""
+    """Take the heading out of a figure; this modifies the figure."""
     layout = figure.layout
     title, explanation = unescape(layout.title.text or ""), unescape(layout.title.subtitle.text or "")
     margin = _PLOTLYS_MARGIN if layout.margin.t is None else layout.margin.t

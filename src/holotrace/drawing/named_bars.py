@@ -1,4 +1,4 @@
-"""Horizontal bars for names from the traced program; names that are equal when shortened keep separate bars."""
+"""Horizontal bars for names from the traced program; names that become equal when shortened keep separate bars."""
 
 from __future__ import annotations
 

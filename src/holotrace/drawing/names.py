@@ -28,11 +28,11 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"}
 
 
 def short_name(name: str, length: int = LABEL_LENGTH) -> str:
-    """Shorten a C++ signature to at most `length` characters; a short name of another form stays as it is.
+    """Shorten a C++ signature to at most `length` characters; a short name that is not a signature stays as it is.
 
-    This removes return type, namespaces and parameter list. It keeps as many template arguments as fit, because they
-    distinguish instances of one kernel. Two names may become the same text, so it cannot be a key; `short_names` keeps
-    the names of a table apart.
+    This removes the return type, namespaces and parameter list. It keeps as many template arguments as fit, because they
+    distinguish instances of one kernel. Two names may be shortened to the same string, so it cannot be a key; `short_names`
+    keeps the names of a table distinct.
     """
     return _cut(_readable(name), length)
 
@@ -40,8 +40,8 @@ def short_name(name: str, length: int = LABEL_LENGTH) -> str:
 def short_names(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, str]:
     """Return a distinct short name for each of the names that one table or axis shows.
 
-    If `short_name` makes names equal, they show the part in which they differ: the template arguments, else the
-    namespaces, else the parameters. If no short text distinguishes them, a number does.
+    Names that `short_name` makes equal also show the part in which they differ: the template arguments, else the namespaces,
+    else the parameters. If no short text distinguishes them, a number does.
     """
     short = {name: short_name(name, length) for name in names}
     for equal in _equal_groups(short):
@@ -85,7 +85,7 @@ def cut_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, st
 
 
 def hover_text(name: str) -> str:
-    """Escape a whole name for a hover, in lines of `HOVER_WIDTH`; count the characters beyond `HOVER_LENGTH`."""
+    """Escape a whole name for a hover, in lines of `HOVER_WIDTH`; beyond `HOVER_LENGTH`, only count the characters."""
     kept = name[:HOVER_LENGTH]
     lines = [label_text(kept[start : start + HOVER_WIDTH]) for start in range(0, len(kept), HOVER_WIDTH)]
     left_out = len(name) - len(kept)

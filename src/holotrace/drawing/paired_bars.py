@@ -36,7 +36,7 @@ def paired_bars(  # noqa: PLR0913 -- the bars and their names
     theme: Theme = "light",
     labels: Callable[[Sequence[str]], dict[str, str]] = short_labels,
 ) -> go.Figure:
-    """Draw two bars for each name, which is above them, one per side; `sides` is `{label: the values of all names}`."""
+    """Draw two bars below each name, one per side; `sides` is `{label: the values of all names}`."""
     if not names:
         return empty_figure(heading.question, "Nothing differs.", theme)
     size, title = _scale(sides, by)

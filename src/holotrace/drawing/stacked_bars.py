@@ -20,7 +20,7 @@ from holotrace.units import duration_text, percent_text
 
 LYING_ROWS = 40
 MOST_BARS = 16
-"""Most rows of a figure that shows only the largest ones."""
+"""Maximum number of rows in a figure that shows only the largest ones."""
 
 MARGIN_HEIGHT = 170
 _GAPPED_ROWS = 64
@@ -120,7 +120,7 @@ def bars_height(rows: Rows) -> int:
 
 
 def style_axes(figure: go.Figure, rows: Rows, values: ValueAxis, **where: int) -> None:
-    """Name the axes, thin out the ticks of many rows, and let the hover show a whole bar."""
+    """Name the axes, label fewer rows if there are many, and let the hover show a whole bar."""
     if rows.are_lying:
         figure.update_xaxes(**values.settings(), **where)
         figure.update_yaxes(**row_axis(rows), autorange="reversed", **where)
@@ -142,7 +142,7 @@ def largest_unit(values_ns: Sequence[float]) -> tuple[int, str]:
 
 
 def exact_duration(duration_ns: float) -> str:
-    """Print a duration, first rounded, then exact: `6.42 ms (6,419,000 ns)`."""
+    """Print a duration first rounded, then exactly: `6.42 ms (6,419,000 ns)`."""
     return f"{duration_text(duration_ns)} ({duration_ns:,.0f} ns)"
 
 

@@ -1,8 +1,8 @@
 """The summary of a job as one HTML file.
 
-The page contains its data, its styles and as much of plotly.js as its figures need. Its content security policy forbids
-all connections, and all scripts but the two whose hashes it lists. All text from traces passes through jinja2's escaping
-or, inside the JSON of the figures, through `_json_in_html`.
+The page contains its data, its styles and as much of plotly.js as its figures need. Its content security policy forbids all
+connections, and all scripts except the two whose hashes it lists. All text from traces passes through jinja2's escaping or,
+inside the JSON of the figures, through `_json_in_html`.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def report(
 
 
 def _place(trace: Trace) -> str:
-    """Return the file of a job with a single file, or else the folder of the first file."""
+    """Return the file of a job if it has only one, otherwise the folder of the first file."""
     sources = [rank_trace.source for rank_trace in trace.ranks.values()]
     return sources[0] if len(sources) == 1 else sources[0].rpartition("/")[0] or sources[0]
 
@@ -230,7 +230,7 @@ def _cpu_side(summary: Summary, rows: int) -> PrintedTable:
 
 
 def _caveats(summary: Summary) -> list[tuple[str, list[str]]]:
-    """Return the distinct findings of the summary under the title of the analysis that noticed each first."""
+    """Return the distinct findings of the summary, each under the title of the analysis that noticed it first."""
     groups: dict[str, list[str]] = {}
     titles = _first_noticed(summary)
     for finding in summary.findings[:MOST_CAVEATS]:
@@ -266,7 +266,7 @@ def _figures_of(name: str, result: Result) -> Iterator[tuple[str, go.Figure]]:
 
 
 def _fitting(figures: dict[str, _Figure]) -> dict[str, _Figure]:
-    """Keep as many of the smallest figures as fit, in their order."""
+    """Keep as many of the smallest figures as fit, in the original order."""
     sizes = {name: len(_json_in_html(figure.drawing)) for name, figure in figures.items()}
     rising = sorted(sizes, key=lambda name: sizes[name])
     totals = accumulate(sizes[name] for name in rising)
@@ -285,7 +285,7 @@ def _json_in_html(value: object) -> str:
 
 
 def _policy(scripts: Iterable[str]) -> str:
-    """Return the content security policy: these scripts, inline styles and images made by the page; no connections."""
+    """Return the content security policy: allow these scripts, inline styles and the page's own images, but no connections."""
     hashes = " ".join(f"'sha256-{_hash(script)}'" for script in scripts)
     rest = "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
     return f"default-src 'none'; script-src {hashes}; {rest}"
@@ -296,7 +296,7 @@ def _hash(script: str) -> str:
 
 
 def _script(text: str) -> str:
-    """Return a script with the line ends that a browser sees, so that its hash matches."""
+    """Return a script with the line endings that a browser sees, so that its hash matches."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

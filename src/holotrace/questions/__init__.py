@@ -1,1 +1,1 @@
-"""What all questions share: how they describe themselves, and how their results answer, print and show themselves."""
+"""What all questions share: how they are described, and how their results are summed up, printed and displayed."""

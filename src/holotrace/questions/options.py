@@ -42,7 +42,7 @@ class Option:
 
     @property
     def name(self) -> str:
-        """Its name on the command line."""
+        """The name of the option on the command line."""
         return self.flag or f"--{self.argument.replace('_', '-')}"
 
 
@@ -52,7 +52,7 @@ def nanoseconds(time_us: float) -> int:
 
 
 def numbers(text: str) -> list[int]:
-    """Read numbers such as `0-7,9`, or `0-63:8` for every 8th; return each once, in ascending order.
+    """Parse a list of numbers such as `0-7,9`, or `0-63:8` for every 8th; return each number once, in ascending order.
 
     Raises:
         InvalidOptionError: the text is not a list of numbers, or lists more than a million.

@@ -1,4 +1,4 @@
-"""A question about traces: its texts, and the code that answers it."""
+"""A question about traces: its wording, and the code that answers it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """What all results have in common: an answer, and findings, a sentence each. The other fields are tables."""
+    """What all results have in common: an answer in one sentence, and findings of one sentence each; the rest are tables."""
 
     @property
     def answer(self) -> str:
@@ -39,7 +39,7 @@ class Analysis:
     alias        name of its command, if it differs from the folder's
     most_rows    maximum number of rows of a table on the terminal
 
-    Its computation and tables load at first use, since both need polars.
+    Its computation and tables are imported at first use, since both need polars.
     """
 
     package: str
@@ -53,17 +53,17 @@ class Analysis:
 
     @property
     def name(self) -> str:
-        """Name of its folder, function, figure and page: `idle_time`."""
+        """Name of its folder, function, figure and page, such as `idle_time`."""
         return self.package.rpartition(".")[2]
 
     @property
     def command(self) -> str:
-        """Name of its command: `idle-time`."""
+        """Name of its command, such as `idle-time`."""
         return self.alias or self.name.replace("_", "-")
 
     @property
     def page(self) -> str:
-        """Its page, from the root of the documentation."""
+        """Path of its page, relative to the root of the documentation."""
         return f"reference/analyses/{self.name}.md"
 
     @property
@@ -79,7 +79,7 @@ class Analysis:
 
     @property
     def plan(self) -> Callable[..., Plan[Any, Any]]:
-        """`plan(**options)`: `compute` in two parts, one for each rank and one for all; comparisons have none."""
+        """`plan(**options)`: `compute` in two parts, one for each rank and one for all; comparisons have no plan."""
         function: Callable[..., Plan[Any, Any]] = self._module("compute").plan
         return function
 

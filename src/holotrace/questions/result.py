@@ -1,4 +1,4 @@
-"""The base class of results, which answer in a sentence, draw themselves and show themselves in notebooks."""
+"""The base class of results: they answer in a sentence, and can be plotted and displayed in notebooks."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _MOST_FINDINGS = 5
 
 
 class Result(EqualByContent):
-    """Base class of the results of questions: frozen dataclasses of tables and `findings`.
+    """Base class of the results of questions, which are frozen dataclasses of tables and `findings`.
 
-    A result belongs to the folder of the function that computes it; its answer, tables and figure are there, too.
+    A result belongs to the folder of the function that computes it, which also contains its answer, tables and figure.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -43,7 +43,7 @@ class Result(EqualByContent):
         return sentence
 
     def plot(self, **options: object) -> Any:  # noqa: ANN401 -- a plotly figure; plotly loads with the first one
-        """Return the result as a plotly figure; options are those of the figure, for example `theme="dark"`.
+        """Return the result as a plotly figure; the options depend on the figure, for example `theme="dark"`.
 
         Raises:
             ImportError: plotly is not installed.

@@ -1,8 +1,8 @@
 """Every column of a result: its type, unit, meaning and heading.
 
-All analyses share this list, so one name means one fact everywhere: in Python, in tables on a terminal or a page, in
-CSV and JSON. SQL views use the same names. `tests/questions/test_result_columns.py` checks that the analyses agree with this
-list, and docs/reference/columns.md shows it.
+All analyses share this list, so a name means the same everywhere: in Python, in tables on a terminal or a page, in CSV and
+JSON. SQL views use the same names. `tests/questions/test_result_columns.py` checks that the analyses agree with this list, and
+docs/reference/columns.md shows it.
 
 Names follow rules. A name ends in its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.
 `duration_ns` is the length of one event, `total_ns` the sum over many, `self_ns` the part outside inner events.
@@ -25,7 +25,7 @@ _UNITS: tuple[tuple[str, Unit], ...] = (
     ("bytes_per_s", "bytes/s"),
     ("bytes", "bytes"),
 )
-"""The unit by the ending of the name, for columns that a user named in a query."""
+"""Units by name ending, for columns that a user named in a query."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ COUNTS = (
     _count("allocation_count", "allocations"),
     _count("block_count", "blocks of memory; null for memory allocated before the recording", "blocks"),
 )
-"""How many."""
+"""Counts."""
 
 BUSY_AND_IDLE = (
     _length("computation_ns", "time in which at least one computation kernel runs", "computing for"),
@@ -283,7 +283,7 @@ BUSY_AND_IDLE = (
     _length("cpu_part_ns", "part in which an operator runs on the host and none of the above", "operators"),
     _length("other_part_ns", "rest of the step", "other"),
 )
-"""How the time of a device or step divides."""
+"""How the time of a device or step is divided."""
 
 DEVICE_USE = (
     _fraction("utilization_fraction", "share of the time in which a kernel runs", "utilization"),
@@ -786,7 +786,7 @@ ROOFLINE = (
     _bandwidth("attained_bytes_per_s", "best rate of the memory in this trace", "best bandwidth here"),
     _text("source", "where the peak rate comes from"),
 )
-"""Operators beside what the device can do."""
+"""Operators compared with what the device can do."""
 
 INFERENCE = (
     ResultColumn("inference_step", "int64", "number of the inference step of the rank, from 0", heading="step"),

@@ -100,9 +100,9 @@ def heading(column: str) -> str:
 
 
 def shown_names(frame: pl.DataFrame) -> dict[str, str]:
-    """Return the short texts of the kernels and sequences of kernels in a table.
+    """Return short names for the kernels and kernel sequences in a table.
 
-    In a table of up to `_MOST_NAMES` kernels, no two kernels get the same short text.
+    In a table of up to `_MOST_NAMES` kernels, no two kernels get the same short name.
     """
     columns = [frame.get_column(name) for name in ("name", "event") if frame.schema.get(name) == pl.String]
     names = {
@@ -148,7 +148,7 @@ def without_wholly_known(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _first_kernels(sequences: Iterable[str]) -> dict[str, str]:
-    """Shorten sequences to the short names of their first kernels and the number of the rest."""
+    """Shorten sequences to the short names of their first kernels and the number of kernels left out."""
     kernels = {sequence: sequence.split(SEQUENCE_SEPARATOR) for sequence in sequences}
     short = short_names((name for names in kernels.values() for name in names[:_KERNELS_SHOWN]), _KERNEL_LENGTH)
     return {sequence: _sequence_text(names, short) for sequence, names in kernels.items()}

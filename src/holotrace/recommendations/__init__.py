@@ -1,1 +1,1 @@
-"""What to try first: rules over the results of analyses, each finding with the numbers and events behind it."""
+"""What to try first: rules applied to the results of analyses, with the numbers and events behind each recommendation."""

@@ -113,9 +113,9 @@ def advice(
 
     Args:
         trace: the job.
-        thresholds: the limits at which rules begin to apply; by default those of the TensorBoard plugin.
+        thresholds: the limits at which rules begin to apply; by default the TensorBoard plugin's limits.
         compat: "torch_tb_profiler" gives the plugin's rules with its numbers and mistakes.
-        executor: computes the ranks; by default in this process.
+        executor: runs the work on the ranks; by default in this process.
 
     Raises:
         InvalidOptionError: a threshold is not a fraction.
@@ -148,7 +148,7 @@ def advice_from(
     compat: Compat | None = None,
     executor: Executor = IN_PROCESS,
 ) -> Advice:
-    """Return `advice` from results that exist already, by the names of their analyses."""
+    """Return `advice` from existing results, given by the names of their analyses."""
     return advice_on(host_plan(compat).run(trace, executor), results, thresholds=thresholds, compat=compat)
 
 

@@ -79,7 +79,7 @@ class HostFacts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RankFacts(EqualByContent):
-    """The facts about one rank; the tables are its rows of the analyses' results.
+    """The facts about one rank; the tables hold the rank's rows in the results of the analyses.
 
     late_ranks  the ranks of the job that others wait for: rows of `Stragglers.per_rank` and `longest_wait_ns`
     """
@@ -129,7 +129,7 @@ def facts(hosts: Mapping[int, HostFacts], results: Mapping[str, Any]) -> dict[in
 
 
 def _late(results: Mapping[str, Any], of_ranks: Mapping[int, RankFacts]) -> tuple[dict[str, Any], ...]:
-    """Return the ranks that the others wait for, the worst first, each with the longest wait of another in a step."""
+    """Return the ranks that the others wait for, the worst first, each with the longest mean wait of another rank in a step."""
     if "stragglers" not in results:
         return ()
     recorded = [facts.step_ns * facts.step_count for facts in of_ranks.values() if facts.step_count]

@@ -1,7 +1,7 @@
 """The rules of the advice: what each one looks for on a rank, and what it recommends.
 
-A rule has two functions: one returns its cases on one rank, the other says in a sentence what to do about all cases of
-the job. The default limits are those of PyTorch's TensorBoard plugin; `Thresholds` changes them.
+A rule has two functions: one returns the cases in which the rule applies on a rank, the other says in a sentence what to do
+about all cases of the job. The default limits are those of PyTorch's TensorBoard plugin; `Thresholds` changes them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TENSOR_CORE_CAPABILITY = 7
 _MOSTLY = 0.5
 _MOST_NAMED = 8
 _MUCH_WAITING = 0.2
-"""Advise to fix a late rank first if more than this fraction of the time in collectives is waiting."""
+"""Advise fixing a late rank first if more than this fraction of the time in collectives is waiting."""
 
 _OF_IDLE = {
     "dataloader": (
@@ -50,7 +50,7 @@ _OF_IDLE = {
     ),
     "": "a larger batch fills them, unless they wait for the host",
 }
-"""What to try if devices idle, by what they mostly wait for; the empty key means that the cause is unknown."""
+"""What to try if devices are idle, by what they mostly wait for; the empty key stands for an unknown cause."""
 
 _WITHOUT_TENSOR_CORES = "GTX 16"
 """GeForce GTX 16 has capability 7.5 and no tensor cores: https://en.wikipedia.org/wiki/GeForce_GTX_16_series"""
@@ -410,7 +410,7 @@ def _operations(facts: RankFacts) -> pl.DataFrame:
 
 
 def _categories(facts: RankFacts) -> pl.DataFrame:
-    """Return the other categories of the mean step, the longest first."""
+    """Return the categories of the mean step other than kernels, the longest first."""
     rows = [
         {
             "event": f"{name} (mean of a step)",
@@ -426,7 +426,7 @@ def _categories(facts: RankFacts) -> pl.DataFrame:
 
 
 def _alive(facts: RankFacts, device: dict[str, Any]) -> pl.DataFrame:
-    """Return what was allocated at the peak of a device."""
+    """Return what was allocated when the memory of a device peaked."""
     is_here = (pl.col("device_type") == device["device_type"]) & (pl.col("device") == device["device"])
     return (
         facts.at_peak.filter(is_here)
@@ -511,11 +511,11 @@ RULES = (
     Rule("mixed_precision", "of the kernels' time", "operators", _needs_kernels, _precision, _say_precision),
     Rule("memory_limit", "of the device's memory", "memory_timeline", _needs_memory, _memory, _say_memory),
 )
-"""The rule on late ranks, which is ours, then the plugin's rules in the plugin's order."""
+"""Our own rule about late ranks, then the plugin's rules in the plugin's order."""
 
 
 class RuleSet(NamedTuple):
-    """Rules, and the analyses whose results they use; the rules also accept that some results are missing."""
+    """Rules, and the analyses whose results they use; the rules also work if some results are missing."""
 
     rules: Sequence[Rule]
     analyses: tuple[str, ...]

@@ -66,7 +66,7 @@ def _cast(number: int, duckdb_type: Any) -> str | None:  # noqa: ANN401 -- as ab
 
 
 def _is_supported(duckdb_type: Any) -> bool:  # noqa: ANN401 -- as above
-    """Whether a frame supports a type: numbers and texts, and lists and structs of these."""
+    """Whether a frame supports a type: numbers and strings, and lists and structs of these."""
     if str(duckdb_type) in {"JSON", "GEOMETRY"}:  # their type ids may be those of texts
         return False
     if duckdb_type.id in _LISTS:
@@ -85,7 +85,7 @@ def _is_far(column: pl.Series) -> bool:
 
 
 def _far_as_text(column: pl.Series) -> pl.Series:
-    """Print values as dates where possible, else as their distance from 1970."""
+    """Print values as dates if possible, else as their distance from 1970."""
     bounds = _bounds(column.dtype)
     unit = getattr(column.dtype, "time_unit", "days")
     first, last = bounds or (0, 0)

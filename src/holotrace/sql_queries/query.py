@@ -43,7 +43,7 @@ _LEAST_MEMORY_BYTES = 128 << 20
 _UNKNOWN_MEMORY_BYTES = 4 << 30
 _LEAST_SETTING_BYTES = 16 << 20
 _SHARE_OF_DISK = 2
-"""A query may fill this share (one half) of the free disk with data that does not fit into memory."""
+"""Data that does not fit into memory may fill the free disk space divided by this number."""
 
 _DUCKDB_TYPES: dict[Any, str] = {
     pl.Int64: "BIGINT",
@@ -177,7 +177,7 @@ def _put_view(view: SqlView, rows: pl.DataFrame, target: Path) -> None:
 
 
 def _emptied(target: Path) -> Path:
-    """Create the folder of a file, and remove a partial file that a lost worker left."""
+    """Create the folder of a file, and remove a partial file that a lost worker may have left."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     return target
@@ -294,5 +294,5 @@ def _errors_explained(duckdb: Any, query: str, memory_bytes: int) -> Iterator[No
 
 
 def _text(value: str) -> str:
-    """Quote a text for SQL."""
+    """Quote a string for SQL."""
     return "'" + value.replace("'", "''") + "'"

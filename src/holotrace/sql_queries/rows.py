@@ -1,4 +1,4 @@
-"""The rows of the SQL views, computed from the same tables as the analyses; most views have the rows of one rank."""
+"""The rows of the SQL views, computed from the same tables as the analyses; most views are computed rank by rank."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def step_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def inference_step_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of `inference_steps`, sorted by start; the ranges on the host."""
+    """Return the rows of `inference_steps`, sorted by start; the time ranges are those on the host."""
     table = inference_steps(rank_trace).table
     return table.with_columns(_DURATION, inference_step=pl.int_range(pl.len(), dtype=pl.Int64))
 

@@ -22,12 +22,12 @@ from holotrace.sql_queries.columns import as_frame, representable
 from holotrace.units import size_text
 
 GRACE_S = 3.0
-"""Seconds in which an interrupted query must end; a few DuckDB functions do not check for interrupts."""
+"""An interrupted query must end within this many seconds; a few DuckDB functions do not check for interrupts."""
 
 _ROWS_AT_ONCE = 100_000
 _NEVER_S = 1_000_000_000.0
 _POLL_S = 0.5
-"""Seconds of one wait: on Windows, a thread that waits without a timeout does not handle signals."""
+"""Length of a single wait in seconds: on Windows, a thread that waits without a timeout does not handle signals."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ ABANDONED = Abandoned()
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a query: its seconds, None for no limit, and the bytes of its result."""
+    """Limits of a query: its time in seconds (None for no limit), and the size of its result in bytes."""
 
     timeout_s: float | None
     result_bytes: int
@@ -50,7 +50,7 @@ class Limits:
 
 @dataclass
 class RunningQuery:
-    """A query on a connection; `is_stuck` if it ignored an interrupt, so that the connection must not be closed."""
+    """A query on a connection; if it ignored an interrupt, `is_stuck` is True, and the connection must not be closed."""
 
     connection: Any
     limits: Limits

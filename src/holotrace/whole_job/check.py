@@ -113,7 +113,7 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
 
 
 def doubt_text(doubt: Mapping[str, Any]) -> str:
-    """Say a row of `Trust.doubts` in one sentence, with its rank and rule."""
+    """Describe a row of `Trust.doubts` in one sentence, with its rank and rule."""
     return f"rank {doubt['rank']}, {doubt['rule']}: {doubt['sentence']}"
 
 

@@ -28,7 +28,7 @@ DIAGNOSIS = "diagnosis"
 
 _EXAMINATION = "examination"
 FIRST = ("temporal_breakdown", "kernel_breakdown", "communication_overlap", "idle_time")
-"""The questions that the summary answers beside the diagnosis."""
+"""The questions that the summary answers besides the diagnosis."""
 FIRST_WITHOUT_GPU_WORK = ("critical_path", "step_time", "operators", "user_annotations")
 """The same for jobs without GPU work."""
 
@@ -36,7 +36,7 @@ MOST_RANKS_NAMED = 8
 """A finding names at most this many ranks, the first ones."""
 
 MOST_JOBS_NAMED = 8
-"""Instead of a verdict on several jobs, a sentence names at most this many."""
+"""For traces of several jobs, the sentence that replaces the verdict names at most this many jobs."""
 
 _CPU_SCHEMA = {
     "rank": pl.Int32,
@@ -79,7 +79,7 @@ class Summary(EqualByContent):
 
     @property
     def covers_one_job(self) -> bool:
-        """Whether the traces belong together, so that the verdict is that of the diagnosis."""
+        """Whether the traces belong together, so that the verdict comes from the diagnosis."""
         return self.verdict == self.diagnosis.answer
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def summary(trace: Trace, *, executor: Executor = IN_PROCESS) -> Summary:
 
 
 def summary_of(trace: Trace, questions: Collection[str], *, executor: Executor = IN_PROCESS) -> Summary:
-    """Return `summary` with the results of these questions, by name, and of the diagnosis."""
+    """Return `summary` with the results of the diagnosis and of the questions with these names."""
     compares = ANALYSES_OF_JOBS if len(trace.ranks) > 1 else {}
     answers = run_together(trace, _plans({*questions, *compares}), executor)
     covered, missing = answers.trace, {name: str(error) for name, error in answers.missing.items()}
@@ -147,12 +147,12 @@ def verdict_on(
 
 
 def verdict_of(known: Diagnosis, whole: Wholeness) -> str:
-    """Return the answer of the diagnosis; of unrelated traces, no answer covers all."""
+    """Return the answer of the diagnosis or, for unrelated traces, a sentence that no answer covers them all."""
     return _of_different_jobs(whole.jobs) if whole.unrelated else known.answer
 
 
 def _of_different_jobs(jobs: Sequence[str]) -> str:
-    """Say that the files belong to different jobs, and list those, instead of a verdict on their mean."""
+    """Say that the files belong to different jobs, and list the jobs; this replaces a verdict on their mean."""
     count = f"{len(jobs):,} different jobs" if len(jobs) > 1 else "different jobs"
     more = f"; {len(jobs) - MOST_JOBS_NAMED:,} more" if len(jobs) > MOST_JOBS_NAMED else ""
     return f"These files belong to {count}, so no verdict covers them all; open each by itself: {'; '.join(jobs[:MOST_JOBS_NAMED])}{more}."
@@ -196,7 +196,7 @@ _LOSSES = Plan(_losses_of_rank, _lost_in_all)
 
 
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:
-    """Return the distinct findings of analyses with rows; those of the others only say what the job does not have."""
+    """Return the distinct findings of analyses with rows; the findings of other analyses only say what the job lacks."""
     with_rows = (result for result in results.values() if has_rows(result))
     return tuple(dict.fromkeys(finding for result in with_rows for finding in result.findings))
 

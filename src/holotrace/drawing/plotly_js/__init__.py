@@ -1,4 +1,4 @@
-"""plotly.js, which draws figures in a browser: the complete library, or the quarter that nearly every figure needs.
+"""plotly.js, which draws figures in a browser: the complete library, or the quarter of it that nearly every figure needs.
 
 The file `plotly-basic.min.js` in this folder comes unmodified from the npm package plotly.js-basic-dist-min, version
 `VERSION`, under the MIT licence in LICENSE. The Python package plotly contains the complete library, 4.8 MB; a browser
