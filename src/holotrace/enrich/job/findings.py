@@ -8,7 +8,7 @@ _MOST_RANGES = 8
 
 
 def joined_findings(of_ranks: Mapping[int, Iterable[str]]) -> tuple[str, ...]:
-    """Return each different sentence once, with its ranks before it: `rank 3: …`, `ranks 0-5, 7: …`."""
+    """Return each distinct sentence once, preceded by its ranks: `rank 3: …`, `ranks 0-5, 7: …`."""
     ranks: dict[str, list[int]] = {}
     for rank, sentences in of_ranks.items():
         for sentence in sentences:
@@ -17,7 +17,7 @@ def joined_findings(of_ranks: Mapping[int, Iterable[str]]) -> tuple[str, ...]:
 
 
 def ranks_text(ranks: list[int]) -> str:
-    """Write ranks as the command line accepts them, with ranges: `ranks 0-3, 7`; of many ranges, the first few."""
+    """Write ranks as the command line accepts them, with ranges: `ranks 0-3, 7`; if there are many, only the first few."""
     spans: list[list[int]] = []
     for rank in ranks:
         if spans and rank == spans[-1][-1] + 1:

@@ -21,7 +21,7 @@ from holotrace.store.health import Finding
 from holotrace.store.trace import RankTrace, SkippedFile, Trace
 
 FARTHEST_APART_NS = 10_000_000_000
-"""Ranks of one job start to record within this time; their clocks may differ by seconds."""
+"""The recordings of one job are at most this far apart; the clocks of its ranks may differ by seconds."""
 
 MOST_NAMED = 4
 """A sentence names at most this many groups, files or ranks."""
@@ -30,11 +30,11 @@ CUT_OFF_KINDS = ("truncated_json", "truncated_compression")
 """Kinds of findings about a file that ends too early, within an event."""
 
 _NO_END = "missing_end"
-"""Kind of the finding about a file whose end is missing, after the last event."""
+"""Kind of the finding about a file that breaks off after its last event."""
 
 _RUNTIMES = {"cuda_runtime_version": "CUDA", "hip_runtime_version": "HIP"}
 _TIME_OF_DAY_NS = 10**17
-"""Times after this count from 1970; times before this count from the start of a recording or machine."""
+"""Larger times count from 1970; smaller times count from the start of a recording or machine."""
 
 _PROPERTIES: dict[str, Callable[[FileFacts], Hashable | None]] = {
     "the world sizes": lambda of_rank: of_rank.world_size,
@@ -44,7 +44,7 @@ HARDWARE: dict[str, Callable[[FileFacts], Hashable | None]] = {
     "the GPUs": lambda of_rank: " and ".join(of_rank.gpus) or None,
     "the runtimes": lambda of_rank: of_rank.runtime or None,
 }
-"""What all ranks of a job share; those of one job may differ in hardware, though rarely."""
+"""Properties that all ranks of a job share; in rare cases, the hardware differs within a job."""
 
 _MONTH = re.compile(r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(?=[_-])", re.IGNORECASE)
 
@@ -68,7 +68,7 @@ class Wholeness:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """All reasons, the most important first; only the first of many cut-off files."""
+        """All reasons, the most important first; if many files are cut off, only the first few of them."""
         cut = list(self.cut_off.values())
         more = [f"{len(cut) - MOST_NAMED:,} more files are cut off; holotrace check says where"]
         first = (*cut[:MOST_NAMED], *(more if len(cut) > MOST_NAMED else ()))
@@ -174,7 +174,7 @@ def unrelated(facts: Mapping[int, FileFacts]) -> str:
 
 
 def jobs_of(facts: Mapping[int, FileFacts]) -> list[list[int]]:
-    """Return the ranks of each job in a folder of unrelated traces: those that agree in all that they say."""
+    """Return the ranks of each job in a folder of unrelated traces; ranks whose known facts agree belong to the same job."""
     times = _recorded_together(facts)
     jobs: list[tuple[dict[str, Hashable], list[int]]] = []
     for rank, of_rank in facts.items():
@@ -193,13 +193,13 @@ def jobs_of(facts: Mapping[int, FileFacts]) -> list[list[int]]:
 
 
 def _single(facts: Mapping[int, FileFacts]) -> str:
-    """Report several files that each say that their job has a single rank."""
+    """Report if several files each claim to be a job with a single rank."""
     alone = [rank for rank, of_rank in facts.items() if of_rank.world_size == 1]
     return f"each of {ranks_text(sorted(alone))} is a job of one rank" if len(alone) > 1 else ""
 
 
 def _is_surely_one_job(facts: Mapping[int, FileFacts]) -> bool:
-    """Whether all ranks give the same world size, which is large enough; then the hardware of the job is mixed."""
+    """Whether all ranks report the same world size, large enough for all of them; then the job itself has mixed hardware."""
     sizes = {of_rank.world_size for of_rank in facts.values()}
     return None not in sizes and len(sizes) == 1 and (sizes.pop() or 0) >= len(facts)
 
@@ -213,7 +213,7 @@ def _difference(facts: Mapping[int, FileFacts], what: str, of: Callable[[FileFac
 
 
 def _times(facts: Mapping[int, FileFacts]) -> str:
-    """Return the times at which the ranks were recorded, if these differ."""
+    """Return the times at which the ranks were recorded, if they differ."""
     groups: dict[int, list[int]] = {}
     for rank, first in _recorded_together(facts).items():
         groups.setdefault(first, []).append(rank)
@@ -223,7 +223,7 @@ def _times(facts: Mapping[int, FileFacts]) -> str:
 
 
 def _recorded_together(facts: Mapping[int, FileFacts]) -> dict[int, int]:
-    """Return for each rank the start of the first recording of those near it, in order of time."""
+    """Return, for each rank, the start of the earliest recording in its group of nearby recordings, in time order."""
     spans = {rank: (of_rank.first_ns, of_rank.last_ns) for rank, of_rank in facts.items()}
     known = sorted(
         (first, last, rank) for rank, (first, last) in spans.items() if first is not None and last is not None

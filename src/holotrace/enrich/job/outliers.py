@@ -12,16 +12,16 @@ LEAST_RATIO = 1.25
 """Of at least 4 peers, a value stands out if it exceeds their median by 25 % and by 5 robust standard deviations."""
 
 _TO_SIGMA = 1.4826
-"""The median absolute deviation of a normal distribution, times this, is its standard deviation."""
+"""The median absolute deviation of a normal distribution, multiplied by this factor, is its standard deviation."""
 
 _LEAST_SPREAD = 0.02
 """Least spread to assume, as a fraction of the median: smaller differences between peers are noise."""
 
 
 def stands_out(table: pl.DataFrame, value: str, peers: Sequence[str]) -> pl.Series:
-    """Return for each row whether its value is far above those of its peers, the rows with equal keys `peers`.
+    """Return for each row whether its value is far above its peers: the rows with equal values in the columns `peers`.
 
-    With m the median of the peers, and s their median absolute deviation times 1.4826, at least 2 % of m:
+    Let m be the median of the peers, and s their median absolute deviation times 1.4826, but at least 2 % of m:
 
         value > 1.25 m  and  value > m + 5 s
 

@@ -18,7 +18,7 @@ def host_and_process(rank_trace: RankTrace) -> tuple[str | None, int | None]:
 
 
 def host_and_process_by_name(rank_trace: RankTrace) -> tuple[str, int | None]:
-    """Return host and process of a worker named `<host>_<process>`, else the worker as the host."""
+    """Return the host and process of a worker named `<host>_<process>`, else the name of the worker as the host."""
     from holotrace.ingest.worker_names import worker_of  # noqa: PLC0415 -- loads what reads remote files
 
     worker = worker_of(rank_trace.source)

@@ -1,1 +1,1 @@
-"""A job as a plain table of operations, and how long its steps take if operations take longer or shorter."""
+"""A job as a plain table of operations, and how long its steps take if operations take more or less time."""

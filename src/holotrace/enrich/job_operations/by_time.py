@@ -1,4 +1,4 @@
-"""Which operations wait for which, as the times of the operations show."""
+"""Which operations wait for which, inferred from their times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def by_time(operations: pl.DataFrame) -> Dependencies:
         computation    after the computation before it on its rank, and after the communication that ended between both
         communication  after the computation that ended before it began, and after the communication that ended last since
 
-    A communication that ended before its last rank began waited for nobody; the others waited for it.
+    If a rank's part of a communication ended before the last rank began, it waited for no one; otherwise it waited for the last
+    rank.
 
     Args:
         operations: `operations_table`, with `row` (uint32) and the instance of each communication.
@@ -71,13 +72,13 @@ def _calls_after_calls(calls: pl.DataFrame, computation: pl.DataFrame) -> pl.Dat
 
 
 def _latest(calls: pl.DataFrame, ended: pl.DataFrame) -> pl.DataFrame:
-    """Join each call with what ended last on its rank when it began."""
+    """Join each call with the operation that had ended last on its rank when the call began."""
     begins = calls.select(*_WITHIN_RANK, "row", pl.col("start_ns").alias("time")).sort("time")
     return begins.join_asof(ended.sort("time"), on="time", by=_WITHIN_RANK, strategy="backward", check_sortedness=False)
 
 
 def _shared(operations: pl.DataFrame) -> pl.Series:
-    """Number the communications that several ranks have in one step; null for others."""
+    """Number the communications that several ranks share in a step; null for others."""
     is_shared = pl.col("instance").is_not_null() & (pl.col("rank").n_unique().over("step", "instance") > 1)
     number = pl.struct("step", "instance").rank("dense").cast(pl.Int64) - 1
     numbered = operations.filter(is_shared).select("row", number.alias("number"))

@@ -1,4 +1,4 @@
-"""Which operations wait for which, as the kinds of the operations say."""
+"""Which operations wait for which, inferred from their kinds."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Dependencies(NamedTuple):
 
 
 def by_kind(operations: pl.DataFrame) -> Dependencies:
-    """Return the dependencies that follow from kinds and from the order on each rank.
+    """Return the dependencies that follow from the kinds of operations and from their order on each rank.
 
-    The model is that of J. Lin et al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI'25,
+    The model comes from J. Lin et al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI'25,
     https://www.usenix.org/conference/osdi25/presentation/lin-jinkun:
 
         data-loading, preparation   before the first pass
@@ -91,7 +91,7 @@ def passes_of(operations: pl.DataFrame) -> pl.DataFrame:
 
 
 def _chained(ordered: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    """Let each row wait for the one before it on its rank."""
+    """Let each row wait for the previous row on its rank."""
     return ordered.with_columns(pl.col("row").shift(1).over(*WITHIN_RANK, *keys).alias("before"))
 
 
@@ -120,7 +120,7 @@ def _first_backward_message(passes: pl.DataFrame, messages: pl.DataFrame) -> pl.
 
 
 def _of_replicas(operations: pl.DataFrame, passes: pl.DataFrame, *, overlaps: bool) -> list[pl.DataFrame]:
-    """Order the communication between replicas, and the passes that use or make its content."""
+    """Order the communications between replicas, and the passes that use or produce their content."""
     ordered = operations.sort("start_ns", "sequence")
     parameters = ordered.filter(pl.col("kind") == "params-all-gather")
     gradients = ordered.filter(pl.col("kind") == "grads-reduce-scatter")
@@ -182,5 +182,5 @@ def _instances(operations: pl.DataFrame, matched: Messages) -> pl.Series:
 
 
 def _lane() -> pl.Expr:
-    """Return the place of a rank among those of the same stage and replica."""
+    """Return the position of a rank among the ranks of the same stage and replica."""
     return (pl.col("rank").rank("dense").over("dp_rank", "stage") - 1).alias(LANE)

@@ -18,8 +18,9 @@ def ideal_ns(operations: pl.DataFrame) -> pl.Series:
         computation    the mean over all operations of its kind
         communication  the median over all operations of its kind and message size; of those whose ranks are recorded, if any
 
-    Communication that begins during an operation divides it into parts. If all operations of a kind have equally many, the
-    mean is taken part by part; else the parts share the mean as they share the time of their operation.
+    Communication that begins during an operation divides it into parts. If all operations of a kind have the same number of
+    parts, each part gets the mean of that part; otherwise, the parts divide the mean of the operation in proportion to their
+    measured times.
 
     Args:
         operations: `operations_table`, with `row`, `work_ns` and `is_alone` (see `Dependencies`).
@@ -51,7 +52,7 @@ def ideal_ns(operations: pl.DataFrame) -> pl.Series:
 
 
 def _places(operations: pl.DataFrame) -> pl.DataFrame:
-    """Return how many communications of its rank began since the operation of each row began."""
+    """Return, for each row, how many communications of its rank have begun since the row's operation began."""
     began = operations.filter(is_communication()).sort("start_ns")
     counted = began.select(
         *_WITHIN_RANK, "start_ns", pl.int_range(1, pl.len() + 1).over(_WITHIN_RANK).cast(pl.Int64).alias("count")

@@ -28,10 +28,10 @@ class JobOperations(NamedTuple):
 
 
 def job_operations(of_ranks: Mapping[int, RankOperations]) -> JobOperations:
-    """Join the operations of all ranks, on one clock, and name their communications.
+    """Combine the operations of all ranks on one clock, and name their communications.
 
-    Ranks that send to or receive from each other, recorded or not, are the stages of one pipeline, in the order of their
-    numbers; `dp_rank` numbers the pipelines, or the ranks of a job without pipelines.
+    Ranks that send to or receive from each other, whether recorded or not, are the stages of one pipeline, in order of rank;
+    `dp_rank` numbers the pipelines, or the ranks of a job without pipelines.
     """
     job = job_calls({rank: known.communicating for rank, known in of_ranks.items()})
     steps = of_all_ranks({rank: known.steps for rank, known in of_ranks.items()})
@@ -63,7 +63,7 @@ def _late_starts(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls within steps, with their start moved to when they began."""
+    """Return the calls within steps, with their start moved to the time at which they actually began."""
     known = calls.drop_nulls("step").join(began, on=["rank", "event_index"], how="left", maintain_order="left")
     earlier = (pl.col("start_ns") - pl.col("began_ns")).fill_null(0)
     start = pl.coalesce("aligned_start_ns", "start_ns") - earlier
@@ -72,7 +72,7 @@ def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
-    """Let both ends of a message end when the first of them did after both had begun.
+    """Let both sides of a message end at the earlier of their ends, but only count ends after both sides have begun.
 
     The host notices the end of its sends and receives when it waits for them, perhaps at the end of the step.
     """
@@ -89,7 +89,7 @@ def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _from_last_call(computation: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
-    """Let computation after a wait begin when the call waited for had ended."""
+    """Let computation after a wait begin as soon as the awaited call has ended."""
     ended = calls.select("rank", "step", (pl.col("start_ns") + pl.col("duration_ns")).alias("last_end"))
     ordered = computation.sort("start_ns").with_columns(
         (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
@@ -128,7 +128,7 @@ def _places(ranks: list[int], calls: pl.DataFrame, axes: Mapping[int, Axis]) -> 
 
 
 def _connected(ranks: Collection[int], pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Return the ranks that the pairs connect, each list and the lists themselves in order.
+    """Return the lists of ranks connected by the pairs; each list, and the list of lists, is sorted.
 
     >>> _connected({0, 1, 2, 3}, [(3, 1)])
     [[0], [1, 3], [2]]
@@ -165,7 +165,7 @@ def _named(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame, ax
 
 
 def _directions(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """Return whether each message goes forward or backward: as the pass before its send or, if unknown, by the stages."""
+    """Return whether each message goes forward or backward: like the pass before its send or, if unknown, by stage."""
     messages = calls.filter(pl.col("collective").is_in(POINT_TO_POINT))
     ended = computed.filter(pl.col("kind").is_in(["forward-compute", "backward-compute", "weight-compute"])).select(
         "rank", pl.col("end_ns").alias("time"), pl.col("kind").alias("pass")

@@ -1,4 +1,4 @@
-"""The sends and receives of a pipeline: the pass each belongs to, and its other end."""
+"""The sends and receives of a pipeline: the pass to which each belongs, and the message at its other end."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Messages(NamedTuple):
 def messages_of(messages: pl.DataFrame, passes: pl.DataFrame) -> Messages:
     """Match messages to passes, by their order on each rank, and to the messages at their other ends.
 
-    The k-th message of a kind belongs to the k-th pass of its direction that needs one. If every pass has a message, those
-    of passes without a neighbour carry nothing.
+    The k-th message of a kind belongs to the k-th pass of its direction that needs one. If every pass has a message, the
+    messages of passes without a neighbour carry nothing.
 
     Args:
         messages: operations with a kind in `MESSAGES`.
@@ -76,7 +76,7 @@ def _with_counts(messages: pl.DataFrame, passes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _carrying(counted: pl.DataFrame) -> pl.DataFrame:
-    """Drop the messages at the edges of a step that carry nothing, where more were recorded than passes need."""
+    """Drop messages that carry nothing at the edges of a step, if more messages were recorded than the passes need."""
     end = pl.col("start_ns") + pl.col("duration_ns")
     is_late = pl.col("start_ns") > pl.col("last_start") + CLOCK_ERROR_NS
     is_early = end < pl.col("first_end") - CLOCK_ERROR_NS
@@ -108,7 +108,7 @@ def _of_every_pass(counted: pl.DataFrame, passes: pl.DataFrame, *, is_recv: bool
 
 
 def _pairs(carrying: pl.DataFrame) -> pl.DataFrame:
-    """Number the messages so that both ends have the same number: the k-th of each direction between two chunks."""
+    """Number the messages so that both ends have the same number: the k-th message in each direction between two chunks."""
     is_forward = pl.col("direction") == "forward"
     lower = pl.when(is_forward == pl.col("is_recv")).then(pl.col("of_chunk") - 1).otherwise("of_chunk")
     lane = (pl.col("rank").rank("dense").over("dp_rank", "stage") - 1).alias(LANE)

@@ -39,7 +39,7 @@ _KIND_OF_NAME = (
 )
 _COMMUNICATES = r"^(_?c10d|_?c10d_functional(_autograd)?|gloo|nccl|mpi|ucc)(::|:)|^record_param_comms"
 _MESSAGE = r"^\w+:(send|recv)"
-"""The annotation of a send or receive lasts until the host waits for it; it contains what the host computes until then."""
+"""The annotation of a send or receive lasts until the host waits for it, so it contains what the host computes until then."""
 
 _HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 
@@ -59,11 +59,11 @@ class Phases(NamedTuple):
 
 
 def phases(rank_trace: RankTrace) -> Phases:
-    """Return when the devices compute or, without kernels, the host.
+    """Return when the devices compute or, if there are no kernels, when the host computes.
 
-    Annotations of the pipeline's schedule name the pass; without them, the autograd engine runs the backward pass, and
-    operators outside it and outside the optimizer are forward. A kernel belongs to the phase in which it was launched.
-    The host's data loading counts while no kernel runs.
+    Annotations of the pipeline's schedule name the pass. Without them, operators that the autograd engine runs are backward,
+    and operators outside both the engine and the optimizer are forward. A kernel belongs to the phase in which it was launched.
+    The host's data loading counts only while no kernel runs.
     """
     ranges = _ranges_by_kind(rank_trace)
     host = _of_host(_actions(rank_trace), ranges)
@@ -76,7 +76,7 @@ def phases(rank_trace: RankTrace) -> Phases:
 
 
 def _of_host(actions: pl.DataFrame, ranges: Iterable[tuple[str, Intervals]]) -> pl.DataFrame:
-    """Return the phases of the host, each range in the first of: pipeline action, data, optimizer, backward, forward."""
+    """Return the phases of the host, by the first that fits: pipeline action, data, optimizer, backward, forward."""
     tables = [actions]
     taken = union(*_times(actions))
     for kind, intervals in ranges:
@@ -100,7 +100,7 @@ def _ranges(rank_trace: RankTrace, kinds: tuple[EventKind, ...] | list[EventKind
 
 
 def _innermost_operators(rank_trace: RankTrace) -> Intervals:
-    """Return the operators without operators inside, except those of communication, which the host may perform itself."""
+    """Return the operators that contain no operators, except communication, which the host may perform itself."""
     nodes = host_nodes(rank_trace)
     parent = nodes["parent"].to_numpy()
     is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
@@ -158,7 +158,7 @@ def _of_devices(work: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
 
 
 def _disjoint(sorted_work: pl.DataFrame) -> pl.DataFrame:
-    """Cut kernels where an earlier one still runs."""
+    """Remove the parts of kernels in which an earlier kernel is still running."""
     ends_before = pl.col("end_ns").cum_max().shift(1).fill_null(0)
     cut = sorted_work.with_columns(pl.max_horizontal("start_ns", ends_before).alias("start_ns"))
     return cut.filter(pl.col("end_ns") > pl.col("start_ns"))

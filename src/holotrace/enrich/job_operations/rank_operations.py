@@ -19,10 +19,11 @@ from holotrace.store.trace import RankTrace
 
 LEAST_WAIT_NS = 100_000
 LEAST_WAIT = 0.5
-"""A rank waits for a call if it computes nothing before the call's end, for this long or this part of the call."""
+"""A rank waits for a call if it computes nothing for this long, or this fraction of the call, before the call ends."""
 
 SMALL_PASS = 0.2
-"""Computation that is busy for less than this part of the mean of its kind belongs to its neighbour: detaching an output, say."""
+"""Computation that is busy for less than this fraction of the mean of its kind joins its neighbour; it may just detach an
+output."""
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -48,8 +49,8 @@ class RankOperations(NamedTuple):
 def rank_operations(rank_trace: RankTrace) -> RankOperations:
     """Return the operations of a rank.
 
-    All time of a step in which the rank does not wait for a call is computation, gaps of the host included: a rank that
-    sleeps or collects garbage is slow. The begin of a call, and the change from one phase to another, divide computation.
+    All time of a step except waits for calls counts as computation, including gaps on the host: a rank that sleeps or collects
+    garbage is slow. Computation is divided where a call begins and where the phase changes.
     """
     communicating = of_rank(rank_trace)
     steps = device_extended_windows(rank_trace).rename({"window": "step"})
@@ -76,7 +77,7 @@ def began_ns(calls: pl.DataFrame) -> Int64Array:
 
 
 def _waits(began: Int64Array, ended: Int64Array, busy: Intervals) -> Intervals:
-    """Return when the rank waits: it computes nothing before the end of a call."""
+    """Return when the rank waits: the times before the end of a call in which it computes nothing."""
     idle_from = np.concatenate([[np.iinfo(np.int64).min], busy[1]])
     idle_to = np.concatenate([busy[0], [np.iinfo(np.int64).max]])
     gap = np.searchsorted(idle_from, ended, side="left") - 1
@@ -88,7 +89,7 @@ def _waits(began: Int64Array, ended: Int64Array, busy: Intervals) -> Intervals:
 
 
 def _pieces(steps: pl.DataFrame, waits: Intervals, began: Int64Array, known: Phases) -> pl.DataFrame:
-    """Cut the steps, without the waits, at the begin of calls and where the phase changes."""
+    """Cut the steps, excluding waits, where calls begin and where the phase changes."""
     windows = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
     changes = _changes(known.table)
     bounds = distinct_times(*windows, *waits, began, changes)
@@ -110,7 +111,7 @@ def _changes(table: pl.DataFrame) -> Int64Array:
 
 
 def _phase_of(table: pl.DataFrame, starts: Int64Array, ends: Int64Array) -> pl.DataFrame:
-    """Return the phase in which each piece computes; without computation, that of the range before."""
+    """Return the phase in which each piece computes; if it computes nothing, the phase of the previous range."""
     if table.is_empty():
         nothing = pl.repeat(None, len(starts), dtype=pl.Int64, eager=True)
         kind = pl.repeat("forward-compute", len(starts), eager=True)
@@ -128,7 +129,7 @@ def _phase_of(table: pl.DataFrame, starts: Int64Array, ends: Int64Array) -> pl.D
 def _passes(pieces: pl.DataFrame, messages: Int64Array) -> pl.DataFrame:
     """Add `operation`: pieces of one phase between two messages are one operation.
 
-    Small ones join the one before them, if no message is between, else the next.
+    A small operation joins the previous one if there is no message in between, else the next one.
     """
     after_message = np.searchsorted(messages, pieces["start_ns"].to_numpy(), side="right")
     key = pl.struct("step", "kind", "action", "message").rle_id()
@@ -175,7 +176,7 @@ def _prepared(pieces: pl.DataFrame, calls: pl.DataFrame, began: Int64Array) -> p
 
 
 def _after_backward(pieces: pl.DataFrame) -> pl.DataFrame:
-    """Count operators after the last backward pass of a step as the optimizer's: they clip or unscale gradients."""
+    """Count operators after the last backward pass of a step as part of the optimizer: they clip or unscale gradients."""
     is_backward = pl.col("kind").is_in(["backward-compute", "weight-compute"])
     last = pl.when(is_backward).then("end_ns").max().over("step")
     is_late = (pl.col("kind") == "forward-compute") & (pl.col("start_ns") >= last)

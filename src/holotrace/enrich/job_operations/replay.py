@@ -16,7 +16,8 @@ from holotrace.errors import InvalidOperationsError
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 
 LEAST_TRANSFER_NS = -10_000_000
-"""A communication that ends this long before its last rank starts has clocks that differ by more than the transfer lasts."""
+"""If a communication ends this long before its last rank starts, the clocks differ by more than the duration of the
+transfer."""
 
 
 def work_ns(operations: pl.DataFrame, dependencies: Dependencies) -> pl.Series:
@@ -37,14 +38,14 @@ def work_ns(operations: pl.DataFrame, dependencies: Dependencies) -> pl.Series:
 
 
 class Replay:
-    """The graph of a job's operations, for any times of the operations.
+    """The graph of a job's operations, to replay with any operation times.
 
-    An operation starts once all operations before it have ended. A communication ends a transfer after its last rank has
-    started. Each step starts at 0 on all ranks.
+    An operation starts once all operations before it have ended. A communication ends once its last rank has started and the
+    transfer time has passed. Each step starts at 0 on all ranks.
     """
 
     def __init__(self, operations: pl.DataFrame, dependencies: Dependencies) -> None:
-        """Build the graph: a node for the start and the end of each operation, and one for each communication."""
+        """Build the graph, with a node for the start and for the end of each operation, and a node for each communication."""
         self._steps = operations["step"].rank("dense").to_numpy().astype(np.int64) - 1
         count = len(operations)
         instance = dependencies.instance.fill_null(-1).to_numpy()
@@ -59,10 +60,10 @@ class Replay:
         self._free = np.zeros(len(source) - count, np.int64)
 
     def ends_ns(self, work: Int64Array) -> Int64Array:
-        """Return the end of each operation, from the start of its step.
+        """Return the end of each operation, relative to the start of its step.
 
         Raises:
-            InvalidOperationsError: operations wait for one another in a circle.
+            InvalidOperationsError: operations wait for one another in a cycle.
         """
         try:
             times = earliest_times(self._edges, np.concatenate([work, self._free]))
@@ -75,7 +76,7 @@ class Replay:
         return times[len(work) : 2 * len(work)]
 
     def step_ns(self, work: Int64Array) -> Int64Array:
-        """Return how long each step takes, in the order of the steps' numbers."""
+        """Return how long each step takes, in order of step number."""
         lengths = np.zeros(self._steps.max(initial=-1) + 1, np.int64)
         np.maximum.at(lengths, self._steps, self.ends_ns(work))
         return lengths

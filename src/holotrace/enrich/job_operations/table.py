@@ -1,4 +1,4 @@
-"""The table of operations: its columns, and the checks that a table of a user must pass."""
+"""The table of operations: its columns, and the checks that a user's table must pass."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ AFTER_PASSES = (
     "optimizer-clip-main-grad",
     "optimizer",
 )
-"""What follows the last pass of a step, in this order."""
+"""The kinds that follow the last pass of a step, in this order."""
 
 _GRADIENTS = AFTER_PASSES[1:-1]
 _OF_AXES = tuple(f"{axis}-{family.replace('_', '-')}" for axis in AXES for family in FAMILIES)
@@ -51,13 +51,13 @@ COMMUNICATION = (*MESSAGES, "params-all-gather", *_GRADIENTS, *_OF_AXES)
 """Kinds that move data between ranks; all others compute."""
 
 STEP_START = "step-start"
-"""Kind of the time by which a rank begins a step later than the first rank."""
+"""Kind of the delay between the first rank's start of a step and this rank's start."""
 
 PREPARATION = "preparation"
-"""Kind of what a rank does in a step before it receives its first message."""
+"""Kind of the work that a rank does in a step before it receives its first message."""
 
 BEFORE_PASSES = (STEP_START, "data-loading", PREPARATION)
-"""What precedes the first pass of a step."""
+"""The kinds that precede the first pass of a step."""
 
 KINDS = (*BEFORE_PASSES, *PASSES, *MESSAGES, "params-all-gather", *AFTER_PASSES, *_OF_AXES)
 """All kinds of operations; `dp-all-reduce` and the like are collectives of an axis of parallelism."""
@@ -71,7 +71,7 @@ _NAMES = {
     "global_chunk": ("global_chunk", "gmc"),
     "sequence": ("sequence", "seq_id"),
 }
-"""Names under which a column may come; the second is that of the files published with the OSDI'25 paper."""
+"""The names that a column may have; the second is used in the files published with the OSDI'25 paper."""
 
 _UNITS = {"_ns": 1, "_us": 1_000, "_ms": 1_000_000, "_s": 1_000_000_000, "": 1_000_000_000}
 _TIMES = {"start": ("start", "start_ts"), "duration": ("duration",)}
@@ -80,7 +80,7 @@ _TIMES = {"start": ("start", "start_ts"), "duration": ("duration",)}
 def operations_table(frame: pl.DataFrame, source: str = "the table of operations") -> pl.DataFrame:
     """Check a table of operations, and bring its columns to one form.
 
-    One row is one operation of one rank in one step. Rows may be in any order; further columns are dropped.
+    Each row is one operation of one rank in one step. Rows may be in any order; other columns are dropped.
 
         kind           str     one of `KINDS`, such as forward-compute, forward-send, grads-reduce-scatter; also `optype`
         start_ns       int64   start; also start_us, start_ms, start_s, and `start` or `start_ts` in seconds
@@ -102,7 +102,7 @@ def operations_table(frame: pl.DataFrame, source: str = "the table of operations
         The columns above, sorted by step, rank and start_ns.
 
     Raises:
-        InvalidOperationsError: a column is missing, or a value is; the message names the first such row.
+        InvalidOperationsError: a column or a value is missing; for a value, the message names the first such row.
     """
     if frame.is_empty():
         message = f"{source} has no rows; each row is one operation of one rank in one step"
@@ -248,7 +248,7 @@ def _not_negative(name: str) -> pl.Expr:
 
 
 def has_known_communication(operations: pl.DataFrame) -> bool:
-    """Return whether instances or collectives of axes show that times, rather than kinds, say what waits for what."""
+    """Return whether the table has instances or collectives of axes; then dependencies follow from times rather than kinds."""
     has_instance = operations["instance"].is_not_null().any()
     return bool(has_instance or operations["kind"].is_in(_OF_AXES).any())
 

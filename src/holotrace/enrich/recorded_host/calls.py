@@ -20,10 +20,10 @@ PYTHON_KINDS = (EventKind.PYTHON_FUNCTION,)
 def recorded_calls(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the caller of each operator, annotation, runtime and driver call.
 
-    One event contains another of the same process and thread if it begins no later and ends no earlier; of two equal
-    events, the first in the file is outside. The parent is the innermost event that contains the whole event, so an
-    event that outlives the event it began in is its sibling. Python functions are separate, in `recorded_frames`, so that
-    depths do not depend on whether Python was recorded.
+    One event contains another of the same process and thread if it begins no later and ends no earlier; if two events are
+    equal, the first in the file contains the second. The parent is the innermost event that contains the whole event, so an
+    event that outlives the event in which it began becomes its sibling. Python functions are in a separate table,
+    `recorded_frames`, so that depths do not depend on whether Python was recorded.
 
     Returns:
         In file order:

@@ -9,7 +9,7 @@ from holotrace.store.trace import RankTrace
 
 
 def same_external_id(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.Series:
-    """Return the first operator in the file with the external id of each device row."""
+    """Return, for each device row, the first operator in the file with the same external id."""
     kinds_wanted = pl.col("kind") == EventKind.CPU_OP
     events = rank_trace.table("events", ["event_index", "kind", "external_id"]).filter(pl.col("external_id") > 0)
     operators = events.filter(kinds_wanted).unique("external_id", keep="first", maintain_order=True)

@@ -35,7 +35,7 @@ _CLASS_OF_KIND = {
 
 @derived
 def recorded_nodes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `host_nodes` without what graphs replay."""
+    """Return `host_nodes` without the nodes that graphs replay."""
     ranges = _nested_ranges(rank_trace)
     is_node = ranges["is_node"].to_numpy()
     rows = np.flatnonzero(is_node)
@@ -59,7 +59,7 @@ def recorded_nodes(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def recorded_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the row in `recorded_nodes` of the innermost node around each runtime or driver call, as `runtime_owner`."""
+    """Return the row in `recorded_nodes` of the innermost node around each runtime or driver call, like `runtime_owner`."""
     ranges = _nested_ranges(rank_trace)
     is_node = ranges["is_node"].to_numpy()
     rows = np.flatnonzero(_is_call(ranges))
@@ -69,7 +69,7 @@ def recorded_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def recorded_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the row in `recorded_nodes` of the node around the launch of each device row, as `device_owner`."""
+    """Return the row in `recorded_nodes` of the node around the launch of each device row, like `device_owner`."""
     nodes, calls = recorded_nodes(rank_trace), recorded_runtime_owner(rank_trace)
     launched = launches(rank_trace)
     is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
@@ -85,7 +85,7 @@ def recorded_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def _nested_ranges(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return calls and modules, after everything that contains them, with the row of the parent and whether it is a node.
+    """Return calls and modules, each after everything that contains it, with the row of its parent and whether it is a node.
 
     An annotation inside an operator is not a node: work launched there belongs to the operator.
     """
@@ -123,7 +123,7 @@ def _is_within_operator(
 
 
 def _module_calls(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
-    """Return the module calls; they precede other ranges, so that of two equal ranges, the module is the outer one."""
+    """Return the module calls; they precede other ranges, so that the module is the outer one of two equal ranges."""
     ids = rank_trace.strings.str.starts_with(MODULE_PREFIX).arg_true().cast(pl.UInt32)
     if ids.is_empty():
         return event_ranges(rank_trace, (), columns)
