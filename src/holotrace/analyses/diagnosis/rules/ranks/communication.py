@@ -326,7 +326,7 @@ RULES = (
         "communication that nothing hides, if only one rank was opened",
         threshold=_SHARE,
         unit=OF_THE_STEP,
-        reason="As for several ranks.",
+        reason="The last bucket of gradients is never hidden; 5 % of a step are more than that.",
         source=_TRANSFER,
         analyses=(),
         check=unknown_exposure,
