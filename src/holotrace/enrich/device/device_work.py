@@ -20,7 +20,7 @@ from holotrace.store.trace import DeviceSelection, RankTrace
 DEVICE_ROW_COLUMNS = ("event_index", "start_ns", "end_ns", "kind", "name", "device", "stream", "correlation")
 
 _NO_WORK = 255
-"""Kind of rows that only wait or mark, in an array of kernel kinds."""
+"""Stands for rows that only wait or mark something, in an array of kernel kinds."""
 
 _KIND_OF_EVENT = {
     EventKind.GPU_MEMCPY: KernelKind.MEMORY,
@@ -73,7 +73,7 @@ def intervals_of(work: pl.DataFrame, kind: KernelKind | None = None) -> Interval
 
 
 def device_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the `DEVICE_ROW_COLUMNS` of all device rows: `device_work`, and rows that only wait, as their names show."""
+    """Return the `DEVICE_ROW_COLUMNS` of all device rows: `device_work`, and rows whose names show that they only wait."""
     return _device_rows(rank_trace)
 
 
@@ -93,7 +93,7 @@ def kernel_kinds(rank_trace: RankTrace, rows: pl.DataFrame) -> npt.NDArray[np.ui
 
 
 def no_device_work(rank_trace: RankTrace, analysis: str) -> MissingDataError:
-    """Return the error of a rank without device work."""
+    """Return the error for a rank without device work."""
     counts = rank_trace.event_counts()
     cpu_events = sum(counts.get(kind, 0) for kind in _HOST_KINDS)
     return MissingDataError.no_gpu_kernels(

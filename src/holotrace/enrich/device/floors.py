@@ -1,4 +1,4 @@
-"""Lower bounds of the time of operators, from the peak rates of the device."""
+"""Lower bounds on the times of operators, from the peak rates of the device."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import polars as pl
 from holotrace.enrich.device.peaks import Device
 
 MEMORY = "memory"
-"""Stands for the bandwidth of the memory in the table of peaks; the other peaks have the name of a precision."""
+"""Stands for the memory bandwidth in the table of peaks; the other peaks are named after a precision."""
 
 _SHORTEST_NS = 10_000
-"""Shorter calls tell nothing about what a device attains: clocks and launches blur them."""
+"""Shorter calls say nothing about the rates a device attains: clocks and launches distort their times."""
 
 PEAKS_SCHEMA = {"resource": pl.String, "is_matrix": pl.Boolean, "peak": pl.Float64, "source": pl.String}
 
@@ -49,8 +49,8 @@ def peaks_of(device: Device | None, operators: pl.DataFrame) -> Peaks:
 def with_floors(operators: pl.DataFrame, peaks: Peaks) -> pl.DataFrame:
     """Add rates, lower bounds and contradictions to the operators.
 
-    The lower bound of a call is the longer of flops / peak and bytes / bandwidth. Work whose precision has no peak is
-    bounded by the memory alone. `contradiction` says why a lower bound above the measured time cannot be one.
+    The lower bound of a call is the longer of flops / peak and bytes / bandwidth. If the precision has no known peak,
+    memory alone bounds the work. If the lower bound exceeds the measured time, `contradiction` says why.
     """
     calls, busy = pl.col("call_count"), pl.col("busy_ns")
     seconds = pl.when(busy > 0).then(busy / 1e9)
@@ -76,7 +76,7 @@ def with_floors(operators: pl.DataFrame, peaks: Peaks) -> pl.DataFrame:
 
 
 def _bound() -> pl.Expr:
-    """Return what takes longer; null if the bytes, or the operations of products, are unknown."""
+    """Return which takes longer, computing or moving data; null if the bytes, or the operations of products, are unknown."""
     compute, memory = pl.col("_compute"), pl.col("_memory")
     is_half_known = pl.col("bytes_moved").is_null() | ((pl.col("work") == "matrix") & pl.col("flops").is_null())
     return (
@@ -91,7 +91,7 @@ def _bound() -> pl.Expr:
 
 def _contradiction(peaks: Peaks) -> pl.Expr:
     """Return why a lower bound exceeds the measured time; null if it does not."""
-    # A full cache of inputs may be there already, and a full cache of results may stay there.
+    # Up to one cache's worth of inputs may already be cached, and up to one of results may stay there.
     if_cached = pl.col("_memory") * (1 - 2 * peaks.cache_bytes / pl.col("bytes_moved")) <= pl.col("busy_ns")
     return (
         pl.when((pl.col("floor_ns") > pl.col("busy_ns")).fill_null(value=False))
@@ -105,7 +105,7 @@ def _contradiction(peaks: Peaks) -> pl.Expr:
 
 
 def peak_of_work(operators: pl.DataFrame, peaks: Peaks) -> pl.Series:
-    """Return the peak for each operator: of its precision for products, of ordinary cores for the rest."""
+    """Return the peak for each operator: its precision's peak for products, the peak of ordinary cores for the rest."""
     known = {(resource, is_matrix): peak for resource, is_matrix, peak, _ in peaks.table.rows()}
     return pl.Series(
         [
@@ -126,7 +126,7 @@ def _peak(peaks: Peaks, resource: str, *, is_matrix: bool) -> float | None:
 def attained_rates(operators: pl.DataFrame, cache_bytes: float = 0) -> pl.DataFrame:
     """Return the best rate of each precision, and of the memory, among calls that are long enough to tell.
 
-    Calls whose data may stay in a cache of this size tell nothing about the memory.
+    Calls whose data may stay in a cache of this size say nothing about the memory.
 
     Returns:
         The columns of `Peaks.table`.

@@ -1,7 +1,7 @@
 """Replays of CUDA and HIP graphs whose device work is missing from the trace, so that idle time there is unknown.
 
-CUPTI and roctracer may lose the rows of a replay, all or some, while the device works: a saturated GPU then looks idle
-for most of the time (https://github.com/AMD-AGI/TraceLens/issues/728, https://github.com/AMD-AGI/Hyperloom/issues/1047).
+CUPTI and roctracer may lose some or all rows of a replay while the device works: a saturated GPU then looks idle most
+of the time (https://github.com/AMD-AGI/TraceLens/issues/728, https://github.com/AMD-AGI/Hyperloom/issues/1047).
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _Signature = tuple[int, ...]
 def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the replays of graphs with fewer device rows than other replays of the same graph, or with none.
 
-    A replay with rows is compared with the replays of its graph, by the graph's number. Most traces lack that number:
-    then a replay is incomplete if no other replay has the same kernels, a repeated one has these kernels and more, and
-    the launches before and after it are the same as around a complete one.
+    A replay with rows is compared with the other replays of its graph, which the graph's number identifies. Most traces lack
+    that number. Then a replay is incomplete if three conditions hold: no other replay has the same kernels; a repeated replay
+    has these kernels and more; and the launches before and after the replay are the same as around a complete one.
 
     Returns:
         Sorted by start_ns; empty without graphs:
@@ -75,7 +75,7 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
 def unknown_work(rank_trace: RankTrace, device: int | None = None, stream: int | None = None) -> Intervals:
     """Return when devices may have worked on incomplete replays: disjoint intervals in order.
 
-    By default on any device; otherwise on this device, or on this stream of it.
+    By default, all devices count; otherwise, only this device, or only this stream of the device.
     """
     here = incomplete_replays(rank_trace.unselected)
     for column, place in (("device", device), ("stream", stream)):
@@ -85,7 +85,7 @@ def unknown_work(rank_trace: RankTrace, device: int | None = None, stream: int |
 
 
 def unknown_length(unknown: Intervals, work: Intervals) -> int:
-    """Return how much of `unknown`, between the first and the last of `work`, no work covers."""
+    """Return how much of `unknown` is not covered by work, from the first to the last piece of `work`."""
     starts, ends = work
     if not len(unknown[0]) or not len(starts):
         return 0
@@ -105,7 +105,7 @@ def unknown_findings(rank_trace: RankTrace) -> tuple[str, ...]:
 
 
 def _replays(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that replay graphs, by start, with the number and the place of their device rows."""
+    """Return the calls that replay graphs, by start, with the number of their device rows, their device and their stream."""
     rows = device_rows(rank_trace).select("event_index", "correlation", "device", "stream")
     numbers = rank_trace.table("kernels", ["event_index", "graph_id"]).filter(pl.col("graph_id") > 0)
     per_call = (
@@ -136,7 +136,7 @@ def graph_launches(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _expected_by_graph(replays: pl.DataFrame) -> list[int | None]:
-    """Return the most frequent row count of each replay's graph, the larger of equally frequent ones."""
+    """Return the most frequent row count of each replay's graph; of equally frequent ones, the largest."""
     counts = replays.filter(pl.col("row_count") > 0).group_by("graph", "row_count").agg(pl.len().alias("replays"))
     often = counts.filter(pl.col("replays") >= _FEWEST_REPLAYS).sort("replays", "row_count", descending=True)
     modes = dict(often.unique("graph", keep="first", maintain_order=True).select("graph", "row_count").iter_rows())
@@ -144,7 +144,7 @@ def _expected_by_graph(replays: pl.DataFrame) -> list[int | None]:
 
 
 def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[int | None]:
-    """Return the row count of the repeated replay that each replay without an equal seems to be a part of."""
+    """For each replay that equals no other, return the row count of the repeated replay that it seems to be a part of."""
     signatures = _signatures(rank_trace, replays)
     often = {kernels for kernels, count in Counter(signatures).items() if kernels and count >= _FEWEST_REPLAYS}
     expected: list[int | None] = [len(kernels) if kernels in often else None for kernels in signatures]
@@ -175,7 +175,7 @@ def _signatures(rank_trace: RankTrace, replays: pl.DataFrame) -> list[_Signature
 def _surroundings(
     signatures: Sequence[_Signature], often: set[_Signature]
 ) -> list[tuple[_Signature | None, _Signature | None]]:
-    """Return the nearest repeated replays before and after each replay; None beyond the first and the last."""
+    """Return the nearest repeated replays before and after each replay; None where there is none."""
     before = list(_latest(signatures, often))
     after = list(_latest(signatures[::-1], often))[::-1]
     return list(zip(before, after, strict=True))
@@ -193,7 +193,7 @@ def _is_part(some: _Signature, whole: _Signature) -> bool:
 
 
 def _with_ends(rank_trace: RankTrace, replays: pl.DataFrame) -> pl.DataFrame:
-    """Add `until_ns`: when the next work of the stream began, or a wait for the whole device ended; at most the last end."""
+    """Add `until_ns`: when the stream's next work began or a wait for the whole device ended; at the latest, the end of all work."""
     return with_until(rank_trace, replays, ["device", "stream"] if replays["stream"].count() else [])
 
 
@@ -220,7 +220,7 @@ def with_until(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str]) 
 
 
 def _wait_ends(rank_trace: RankTrace, moments: pl.Series) -> pl.Series:
-    """Return the end of the first call after each time that waits for a whole device; null without one."""
+    """Return, for each time, the end of the next call that waits for a whole device; null without one."""
     names = rank_trace.strings.str.contains(_DEVICE_WAIT).arg_true().cast(pl.UInt32)
     waits = event_ranges(rank_trace, LAUNCH_KINDS, ["start_ns", "end_ns"], names=names).sort("start_ns")
     rows = waits["start_ns"].search_sorted(moments, side="left")

@@ -19,10 +19,10 @@ from holotrace.store.trace import RankTrace
 def launches(rank_trace: RankTrace) -> pl.DataFrame:
     """Return every device row with the runtime or driver call that launched it.
 
-    The row and the call have the same `correlation`, above 0. One call may launch many rows, as the launch of a CUDA
-    graph does. Several calls may have the same correlation, because a runtime call contains a driver call, or because
-    the file joins several processes. Then these rules decide, in this order: prefer a call with the same `external_id`
-    as the row; a call that began no later than the row; a runtime call; the call that began last.
+    The row and the call have the same `correlation`, which is above 0. One call may launch many rows, as the launch of
+    a CUDA graph does. Several calls may have the same correlation, because a runtime call contains a driver call, or
+    because the file joins several processes. Then prefer, in this order: a call with the same `external_id` as the row;
+    a call that began no later than the row; a runtime call; the call that began last.
 
     Returns:
         The rows of `device_rows`, in the same order:
@@ -45,7 +45,7 @@ def launches(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def launched_work(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `device_work` with the columns of `launches`; computed at each call."""
+    """Return `device_work` with the columns of `launches`; the result is not cached."""
     work = device_work(rank_trace)
     return work.hstack(of_work(launches(rank_trace), work).drop("event_index"))
 
@@ -56,7 +56,7 @@ def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
 
     The host asks for a row when its launch starts. If the launch is unknown, the start of the row counts instead,
     unless the row was launched before the recording. Streams work in order, so all rows of a stream before its first
-    row with a known launch were launched earlier. On a stream without any known launch (calls of NCCL are not always
+    row with a known launch were launched earlier. On a stream without any known launch (NCCL's calls are not always
     recorded), only rows that start before the first known launch of the rank were launched before the recording.
 
     Returns:
@@ -79,7 +79,7 @@ def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def of_work(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `launches` or `asked_for` that are in `work`; both have the same order."""
+    """Return the rows of `launches` or `asked_for` that are in `work`, which has the same order."""
     return rows if len(rows) == len(work) else rows.filter(pl.col("event_index").is_in(work["event_index"].implode()))
 
 
@@ -122,7 +122,7 @@ def _best_calls(rank_trace: RankTrace, rows: pl.DataFrame, calls: pl.DataFrame) 
 
 
 def _external_ids(rank_trace: RankTrace, event_indexes: pl.Series) -> Callable[[pl.Series], pl.Series]:
-    """Return {event_index: external_id} of these events."""
+    """Return a function from event indexes to external ids, for these events."""
     events = rank_trace.table("events", ["event_index", "external_id"])
     known = events.join(event_indexes.unique().to_frame(), on="event_index", how="semi")
     return lambda indexes: indexes.replace_strict(known["event_index"], known["external_id"], default=None)

@@ -14,7 +14,7 @@ _SCHEMA = {"device": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "launch
 
 
 def longest_idle_gaps(rank_trace: RankTrace, *, shortest_ns: int, most: int) -> pl.DataFrame:
-    """Return the gaps between the work on each device, at most `most` for a device, the longest first.
+    """Return the gaps between pieces of work on each device, at most `most` per device, the longest first.
 
     Returns:
         one row per gap:

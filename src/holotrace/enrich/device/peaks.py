@@ -1,7 +1,8 @@
-"""Peak rates of devices by their full name, from public data sheets; users add devices and override figures.
+"""Peak rates of devices by full name, from public data sheets; users can add devices and override figures.
 
-All figures are dense: the doubled rates that data sheets give for 2:4 sparsity are halved here. A device that shows up as
-two (the two dies of MI250) has the figures of one. A JSON or TOML file that `HOLOTRACE_DEVICES` names adds devices:
+All figures are dense: the doubled rates that data sheets give for 2:4 sparsity are halved here. Where the two
+dies of a GPU appear as two devices (MI250), each has the figures of one die. A JSON or TOML file that `HOLOTRACE_DEVICES`
+names adds devices:
 
     [[rules]]
     pattern = "My GPU 2"
@@ -67,7 +68,7 @@ class Device:
         return 1e12 * peak or None
 
     def attainable_flops_per_s(self, precision: str | None) -> float | None:
-        """Return the rate of products that the vendor measured at best; None if it has not published any."""
+        """Return the highest rate of products that the vendor measured; None if it has published none."""
         return 1e12 * dict(self.attainable_tflops).get(precision or "", 0) or None
 
 
@@ -168,7 +169,7 @@ def add_device(  # noqa: PLR0913 -- the columns of the table
         matrix_tflops: dense peak of products by precision, one of `PRECISIONS`.
         float32_tflops: peak of ordinary cores.
         float64_tflops: peak of ordinary cores.
-        cache_megabytes: size of the last cache.
+        cache_megabytes: size of the last-level cache.
 
     Raises:
         InvalidOptionError: the pattern, a precision or a figure is invalid.
@@ -190,12 +191,12 @@ def add_device(  # noqa: PLR0913 -- the columns of the table
 
 
 def remove_added_devices() -> None:
-    """Remove every device of `add_device`."""
+    """Remove every device that `add_device` added."""
     _TABLE.remove_added()
 
 
 def active_devices() -> tuple[Device, ...]:
-    """Return the known devices, by priority: added ones, those of the file, `DEVICES`."""
+    """Return the known devices in order of priority: added devices, devices from the file, then `DEVICES`."""
     return _TABLE.active()
 
 

@@ -61,7 +61,8 @@ def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the waits of streams for events or for other streams.
 
     The first work launched into the waiting stream after the call waits for the last work launched into the other
-    stream before the event was recorded. If that call is unknown, assume that it came right before the wait.
+    stream before the event was recorded. If the call that recorded the event is unknown, assume that it came right
+    before the wait.
 
     Returns:
         One row for each wait that the profiler recorded, in file order:
@@ -89,8 +90,8 @@ def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
     A call waits for the last work launched before it into its stream, or into every stream of its device. A call that
     waits for an event waits for the last work launched before the event was recorded. A call that launched a copy, and
     returned after the copy ended, waited for the copy. If the profiler did not record the stream of a call, assume the
-    stream whose work ended last before the call did. A call that returned before the work ended only queried, and did
-    not wait.
+    stream whose work was the last to end before the call did. A call that returned before the work ended only queried
+    its state and did not wait.
 
     Returns:
         One row for each call and each stream it waits for, sorted by event_index, device and stream:
@@ -206,7 +207,7 @@ def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _at_the_record(waits: pl.DataFrame) -> pl.DataFrame:
-    """In waits for an event, replace stream and time by those of the call that recorded the event."""
+    """In waits for an event, use the stream and time of the call that recorded the event."""
     for_event = pl.col("scope") != "stream"
     moment = pl.when(for_event).then(pl.coalesce("record_start_ns", "moment_ns")).otherwise("moment_ns")
     stream = pl.when(for_event).then("waited_stream").otherwise("stream")
@@ -260,7 +261,7 @@ def _on_each_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _on_likely_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Return the wait of each call for the stream whose work ended last before the call did."""
+    """Return the wait of each call for the stream whose work was the last to end before the call did."""
     ended = _candidates(rank_trace, waits).filter(pl.col("work_end_ns") <= pl.col("call_end_ns"))
     return _with_idle(waits, ended.sort("work_end_ns", descending=True).unique("call_index", keep="first"))
 
@@ -274,7 +275,7 @@ def _candidates(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_idle(waits: pl.DataFrame, with_work: pl.DataFrame) -> pl.DataFrame:
-    """Add the waits of `waits` that had no work to wait for."""
+    """Add the `waits` that had no work to wait for."""
     idle = waits.join(with_work, on="call_index", how="anti")
     return pl.concat([with_work, idle], how="diagonal")
 

@@ -1,7 +1,7 @@
 """User annotations on the host and on devices, and the annotation of each piece of device work.
 
-The profiler projects host annotations onto streams (GPU_USER_ANNOTATION), from the first to the last kernel launched
-inside. This module projects them if the profiler did not, because the option was off or the version is older.
+The profiler projects each host annotation onto streams (GPU_USER_ANNOTATION), from the first to the last kernel
+launched inside it. If the profiler did not, because the option was off or its version is older, this module does.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _STREAM = ("device", "stream")
 
 @derived
 def host_annotations(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the annotations of the host in file order.
+    """Return the host annotations in file order.
 
     Returns:
-        event_index uint32, name uint32 (string id), start_ns, end_ns int64, track_id uint32, self_ns int64: the
-        time in which no shorter annotation of the same thread runs.
+        event_index uint32, name uint32 (string id), start_ns, end_ns int64, track_id uint32, self_ns int64: the time in
+        which no shorter annotation runs on the same thread.
     """
     return _with_exclusive_time(host_ranges(rank_trace), ["track_id"])
 
 
 @derived
 def device_annotations(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the annotations of the streams, recorded or projected.
+    """Return the annotations on streams, recorded or projected.
 
     Returns:
         event_index   uint32  the annotation: the row of the device, or the projected row of the host
@@ -73,8 +73,8 @@ def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the innermost annotation of each piece of device work.
 
     If annotations on streams were recorded, it is the shortest one of the same device and stream in which the work
-    begins. Otherwise, it is the shortest host annotation around the launch on the launching thread or, if there is
-    none, on another thread of the process, because that thread may be waiting, as in a backward pass.
+    begins. Otherwise, it is the shortest host annotation around the launch on the launching thread. If there is none,
+    it is the shortest one on another thread of the process, which may be waiting, as in a backward pass.
 
     Returns:
         The rows of `device_work`, in the same order: event_index uint32, annotation_index uint32 (event_index of the

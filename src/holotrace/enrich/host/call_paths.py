@@ -62,12 +62,12 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
         forward and other  everything else
         no operator        device work that belongs to none of the above
 
-    Steps, wrappers of data parallelism, and other annotations are not part of paths; calls inside them move up a level.
+    Steps, data-parallel wrappers and other annotations are not part of paths; calls inside them move up a level.
 
     Args:
         rank_trace: the rank.
-        in_steps: leave out paths whose outermost call is outside all steps, and work without an operator that was
-            launched outside all steps.
+        in_steps: leave out paths whose outermost call is outside all steps. Work without an operator is left out if it
+            was launched outside all steps.
         with_modules: include modules in the paths, if they were recorded.
 
     Returns:
@@ -149,7 +149,7 @@ def _calls(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool) -> _Cal
 
 
 def _kinds(rank_trace: RankTrace, nodes: pl.DataFrame) -> list[pl.Series]:
-    """Return kind and name id of each node; data loaders share one name, with the id after the last string id."""
+    """Return the kind and name id of each node; all data loaders share one name, whose id follows the last string id."""
     by_class = np.full(max(NodeClass) + 1, _NO_CALL, np.int64)
     by_class[list(_KIND_OF_CLASS)] = list(_KIND_OF_CLASS.values())
     kind = by_class[nodes["node_class"].to_numpy()]
@@ -203,7 +203,7 @@ def _with_all_above(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
 
 
 def _kernels(rank_trace: RankTrace, calls: _Calls, *, in_steps: bool) -> pl.DataFrame:
-    """Return one row for each name of device work and the call that launched it, which may be unknown."""
+    """Return one row for each pair of a device-work name and the call that launched it; the call may be unknown."""
     work = device_owner(rank_trace).join(device_rows(rank_trace), on="event_index", maintain_order="left")
     launched_in = itself_or_above(calls.parent, calls.is_call, work["node"].to_numpy())
     is_unowned = launched_in == NO_PARENT
@@ -232,7 +232,7 @@ def _phase_rows(calls: _Calls, kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_sums_of_made(rows: pl.DataFrame, is_made: _Bools) -> pl.DataFrame:
-    """Add up the times inside phases, and inside modules in the backward phase, because these have no times of their own."""
+    """Sum the times inside phases and inside modules of the backward phase, which have no times of their own."""
     parent = rows["parent"].to_numpy()
     totals = {name: rows[name].to_numpy().copy() for name in ("host_total_ns", "device_total_ns")}
     for below in reversed(levels(parent)):
@@ -251,7 +251,7 @@ def _is_in_step(rank_trace: RankTrace, event_index: pl.Series) -> _Bools:
 
 
 def _with_texts(rank_trace: RankTrace, paths: pl.DataFrame) -> pl.DataFrame:
-    """Replace numbers by texts, and prefix each path with the paths around it."""
+    """Replace numbers with strings, and prefix each path with the paths around it."""
     texts: dict[int, str] = {NO_PARENT: ""}
     names = _names(rank_trace, paths)
     for number, above, kind, name in zip(paths["number"], paths["above"], paths["kind"], names, strict=True):

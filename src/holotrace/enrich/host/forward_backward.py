@@ -1,4 +1,4 @@
-"""The forward operator of each backward operator, whose gradient it computes."""
+"""The forward operator whose gradient each backward operator computes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _FLOW_CATEGORIES = ("fwdbwd", "forward_backward", "fwd_bwd")
-"""Names of the category of arrows since 2021, in lower case."""
+"""Names that the arrows' category has had since 2021, in lower case."""
 
 
 @derived
@@ -25,10 +25,10 @@ def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the forward operator of each backward operator.
 
     The profiler draws an arrow from the start of the forward operator to the start of the backward operator. Without an
-    arrow, both have the same sequence number, and the backward operator names the thread of the forward operator; of
-    several forward operators with that number, the last to begin created the node of the backward graph, as in PyTorch.
-    Operators inside a backward operator do not count as forward operators, since their thread numbers a sequence of its
-    own.
+    arrow, the two are matched by their sequence number and by the thread of the forward operator, which the backward
+    operator names. If several forward operators have that number, the last to begin counts, because in PyTorch it
+    creates the node of the backward graph. Operators inside a backward operator do not count as forward operators,
+    since their thread has its own sequence of numbers.
 
     Returns:
         One row for each backward operator whose forward operator is known, sorted by event_index:
@@ -55,7 +55,7 @@ def forward_of_calls(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
 
 
 def _operators(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the operators in file order, with sequence number (null for -1) and thread of the forward operator."""
+    """Return the operators in file order, with their sequence number (null for -1) and the thread of their forward operator."""
     columns = ["event_index", "track_id", "start_ns", "end_ns"]
     details = rank_trace.table("operators", ["event_index", "sequence_number", "forward_thread_id"])
     ranges = event_ranges(rank_trace, [EventKind.CPU_OP], columns)
@@ -78,7 +78,7 @@ def _by_arrow(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ends_of_arrows(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFrame:
-    """Return one row for each end of an arrow and each operator that begins there."""
+    """Return one row for each pair of an arrow's end and an operator that begins there."""
     flows = rank_trace.table("flows", ["category", "flow_id", "is_start", "start_ns", "track_id"])
     texts = rank_trace.strings
     ids = texts.str.to_lowercase().is_in(_FLOW_CATEGORIES).arg_true().cast(pl.UInt32)
@@ -92,7 +92,7 @@ def _ends_of_arrows(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFr
 
 
 def _only_operators(arrows: pl.DataFrame, operators: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return the only operator that begins at each end of an arrow, `NO_MATCH` or `SEVERAL`: a join takes ten times as long."""
+    """Return the only operator that begins at each arrow end, `NO_MATCH` or `SEVERAL`; a join would take ten times as long."""
     if arrows.is_empty() or operators.is_empty():
         return np.full(len(arrows), NO_MATCH)
     tables = (operators, arrows)
@@ -124,7 +124,7 @@ def _by_sequence_number(rank_trace: RankTrace, operators: pl.DataFrame, with_arr
 
 
 def _outside(rank_trace: RankTrace, candidates: pl.DataFrame, backward: pl.Series) -> pl.DataFrame:
-    """Leave out operators inside backward operators, because their threads number a sequence of their own."""
+    """Leave out operators inside backward operators, because their threads have their own sequences of numbers."""
     nodes = host_nodes(rank_trace)
     is_backward = np.zeros(nodes.height, np.bool_)
     is_backward[rows_of_events(nodes, backward)] = True

@@ -1,6 +1,6 @@
 """Python frames by their names, as PyTorch writes them: `training.py(51): step`, `<built-in function sleep>`.
 
-PyTorch cuts the folders of `sys.path` off a file name, so an installed library begins with its package.
+PyTorch strips the folders of `sys.path` from file names, so the file names of an installed library begin with its package.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import polars as pl
 from holotrace.enrich.host.host_names import MODULE_PREFIX, without_addresses
 
 FRAME = r"^(.+?)\((\d+)\): (.*)$"
-"""File, line and function. The line is the first one of the function, or where a generator continues:
+"""File, line and function. The line is the function's first line, or the line at which a generator continues:
 https://github.com/pytorch/pytorch/blob/main/torch/csrc/autograd/profiler_python.cpp"""
 
 BUILT_IN = r"^<built-in "
@@ -49,13 +49,13 @@ _REMOVED_FROM_STANDARD = ("asynchat", "asyncore", "cgi", "cgitb", "imp", "pipes"
 _NAMES_OF_SCRIPTS = frozenset(
     {"calendar", "cmd", "code", "graphlib", "profile", "statistics", "test", "timeit", "trace"}
 )
-"""Modules of the standard library that jobs do not call, and whose names fit the script of a user."""
+"""Modules of the standard library that jobs do not call and whose names suit a user's script."""
 
 _INTERACTIVE = r"^<(ipython-input|stdin)"
 _GENERATED = (
     r"(^|[/\\])(torchinductor_[^/\\]*|\.triton|torch_compile_debug)[/\\]|[/\\][a-z2-7]{2}[/\\]c[a-z2-7]{40,}\.py$"
 )
-"""Files that torch.compile and Triton write; those of a chosen cache folder are known by their hashes."""
+"""Files that torch.compile and Triton write; files in a custom cache folder are recognised by their hashes."""
 
 _INSTALLED = r"[/\\](site-packages|dist-packages)[/\\]|(^|[/\\])lib[/\\]python3"
 _SEPARATORS = "/\\"
@@ -68,7 +68,7 @@ def is_user_frame(names: pl.Series, libraries: Sequence[str] = ()) -> pl.Series:
 
     Args:
         names: names of events.
-        libraries: folders, as file names begin, that are not the user's either: `mylib`, `/opt/mylib`.
+        libraries: folders at the start of file names that are not the user's either: `mylib`, `/opt/mylib`.
 
     >>> is_user_frame(pl.Series(["training.py(51): step", "torch/_ops.py(12): __call__", "<built-in function sleep>"])).to_list()
     [True, False, False]
@@ -90,7 +90,7 @@ def is_built_in(names: pl.Series) -> pl.Series:
 
 
 def shown_names(names: pl.Series) -> pl.Series:
-    """Return the names without addresses of objects, numbers of modules, and the prefix of autograd's functions.
+    """Return the names without object addresses, module numbers, and the prefix of autograd functions.
 
     >>> names = ["nn.Module: Block_3", "<built-in method to of Tensor object at 0x7fc7>"]
     >>> shown_names(pl.Series([*names, "autograd::engine::evaluate_function: MmBackward0"])).to_list()

@@ -1,4 +1,4 @@
-"""The class of a range on the host by its name from PyTorch or Lightning: step, data loader, optimizer, collective."""
+"""The class of a host range, by the name that PyTorch or Lightning gave it: step, data loader, optimizer, collective."""
 
 from __future__ import annotations
 

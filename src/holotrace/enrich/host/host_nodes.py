@@ -73,7 +73,7 @@ def device_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def node_texts(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.Series:
-    """Return the names of these rows of `host_nodes` as people read them."""
+    """Return the names of these rows of `host_nodes` as shown to people."""
     is_backward = pl.col("node_class") == NodeClass.BACKWARD
     text = pl.when(is_backward).then(pl.col("name") + _BACKWARD_SUFFIX).otherwise("name").fill_null(_ROOT_NAME)
     return nodes.select("node_class", rank_trace.texts(nodes["name"])).select(text.alias("name"))["name"]
@@ -87,7 +87,7 @@ class _Trees(NamedTuple):
 
 @derived
 def _with_replayed(rank_trace: RankTrace) -> _Trees:
-    """Return the recorded trees with the operators and modules that graphs replay, and the owners by their rows."""
+    """Return the recorded trees plus the operators and modules that graphs replay, and the owners as rows of these."""
     recorded, replayed = recorded_nodes(rank_trace), grafts(rank_trace)
     runtime, device = recorded_runtime_owner(rank_trace), recorded_device_owner(rank_trace)
     if replayed.nodes.is_empty():
@@ -105,7 +105,7 @@ def _with_replayed(rank_trace: RankTrace) -> _Trees:
 
 
 def _nodes_of(replayed: Grafts, recorded: pl.DataFrame, runtime: pl.DataFrame) -> pl.DataFrame:
-    """Return the replayed nodes with the columns of `host_nodes`; `parent` counts on after the recorded nodes."""
+    """Return the replayed nodes with the columns of `host_nodes`; their `parent` rows follow the recorded nodes."""
     nodes = replayed.nodes
     above = nodes["above"].to_numpy()
     around = np.append(runtime["node"].to_numpy(), NO_PARENT)[rows_of_events(runtime, nodes["launch_index"])]
@@ -123,7 +123,7 @@ def _nodes_of(replayed: Grafts, recorded: pl.DataFrame, runtime: pl.DataFrame) -
 def _owners(
     nodes: pl.DataFrame, device: pl.DataFrame, replayed: Grafts, row_of: _Rows, recorded_count: int
 ) -> pl.DataFrame:
-    """Return the recorded owners by their new rows, and the replayed node of each piece of work that has one."""
+    """Return the recorded owners as rows of the new trees, or the replayed node of each piece of work that has one."""
     graft = np.append(replayed.owners["graft"].to_numpy(), NO_PARENT)[
         rows_of_events(replayed.owners, device["event_index"])
     ]

@@ -28,7 +28,7 @@ def module_of(rank_trace: RankTrace) -> pl.DataFrame:
     Modules are Python functions that the profiler calls `nn.Module: Linear_3`; it records them with `with_stack=True`.
 
     Returns:
-        One row for each operator inside a module; none without recorded modules:
+        One row for each operator inside a module; empty if no modules were recorded:
 
         event_index  uint32  the operator
         module       uint32  string id of the module's name, with the prefix
@@ -44,8 +44,8 @@ def module_of(rank_trace: RankTrace) -> pl.DataFrame:
 def backward_passes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the parts of the backward pass that compute the gradients of operators.
 
-    A part is the outermost `evaluate_function` of autograd around a backward operator whose forward operator is
-    known, or that operator itself. Each accumulation of gradients belongs to the part before it on its thread.
+    A part is autograd's outermost `evaluate_function` around a backward operator whose forward operator is known or, if
+    there is none, the backward operator itself. Each gradient accumulation belongs to the part before it on its thread.
 
     Returns:
         In the order of `host_nodes`:

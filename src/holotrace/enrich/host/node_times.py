@@ -25,8 +25,8 @@ Bools = npt.NDArray[np.bool_]
 def node_times(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the times of every node of `host_nodes`, in its order.
 
-    The children of a node are the nodes directly inside it; its calls and its device work are those that
-    `runtime_owner` and `device_owner` assign to it:
+    The children of a node are the nodes directly inside it; its calls and device work are the ones that `runtime_owner`
+    and `device_owner` assign to it:
 
         host_total = end - start
         host_self = host_total - the part that children and calls take
@@ -50,7 +50,7 @@ def node_times(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def timed_work(owners: pl.DataFrame, durations: pl.DataFrame, uses_tensor_cores: pl.DataFrame) -> pl.DataFrame:
-    """Return `owners` with duration_ns, uses_tensor_cores (null for copies, and kernels with unknown cores) and is_kernel."""
+    """Return `owners` with duration_ns, uses_tensor_cores (null for copies, and for kernels on unknown cores) and is_kernel."""
     answers = uses_tensor_cores.with_columns(is_kernel=pl.lit(value=True))
     return owners.join(durations, on="event_index", how="left", maintain_order="left").join(
         answers, on="event_index", how="left", maintain_order="left"

@@ -38,10 +38,10 @@ class OperatorStacks(NamedTuple):
 
 
 def operator_stacks(rank_trace: RankTrace) -> OperatorStacks:
-    """Return the call stacks of the operators; those that graphs replay have the stacks of their capture.
+    """Return the call stacks of the operators; operators that graphs replay have the stacks from their capture.
 
-    A stack is the `Call stack` that the profiler recorded (until PyTorch 1.12), else the Python functions around the
-    operator on its thread. Operators of autograd's threads have no stack, because no Python runs there.
+    A stack is the `Call stack` that the profiler recorded (until PyTorch 1.12) or else the Python functions around the
+    operator on its thread. Operators on autograd's threads have no stack, because no Python runs there.
     """
     return _with_replayed(rank_trace) if may_graft(rank_trace) else _of_file(rank_trace)
 
@@ -54,7 +54,7 @@ def _of_file(rank_trace: RankTrace) -> OperatorStacks:
 
 @derived
 def _with_replayed(rank_trace: RankTrace) -> OperatorStacks:
-    """Add the stacks of the recordings that explain the graphs; event numbers and rows of texts count on."""
+    """Add the stacks of the recordings that explain the graphs; event numbers and text rows continue."""
     nodes, parts = grafts(rank_trace).nodes, [_of_file(rank_trace)]
     for number in nodes["reference"].drop_nulls().unique().sort():
         of_reference = _of_file(references_of(rank_trace)[number])
@@ -114,7 +114,7 @@ def _innermost_frame(frames: pl.DataFrame, operators: pl.DataFrame) -> _Rows:
 
 
 def _stack_texts(rank_trace: RankTrace, frames: pl.DataFrame, rows: _Rows) -> pl.Series:
-    """Return the text of the stack that ends in each of these distinct frames."""
+    """For each of these distinct frames, return the text of the stack that ends in it."""
     parent, names = frames["parent_row"].to_list(), rank_trace.texts(frames["name"])
     texts = []
     for row in rows.tolist():

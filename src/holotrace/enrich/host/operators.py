@@ -59,7 +59,7 @@ def launching_operator(rank_trace: RankTrace) -> pl.DataFrame:
 def _replace_by_replayed(
     rank_trace: RankTrace, stacks: pl.DataFrame, work: pl.Series, inner: _Rows, outer: _Rows
 ) -> None:
-    """Replace the operators around the launch of a graph by those that launched each kernel when it was captured."""
+    """Replace the operators around a graph launch with the operators that launched each kernel when the graph was captured."""
     replayed = grafts(rank_trace)
     is_operator = (replayed.nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
     graft = np.append(replayed.owners["graft"].to_numpy(), NO_PARENT)[rows_of_events(replayed.owners, work)]

@@ -1,8 +1,8 @@
 """The line of the user's code that runs at each time on the host, and that launched each piece of device work.
 
-A line is the innermost Python frame of the user on the thread: frames of PyTorch, of installed libraries and of Python itself,
-built-in functions and modules do not count; see `is_user_frame`. PyTorch records a frame once per call, so a line is the
-first one of its function.
+A line is the innermost of the user's Python frames on the thread. Frames of PyTorch, installed libraries or Python
+itself, built-in functions, and modules do not count; see `is_user_frame`. PyTorch records a frame once per call, so a
+line is the first line of its function.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _OF_EVENT = {
 }
 _OF_ENGINE = r"^autograd::engine::evaluate_function"
 _RUNS_BACKWARD = r"^<built-in .*\brun_backward\b"
-"""Autograd computes gradients on threads of its own, while this function waits; without a device it computes them itself."""
+"""Autograd computes gradients on its own threads while this function waits; without a device, this function computes them."""
 
 
 class HostLines(NamedTuple):
-    """The host ranges of a rank, each after all ranges around it, with the line that they run for.
+    """The host ranges of a rank with the line that each runs for; a range comes after all ranges around it.
 
     The arrays have an entry for each range, and a last one for row -1:
 
@@ -129,7 +129,7 @@ def _host_lines(rank_trace: RankTrace, libraries: tuple[str, ...]) -> HostLines:
 
 
 def line_times(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Divide the time of every host thread by the line that it runs.
+    """Divide the time of every host thread among the lines that it runs.
 
     Returns:
         Parts that do not overlap, sorted by track and time; together they cover all ranges of the thread:
@@ -155,7 +155,7 @@ def _line_times(rank_trace: RankTrace, libraries: tuple[str, ...]) -> pl.DataFra
 def lines_of_work(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> pl.DataFrame:
     """Return the line that launched each device row.
 
-    The line is that of the call that launched the row or, if the call is unknown, of the operator with the same external id.
+    It is the line of the call that launched the row or, if the call is unknown, of the operator with the same external id.
 
     Returns:
         The rows of `launches`, in the same order:
@@ -228,7 +228,7 @@ def _names_work(ranges: pl.DataFrame) -> _Bools:
 
 
 def _lines(rank_trace: RankTrace, libraries: Sequence[str]) -> pl.DataFrame:
-    """Return each line of the user once: the names of its Python functions or else the innermost ones of recorded stacks."""
+    """Return each of the user's lines once, from the Python functions or, if none were recorded, from the recorded stacks."""
     ids = rank_trace.events_of([EventKind.PYTHON_FUNCTION], ["name"])["name"].unique().sort()
     names = rank_trace.texts(ids) if len(ids) else _frames_of_stacks(rank_trace)["frame"].drop_nulls().unique().sort()
     lines = names.filter(is_user_frame(names, libraries)).rename("source_line")
@@ -242,7 +242,7 @@ def _frames_of_stacks(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _innermost_of_stacks(rank_trace: RankTrace, lines: pl.Series) -> pl.Series:
-    """Return the innermost frame of each recorded stack that is one of the lines, null if it has none."""
+    """For each recorded stack, return its innermost frame that is one of the lines; null if there is none."""
     users = _frames_of_stacks(rank_trace).filter(pl.col("frame").is_in(lines.implode()))
     first = users.unique("stack", keep="first", maintain_order=True)
     return gathered(first["frame"], _positions(first["stack"].to_numpy(), len(recorded_stacks(rank_trace).texts)))
@@ -266,7 +266,7 @@ def _owners(
 
 
 def _with_backward(owners: _Owners, parent: _Rows, part: _Rows, caller: _Rows) -> _Owners:
-    """Give parts of the backward pass, which have no line yet, the lines around these other ranges."""
+    """Give each part of the backward pass that has no line yet the line around its caller."""
     around = itself_or_above(parent, owners.line != NO_PARENT, caller)
     known = (around != NO_PARENT) & (owners.line[part] == NO_PARENT)
     part, around = part[known], around[known]
@@ -288,7 +288,7 @@ def _rest_of_backward(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows
 
 
 def _own_lines(rank_trace: RankTrace, ranges: pl.DataFrame, lines: pl.Series) -> _Rows:
-    """Return the line of each Python frame of the user or else, without any Python function, of each operator with a stack."""
+    """Return the line of each user frame or, if no Python functions were recorded, of each operator with a stack."""
     if _is_python(ranges).any():
         by_id = _rows_of_texts(lines, rank_trace.strings)
         return np.where(_is_python(ranges), by_id[ranges["name"].to_numpy()], NO_PARENT)
@@ -337,7 +337,7 @@ def _callees(ranges: pl.DataFrame, parent: _Rows, owners: _Owners, owner: _Rows)
 
 
 def _changes_line(line: _Rows, around: _Rows) -> _Bools:
-    """Return which ranges have a line of their own, other than that of the range around them."""
+    """Return which ranges have a line, and a different one than the range around them."""
     changes: _Bools = (line != NO_PARENT) & (line != np.append(line, NO_PARENT)[around])
     return changes
 
