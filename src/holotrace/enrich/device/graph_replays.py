@@ -193,7 +193,7 @@ def _is_part(some: _Signature, whole: _Signature) -> bool:
 
 
 def _with_ends(rank_trace: RankTrace, replays: pl.DataFrame) -> pl.DataFrame:
-    """Add `until_ns`: when the stream's next work began or a wait for the whole device ended; at the latest, the end of all work."""
+    """Add `until_ns`: when the stream's next work began or a wait for the device ended; at the latest, when all work ended."""
     return with_until(rank_trace, replays, ["device", "stream"] if replays["stream"].count() else [])
 
 

@@ -28,8 +28,8 @@ class Work(NamedTuple):
 def aligned(replayed: Work, streams: _Int64, captured: Work) -> _Int64:
     """Return the captured launch of each replayed piece of work, `NO_PARTNER` if unknown.
 
-    Each stream runs its kernels in the order of their launches, so each stream, the one with the most work first, takes
-    a longest common subsequence of the launches that are left. Launches without a name lie between named ones: where as
+    Each stream runs its kernels in the order of their launches. So the streams take turns, the one with the most work first:
+    each takes a longest common subsequence of the launches that are left. Launches without a name are between named ones. If as
     many launches as kernels are left between two pairs, and their kinds agree, they are paired in order.
     """
     partner = np.full(len(streams), NO_PARTNER, np.int64)
@@ -59,7 +59,7 @@ def _in_order(replayed: Work, captured: Work) -> _Int64:
 
 
 def _with_unnamed(found: _Int64, replayed: Work, captured: Work) -> _Int64:
-    """Pair what is left between two pairs, if it is equally long, of equal kinds, and without a contradicting name."""
+    """Pair what is left between two pairs if both sides have the same length and the same kinds, and no names contradict."""
     rows = np.concatenate([[-1], np.flatnonzero(found != NO_PARTNER), [len(found)]])
     others = np.concatenate([[-1], found[rows[1:-1]], [len(captured.names)]])
     for row, next_row, other, next_other in zip(rows, rows[1:], others, others[1:], strict=False):

@@ -68,10 +68,9 @@ def references_of(rank_trace: RankTrace) -> tuple[RankTrace, ...]:
 def replays(rank_trace: RankTrace) -> tuple[Replay, ...]:
     """Return every launch of a graph, in order, with the recording that explains it.
 
-    Captures for the batch size of the replay come first, or for the next larger one, because engines pad batches. The
-    recording with the largest share of common work explains the replay; of equal ones, the shortest, and of these the next
-    one after the recording of the replay before, because engines replay the parts of a model in the order of their
-    capture.
+    Captures for the replay's batch size, or for the next larger one because engines pad batches, come first. The recording with
+    the largest share of common work explains the replay. Ties go to the shortest recording, then to the next one after the
+    recording that explained the previous replay, because engines replay the parts of a model in the order of their capture.
     """
     work = replayed_work(rank_trace)
     if work.is_empty():
@@ -103,7 +102,7 @@ def _listed(rank_trace: RankTrace) -> Iterator[_Candidate]:
 
 
 def _batch_sizes(rank_trace: RankTrace, launches: pl.Series) -> list[int | None]:
-    """Return the batch size that the innermost annotation around each launch states; None if none states one."""
+    """Return the batch size that annotations around each launch state, from the innermost that states one, or None."""
     nodes, owners = recorded_nodes(rank_trace), recorded_runtime_owner(rank_trace)
     stated = batch_sizes(rank_trace.texts(nodes["name"])).to_list()
     parent = nodes["parent"].to_list()
@@ -136,7 +135,7 @@ class _Choice:
         self._last = -1
 
     def of(self, first: int, last: int, batch_size: int | None) -> Match | None:
-        """Return the recording that explains this replay; None if none does."""
+        """Return the recording that explains this replay, or None."""
         compared: list[int] | range = self._of_size(batch_size)
         best = self._best(first, last, compared)
         if best is None:
@@ -193,7 +192,7 @@ class _Choice:
         return None if best is None else best[1:]
 
     def _highest_share(self, first: int, last: int, number: int) -> float:
-        """Return the share of the replay that a candidate can explain at most, by the number of its pieces alone."""
+        """Return the largest share of the replay that a candidate could explain, judging by its number of pieces alone."""
         sequence = self._candidates[number].sequence
         kinds = Counter(_compared_kind(kind) for kind in sequence.kinds.tolist())
         own = Counter(self._kinds[first:last].tolist())
@@ -217,7 +216,7 @@ def _compared_kind(kind: int) -> int:
 
 
 def _first_equal(candidates: list[_Candidate]) -> list[int]:
-    """Return for each candidate the first with the same names and kinds: the layers of a model are often equal."""
+    """Return, for each candidate, the first with the same names and kinds: the layers of a model are often equal."""
     first: dict[tuple[object, ...], int] = {}
     return [
         first.setdefault((one.sequence.names, one.sequence.kinds.tobytes()), number)

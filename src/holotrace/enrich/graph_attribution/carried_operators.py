@@ -1,8 +1,8 @@
 """Operators that the layers of another recording suggest for the layers of a graph.
 
-A recording that runs the same layers with other kernels in part, such as a prefill beside the graph of a decode step, explains
-too little of a replay. Kernels with equal names at the same position of a layer still are likely to have the same operators.
-They are a hint, shown beside a kernel, and count nowhere.
+A recording that runs the same layers with partly different kernels, such as a prefill when the graph is a decode step,
+explains too little of a replay. Kernels with equal names at the same position of a layer are still likely to have the
+same operators. These operators are hints, shown beside a kernel, and count nowhere.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Layer = list[tuple[str, str]]
 """Name and operator of each kernel of a layer."""
 
 _LEAST_SHARE = 0.5
-"""Two layers must share this part of the kernels of both."""
+"""Two layers must have this share of their kernels in common."""
 
 _MOST_SEQUENCES = 10
 

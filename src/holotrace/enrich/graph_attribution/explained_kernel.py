@@ -27,7 +27,7 @@ _INPUTS = {
 def explained_kernel(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, str]]:
     """Yield the operators, modules, inputs and Python frames of a kernel that a graph replays, as (name, text).
 
-    Nothing for all other events. `attributed_by` is how the kernel is attributed; see
+    Yield nothing for other events. `attributed_by` is how the kernel is attributed; see
     `holotrace.enrich.graph_attribution.references`. `inferred_layer` is what the order of the kernels shows, if nothing
     else explains the kernel, and `inferred_operator` what layers elsewhere in the recordings suggest.
     """

@@ -1,4 +1,4 @@
-"""How much of the time in CUDA and HIP graphs is attributed to operators, and what to record if it is little."""
+"""How much of the time in CUDA and HIP graphs is attributed to operators, and what to record to attribute more."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _doubts(rank_trace: RankTrace) -> Iterator[str]:
 
 
 def attributed_work(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the work of graphs, in the order of `replayed_work`: event_index, launch_index, duration_ns and how."""
+    """Return the work of graphs, in the order of `replayed_work`: event_index, launch_index, duration_ns and `how`."""
     work, owners = replayed_work(rank_trace), grafts(rank_trace).owners
     how = pl.when(owners["graft"] != NO_PARENT).then(owners["how"]).alias("how")
     return work.select("event_index", "launch_index", (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"), how)

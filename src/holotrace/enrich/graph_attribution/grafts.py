@@ -27,10 +27,10 @@ from holotrace.store.trace import RankTrace
 _Rows = npt.NDArray[np.int64]
 
 _GRAFTED = (NodeClass.OPERATOR, NodeClass.MODULE, NodeClass.LIGHTNING_MODULE, NodeClass.OPTIMIZER)
-"""Annotations and steps are left out: they name times of the recording, not of the replay."""
+"""Annotations and steps are left out because they name times in the recording, not in the replay."""
 
 GENERATED_KERNEL = r"^triton_[a-z]{2,4}_fused"
-"""Inductor records an operator with the name of each kernel that it generates, such as `triton_poi_fused_add_0`."""
+"""Inductor records an operator for each kernel that it generates, under the kernel's name, such as `triton_poi_fused_add_0`."""
 
 _NODES = {
     "event_index": pl.UInt32,
@@ -72,7 +72,7 @@ class Grafts(NamedTuple):
 
 
 class _Template(NamedTuple):
-    """The nodes that one replay adds: their rows in the recording, the row of each above, and the node of each piece of work."""
+    """The nodes that one replay adds: their rows in the recording, each node's parent, and the node of each piece of work."""
 
     rows: _Rows
     above: _Rows
@@ -106,7 +106,7 @@ class _Part(NamedTuple):
 
 
 def _numbered(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns of `Grafts.nodes`; event numbers count on after those of the file."""
+    """Return the columns of `Grafts.nodes`; event numbers continue after those of the file."""
     used = rank_trace.unselected.table("events", ["event_index"])["event_index"].to_numpy()
     first = int(used.max(initial=0)) + 1
     numbers = pl.int_range(first, first + nodes.height, dtype=pl.UInt32, eager=True)
@@ -147,7 +147,7 @@ def _placed(nodes: pl.DataFrame, template: _Template, before: int, launch: dict[
 
 @derived
 def may_graft(rank_trace: RankTrace) -> bool:
-    """Return whether a rank may replay graphs; ranks that do not lose no time."""
+    """Return whether a rank may replay graphs, so that ranks without graphs skip the rest."""
     return replays_graphs(rank_trace.strings)
 
 
@@ -190,7 +190,7 @@ def _layers(rank_trace: RankTrace, work: pl.DataFrame, modules: pl.Series) -> _P
 
 
 def _distinct_nodes(described: pl.DataFrame) -> tuple[pl.DataFrame, _Rows]:
-    """Return one node for each launch, name and call, and the row of the node of each piece of work; -1 without one."""
+    """Return one node for each launch, name and call, and the row of each piece of work's node; -1 without one."""
     keys = ["launch_index", "node_class", "name", "call"]
     nodes = described.drop_nulls("how").unique(keys, keep="first", maintain_order=True)
     numbered = nodes.select(*keys, row=pl.int_range(pl.len(), dtype=pl.Int64))
@@ -264,7 +264,7 @@ class _Templates:
         return _Template(kept, place[nearest_above(parent, is_kept, kept)], place[itself])
 
     def _names_around(self, launch: int) -> frozenset[str]:
-        """Return the names of the operators and modules around the launch of a graph, which recordings of it repeat."""
+        """Return the names of the operators and modules around a graph's launch; recordings of the graph contain them, too."""
         nodes, owners = recorded_nodes(self._rank_trace), recorded_runtime_owner(self._rank_trace)
         row = rows_of_events(owners, pl.Series([launch], dtype=pl.UInt32))[0]
         at = np.array([NO_PARENT if row == NO_PARENT else owners["node"][int(row)]])
@@ -273,7 +273,7 @@ class _Templates:
         return frozenset(self._rank_trace.texts(chosen["name"]))
 
     def _texts(self, reference: int) -> tuple[list[str], pl.Series]:
-        """Return the texts of a recording, and the string ids that the rank has for them."""
+        """Return the strings of a recording, and the rank's ids of these strings."""
         if reference not in self._names:
             strings = self._references[reference].strings
             self._names[reference] = strings.to_list(), ids_of(self._rank_trace, self._references[reference])
@@ -284,7 +284,7 @@ class _Templates:
 
 
 def ids_of(rank_trace: RankTrace, reference: RankTrace) -> pl.Series:
-    """Return the string id in the rank of each text of a recording."""
+    """Return the rank's id of each string in a recording."""
     if reference is rank_trace.unselected:
         return pl.int_range(len(rank_trace.strings), dtype=pl.UInt32, eager=True)
     return _ids_of_texts(rank_trace, reference.strings)

@@ -1,6 +1,6 @@
 """The layers that the order of a graph's kernels shows, where no recording names their operators.
 
-They are inferred, not recorded, so they count as attributed nowhere: they only divide the rest by layer.
+They are inferred, not recorded, so their kernels never count as attributed: the layers only divide the rest.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _COLUMNS = {
 def inferred_layers(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the layer of each piece of work of replays that no recording explains.
 
-    A graph that replays a whole model is divided by itself. Graphs that replay a part of a layer each, as piecewise
-    graphs do, are divided together: those of one pass through the model, which begins with the same graph each time, or
-    within one annotation.
+    A graph that replays a whole model is divided on its own. Graphs that each replay a part of a layer, as piecewise
+    graphs do, are divided together if they belong to one pass through the model, which begins with the same graph each
+    time, or to one annotation.
 
     Returns:
         In the order of `replayed_work`, only work inside layers:
@@ -69,7 +69,7 @@ def inferred_layers(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 class _Search:
-    """Finds the layers of replays; those with the same kernels are divided only once."""
+    """Finds the layers of replays; replays with the same kernels are divided only once."""
 
     def __init__(self, rank_trace: RankTrace) -> None:
         work = replayed_work(rank_trace)
@@ -99,7 +99,7 @@ class _Search:
         return self._known[key]
 
     def passes(self, replayed: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """Yield the first replay of each pass through the model, and the one behind its last."""
+        """Yield the first replay of each pass through the model, and the replay after its last."""
         around = self._annotations(self._launches.gather([first for first, _ in replayed]))
         contents = [self._kernels[first:last].tobytes() for first, last in replayed]
         begin = 0

@@ -1,4 +1,4 @@
-"""Compare the names that different recordings give to one kernel: mangled, demangled, or that of a copy."""
+"""Compare the names that different recordings give to one kernel: mangled, demangled, or the name of a copy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def function_name(name: str) -> str:
 
 
 def _mangled_function(name: str) -> str:
-    """Return the last of the names that open a mangled name, each written after its length.
+    """Return the last of the names at the start of a mangled name, each of which follows its length.
 
     https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling
     """

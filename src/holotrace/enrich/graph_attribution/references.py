@@ -1,4 +1,4 @@
-"""Recordings that name the operators of the kernels that a graph replays: of its capture, or of the same work without it."""
+"""Recordings that name the operators of replayed kernels: of the graph's capture, or of the same work without the graph."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Sequence(NamedTuple):
 def captured_sequences(rank_trace: RankTrace) -> tuple[Sequence, ...]:
     """Return the work between each begin and end of a capture, in order.
 
-    A recording without these calls, whose launches have no device work, is one capture as a whole.
+    If a recording has no such calls, and its launches have no device work, the whole recording is one capture.
     """
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["event_index", "name", "start_ns", "end_ns"]).sort(
         "start_ns", maintain_order=True
@@ -155,7 +155,7 @@ def _with_compiled_names(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.Da
 
 
 def _kind(call: str) -> EventKind | None:
-    """Return what a call launches; None for nothing, or for a graph."""
+    """Return what a call launches; None if it launches nothing or a graph."""
     if _NO_WORK.search(call):
         return None
     if _LAUNCH.search(call):
@@ -175,7 +175,7 @@ def _between(rank_trace: RankTrace, launched: pl.DataFrame, start_ns: int, end_n
 
 
 def _batch_size(rank_trace: RankTrace, time_ns: int) -> int | None:
-    """Return the batch size that the shortest annotation around the begin of a capture states."""
+    """Return the batch size that the shortest annotation around the start of a capture states."""
     ranges = event_ranges(rank_trace, [EventKind.USER_ANNOTATION], ["name", "start_ns", "end_ns"])
     around = ranges.filter((pl.col("start_ns") <= time_ns) & (pl.col("end_ns") >= time_ns))
     shortest_first = around.sort(pl.col("end_ns") - pl.col("start_ns"))

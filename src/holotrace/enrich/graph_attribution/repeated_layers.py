@@ -1,7 +1,7 @@
 """The layers of a model in a sequence of kernels: the same kernels in the same order, again and again.
 
-A model with n layers launches most kernels of a layer n times, or a multiple of it. Kernels that do so and always have the
-same order are the anchors of the layers. The other kernels lie between them, so layers may differ (experts,
+A model with n layers launches most kernels of a layer n times, or a multiple of it. Kernels that do so, always in the
+same order, are the anchors of the layers. The other kernels are between the anchors, so layers may differ (experts,
 local and global attention) and contain kernels that occur only now and then.
 """
 
@@ -18,28 +18,28 @@ import numpy.typing as npt
 _Rows = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 _Anchors = npt.NDArray[np.int64]
-"""A line for each anchor: its row in the sequence for each layer; sorted by the first of these."""
+"""One line per anchor, with its row in the sequence for each layer; sorted by the first of these rows."""
 
 FEWEST_LAYERS = 3
-"""Two equal sequences may be chance."""
+"""Two equal sequences may be a coincidence."""
 
 _FEWEST_ANCHORS = 3
 _LEAST_ANCHORS = 1 / 3
-"""Share of the kernels in layers."""
+"""Anchors must be at least this share of the kernels from the first anchor to the last."""
 
 _MOST_LEADERS = 100
-"""So many kernels are tried as the first anchor, so that sequences without layers take no long time."""
+"""About this many kernels are tried as the first anchor, so that sequences without layers do not take long."""
 
 _MOST_IN_A_LAYER = 8
-"""A kernel that a layer runs more often is no anchor."""
+"""A kernel that a layer runs more often than this is not an anchor."""
 
 _COMPARED = 4
-"""So many kernels before the first layer are compared with those before other layers."""
+"""This many kernels before the first layer are compared with the kernels before other layers."""
 
 _MOST = 0.5
 _FREQUENT = 0.25
 _LEAST_SHARE = 0.5
-"""Layers must hold this share of the kernels; else the repetition is no property of the model."""
+"""Layers must contain this share of the kernels; otherwise, the repetition is not a property of the model."""
 
 _ATTENTION = re.compile(
     r"attention|attn|fmha|flash|sdpa|(?<![a-z])mla|selective_scan|mamba|ssd_|delta_rule|wkv", re.IGNORECASE
@@ -47,7 +47,7 @@ _ATTENTION = re.compile(
 """Kernels that a layer runs once: attention, or the recurrence that replaces it."""
 
 _NORM = re.compile(r"norm|rsqrt", re.IGNORECASE)
-"""Normalisations; the rsqrt of torch.compile's kernels is that of a normalisation."""
+"""Normalisations; an rsqrt in a kernel of torch.compile belongs to a normalisation."""
 
 
 class Layers(NamedTuple):
@@ -84,7 +84,7 @@ def repeated_layers(kernels: _Rows, names: list[str]) -> Layers | None:
 
 
 def _attention_count(names: list[str]) -> int | None:
-    """Return how often attention runs, which a layer does once; None without kernels that are known to be attention."""
+    """Return how often attention runs, once per layer; None without kernels that are known to be attention."""
     counts = Counter(name for name in names if _ATTENTION.search(name))
     return max(counts.values()) if counts else None
 
@@ -92,9 +92,9 @@ def _attention_count(names: list[str]) -> int | None:
 def _parts(kernels: _Rows, attention_count: int | None) -> list[_Anchors]:
     """Return the anchors of each part, for the number of layers that explains the sequence best.
 
-    Where half as many, but longer layers hold as many kernels, the larger number wins: two kinds of layers may take turns.
-    There are at most as many layers as calls of attention. If these are unknown, layers with equal kernels win, so that
-    half a layer does not count as a layer.
+    If half as many, longer layers contain the same number of kernels, the larger number of layers wins, because two
+    kinds of layers may alternate. There are at most as many layers as attention calls. If the number of attention calls
+    is unknown, layers with equal kernels win, so that half a layer does not count as a layer.
     """
     candidates = {
         count: parts
@@ -134,7 +134,7 @@ def _layer_counts(kernels: _Rows) -> list[int]:
 
 
 def _lines(kernels: _Rows, layer_count: int) -> _Anchors:
-    """Return the rows of all kernels that occur equally often in each layer: a line for each time within the layer."""
+    """Return the rows of all kernels that can occur the same number of times in each layer: a line for each occurrence."""
     order = np.argsort(kernels, kind="stable")
     _, firsts, counts = np.unique(kernels[order], return_index=True, return_counts=True)
     is_fit = (counts % layer_count == 0) & (counts <= _MOST_IN_A_LAYER * layer_count)
@@ -147,7 +147,7 @@ def _lines(kernels: _Rows, layer_count: int) -> _Anchors:
 
 
 def _consistent(kernels: _Rows, rows: _Anchors) -> list[_Anchors]:
-    """Divide lines of rows into parts in which all lines take turns in the same order; the first of a part leads.
+    """Divide lines of rows into parts in which all lines alternate in the same order, starting with the part's first line.
 
     Parts run one after the other; lines that fit into no part are left out.
     """
@@ -164,13 +164,13 @@ def _consistent(kernels: _Rows, rows: _Anchors) -> list[_Anchors]:
 
 
 def _are_layers(kernels: _Rows, part: _Anchors) -> bool:
-    """Return whether anchors are of several kernels, and not a few by chance among many others."""
+    """Return whether the anchors are several different kernels, not a few that fit by chance among many others."""
     held = part.size / (part.max() - part.min() + 1)
     return len(np.unique(kernels[part[:, 0]])) >= _FEWEST_ANCHORS and held >= _LEAST_ANCHORS
 
 
 def _in_step(rows: _Anchors, first: int) -> _Bools:
-    """Return which lines have one row between every two rows of one line, and one after its last."""
+    """Return which lines have one row between every two successive rows of line `first`, and one after its last."""
     own = rows[first]
     in_step: _Bools = (rows > own).all(axis=1) & (rows[:, :-1] < own[1:]).all(axis=1)
     in_step[first] = True
@@ -187,9 +187,9 @@ def _apart(parts: list[_Anchors]) -> list[_Anchors]:
 
 
 def _passes(kernels: _Rows, is_norm: _Bools, anchors: _Anchors) -> list[list[tuple[int, int]]]:
-    """Return the first row of each layer and the row behind its last, for each pass through the model.
+    """Return the first row of each layer and the row after its last, for each pass through the model.
 
-    A pass begins where the kernels before the first layer, such as that of the embedding, come again.
+    A pass begins where the kernels before the first layer, such as the embedding's, occur again.
     """
     usual = np.frombuffer(Counter(_contents(kernels, anchors[0])).most_common(1)[0][0], kernels.dtype)
     starts = anchors[0] - _kernels_before_first_anchor(kernels, is_norm, int(anchors[0, 0]), usual)
@@ -223,9 +223,9 @@ def _contents(kernels: _Rows, firsts: _Rows) -> list[bytes]:
 def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, usual: _Rows) -> int:
     """Return how many kernels before its first anchor belong to a layer.
 
-    What lies between two layers' anchors may end one layer or begin the next. Before the first layer, only what begins a
-    layer is there. Many models begin a layer with a normalisation, which in all layers but the first also adds the
-    residual, so its kernel may differ there.
+    Kernels between the anchors of two layers may end one layer or begin the next. Before the first layer, there are
+    only kernels that begin a layer. Many models begin a layer with a normalisation, which also adds the residual in all
+    layers but the first, so the first layer may have a different kernel.
     """
     before = min(first, len(usual) - 1)
     same = kernels[first - before : first] == usual[len(usual) - before :]
@@ -237,13 +237,13 @@ def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, us
 
 
 def _tails(kernels: _Rows, ends: _Rows, starts: _Rows) -> list[_Rows]:
-    """Return what follows the last anchor of a layer, in all ways in which many layers end."""
+    """Return the kernels after the last anchor of a layer, in each of the ways in which many layers end."""
     tails = Counter(kernels[end:start].tobytes() for end, start in zip(ends, starts, strict=True))
     fewest = _FREQUENT * max(tails.values(), default=0)
     return [np.frombuffer(tail, kernels.dtype) for tail, count in tails.items() if count >= fewest]
 
 
 def _common(kernels: _Rows, tail: _Rows) -> int:
-    """Return how many kernels are equal at the beginning of both."""
+    """Return how many kernels both have in common at the beginning."""
     same = kernels[: len(tail)] == tail[: len(kernels)]
     return len(same) if same.all() else int(np.argmin(same))

@@ -24,7 +24,7 @@ _ENGINE_FUNCTIONS = (
     ("sglang", r"(^|/)sglang/srt/model_executor/model_runner\.py\(\d+\): forward$"),
     ("tensorrt_llm", r"(^|/)tensorrt_llm/_torch/pyexecutor/py_executor\.py\(\d+\): _forward_step$"),
 )
-"""Functions that run one step of an engine; versions that do not name their steps call them, too."""
+"""Functions that run one step of an engine; engine versions that do not name their steps call them, too."""
 
 _TRAINING = r"^autograd::engine::evaluate_function|^Optimizer\.step"
 _COMPILED = "## Call CompiledFxGraph "
@@ -67,7 +67,7 @@ def engine_passes(rank_trace: RankTrace) -> dict[str, Passes]:
 
 
 def denoising_passes(rank_trace: RankTrace, within: pl.DataFrame | None = None) -> Passes:
-    """Return the calls of the model that predicts noise: of its module or, inside given ranges, of its compiled graph.
+    """Return the calls of the model that predicts noise: calls of its module or, inside given ranges, of its compiled graph.
 
     Args:
         rank_trace: the rank.
@@ -107,7 +107,7 @@ def _outermost(ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _most_repeated(ranges: pl.DataFrame) -> pl.DataFrame:
-    """Return the ranges of the name with most time among those that occur several times."""
+    """Of the names that occur several times, take the one with the most time and return its ranges."""
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time")
     repeated = ranges.group_by("name").agg(pl.len().alias("count"), time).filter(pl.col("count") > 1)
     if repeated.is_empty():
@@ -132,7 +132,7 @@ def _inside(ranges: pl.DataFrame, within: pl.DataFrame | None) -> pl.DataFrame:
 
 
 def _from_embeddings(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return a pass from each token embedding to the next on its thread, the last to the end of the last operator."""
+    """Return a pass from each token embedding to the next on its thread; the last pass ends with the last operator."""
     starts = token_shapes(rank_trace).embeddings.select("start_ns", "track_id")
     if starts.height < 2:  # noqa: PLR2004 -- nothing is repeated
         return NO_PASSES

@@ -69,8 +69,9 @@ class InferenceSteps(NamedTuple):
 def inference_steps(rank_trace: RankTrace, patterns: tuple[str, ...] = ()) -> InferenceSteps:
     """Return the steps of inference of a rank.
 
-    Names of ranges mark the steps, by `patterns` and the rules of `holotrace.enrich.inference.step_names`. Without such
-    names, the repeated forward passes of a model do, if shapes or the class of the module show what kind of step they are.
+    Names of ranges mark the steps, according to `patterns` and the rules of `holotrace.enrich.inference.step_names`.
+    Without such names, the steps are the repeated forward passes of a model, if shapes or the module's class show which
+    kind of step they are.
     """
     named = named_steps(rank_trace, patterns)
     findings = _unreadable(named)
@@ -93,7 +94,7 @@ def _unreadable(named: NamedSteps) -> tuple[str, ...]:
 
 
 def _without_doubtful_tokens(named: list[NamedStep]) -> tuple[list[NamedStep], tuple[str, ...]]:
-    """Forget the tokens of SGLang's `step[DECODE …]` if the rank also verifies drafts: the draft model has steps of that name."""
+    """Forget the tokens of SGLang's `step[DECODE …]` if the rank also verifies drafts: draft steps have that name, too."""
     doubtful = {
         place
         for place, step in enumerate(named)
@@ -196,7 +197,7 @@ def _engine(rank_trace: RankTrace) -> str | None:
 def _of_passes(passes: Passes, engine: str | None, last_ns: int | None = None) -> pl.DataFrame:
     """Return a step for each pass; it lasts until the next pass begins, because sampling follows the pass.
 
-    The last step lasts until `last_ns`, by default as long as its pass.
+    The last step lasts until `last_ns` or, by default, as long as its pass.
     """
     following = pl.col("start_ns").shift(-1, fill_value=last_ns)
     table = passes.ranges.with_columns(
@@ -211,7 +212,7 @@ def _of_passes(passes: Passes, engine: str | None, last_ns: int | None = None) -
 
 
 def _as_profiler_steps(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
-    """If each pass is alone in a `ProfilerStep`, the steps are those, since their ends are known."""
+    """If each pass has a `ProfilerStep` to itself, use these as the steps, since their ends are known."""
     known = steps(rank_trace).sort("start_ns")
     rows = rows_of_windows(known, table["start_ns"].to_numpy())
     if (rows < 0).any() or len(np.unique(rows)) < len(rows):
@@ -223,7 +224,7 @@ def _as_profiler_steps(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFra
 
 
 def _completed(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
-    """Fill what names do not say from the shapes of the first token embedding and attention in each step."""
+    """Fill in what names do not say, from the shapes of the first token embedding and attention in each step."""
     joined = table.with_row_index("row").join(_evidence(rank_trace, table), on="row", how="left", maintain_order="left")
     batch, length, joined_tokens = pl.col("batch"), pl.col("length"), pl.col("batch").is_null()
     tokens = pl.when(~joined_tokens).then(batch * length)
@@ -238,7 +239,7 @@ def _completed(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _kind() -> pl.Expr:
-    """Return the kind, from shapes if unknown: one token for each sequence is decoding, causal attention over several prefills."""
+    """Return the kind, from shapes if unknown: one token per sequence means decode, causal attention over more means prefill."""
     length, queries = pl.col("length"), pl.col("queries")
     is_joined = pl.col("batch").is_null() & length.is_not_null()
     decodes = (

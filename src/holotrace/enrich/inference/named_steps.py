@@ -1,4 +1,4 @@
-"""Ranges on the host whose names mark steps of inference; ranges around each other that mark the same step are one."""
+"""Host ranges whose names mark inference steps; nested ranges that mark the same step count as one."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class NamedSteps(NamedTuple):
 def named_steps(rank_trace: RankTrace, patterns: tuple[str, ...]) -> NamedSteps:
     """Return the steps that names mark.
 
-    Of ranges inside each other on a thread, one with a single step inside is the same step: SGLang's `step[…]` may be
-    inside `execute_…`. One with several steps inside holds steps, and is none itself.
+    Among nested ranges on a thread, a range with a single step inside is the same step: SGLang's `step[…]` may be
+    inside `execute_…`. A range with several steps inside holds steps and is not a step itself.
     """
     said = _said(rank_trace, patterns)
     texts = {number: text for number, (text, known) in said.items() if known is not None}

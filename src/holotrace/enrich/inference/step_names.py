@@ -1,8 +1,8 @@
 """The names with which inference engines mark their steps, and what the names say.
 
 A name is read by the first rule whose pattern matches all of it. Numbers come from the named groups of the pattern, and from
-pairs such as `bs=32` in the name. Rules in order of priority: those given with a question, those of `add_step_name`, those of
-the file that `HOLOTRACE_STEP_NAMES` names, then `RULES`.
+pairs such as `bs=32` in the name. Rules in order of priority: rules given with a question, rules that `add_step_name`
+added, rules from the file that `HOLOTRACE_STEP_NAMES` names, then `RULES`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Kind: TypeAlias = Literal["prefill", "decode", "mixed", "denoising"]
 KINDS: tuple[Kind, ...] = ("prefill", "decode", "mixed", "denoising")
 
 RULES_VARIABLE = "HOLOTRACE_STEP_NAMES"
-"""Environment variable with the path of a file of rules: a list `rules` of objects with `pattern`, `engine` and `kind`."""
+"""Environment variable with the path of a rule file: a list `rules` of objects with `pattern`, `engine` and `kind`."""
 
 SUMS = tuple(f"{phase}_{name}" for phase in ("c", "g") for name in ("sq", "sk", "sqsq", "sqsk"))
 """Sums over the requests in prefill (c) and decode (g): new tokens q, tokens k that they see, and the products q·q and q·k."""
@@ -113,7 +113,7 @@ RULES = (
 LIKE_A_STEP = (
     r"^(execute_(\d+_)?(context|new)_|step\[|(\[Executor\] )?_forward_step\b|((dummy_)?(eager_)?(prefill|decode))\[)"
 )
-"""Begins the names of engines; a name that begins so and fits no rule is reported."""
+"""How engines begin the names of steps; a name that begins this way but fits no rule is reported."""
 
 
 class StepName(NamedTuple):
@@ -171,15 +171,15 @@ def add_step_name(pattern: str, *, engine: str = "custom", kind: str | None = No
 
 
 def remove_added_step_names() -> None:
-    """Remove every rule of `add_step_name`."""
+    """Remove every rule that `add_step_name` added."""
     _TABLE.remove_added()
 
 
 def checked_step_pattern(pattern: object, where: str) -> str:
-    """Return a pattern of step names; `where` says in error messages which it is.
+    """Return a pattern of step names; `where` identifies the pattern in error messages.
 
     Raises:
-        InvalidOptionError: it is not a regular expression, or has a group that names of steps do not have.
+        InvalidOptionError: it is not a regular expression, or it has a group that is not one of `GROUPS`.
     """
     checked = checked_pattern(pattern, where)
     unknown = sorted(set(re.compile(checked).groupindex) - set(GROUPS))
@@ -251,7 +251,7 @@ def _kind(groups: Mapping[str, str | None], numbers: Mapping[str, int], rule: St
     if prefill and decode:
         return "mixed"
     if rule.kind is not None or "cached_requests" in numbers:
-        # A request that vLLM calls cached decodes, or continues the prefill of a long prompt.
+        # A request that vLLM calls "cached" either decodes or continues the prefill of a long prompt.
         return "prefill" if "cached_requests" in numbers and not numbers["cached_requests"] and prefill else rule.kind
     return "prefill" if prefill and decode == 0 else "decode" if decode and prefill == 0 else None
 
@@ -296,7 +296,7 @@ def _padded(numbers: Mapping[str, int], requests: int | None, tokens: int | None
 def _all_sums(
     numbers: Mapping[str, int], requests: tuple[int | None, int | None], tokens: tuple[int | None, int | None]
 ) -> dict[str, int]:
-    """Return all sums; those of a phase without requests are 0, and sq is the number of new tokens."""
+    """Return all sums; the sums of a phase without requests are 0, and sq is the number of new tokens."""
     known = {name: numbers[name] for name in SUMS if name in numbers}
     for phase, request_count, token_count in zip(("c", "g"), requests, tokens, strict=True):
         if request_count == 0:

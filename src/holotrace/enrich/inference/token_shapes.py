@@ -58,7 +58,7 @@ def _embeddings(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _embedding(dims: str | None) -> tuple[int, int | None, int] | None:
-    """Return the elements of the table, and the batch and length of the indices; None if they are not those of tokens."""
+    """Return the elements of the table, and the batch and length of the indices; None if they do not belong to tokens."""
     shapes = _shapes(dims)
     if len(shapes) < 2 or len(shapes[0]) != 2:  # noqa: PLR2004 -- a table has rows and columns
         return None
@@ -79,7 +79,7 @@ def _attentions(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _calls(rank_trace: RankTrace, pattern: str, inputs: Sequence[str]) -> pl.DataFrame:
-    """Return the calls of the operators that match, also of those that graphs replay, with the texts of their inputs."""
+    """Return the calls of matching operators, including operators that graphs replay, with the texts of their inputs."""
     names = rank_trace.strings.str.contains(pattern).arg_true().cast(pl.UInt32)
     if names.is_empty() and not may_graft(rank_trace):
         return pl.DataFrame(schema={"start_ns": pl.Int64, "track_id": pl.UInt32, **dict.fromkeys(inputs, pl.String)})

@@ -55,11 +55,11 @@ def described_calls(kernels: pl.DataFrame, shapes: pl.DataFrame, uses_tensor_cor
 
 
 def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the known launch shapes of kernels (ROCm writes them in the launch), and how well each fills its device.
+    """Return the known launch shapes of kernels, which ROCm writes in the launch, and how well each kernel fills its device.
 
-    The profiler writes blocks per SM and the estimated achieved occupancy for NVIDIA's devices alone. On other devices
-    they are computed in the same way from the shape and the device's properties, if the file has them. There, the
-    limits set by registers and shared memory are unknown, so the occupancy is an upper bound:
+    The profiler writes blocks per SM and the estimated achieved occupancy only for NVIDIA's devices. For other devices,
+    they are computed in the same way from the shape and the device's properties, if the file has them. The limits set
+    by registers and shared memory are then unknown, so the occupancy is an upper bound:
 
         blocks_per_sm = blocks / SMs (or compute units)
         occupancy     = blocks · threads a block / SMs / most threads of an SM, at most 1
@@ -113,7 +113,7 @@ def _described(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_shapes_of_launches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the args of all kernels; kernels without a grid get the args of their launch, where older ROCm writes them."""
+    """Return the args of all kernels; kernels without a grid get the args of their launch, where older ROCm versions write them."""
     table = rank_trace.table("kernels", [*_COLUMNS, *GRID, *BLOCK])
     calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index"])
     shapes = table.join(calls, on="event_index").filter(pl.col("grid_x").is_not_null())
@@ -155,7 +155,7 @@ def _estimated(rank_trace: RankTrace, table: pl.DataFrame, shapes: pl.DataFrame)
 
 
 def _processors(rank_trace: RankTrace, used: pl.Series) -> pl.DataFrame:
-    """Return how many SMs each device has, and how many threads fit on an SM; files spell the second key in two ways."""
+    """Return how many SMs each device has and how many threads fit on an SM; files spell the key of the latter in two ways."""
     devices = used.drop_nulls().unique().to_list()
     rows = [
         (

@@ -4,7 +4,7 @@ The profiler does not record the kind. The first of these rules that applies dec
 
 1. the kind of the event: copies and memsets are memory, collective rows are communication;
 2. collective arguments: a kernel that has them is communication;
-3. the name: rules of the user, then those of the file that `HOLOTRACE_KERNEL_RULES` names, then `RULES`;
+3. the name: the user's rules, then the rules of the file that `HOLOTRACE_KERNEL_RULES` names, then `RULES`;
 4. otherwise the work is computation.
 """
 
@@ -33,7 +33,7 @@ RULES_VARIABLE = "HOLOTRACE_KERNEL_RULES"
 
 @dataclass(frozen=True)
 class Rule:
-    """A pattern of names and the kind of such kernels.
+    """A pattern of kernel names, and the kind of the kernels that match it.
 
     pattern  regular expression, searched in `holotrace.algorithms.signatures.function_name(name)`
     kind     the kind; None for rows that wait or mark without occupying a device
@@ -55,7 +55,7 @@ _PREPARATIONS = (
     r"indices|build_(block_row_)?i(ndex|dx)|align_block|send_reqs|expert_?count|token_?count|rank_?count|cum_?sum|"
     r"sparse_to_dense|dense_to_sparse|_scan_kernel|lamport_?init|local_(dispatch|combine|copy$)"
 )
-"""Parts of names of kernels that prepare an exchange or process its result, on one device."""
+"""Parts of the names of kernels that prepare an exchange or process its result on one device."""
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -240,7 +240,7 @@ def add_rule(pattern: str, kind: KernelKind | str | None, *, reason: str = "") -
     """Classify kernels whose name contains `pattern`, with priority over all other rules.
 
     Args:
-        pattern: regular expression, searched in the name up to its template and call arguments.
+        pattern: regular expression, searched for in the name up to its template and call arguments.
         kind: a KernelKind or its name, such as "communication"; None if such rows are not work.
         reason: a note for the reader of the rules.
 
@@ -251,12 +251,12 @@ def add_rule(pattern: str, kind: KernelKind | str | None, *, reason: str = "") -
 
 
 def remove_added_rules() -> None:
-    """Remove every rule of `add_rule`."""
+    """Remove every rule that `add_rule` added."""
     _TABLE.remove_added()
 
 
 def active_rules() -> tuple[Rule, ...]:
-    """Return the rules in force, by priority: added ones, those of the rule file, `RULES`."""
+    """Return the rules in force in order of priority: added rules, rules from the rule file, then `RULES`."""
     return _TABLE.active()
 
 
@@ -278,7 +278,7 @@ def kind_of_name(name: str, event_kind: EventKind = EventKind.KERNEL) -> KernelK
 
 
 def name_classifier(event_kind: EventKind) -> Callable[[str], KernelKind | None]:
-    """Return `kind_of_name` for one kind of event, with the rules in force now; fast for many names."""
+    """Return a fast `kind_of_name` for many names of one kind of event, under the rules now in force."""
     return matcher(active_rules(), event_kind)
 
 

@@ -1,4 +1,4 @@
-"""Sequences of the kernels of calls, in the order in which they ran, to compare and count."""
+"""The kernels of each call as a sequence, in the order in which they ran, to compare and count."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import polars as pl
 from holotrace.store.trace import RankTrace
 
 SEQUENCE_SEPARATOR = " -> "
-"""Separates the names of kernels in a sequence that people read."""
+"""Separates kernel names in a sequence shown to people."""
 
 _BETWEEN_IDS = ","
 

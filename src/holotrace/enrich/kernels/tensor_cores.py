@@ -1,10 +1,10 @@
 """Which kernels run on tensor cores (NVIDIA) or matrix cores (AMD), and which operators could use them.
 
 The profiler does not record which cores a kernel uses, but its name often shows it, in words that change with every
-generation of hardware and libraries. A table of rules lists the words with their sources; the first rule that matches
-decides: rules of the user, those of the file that `HOLOTRACE_TENSOR_CORE_RULES` names, then `RULES`. Kernels that
-communicate or move memory, and kernels named after work without matrix products, use ordinary cores. For all other
-names, the cores are unknown.
+generation of hardware and libraries. A table of rules lists the words with their sources. The first rule that matches
+decides: the user's rules come first, then the rules of the file that `HOLOTRACE_TENSOR_CORE_RULES` names, then `RULES`.
+Kernels that communicate or move memory use ordinary cores, as do kernels named after work without matrix products. For
+all other names, the cores are unknown.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RULES_VARIABLE = "HOLOTRACE_TENSOR_CORE_RULES"
 
 @dataclass(frozen=True)
 class Rule:
-    """A pattern of kernel names and the cores on which such kernels run.
+    """A pattern of kernel names, and the cores on which the kernels that match it run.
 
     pattern  regular expression, searched in the whole name with template arguments, which contain the instruction
     cores    where such kernels run: "tensor" (or matrix) cores, "ordinary" ones, "unknown" if the name does not show it
@@ -62,7 +62,7 @@ _PRODUCTS = (
     r"gemm|matmul|(^|_|[a-z])mm(_|[A-Z]|$)|bmm|conv(?!ert)|attention|attn|mha|mla|fmoe|fused_?moe|linear(?!iz)|einsum|dot|mqa|lstm|gru|"
     r"mlp|ffn|feed_?forward|prefill|decode|(moe|gemm)\w*_?stage_?\d|(?<!in_)chunk|delta_?rule|delta_?net|_ssd_|_gla_|_kda_"
 )
-"""Parts of names of functions that may multiply matrices; their cores are unknown."""
+"""Parts of the names of functions that may multiply matrices; their cores are unknown."""
 
 _NO_PRODUCTS = (
     r"elementwise|pointwise|reduc(e|tion)|softmax|norm(?!al)|normal_kernel|copy|memset|memcpy|(?<!pre)fill|zero|cast|convert|"
@@ -75,7 +75,7 @@ _NO_PRODUCTS = (
     r"batch_?norm|bn_(fw|bw)|nchwTo|nhwcTo|add_tensor|TensorOpWith|lookup|hash|compare|clamp|abs_|exp_|pow_|sqrt|"
     r"barrier|signal|prepare|initiali[sz]e|init_|layout|swizzle|pack_|unpack|shuffle|delay|sleep|increment|advance_step"
 )
-"""Parts of names of functions that multiply no matrices, unless the name also contains `_PRODUCTS`."""
+"""Parts of the names of functions that do not multiply matrices, unless the name also contains one of `_PRODUCTS`."""
 
 RULES: tuple[Rule, ...] = (
     Rule(r"^(void )?nccl|nccl(Dev)?Kernel", "ordinary", "NCCL and RCCL only move and add data"),
@@ -257,7 +257,7 @@ RULES: tuple[Rule, ...] = (
         "unknown",
         "Triton's tl.dot runs on tensor cores except in FP32 without TF32, and the name does not say the type",
     ),
-    # kernels that multiply in FP32, or multiply no matrices
+    # kernels that multiply in FP32 or do not multiply matrices
     Rule(
         r"(^|[\s:_])(volta|turing|ampere|hopper|maxwell|pascal|kepler|sm\d+)_(g?[sdcz]|h)(gemm|cudnn|syrk|trmm)_|"
         r"_scudnn_|(^|[\s:])(im|ex)plicit_convolve_[sdh]gemm|(^|[\s:])(s|d|c|z)gemm_(largek|kernel|sm\d)|convolve_common_engine|magma_[sdcz]gemm|"
@@ -290,17 +290,17 @@ PLUGIN_OPERATORS = (
 """Whole names of operators that the plugin knew."""
 
 _OPERATORS = (
-    # convolutions and recurrent layers, their backward passes too
+    # convolutions and recurrent layers, including their backward passes
     r"aten::(convolution_backward|convolution(_backward)?_overrideable|lstm|gru)",
     r"aten::(miopen|cudnn|mkldnn|_cudnn)_((depthwise_)?convolution|rnn)\w*",
-    # products of matrices of later versions: FP8, INT8, grouped, sparse
+    # matrix products that later versions added: FP8, INT8, grouped, sparse
     r"aten::(einsum|tensordot|inner|linear_backward|_addmm_activation|addbmm_|baddbmm_|_int_mm|_?grouped_mm)",
     r"aten::_(scaled_(grouped_)?mm|weight_int\dpack_mm|cslt_sparse_mm|sparse_semi_structured|mixed_dtypes_linear)\w*",
     # attention
     r"aten::_?(scaled_dot_product|flash|efficient|cudnn|triton)\w*attention\w*",
     r"aten::_(native_multi_head_attention|transformer_encoder_layer_fwd)",
     r"(flash_attn\w*|xformers|vllm|aiter)::.*(attn|attention|fmha).*",
-    # matrix products of libraries
+    # matrix products in libraries
     r"(vllm|_C|aiter|fbgemm|torchao|deep_gemm|transformer_engine|trtllm)::.*(gemm|_mm|linear|matmul).*",
     # autograd's nodes, with the number that PyTorch 1.10 and later append
     r"(Addm[mv]|Addbmm|Baddbmm|Bmm|M[mv]|Linear|Convolution|CudnnConvolution(Transpose)?|MiopenConvolution)Backward\d*",
@@ -323,7 +323,7 @@ def uses_tensor_cores(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def is_tensor_core_eligible(names: pl.Series) -> pl.Series:
-    """Return, by name, whether tensor cores could do the work of each operator if types and sizes are suitable."""
+    """Return, by name, whether tensor cores could do the work of each operator, given suitable types and sizes."""
     return names.str.contains(rf"^(?:{'|'.join([PLUGIN_OPERATORS, *_OPERATORS])})$")
 
 
@@ -342,12 +342,12 @@ def add_rule(pattern: str, cores: Cores, *, reason: str = "") -> None:
 
 
 def remove_added_rules() -> None:
-    """Remove every rule of `add_rule`."""
+    """Remove every rule that `add_rule` added."""
     _TABLE.remove_added()
 
 
 def active_rules() -> tuple[Rule, ...]:
-    """Return the rules in force, by priority: added ones, those of the rule file, `RULES`."""
+    """Return the rules in force in order of priority: added rules, rules from the rule file, then `RULES`."""
     return _TABLE.active()
 
 
@@ -361,7 +361,7 @@ def rules_from_file(path: str | Path) -> tuple[Rule, ...]:
 
 
 def kernel_answers(rank_trace: RankTrace, answer: Answer) -> pl.DataFrame:
-    """Return the table of `uses_tensor_cores` by an `answer` that is asked once for each distinct name."""
+    """Return the table of `uses_tensor_cores`, calling `answer` once for each distinct name."""
     kernels = rank_trace.events_of([EventKind.KERNEL], ["event_index", "name"])
     distinct = kernels["name"].unique()
     answers = pl.Series(map(answer, rank_trace.texts(distinct)), dtype=pl.Boolean)
@@ -390,7 +390,7 @@ def _matcher(rules: tuple[Rule, ...], kernel_rules: tuple[kernel_kind.Rule, ...]
 
 
 def _by_work(name: str, kind_of: Callable[[str], KernelKind | None]) -> bool | None:
-    """Return False for kernels that send or move data, or multiply no matrices; else None."""
+    """Return False for kernels that send or move data or do not multiply matrices, else None."""
     function = function_name(name)[:SCANNED_LENGTH]
     if _MAY_MULTIPLY.search(function):
         return None

@@ -35,7 +35,7 @@ def blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
 
 
 def memory_blocks(events: pl.DataFrame) -> pl.DataFrame:
-    """Return which of `memory_events`, or of some of them, allocated and released each block of memory.
+    """Return which events allocated and released each block of memory; `events` are all or some of `memory_events`.
 
     A free releases the last block allocated at its address on its device.
 
@@ -52,7 +52,7 @@ def memory_blocks(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def changes_by_address(events: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return the events that allocate or free at a known address, in order of time.
+    """Return the events that allocate or free memory at a known address, in order of time.
 
     Returns:
         `keys`, row uint32 of `events`, is_allocation, allocated (the row of the previous event with these keys, if it

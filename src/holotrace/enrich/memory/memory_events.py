@@ -50,7 +50,7 @@ def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the memory events with the total after each.
 
     The total comes from the file. Files from before 2022 have none; for them, it is the sum of all changes plus the
-    smallest initial amount that keeps it from being negative.
+    smallest initial amount that keeps the total from ever being negative.
 
     Returns:
         Sorted by device_type, device, time_ns:

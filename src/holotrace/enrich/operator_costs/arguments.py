@@ -1,4 +1,4 @@
-"""The recorded inputs of one call of an operator, as formulas of costs read them."""
+"""The recorded inputs of one call of an operator, as cost formulas read them."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Arguments:
         return self._stored(index) * self.element_bytes(index)
 
     def precision(self, index: int) -> str | None:
-        """Return the element type of a tensor in PyTorch's words, such as `bfloat16`."""
+        """Return the element type of a tensor as PyTorch calls it, such as `bfloat16`."""
         return type_name(self.type(index)) if element_bytes(self.type(index)) is not None else None
 
     def text(self, index: int) -> str:

@@ -13,7 +13,7 @@ Work = Literal["matrix", "vector", "copy"]
 
 @dataclass(frozen=True)
 class Cost:
-    """What one call has to do, at least.
+    """The least that one call has to do.
 
     flops         operations on elements, additions of a bias and the like included; half of a square product under a
                   causal mask; None if unknown
@@ -40,5 +40,5 @@ class UnknownCostError(HolotraceError, ValueError):
 
 
 def unknown(reason: str) -> Cost:
-    """Return the cost of a call of which nothing is known."""
+    """Return the cost of a call about which nothing is known."""
     return Cost(None, None, work=None, dense_flops=None, reason=reason)

@@ -1,7 +1,7 @@
 """The calls of operators that cause the work of a rank, each with its cost and its time.
 
-On a rank with a device, a call counts if its kernels, copies or memsets ran there, and its time is that in which at least
-one of them ran. On a rank without a device, every call that does work itself counts, with its own time on the host.
+On a rank with a device, a call counts if its kernels, copies or memsets ran there, and its time is the time during which at
+least one of them ran. On a rank without a device, every call that does work itself counts, with its own time on the host.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _longest(names: pl.Series, lengths: _Rows, group: _Rows, count: int) -> pl.S
 
 
 def owners_of_work(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
-    """Return the row in `call_stacks` of the call that each piece of work counts for; -1 if no operator is known."""
+    """For each piece of work, return the row in `call_stacks` of the call that it counts for; -1 if no operator is known."""
     stacks = call_stacks(rank_trace)
     operators = of_work(launching_operator(rank_trace), work)["operator_index"]
     return owning_call(rank_trace, stacks, rows_of_events(stacks, operators))
@@ -162,8 +162,8 @@ def owners_of_work(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
 def owning_call(rank_trace: RankTrace, stacks: pl.DataFrame, innermost: _Rows) -> _Rows:
     """Return the call whose rule covers each of these calls: itself, or one around it.
 
-    The outermost call whose cost includes that of the calls inside comes first, then the innermost call with a rule, then
-    the call itself.
+    The outermost call whose cost includes the calls inside it is the first choice, then the innermost call with a rule,
+    then the call itself.
     """
     has_rule, is_whole = _rules_of(rank_trace, stacks)
     parent = stacks["parent_row"].to_numpy()
@@ -180,7 +180,7 @@ def _known_rules(rank_trace: RankTrace) -> dict[str, Rule | None]:
 
 
 def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Bools]:
-    """Return whether each call has a rule, and whether this rule includes the calls inside."""
+    """Return whether each call has a rule, and whether the rule includes the calls inside the call."""
     names, known = called_names(rank_trace), _known_rules(rank_trace)
     rules = [known[text] for text in rank_trace.texts(names)]
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
@@ -195,7 +195,7 @@ def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Boo
 def _calls_itself(stacks: pl.DataFrame, is_whole: _Bools) -> _Bools:
     """Return whether each call contains a call inside a call of the same operator.
 
-    An operator on a DTensor has the shapes of all ranks, and calls itself on the part of this rank, which does the work.
+    An operator on a DTensor has the shapes of all ranks, and calls itself on this rank's part; the inner call does the work.
     """
     parent, name, whole = stacks["parent_row"].to_numpy(), stacks["name"].to_numpy(), np.flatnonzero(is_whole)
     around = nearest_above(parent, is_whole, whole)
@@ -209,7 +209,7 @@ def _calls_itself(stacks: pl.DataFrame, is_whole: _Bools) -> _Bools:
 
 
 def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that do work on the host, each with its own time and that of calls that count for it."""
+    """Return the calls that do work on the host, each with its own time plus the time of calls that count for it."""
     stacks = call_stacks(rank_trace)
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
     operators = np.flatnonzero(is_operator)
@@ -245,7 +245,7 @@ def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _Bools:
-    """Whether each call contains one of the calls that count by their own rule, which thus does its work."""
+    """Whether each call contains a call that counts by its own rule and thus does the outer call's work."""
     leaves = np.zeros(len(parent), np.bool_)
     above = nearest_above(parent, is_operator, with_rule)
     while len(above):
@@ -285,7 +285,7 @@ def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame,
 
 
 def _related(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows) -> tuple[RelatedOperators, pl.Series]:
-    """Return the other operators that the rules of calls read, and which calls are gradients that read their forward call."""
+    """Return the other operators that the calls' rules read, and which calls are gradients that read their forward call."""
     numbers = pl.Series("related", [None], dtype=pl.UInt32).new_from_index(0, len(rows))
     lists: list[tuple[tuple[str | None, ...], ...]] = []
     of_forward = pl.Series([False]).new_from_index(0, len(rows))
@@ -391,10 +391,10 @@ def _arguments(
 
 
 def computed_precision(of_inputs: str | None, kernel: str | None, *, is_on_tensor_cores: bool) -> str | None:
-    """Return the precision in which a kernel computes, given that of the inputs.
+    """Return the precision in which a kernel computes, given the precision of its inputs.
 
-    float32 on NVIDIA's tensor cores is TF32, since they do not compute in float32; AMD's matrix cores do. Types of 8, 6
-    and 4 bits are named alike whatever their exponent.
+    float32 on NVIDIA's tensor cores is TF32, since they do not compute in float32; AMD's matrix cores do. Types with 8,
+    6 and 4 bits are named by their width alone, whatever their exponent.
     """
     if of_inputs is None:
         return None
@@ -413,6 +413,6 @@ def _parsed(text: str | None) -> list[Any]:
 
 
 def _bounded(cost: Cost) -> Cost:
-    """Return the cost, or an unknown one if a count does not fit a column: no device holds such sizes."""
+    """Return the cost, or an unknown one if a count does not fit into its column: no device holds such sizes."""
     counts = (cost.flops or 0, cost.bytes or 0, cost.dense_flops or 0, cost.repeated_flops)
     return cost if all(0 <= count <= _LARGEST for count in counts) else unknown("the sizes exceed those of any device")

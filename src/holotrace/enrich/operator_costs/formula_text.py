@@ -1,4 +1,4 @@
-"""Formulas of costs that users write as text, such as `2 * size(0, -2) * size(0, -1) * size(1, -1)`."""
+"""Cost formulas that users write as text, such as `2 * size(0, -2) * size(0, -1) * size(1, -1)`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holotrace.enrich.operator_costs.cost import UnknownCostError
 from holotrace.errors import InvalidOptionError
 
 FUNCTIONS = ("elements", "bytes", "size", "element_bytes", "number", "min", "max")
-"""Names that a formula may use: elements, bytes and one size of an input, bytes of one of its elements, a number argument."""
+"""Names that a formula may use: an input's elements, bytes, one of its sizes, bytes of one element, an argument's number."""
 
 _ALLOWED = (
     *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.Call, ast.Constant, ast.Name, ast.Load),

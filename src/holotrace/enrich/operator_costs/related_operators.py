@@ -37,15 +37,15 @@ class RelatedOperators(NamedTuple):
 
 
 def operators_inside(rank_trace: RankTrace, rows: _Rows) -> RelatedOperators:
-    """Return operators inside these calls, rows of `call_stacks`: those that see weights of experts or choose among them.
+    """Return the operators inside these calls (rows of `call_stacks`) that take expert weights or choose experts.
 
-    Those inside a call that a graph replays are in the recording of the graph's capture.
+    If a graph replays the call, the operators inside come from the recording of the graph's capture.
     """
     return _listed(rows, pl.concat([_inside(rank_trace, rows), *_inside_replayed(rank_trace, rows)]))
 
 
 def forward_operators(rank_trace: RankTrace, rows: _Rows) -> RelatedOperators:
-    """Return the forward operator of each of these calls of the backward pass, rows of `call_stacks`."""
+    """Return the forward operator of each of these calls (rows of `call_stacks`) of the backward pass."""
     stacks, calls = call_stacks(rank_trace), pl.Series("row", rows)
     forward = forward_of_calls(rank_trace, calls)
     names = gathered(stacks["name"], rows_of_events(stacks, forward)).alias("name")

@@ -1,4 +1,4 @@
-"""The registry of costs: one line for each rule, with the names of its operators, its formula and the source.
+"""The registry of costs: one line for each rule, with the names of its operators, its formula and its source.
 
 Users add rules with `add_rule`, or in a JSON or TOML file that `HOLOTRACE_COST_RULES` names:
 
@@ -108,7 +108,7 @@ _reduce = reductions.reduction
 
 # fmt: off
 RULES = (
-    # products of matrices
+    # matrix products
     Rule(r"aten::(mm|bmm|_int_mm|_sparse_semi_structured_mm)", products.product, _GEMM, is_whole=True),
     Rule(r"aten::(addmm_?|_addmm_activation|baddbmm_?|_sparse_semi_structured_addmm)", products.with_bias_first, _GEMM, is_whole=True),
     Rule(r"aten::(_scaled_mm|_scaled_mm_v2)|trtllm::cublas_scaled_mm", products.scaled, _COUNTER, is_whole=True),
@@ -122,7 +122,7 @@ RULES = (
     Rule(r"aiter::gemm_a16w16(_\w+)?", products.linear, _GEMM, is_whole=True),
     Rule(r"aten::(mkldnn_rnn_layer|_cudnn_rnn|miopen_rnn)", products.recurrent, _GEMM, is_whole=True),
     Rule(r"aten::(mkldnn_rnn_layer|_cudnn_rnn|miopen_rnn)_backward", partial(products.recurrent, passes=2), _GEMM, is_whole=True),
-    # products of 8 and 4 bits of libraries
+    # 8-bit and 4-bit products of libraries
     Rule(r"(_C|sgl_kernel)::cutlass_scaled_mm(_azp)?", partial(quantised_products.product, a=1, b=2, result=0), _VLLM_KERNELS, is_whole=True),
     Rule(r"(_C|sgl_kernel)::cutlass_scaled_fp4_mm", partial(quantised_products.linear, a=1, b=2, result=0, packed=2), _VLLM_KERNELS, is_whole=True),
     Rule(r"sgl_kernel::(fp8|int8|fp8_blockwise)_scaled_mm", quantised_products.product, _SGLANG_KERNELS, is_whole=True),
@@ -283,12 +283,12 @@ def rules_of(operators: pl.Series) -> dict[str, Rule | None]:
 
 
 def cost_of(arguments: Arguments) -> Cost:
-    """Return the cost of a call under the rules in force; unknown values come with their reason."""
+    """Return the cost of a call under the rules in force; unknown values come with a reason."""
     return cost_by(rules_of(pl.Series([arguments.operator])).get(arguments.operator), arguments)
 
 
 def cost_by(rule: Rule | None, arguments: Arguments) -> Cost:
-    """Return the cost of a call by a rule; unknown values come with their reason."""
+    """Return the cost of a call by a rule; unknown values come with a reason."""
     if rule is None:
         return unknown("no rule knows the operator")
     if not arguments.count:
@@ -315,11 +315,11 @@ def add_rule(  # noqa: PLR0913 -- the columns of the table
 
     Args:
         pattern: a regular expression.
-        formula: a function of `Arguments` that returns a `Cost`; for ranks on other processes, it must pickle.
+        formula: a function of `Arguments` that returns a `Cost`; if other processes read ranks, it must be picklable.
         flops: instead of `formula`, the operations of one call as text: `"2 * elements(0)"`.
         bytes: the bytes that one call moves, as text.
         work: whether tensor cores could do the arithmetic ("matrix") or not ("vector"), or "copy" without arithmetic.
-        is_whole: the cost includes that of all operators inside.
+        is_whole: the cost includes the costs of all operators inside.
         source: where the formula comes from.
 
     Raises:
@@ -336,12 +336,12 @@ def add_rule(  # noqa: PLR0913 -- the columns of the table
 
 
 def remove_added_rules() -> None:
-    """Remove every rule of `add_rule`."""
+    """Remove every rule that `add_rule` added."""
     _TABLE.remove_added()
 
 
 def active_rules() -> tuple[Rule, ...]:
-    """Return the rules in force, by priority: added ones, those of the rule file, `RULES`."""
+    """Return the rules in force in order of priority: added rules, rules from the rule file, then `RULES`."""
     return _TABLE.active()
 
 

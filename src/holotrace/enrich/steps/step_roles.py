@@ -17,7 +17,7 @@ from holotrace.store.derived import derived_under_rules
 from holotrace.store.trace import RankTrace
 
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu")
-"""The roles by priority: time that several roles cover counts for the first one."""
+"""The roles in order of priority: time that several roles cover counts for the first of them."""
 
 _HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 _HOST_COLUMNS = ("name", "start_ns", "end_ns", "track_id")
@@ -68,9 +68,9 @@ def times_within(
 
 
 def role_events(rank_trace: RankTrace) -> dict[str, list[pl.DataFrame]]:
-    """Return the events of each of the `ROLES`, those of devices and of the host apart.
+    """Return the events of each of the `ROLES`, with device and host events in separate tables.
 
-    Both have name, start_ns and end_ns; those of the host also have track_id.
+    Both have name, start_ns and end_ns; host events also have track_id.
     """
     work = device_work(rank_trace).select("event_index", "kernel_kind", "name", "start_ns", "end_ns")
     memsets = rank_trace.events_of([EventKind.GPU_MEMSET], ["event_index"])["event_index"]
@@ -93,7 +93,7 @@ def role_events(rank_trace: RankTrace) -> dict[str, list[pl.DataFrame]]:
 
 
 def _is_region(rank_trace: RankTrace, names: pl.Series) -> pl.Series:
-    """Return whether each operator only marks the work inside; in files from before 2022, annotations are operators."""
+    """Return whether each operator only marks the work inside it; in files from before 2022, annotations are operators."""
     strings = rank_trace.unselected.strings
     return pl.Series(~is_counted_name(names, strings)) | strings.str.contains(COLLECTIVE_CALL).gather(names)
 

@@ -18,7 +18,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _STEP_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
-"""Only kinds on the host: the profiler repeats steps on the device (GPU_USER_ANNOTATION), with later starts and ends."""
+"""Only host kinds: the profiler repeats steps on the device (GPU_USER_ANNOTATION) with later starts and ends."""
 
 _ENOUGH_WORK = 0.8
 """The last window counts as cut short if it launches less than this share of the work of the window before it."""
@@ -52,7 +52,7 @@ def windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFram
     Args:
         rank_trace: the rank.
         annotation: name of host annotations (or operators) to use instead of steps, numbered from 0 by their starts.
-            By default the steps or, if there are none, the whole recording as window 0.
+            By default, the steps or, if there are none, the whole recording as window 0.
 
     Returns:
         Sorted by start_ns, one row for each window even if several threads announce it; empty if no event has that name:
@@ -80,12 +80,12 @@ def annotation_names(rank_trace: RankTrace) -> tuple[str, ...]:
 
 @derived
 def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
-    """Return the `windows` as the devices see them: each lasts until the last work that it launched ends.
+    """Return the `windows` as the devices see them: each lasts until all work that it launched has ended.
 
     Work belongs to the window in which the call that launched it begins. A window begins only when the device work of
-    the window before has ended; the first window begins when earlier work has ended. Windows at the end that launched
-    no work are dropped, and so is the last window if it launched less than 80 % of the work of the window before,
-    because the recording ended before its work did. If no window launched work, all windows stay unchanged.
+    the previous window has ended; the first window begins when earlier work has ended. Windows at the end that launched
+    no work are dropped. So is the last window if it launched less than 80 % of the previous window's work, because the
+    recording ended before its work did. If no window launched work, all windows stay unchanged.
 
     Returns:
         The columns of `windows`, sorted by start_ns; they overlap only if the windows on the host do.
@@ -118,14 +118,14 @@ def extended_by_work(host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _one_after_the_other(within: pl.DataFrame, before_ns: int | None) -> pl.DataFrame:
-    """Let every window begin when the window before has ended, and last until its own work ends."""
+    """Let every window begin when the previous window has ended, and last until its own work ends."""
     ends = pl.max_horizontal("start_ns", "end_ns", "last_ns", pl.lit(before_ns, pl.Int64)).cum_max()
     starts = pl.max_horizontal("start_ns", ends.shift(1), pl.lit(before_ns, pl.Int64))
     return within.select("window", starts, ends.alias("end_ns"))
 
 
 def _kept_count(counts: list[int]) -> int:
-    """Return how many windows to keep: those at the end that were cut short are dropped."""
+    """Return how many windows to keep; windows at the end that were cut short are dropped."""
     last = max(row for row, count in enumerate(counts) if count)
     is_cut_short = last > 0 and _ENOUGH_WORK * counts[last - 1] > counts[last]
     return 1 if len(counts) == 1 else last + (not is_cut_short)
@@ -134,7 +134,7 @@ def _kept_count(counts: list[int]) -> int:
 def window_of(within: pl.DataFrame, times_ns: pl.Series) -> pl.Series:
     """Return the number of the window that contains each time (int64 ns), null outside of all.
 
-    Of overlapping windows, choose the one that began last.
+    If windows overlap, choose the one that began last.
     """
     return within["window"].gather(_row_of(within, times_ns))
 
@@ -194,7 +194,7 @@ def asked_for_ns(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) -> npt.
 
 
 def asked_rows(rank_trace: RankTrace) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the rows of `events` with device work, and when the host asked for it; `_BEFORE_ALL` if before the recording."""
+    """Return the rows of `events` with device work, and when the host asked for it: `_BEFORE_ALL` if before the recording."""
     asked = asked_for(rank_trace)
     event_index = rank_trace.table("events", ["event_index"])["event_index"].to_numpy()
     return rows_of(event_index, asked["event_index"].to_numpy()), asked["asked_ns"].fill_null(_BEFORE_ALL).to_numpy()

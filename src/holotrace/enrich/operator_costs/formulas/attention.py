@@ -10,7 +10,7 @@ from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
 
 _LENGTHS = "the lengths of the sequences are data"
 _FLASH_3_LENGTHS = (3, 10, 11, 14, 15, 16)
-"""Inputs of FlashAttention 3 that make the lengths data: new keys, used lengths, pages and rows of a cache, padding."""
+"""Inputs of FlashAttention 3 that move the lengths into the data: new keys, used lengths, cache pages and rows, padding."""
 
 
 class Attention(NamedTuple):
@@ -57,9 +57,9 @@ def scaled_dot_product(arguments: Arguments, causal: int | None = None, *, layou
 def scaled_dot_product_backward(
     arguments: Arguments, causal: int | None = None, *, layout: str = "heads first"
 ) -> Cost:
-    """Five products, the scores being computed again: 2·B·H·Nq·Nk·(3·d + 2·dv), half if causal and square.
+    """Five products, because the scores are computed again: 2·B·H·Nq·Nk·(3·d + 2·dv), half if causal and square.
 
-    Bytes of the gradient of the output, of query, key, value, and of their gradients.
+    Bytes of the output's gradient, of query, key and value, and of their gradients.
     """
     sizes = heads_first(arguments, 1) if layout == "heads first" else heads_last(arguments, 1)
     dense = 2 * sizes.pairs() * (3 * sizes.width + 2 * sizes.value_width)
@@ -72,7 +72,7 @@ def scaled_dot_product_backward(
 def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
     """FlashAttention: 2·H·(d + dv)·(pairs under the mask), aligned at the last query and key; bytes as `scaled_dot_product`.
 
-    Causal counts q·(k - q/2) pairs, half if square; a window of keys to the left and right counts exactly.
+    A causal mask leaves q·(k - q/2) pairs, half if square; a window of keys to the left and right is counted exactly.
     """
     sizes = heads_last(arguments)
     each = 2 * sizes.query_heads * (sizes.width + sizes.value_width)
@@ -100,8 +100,9 @@ def joined(  # noqa: PLR0913 -- positions of inputs
 ) -> Cost:
     """Sequences joined along one dimension: as `flash`, if their lengths are known.
 
-    They are if all are as long as the longest, or if the name of the engine's step sums them up. Else they are data, and
-    operations are unknown; bytes as ever. With pages of a cache, bytes come from the sums of the step.
+    The lengths are known if all sequences are as long as the longest, or if the name of the engine's step contains
+    their sums. Otherwise, they are data and the operations are unknown; bytes count as usual. With cache pages, bytes
+    come from the step's sums.
     """
     if any(arguments.has_tensor(index) and arguments.dims[index] for index in pages):
         return paged(arguments)
@@ -118,7 +119,7 @@ def joined(  # noqa: PLR0913 -- positions of inputs
 def joined_backward(  # noqa: PLR0913 -- positions of inputs
     arguments: Arguments, *, ends: int, longest: int, causal: int, window: int | None = None, first: int = 1
 ) -> Cost:
-    """As `flash_backward`, of sequences joined along one dimension; unknown as in `joined`."""
+    """As `flash_backward`, for sequences joined along one dimension; unknown as in `joined`."""
     query, key, value = (arguments.shape(first + index, 3) for index in range(3))
     sizes = Attention(1, query[1], query[0], key[0], key[1], query[2], value[2])
     twice = _twice_visible_joined(arguments, (query[0], key[0]), (ends, longest, causal, window))
@@ -127,7 +128,7 @@ def joined_backward(  # noqa: PLR0913 -- positions of inputs
 
 
 def flash_3(arguments: Arguments) -> Cost:
-    """FlashAttention 3: as `flash`; `joined` if ends of sequences are given; from the sums of the step with a cache."""
+    """FlashAttention 3: as `flash`, or `joined` if ends of sequences are given; with a cache, from the step's sums."""
     if _is_given(arguments, 5):
         message = "a second query, multiplied with the values, was given"
         raise UnknownCostError(message)
@@ -182,10 +183,10 @@ def efficient(arguments: Arguments, ends: int = 4, mask: int = 9) -> Cost:
 
 
 def paged(arguments: Arguments, keys: int = 1) -> Cost:
-    """2·H·(d + dv)·(pairs of query and key); in prefill, the new tokens of a request see half of themselves.
+    """2·H·(d + dv)·(pairs of query and key); in prefill, a request's new tokens see half of each other.
 
-    Sums over the requests come from the name of the engine's step. Bytes of the queries and outputs of all new tokens, and
-    of the keys and values in the cache.
+    Sums over the requests come from the name of the engine's step. Bytes of all new tokens' queries and outputs, and of
+    the keys and values in the cache.
     """
     _, heads, width = arguments.shape(0, 3)
     key_heads = arguments.shape(keys)[-2]
@@ -217,7 +218,7 @@ def flash_form_backward(arguments: Arguments) -> Cost:
 def _backward(
     arguments: Arguments, sizes: Attention, twice: int | None, pairs: int | None = None, *, first: int = 1
 ) -> Cost:
-    """Return the cost of a gradient from twice the pairs under the mask, None if unknown, and all pairs of one head."""
+    """Return the cost of a gradient, given twice the pairs under the mask (None if unknown) and all pairs of one head."""
     moved = arguments.bytes(first - 1) + 2 * sum(arguments.bytes(first + index) for index in range(3))
     if twice is None:
         return Cost(None, moved, "matrix", arguments.precision(first), None, _LENGTHS)
@@ -239,7 +240,7 @@ def _twice_visible(arguments: Arguments, queries: int, keys: int, causal: int, w
 
 
 def pairs_in_window(queries: int, keys: int, left: int, right: int) -> int:
-    """Return how many pairs a window allows, in which the last query sees the last key; negative is unlimited.
+    """Return how many pairs a window allows if the last query sees the last key; a negative limit is none.
 
     >>> pairs_in_window(4, 4, 1, 0)  # each query sees itself and the one before
     7
@@ -250,7 +251,7 @@ def pairs_in_window(queries: int, keys: int, left: int, right: int) -> int:
 
 
 def _clamped_sum(count: int, highest: int, start: int) -> int:
-    """Return the sum of start, start + 1, …, `count` numbers, each limited to 0..highest."""
+    """Return the sum of the `count` numbers start, start + 1, …, each limited to 0..highest."""
 
     def up_to(last: int) -> int:
         if last <= 0:
@@ -263,7 +264,7 @@ def _clamped_sum(count: int, highest: int, start: int) -> int:
 def _twice_visible_joined(
     arguments: Arguments, totals: tuple[int, int], at: tuple[int, int, int, int | None]
 ) -> tuple[int, int] | None:
-    """Return twice the pairs under the mask and all pairs of each sequence with itself; None if the lengths are unknown."""
+    """Return twice the pairs under the mask, and all pairs, of each sequence with itself; None if the lengths are unknown."""
     ends, longest, causal, window = at
     if not _is_given(arguments, ends):
         return None
@@ -293,7 +294,7 @@ def _is_given(arguments: Arguments, index: int) -> bool:
 
 
 def _result_bytes(arguments: Arguments, index: int) -> int:
-    """Return the bytes of an element of the result; attention on 8 bits returns 16."""
+    """Return the bytes of an element of the result; 8-bit attention returns 16 bits."""
     return max(2, arguments.element_bytes(index))
 
 

@@ -21,7 +21,7 @@ class _Geometry(NamedTuple):
 def convolution(arguments: Arguments) -> Cost:
     """2·N·(positions)·(elements of the filter); positions of the output, or of the input if transposed.
 
-    Bytes of input, filter and output. A bias is added by another operator, or costs nothing beside the convolution.
+    Bytes of input, filter and output. A bias is added by another operator, or its cost is negligible.
     """
     geometry = _Geometry(
         stride=_sizes(arguments, 3),
@@ -35,7 +35,7 @@ def convolution(arguments: Arguments) -> Cost:
 
 
 def library_convolution(arguments: Arguments) -> Cost:
-    """Those of cuDNN and MIOpen convolutions (input, filter, padding, stride, dilation, groups): as `convolution`."""
+    """Convolutions of cuDNN and MIOpen (input, filter, padding, stride, dilation, groups): as `convolution`."""
     first = 3 if "miopen" in arguments.operator or arguments.has_tensor(2) or not arguments.text(2) else 2
     padding, stride, dilation = (_sizes(arguments, first + place) for place in range(3))
     return _forward(arguments, _Geometry(stride, padding, dilation, groups=arguments.number(first + 3, 1)))
@@ -48,7 +48,7 @@ def slow_convolution(arguments: Arguments) -> Cost:
 
 
 def convolution_backward(arguments: Arguments) -> Cost:
-    """One convolution for each gradient asked for: of the input, of the filter; bytes of what they read and write."""
+    """One convolution for each requested gradient, of input or filter; bytes of what the convolutions read and write."""
     gradient, image, kernel = (arguments.shape(index) for index in range(3))
     mask = _mask(arguments, 10)
     transposed = arguments.flag(7)

@@ -1,4 +1,4 @@
-"""Costs of operators that treat each element alone: operations for each element of the result, every tensor once."""
+"""Costs of operators that treat each element alone: operations for each element of the result, every tensor moved once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def elementwise(arguments: Arguments, flops_each: int = 1, inputs: tuple[int, ..
 
 
 def comparison(arguments: Arguments) -> Cost:
-    """1 for each element; bytes of the inputs and of a result of booleans."""
+    """1 for each element; bytes of the inputs and of a boolean result."""
     return elementwise(arguments, 1, tuple(index for index in (0, 1) if arguments.has_tensor(index)), 1)
 
 
@@ -88,25 +88,25 @@ def arange(arguments: Arguments) -> Cost:
 
 
 def dropout(arguments: Arguments) -> Cost:
-    """2 for each element; bytes of input, output and a mask of booleans."""
+    """2 for each element; bytes of input, output and a boolean mask."""
     elements = arguments.elements(0)
     return Cost(2 * elements, 2 * arguments.bytes(0) + elements, "vector", arguments.precision(0))
 
 
 def quantise(arguments: Arguments, result: int = 1) -> Cost:
-    """2 for each element: a scale and a conversion; bytes of input and result."""
+    """2 for each element, a scaling and a conversion; bytes of input and result."""
     elements = arguments.elements(0)
     return Cost(2 * elements, arguments.bytes(0) + elements * result, "vector", arguments.precision(0))
 
 
 def quantise_into(arguments: Arguments) -> Cost:
-    """`result, input, scale`: 2 for each element, a scale and a conversion; bytes of all three."""
+    """`result, input, scale`: 2 for each element, a scaling and a conversion; bytes of all three."""
     moved = sum(map(arguments.bytes, (0, 1, 2)))
     return Cost(2 * arguments.elements(1), moved, "vector", arguments.precision(1))
 
 
 def resample(arguments: Arguments) -> Cost:
-    """1 for each element of the result, whose size or factors are an argument; bytes of input and result."""
+    """1 for each element of the result; an argument gives its size or its factors; bytes of input and result."""
     shape, sizes = arguments.shape(0), arguments.numbers(1) or _scaled_sizes(arguments)
     if not sizes or len(sizes) > len(shape):
         message = "the size of the result was not recorded"
@@ -117,7 +117,7 @@ def resample(arguments: Arguments) -> Cost:
 
 
 def _scaled_sizes(arguments: Arguments) -> list[int]:
-    """Return the last sizes of the input times the factors, which follow the size or the corners: `[2., 2.]`."""
+    """Return the last sizes of the input times the factors, such as `[2., 2.]`; the factors follow the size or the corners."""
     shape = arguments.shape(0)
     factors = next((listed for index in (2, 3) if (listed := arguments.factors(index))), [])
     if len(factors) > len(shape):

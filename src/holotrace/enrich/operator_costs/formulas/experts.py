@@ -17,7 +17,7 @@ FUSED = re.compile(r"(vllm|sglang)::(in|out)place_fused_experts|aiter::fused_moe
 _CHOOSES = re.compile(r"top_?k|sort", re.IGNORECASE)
 _INTEGERS = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}
 _PACKED = {"uint8": 2, "int8": 2, "int32": 8, "float4_e2m1fn_x2": 2}
-"""How many values of 4 bits an element of this type holds."""
+"""How many 4-bit values an element of this type holds."""
 _OGS = re.compile(r"matmul_ogs_\w*?_(?:bf16|fp16|fp32|fp8\w*)x(?P<left>bf16|fp16|fp32|fp8\w*|mxfp\d)x")
 _OGS_TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
@@ -47,8 +47,9 @@ class _Layer(NamedTuple):
 def fused_experts(arguments: Arguments, hidden: int = 0, first: int = 1, second: int = 2, chosen: int = 4) -> Cost:
     """2·T·k·(H·N + I·H) for T tokens that choose k experts, whose weights are H x N and I x H; bytes of tokens, result and weights.
 
-    N is I, or 2·I with a gate. Weights count if even routing reaches practically every expert; with fewer tokens, which
-    experts they chose was not recorded, and bytes are unknown. So are operations if experts are on several ranks.
+    N is I, or 2·I with a gate. Weights count if routing evenly would reach practically every expert. With fewer tokens,
+    bytes are unknown, because the trace does not say which experts they chose. Operations are unknown, too, if experts
+    are on several ranks.
     """
     if any(_maps_experts(arguments, index) for index in range(chosen + 1, arguments.count)):
         message = "experts are on several ranks, and which tokens reach those of this rank is data"
@@ -75,7 +76,7 @@ def second_product(arguments: Arguments, weights: int = 2, result: int = 6, chos
 
 
 def expert_kernel(arguments: Arguments) -> Cost:
-    """SGLang's kernel for one of both products: 2·T·k·N·K; bytes of input 0, of the weights (1) and of the result (3)."""
+    """SGLang's kernel for one of the two products: 2·T·k·N·K; bytes of input 0, of the weights (1) and of the result (3)."""
     tokens, chosen = arguments.shape(8, 2)
     experts, columns, shared = arguments.shape(1, 3)
     if arguments.shape(0)[-1] != shared or arguments.shape(3)[-1] != columns:
@@ -136,7 +137,7 @@ def _cost(arguments: Arguments, tokens: tuple[int, int], chosen: int, weights: W
 
 
 def _one_product(arguments: Arguments, weights: int, result: int, choices: tuple[int, int]) -> Cost:
-    """Return the cost of one of both products, given the number of tokens and of experts that each chooses."""
+    """Return the cost of one of the two products, given the number of tokens and the number of experts that each chooses."""
     experts, columns, _ = arguments.shape(weights, 3)
     if arguments.shape(result)[-1] not in {columns, columns // 2}:
         message = "the result does not fit the weights"
@@ -230,7 +231,7 @@ def _maps_experts(arguments: Arguments, index: int) -> bool:
 
 
 def _reaches_all(experts: int, chosen: int, tokens: int) -> bool:
-    """Whether even routing leaves less than half an expert idle: E·(1 - k/E)^T < 1/2."""
+    """Whether routing evenly leaves less than half an expert idle on average: E·(1 - k/E)^T < 1/2."""
     if chosen >= experts:
         return True
     return experts * (1 - chosen / experts) ** min(tokens, 1 << 40) < 1 / 2
@@ -242,7 +243,7 @@ def _some_experts(experts: int, chosen: int, tokens: int) -> str:
 
 
 def _precision(arguments: Arguments, hidden: int, weights: Weights, packed: int) -> str | None:
-    """Return the type in which the products compute; None if weights of 4 bits do not show it."""
+    """Return the type in which the products compute; None if 4-bit weights do not show it."""
     kernel = next(iter(arguments.kernels), "")
     named = _OGS.search(kernel)
     if named:

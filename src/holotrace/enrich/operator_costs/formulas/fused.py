@@ -29,7 +29,7 @@ def generated(arguments: Arguments) -> Cost:
     """(Elements)·(operations of the operators in the name); bytes of every tensor once; 2·M·N·K for templates of products.
 
     A tensor that the kernel changes in place counts once, since the trace does not say which one it is. Operations and
-    bytes that the compiler recorded (`kernel_flop`, `kernel_num_gb`) come first.
+    bytes that the compiler recorded (`kernel_flop`, `kernel_num_gb`) take precedence.
     """
     fused = _NAME.match(arguments.operator)
     flops = _recorded(arguments, "flops")
@@ -46,7 +46,7 @@ def generated(arguments: Arguments) -> Cost:
 
 
 def _of_template(arguments: Arguments, flops: int | None, moved: int, precision: str | None) -> Cost:
-    """Return the cost of a template of torch.compile: a product, or attention under a mask that is data."""
+    """Return the cost of a template of torch.compile: a product, or attention whose mask is data."""
     if flops is None and _PRODUCT.search(arguments.operator):
         flops = _product(arguments)
     reason = (

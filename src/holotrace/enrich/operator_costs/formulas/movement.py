@@ -17,7 +17,7 @@ _CHUNKS = re.compile(r"chunk_cat_cuda_kernel<([\w:]+), ([\w:]+)>")
 
 
 def lookup(arguments: Arguments, table: int = 0, positions: int = 1) -> Cost:
-    """`table[positions]`: bytes of the rows written, of as many read but at most the table, and of the positions."""
+    """`table[positions]`: bytes of the rows written, of the same number read (at most the whole table), and of the positions."""
     shape, rows = arguments.shape(table), arguments.elements(positions)
     moved_rows = rows + min(rows, shape[0] if shape else 1)
     moved = moved_rows * prod(shape[1:]) * arguments.element_bytes(table) + arguments.bytes(positions)
@@ -35,7 +35,7 @@ def select(arguments: Arguments) -> Cost:
 
 
 def gather(arguments: Arguments) -> Cost:
-    """`gather(input, dim, positions)`: bytes of the elements of `source`, read and written, and of the positions."""
+    """`gather(input, dim, positions)`: bytes of the elements gathered, read and written, and of the positions."""
     moved = 2 * arguments.elements(2) * arguments.element_bytes(0) + arguments.bytes(2)
     return Cost(0, moved, "copy", arguments.precision(0))
 
@@ -50,7 +50,7 @@ def scatter(arguments: Arguments, source: int = 3) -> Cost:
 
 
 def lookup_backward(arguments: Arguments) -> Cost:
-    """Gradient of `lookup`: an addition for each element; bytes of gradient, positions and the whole table written."""
+    """Gradient of `lookup`: an addition for each element; bytes of gradient and positions, and of the whole table, written."""
     width = arguments.shape(0)[-1] if arguments.shape(0) else 0
     table = arguments.number(2) * width * arguments.element_bytes(0)
     moved = arguments.bytes(0) + arguments.bytes(1) + table
@@ -96,7 +96,7 @@ def read(arguments: Arguments) -> Cost:
 
 
 def index(arguments: Arguments) -> Cost:
-    """`input[positions]` along the first dimension: as `lookup`; along others, what is selected is unknown.
+    """`input[positions]` along the first dimension: as `lookup`; along other dimensions, the selection is unknown.
 
     Raises:
         UnknownCostError: the positions are masks, or do not select along the first dimension alone.
@@ -125,7 +125,7 @@ def cache_update(arguments: Arguments) -> Cost:
 def tensor_lists(
     arguments: Arguments, flops_each: int = 1, lists_written: int = 1, lists_read: int | None = None
 ) -> Cost:
-    """Operators on lists of tensors: operations for each element; bytes of the lists read, by default all, and written."""
+    """Operators on lists of tensors: operations for each element; bytes of the lists written and of the lists read, by default all."""
     if lists_read is None:
         lists_read = max(1, sum(kind == "TensorList" for kind in arguments.types))
     elements = sum(map(prod, arguments.shapes(0)))

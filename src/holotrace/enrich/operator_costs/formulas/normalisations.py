@@ -61,7 +61,7 @@ def added_rms_norm(arguments: Arguments) -> Cost:
 
 
 def layer_norm_backward(arguments: Arguments) -> Cost:
-    """9·E; bytes of the gradient, the input, statistics, the weight, and of the gradients that were asked for."""
+    """9·E; bytes of the gradient, the input, the statistics, the weight and the requested gradients."""
     return _backward(arguments, 9 * arguments.elements(1), weight=5, statistics=(3, 4), mask=7, bias=6)
 
 
@@ -77,7 +77,7 @@ def batch_norm_backward(arguments: Arguments) -> Cost:
 
 
 def library_batch_norm_backward(arguments: Arguments) -> Cost:
-    """Those of cuDNN and MIOpen (input, gradient, weight, …): 4·E + 3·C; bytes as `layer_norm_backward`."""
+    """Batch normalisation of cuDNN and MIOpen (input, gradient, weight, …): 4·E + 3·C; bytes as `layer_norm_backward`."""
     flops = 4 * arguments.elements(0) + 3 * _channels(arguments, 0)
     return _backward(arguments, flops, weight=2, statistics=(5, 6), bias=2)
 
@@ -121,7 +121,8 @@ def _backward(  # noqa: PLR0913 -- positions of inputs
 ) -> Cost:
     """Return the cost of a backward pass; gradient and input are inputs 0 and 1.
 
-    A bias is not read; `bias` is an input of its size. The mask says which gradients were asked for: all if not recorded.
+    A bias is not read; `bias` is an input of its size. The mask says which gradients were requested; if it was not
+    recorded, all were.
     """
     used = [index for index in (0, 1, weight, *statistics) if _is_used(arguments, index)]
     asked = _gradients(arguments, mask)
@@ -133,7 +134,7 @@ def _backward(  # noqa: PLR0913 -- positions of inputs
 
 
 def _gradients(arguments: Arguments, mask: int | None) -> list[bool]:
-    """Return whether the gradients of input, weight and bias were asked for."""
+    """Return whether the gradients of input, weight and bias were requested."""
     texts = [] if mask is None else arguments.text(mask).strip("[]").replace(" ", "").lower().split(",")
     return [text in {"true", "1"} for text in texts] if len(texts) > 1 else [True] * 3
 

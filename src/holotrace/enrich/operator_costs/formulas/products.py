@@ -27,7 +27,7 @@ def linear(arguments: Arguments, a: int = 0, b: int = 1, bias: int | None = 2) -
 
 
 def with_bias_first(arguments: Arguments) -> Cost:
-    """`beta·bias + a x b`, the bias being input 0: as `product`; without the bias if beta is 0."""
+    """`beta·bias + a x b` with input 0 as the bias: as `product`; without the bias if beta is 0."""
     beta = arguments.text(3) or "1"
     return product(arguments, 1, 2, None if beta.rstrip("0.") == "" else 0)
 
@@ -92,7 +92,7 @@ def _summed_in_groups(arguments: Arguments) -> Cost:
 
 
 def recurrent(arguments: Arguments, passes: int = 1) -> Cost:
-    """RNN, LSTM, GRU over T steps of B sequences: 2·T·B·(elements of all weight matrices) a pass; weights and input once.
+    """RNN, LSTM, GRU over T steps of B sequences: 2·T·B·(elements of all weight matrices) per pass; weights and input once.
 
     The backward pass counts as two: gradients of inputs and of weights.
     """

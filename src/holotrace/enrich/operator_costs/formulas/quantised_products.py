@@ -1,4 +1,4 @@
-"""Costs of matrix products of 8 and 4 bits, with scales, as libraries of kernels define them."""
+"""Costs of 8-bit and 4-bit matrix products with scales, as kernel libraries define them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def product(arguments: Arguments, a: int = 0, b: int = 1, result: int | None = N
 
 
 def linear(arguments: Arguments, a: int = 0, b: int = 1, result: int | None = None, packed: int = 1) -> Cost:
-    """`[…, K] x [N, K]` transposed: 2·M·N·K, K being that of unpacked values; every tensor once."""
+    """`[…, K] x [N, K]` transposed: 2·M·N·K, where K counts unpacked values; every tensor once."""
     left, right = arguments.shape(a), arguments.shape(b, 2)
     if not left or left[-1] != right[1]:
         message = f"{list(left)} x {list(right)} is not a linear layer"
@@ -30,7 +30,7 @@ def linear(arguments: Arguments, a: int = 0, b: int = 1, result: int | None = No
 
 
 def sparse_linear(arguments: Arguments) -> Cost:
-    """`[M, K] x [N, K / 2]`, half of each four weights being zeros that are not stored: 2·M·N·K / 2; every tensor once."""
+    """`[M, K] x [N, K / 2]`, where half of every four weights are zeros and not stored: 2·M·N·K / 2; every tensor once."""
     left, right = arguments.shape(0), arguments.shape(2, 2)
     if not left or left[-1] != 2 * right[1]:
         message = f"{list(left)} x {list(right)} is not a linear layer with half of the weights"
@@ -48,7 +48,7 @@ def batched_linear(arguments: Arguments) -> Cost:
 
 
 def packed_weights(arguments: Arguments, scales: int = 3) -> Cost:
-    """`[M, K]` x weights of 4 bits in an order of their own: 2·M·N·K, N from their scales `[K / group, N, …]`; every tensor once."""
+    """`[M, K]` x 4-bit weights in a special order: 2·M·N·K with N from their scales `[K / group, N, …]`; every tensor once."""
     left, scale = arguments.shape(0, 2), arguments.shape(scales)
     if len(scale) < 2:  # noqa: PLR2004 -- groups and columns
         message = "the scales have no dimension for the columns"

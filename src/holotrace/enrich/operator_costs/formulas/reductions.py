@@ -39,7 +39,7 @@ def largest(arguments: Arguments) -> Cost:
 
 
 def sort(arguments: Arguments) -> Cost:
-    """E·⌈log2 E⌉ comparisons at most count as E; bytes of input, and of values and positions."""
+    """E, although a sort may take E·⌈log2 E⌉ comparisons; bytes of input, values and positions."""
     elements = arguments.elements(0)
     return Cost(elements, 2 * arguments.bytes(0) + 8 * elements, "vector", arguments.precision(0))
 
@@ -74,19 +74,19 @@ def adaptive_pooling(arguments: Arguments) -> Cost:
 
 
 def pooling_backward(arguments: Arguments) -> Cost:
-    """One operation for each element of the gradient; bytes of gradient and of the gradient of the input."""
+    """One operation for each element of the gradient; bytes of this gradient and of the input's gradient."""
     moved = arguments.bytes(0) + arguments.elements(1) * arguments.element_bytes(1)
     return Cost(arguments.elements(0), moved, "vector", arguments.precision(0))
 
 
 def negative_log_likelihood(arguments: Arguments) -> Cost:
-    """One operation and one element read for each target; bytes of these and of the targets."""
+    """One operation and one element read for each target; bytes of these elements and of the targets."""
     targets = arguments.elements(1)
     return Cost(targets, targets * arguments.element_bytes(0) + arguments.bytes(1), "vector", arguments.precision(0))
 
 
 def negative_log_likelihood_backward(arguments: Arguments) -> Cost:
-    """One operation and one element written for each target; bytes of these and of the targets.
+    """One operation and one element written for each target; bytes of these elements and of the targets.
 
     Another operator fills the rest of the gradient with zeros.
     """
@@ -103,7 +103,7 @@ def loss(arguments: Arguments) -> Cost:
 
 
 def remaining(shape: Shape, reduced: list[int] | None) -> Shape:
-    """Return the sizes of the dimensions that are not reduced; none means that all are."""
+    """Return the sizes of the dimensions that are not reduced; if none are given, all are reduced."""
     if not reduced:
         return ()
     places = {place % len(shape) for place in reduced} if shape else set()

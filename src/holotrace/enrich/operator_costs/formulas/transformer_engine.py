@@ -1,4 +1,4 @@
-"""Costs of the layers of Transformer Engine, which calls its products without an operator of their own.
+"""Costs of the layers of Transformer Engine, whose products have no operators of their own.
 
 The order of inputs differs between versions, so shapes say which inputs are matrices.
 """
@@ -16,7 +16,7 @@ _4_BITS = re.compile(r"e2m1|fp4", re.IGNORECASE)
 
 
 def linear(arguments: Arguments) -> Cost:
-    """2·M·N·K of the first and last input that share their last dimension; bytes of both and of the result."""
+    """2·M·N·K of the first and the last input with the same last dimension; bytes of both and of the result."""
     first, last = _alike(arguments)
     return _cost(arguments, first, last, arguments.shape(first)[-1])
 
@@ -35,7 +35,7 @@ def _alike(arguments: Arguments) -> tuple[int, int]:
 def two_layers(arguments: Arguments) -> Cost:
     """`_LayerNormMLP`: 2·T·(elements of both weights); bytes of tokens, weights and result.
 
-    Each weight may be followed by its copy of 8 bits, of the same shape.
+    Each weight may be followed by its 8-bit copy, which has the same shape.
     """
     tokens, *others = _matrices(arguments)
     if len(others) not in {2, 4}:
@@ -55,8 +55,8 @@ def two_layers(arguments: Arguments) -> Cost:
 def backward(arguments: Arguments, products: int) -> Cost:
     """As the forward call for each gradient, of inputs and of weights; bytes of its tensors and of their gradients.
 
-    `products` are those of the forward call. The number of kernels on tensor cores shows whether both gradients were
-    computed; one needs as many bytes as the other.
+    `products` is the number of products in the forward call. The number of kernels on tensor cores shows whether both
+    gradients were computed; both need the same number of bytes.
     """
     forward = _forward(arguments, products)
     gradients, rest = divmod(arguments.product_count or 0, products)
@@ -126,7 +126,7 @@ def _cost(arguments: Arguments, a: int, b: int, shared: int) -> Cost:
 
 
 def _precision(arguments: Arguments, index: int) -> str | None:
-    """Return the type in which the kernel computes: inputs of 16 bits may be quantised inside."""
+    """Return the type in which the kernel computes: 16-bit inputs may be quantised inside the call."""
     kernel = next(iter(arguments.kernels), "")
     if _4_BITS.search(kernel):
         return "float4"
