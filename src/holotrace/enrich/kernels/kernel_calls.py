@@ -113,7 +113,7 @@ def _described(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_shapes_of_launches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the args of all kernels; kernels without a grid get the args of their launch, where older ROCm versions write them."""
+    """Return the args of all kernels; kernels without a grid get the args of their launch, where older ROCm writes them."""
     table = rank_trace.table("kernels", [*_COLUMNS, *GRID, *BLOCK])
     calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index"])
     shapes = table.join(calls, on="event_index").filter(pl.col("grid_x").is_not_null())

@@ -63,7 +63,7 @@ class PluginAttribution(Attribution):
     # The host
 
     def host_nodes(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Drop most annotations, and ranges that end after their parents; join threads of equal number; add a root to each."""
+        """Drop most annotations, and ranges that end after their parents; join threads of the same number; add roots."""
         return plugin_host_nodes(rank_trace)
 
     def node_times(self, rank_trace: RankTrace) -> pl.DataFrame:
@@ -89,7 +89,7 @@ class PluginAttribution(Attribution):
         return nodes.sort(finished).filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
-        """Return the answer for the first of an operator's calls."""
+        """Return the answer for the operator's first call."""
         return pl.col("is_tensor_core_eligible").first()
 
     def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:
@@ -97,11 +97,11 @@ class PluginAttribution(Attribution):
         return plugin_is_eligible(names)
 
     def input_shapes(self, texts: pl.Series) -> pl.Series:
-        """Show an empty list in place of shapes that were not recorded."""
+        """Show an empty list instead of shapes that were not recorded."""
         return texts.fill_null("[]")
 
     def module_times(self, rank_trace: RankTrace) -> ModuleTimes:
-        """List modules by their Python parents, each with the totals of all its calls, and no Lightning hooks."""
+        """List modules by their Python parents, each with the totals over all its calls, without Lightning hooks."""
         listed = plugin_modules(rank_trace)
         return ModuleTimes(listed, listed.clear())
 
@@ -126,13 +126,13 @@ class PluginAttribution(Attribution):
         return pl.when(weight.sum() > 0).then((value.fill_null(0) * weight).sum() / weight.sum()).otherwise(0.0)
 
     def kernels_on_tensor_cores(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels that operators launched; the plugin measured the share among these alone."""
+        """Return the kernels that operators launched; the plugin measured the share among these kernels only."""
         counted = self.host_nodes(rank_trace).filter("is_counted")["node"].cast(pl.Int64)
         owners = self.device_owner(rank_trace).filter(pl.col("operator").is_in(counted.implode()))
         return owners.select("event_index").join(kernels, on="event_index")
 
     def kernels_of_unknown_size(self, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return no kernels, because the plugin counts a kernel without blocks per SM as one with 0 blocks."""
+        """Return no kernels, because the plugin counts a kernel without blocks per SM as a kernel with 0 blocks."""
         return kernels.clear()
 
     # Steps
@@ -169,7 +169,7 @@ class PluginAttribution(Attribution):
         return OfRank(plugin_communication_ranges(rank_trace, steps), _NO_FACTS)
 
     def job_ranges(self, of_ranks: Mapping[int, OfRank], _: pl.DataFrame) -> JobRanges:
-        """Match the n-th range of the n-th node of all ranks, or nothing if a rank lacks one of them."""
+        """Match the n-th range of the n-th node across all ranks, or nothing if a rank lacks one of them."""
         table = matched_plugin_ranges({rank: of_rank.calls for rank, of_rank in of_ranks.items()})
         return JobRanges(table, (_NO_VIEW,) if table["wait_ns"].null_count() else ())
 
@@ -224,7 +224,7 @@ class PluginAttribution(Attribution):
         return plugin_nodes_of_memory_events(rank_trace)
 
     def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:
-        """Return the node itself, if it is an operator, and the node directly around it, of any kind."""
+        """Return the node itself, if it is an operator, and the node directly around it, whatever its kind."""
         operator = np.where(is_counted[node], node, NO_PARENT)
         return operator, parent[operator]
 
@@ -242,7 +242,7 @@ class PluginAttribution(Attribution):
         return nodes.filter(visited_nodes(nodes, events, is_in_window))
 
     def names_around(self, around: pl.DataFrame) -> pl.DataFrame:
-        """Count a change for each operator around it; nested calls of one name count several times."""
+        """Count a change for each operator around it; nested calls with the same name count several times."""
         return around
 
     # Findings

@@ -51,7 +51,7 @@ class _Node:
 
 
 def with_backward_modules(rank_trace: RankTrace, summed: pl.DataFrame) -> pl.DataFrame:
-    """Return the trees with the plugin's backward nodes; `summed_row` is the earlier row of each node, -1 for backward nodes.
+    """Return the trees with the plugin's backward nodes; `summed_row` is each node's earlier row, -1 for backward nodes.
 
     The nodes under an `evaluate_function` of autograd move from their thread to a node `<module>.backward` of the main
     thread, if an arrow connects it to an operator of the module; otherwise they are lost.
@@ -118,7 +118,7 @@ def _top_nodes(trees: list[_Node], backward_ids: set[int]) -> tuple[list[_Node],
 
 
 def _main_tree(summed: pl.DataFrame, trees: list[_Node], passes: list[_Node]) -> _Node:
-    """Return the last tree that has steps. If none has, return the longest, leaving out the first with a backward pass."""
+    """Return the last tree with steps or, without steps, the longest tree, not counting the first one with a backward pass."""
     with_steps = set(summed.filter(pl.col("node_class") == NodeClass.STEP)["tree"])
     tree_of = summed["tree"].to_list()
     stepped = [tree for tree in trees if tree_of[tree.row] in with_steps]
@@ -173,7 +173,7 @@ def _by_forward(
 
 
 def _backward_of(module: _Node, by_forward: dict[int, list[_Node]], counted: set[int]) -> list[_Node]:
-    """Return the backward node of a module, with those of the modules inside it."""
+    """Return the backward node of a module, with the backward nodes of the modules inside it."""
     top: list[_Node] = []
     open_nodes: list[tuple[_Node, _Node | None]] = [(module, None)]
     made: list[_Node] = []

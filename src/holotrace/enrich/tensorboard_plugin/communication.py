@@ -30,7 +30,7 @@ _BYTES = {
     "c10::BFloat16": 2,
     "unsigned char": 1,
 }
-"""Bytes per element; every other element type counts 0 bytes, even `double`."""
+"""Bytes per element; every other element type counts as 0 bytes, even `double`."""
 
 
 @derived
@@ -60,9 +60,9 @@ def communication_kernels(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def communication_nodes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the communication nodes, one for each external id; of events with the same id, the last counts.
+    """Return the communication nodes, one for each external id; if events have the same id, the last one counts.
 
-    There are none if a rank uses NCCL and gloo, which the plugin cannot distinguish.
+    There are none if a rank uses both NCCL and gloo, which the plugin cannot distinguish.
 
     Returns:
         Sorted by start, longest first: event_index uint32, name str, start_ns, end_ns int64, external_id int64 or
@@ -102,7 +102,7 @@ def node_ranges(rank_trace: RankTrace) -> pl.DataFrame:
 def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
     """Return the ranges of a rank's communication nodes, with the columns of `JobRanges`, except rank and wait_ns.
 
-    Two more identify a range: node and place, see `node_ranges`. `steps` are
+    Two more columns identify a range: node and place; see `node_ranges`. `steps` are
     `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
     """
     nodes = communication_nodes(rank_trace)
@@ -127,8 +127,8 @@ def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> p
 def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
     """Return the ranges of all ranks as the table of `JobRanges`.
 
-    The n-th range of the n-th node is the same on all ranks; its shortest duration is the transfer, the rest waiting. If a
-    rank lacks a range, all waiting is unknown.
+    The n-th range of the n-th node is the same on all ranks; its shortest duration is the transfer, and the rest is
+    waiting. If a rank lacks a range, all waiting is unknown.
     """
     ranges = of_all_ranks(of_ranks)
     duration = pl.col("end_ns") - pl.col("start_ns")

@@ -1,4 +1,4 @@
-"""The events as the TensorBoard plugin read them: with its types, order, and float times."""
+"""The events as the TensorBoard plugin read them: with its types, its order and its float times."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ _STEP_NUMBER = r"#(\d+)"
 def plugin_events(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the events with a duration that the plugin kept.
 
-    The times of the plugin are microseconds as floats, without `baseTimeNanoseconds`. At the size of today's
-    timestamps, neighbouring floats are 0.25 µs apart, so events that are nested in the file can overlap here. Device
-    rows have their stream as thread.
+    The plugin's times are microseconds as floats, without `baseTimeNanoseconds`. At the size of today's timestamps,
+    neighbouring floats are 0.25 µs apart, so events that are nested in the file can overlap here. The thread of a
+    device row is its stream.
 
     Returns:
         Sorted by start_us, equal starts in file order:
@@ -125,8 +125,8 @@ def plugin_events(rank_trace: RankTrace) -> pl.DataFrame:
 def plugin_launches(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the runtime call of each kernel, copy and memset as the plugin finds it.
 
-    The plugin takes the last call with the same correlation that begins no later than the work, else the first such
-    call after it. Rows without a correlation also match each other.
+    The plugin takes the last call with the same correlation that begins no later than the work or, if there is none,
+    the first call after it. Rows and calls without a correlation also match each other.
 
     Returns:
         In the order of `plugin_events`:
@@ -164,7 +164,7 @@ def is_lightning(rank_trace: RankTrace) -> bool:
 
 
 def _without_late_end(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the event that ends the recording if it is more than 86.4 s after the start; the plugin meant a day."""
+    """Leave out the event that ends the recording if it comes more than 86.4 s after the start; the plugin meant a day."""
     end = events.filter(pl.col("name").is_in(_ids(rank_trace.strings == "Record Window End"))).tail(1)
     begin = events.filter(pl.col("name").is_in(_ids(rank_trace.strings.str.starts_with("Iteration Start:")))).tail(1)
     if end.is_empty() or begin.is_empty() or end["start_ns"][0] - begin["start_ns"][0] <= _LATE_END_NS:
@@ -219,7 +219,7 @@ def _types(rank_trace: RankTrace, events: pl.DataFrame) -> npt.NDArray[np.uint8]
 
 
 def _type_of_categories(rank_trace: RankTrace, category: pl.Series) -> npt.NDArray[np.uint8]:
-    """Return the type for each string id as a category; the last entry is for events without a category."""
+    """Return the type of each string id that is a category; the last entry is for events without a category."""
     by_id = np.zeros(len(rank_trace.strings) + 1, np.uint8)
     for string_id in category.unique().drop_nulls():
         by_id[string_id] = _TYPE_OF_CATEGORY.get(rank_trace.strings[string_id].lower(), PluginType.IGNORED)

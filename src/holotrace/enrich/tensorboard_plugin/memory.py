@@ -31,7 +31,7 @@ def plugin_nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
 def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
     """Return the blocks of the window, paired from the events in the window alone; their owners come from all events.
 
-    As the size of a block, the plugin showed the size of its free.
+    The plugin showed the size of a block's free as the size of the block.
     """
     of_all = described_blocks(events, plugin_blocks(events))
     seen = events.filter(window.holds("time_ns"))
@@ -50,8 +50,8 @@ def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.Data
 def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
     """Return `memory_blocks` of the plugin.
 
-    The plugin pairs by address alone, on any device. It forgets an allocation when the next one has the same address,
-    and keeps only the last of several frees of an address without allocation.
+    The plugin pairs by address alone, on any device. It forgets an allocation if the address is allocated again before
+    a free. Of several frees of an address without an allocation, it keeps only the last.
     """
     changes = changes_by_address(events, ["address"])
     frees = changes.filter(~pl.col("is_allocation"))

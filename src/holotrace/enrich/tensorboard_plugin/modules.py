@@ -35,8 +35,8 @@ def plugin_modules(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the rows of the plugin's module view, every module after the module around it.
 
     The hierarchy comes from the Python parents or, for Lightning, from the dots in the names; a module called twice
-    inside another is listed twice. The times sum all calls with the same name and id, wherever they are. The plugin
-    failed on files in which a module of the hierarchy is missing from the trees; here, its row is left out.
+    inside another is listed twice. The times are summed over all calls with the same name and id, wherever they are.
+    The plugin failed on files in which a module of the hierarchy is missing from the trees; here, its row is left out.
 
     Returns:
         path, module, module_id, depth, call_count, operator_call_count, the times of forward calls, and null for

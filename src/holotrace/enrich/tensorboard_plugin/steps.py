@@ -18,9 +18,9 @@ _MOST_BUCKETS = 100
 def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the steps as the plugin showed them.
 
-    Every range named ProfilerStep#N counts, also on streams; without any, there is a step 0 from the first to the last
-    operator. A step lasts until the last work that it launched ends, and the next one begins then. Steps at the end
-    that launched nothing are left out; so is the last step if it launched less than 80 % as much as the step before.
+    Every range named ProfilerStep#N counts, also on streams. Without such ranges, there is a step 0 from the first to the last
+    operator. A step lasts until all work that it launched has ended, and the next step begins then. Steps at the end that
+    launched nothing are left out; so is the last step if it launched less than 80 % as much as the previous step.
 
     Returns:
         Sorted by start:
@@ -29,7 +29,7 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
         start_ns  int64
         end_ns    int64
 
-        Empty if the trace has neither steps nor operators; the plugin gave such a step a length of -2**64 + 1.
+        Empty if the trace has neither steps nor operators; the plugin then showed a step with a length of -2**64 + 1.
     """
     events, launched = plugin_events(rank_trace), plugin_launches(rank_trace)
     host = _host_steps(events)
@@ -38,7 +38,7 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def bucket_edges(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
-    """Return the edges of the buckets of a time series; each lasts the same power of ten µs, but the last takes the rest."""
+    """Return the edges of the buckets of a time series; all last the same power of ten µs, but the last takes the rest."""
     events = plugin_events(rank_trace)
     spans = events.filter(pl.col("type") == PluginType.TRACE)
     named = spans.filter(rank_trace.texts(spans["name"]) == "PyTorch Profiler (0)").tail(1)

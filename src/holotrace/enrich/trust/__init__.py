@@ -1,1 +1,1 @@
-"""Reasons to doubt a trace: what the profiler lost, added or dated wrongly."""
+"""Reasons to doubt a trace: what the profiler lost, added or timed wrongly."""

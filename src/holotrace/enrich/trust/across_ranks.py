@@ -1,4 +1,4 @@
-"""Doubts about a job: ranks whose recordings belong to other jobs, times, clocks or software."""
+"""Doubts about a job: ranks whose recordings differ in job, time, clock or software."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LARGEST_END_DIFFERENCE = 0.1
 either the calls are not the same or the clocks differ."""
 
 LEAST_CLOCK_DIFFERENCE_NS = 1_000_000
-"""Smaller contradictions between clocks do not change what this job's tables say about whole collectives."""
+"""Smaller contradictions between clocks do not change what the job's tables say about whole collectives."""
 
 _LATE_START = "profiler_start_skew"
 
@@ -28,7 +28,7 @@ JobDoubts = Iterator[tuple[int, Doubt]]
 
 
 def different_jobs(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt that the files belong to one job: other world sizes, backends, GPUs or runtimes, or hours between them.
+    """Doubt that the files belong to one job if world sizes, backends, GPUs or runtimes differ, or times by hours.
 
     Source: `holotrace.enrich.job.one_job`.
     """
@@ -38,7 +38,7 @@ def different_jobs(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def different_software(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt comparisons between ranks that ran other versions, or recorded with other profiler options."""
+    """Doubt comparisons between ranks that ran different versions or recorded with different profiler options."""
     names = dict.fromkeys(name for known in ranks.values() for name in known.software)
     for name in names:
         values = _by_value({rank: known.software.get(name) for rank, known in ranks.items()})
@@ -109,7 +109,7 @@ def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt the first collective of ranks that wait in it for another rank, whose recording only begins then.
+    """Doubt the first collective of ranks that wait in it for another rank whose recording begins only then.
 
     Only calls that all ranks leave together are compared, and only waits of more than 10 times the shortest call count.
 
@@ -154,7 +154,7 @@ JOB_RULES: tuple[Callable[[Mapping[int, RankRecording]], JobDoubts], ...] = (
     different_software,
     profiler_start_skew,
 )
-"""The rules about several ranks; if the files belong to different jobs, only the first one says something useful."""
+"""The rules about several ranks; if the files belong to different jobs, only the first rule says something useful."""
 
 
 def doubts_of_job(ranks: Mapping[int, RankRecording]) -> list[tuple[int, Doubt]]:
@@ -174,7 +174,7 @@ def _by_value(of_ranks: Mapping[int, str | None]) -> dict[str, list[int]]:
 
 
 def _most_common_time(spans: Mapping[int, tuple[int, int]]) -> int:
-    """Return a time at which the most ranks are recorded."""
+    """Return a time at which as many ranks as possible are recorded."""
     starts = sorted(first for first, _ in spans.values())
     return max(starts, key=lambda moment: sum(first <= moment <= last for first, last in spans.values()))
 

@@ -1,4 +1,4 @@
-"""Doubts about files: those that end early, and those of which parts could not be read."""
+"""Doubts about files that end early, and about files with parts that could not be read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holotrace.units import counted
 
 
 def cut_off_file(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the end of a file that stops within its events; the profiler writes device work last, so it may lack all."""
+    """Doubt the end of a file that stops within its events; the profiler writes device work last, so it may all be missing."""
     text = cut_off_text(rank_trace)
     if text:
         has_work = any(rank_trace.event_counts().get(kind) for kind in DEVICE_WORK_KINDS)
@@ -22,7 +22,7 @@ def cut_off_file(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def lost_events(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt a file of which the reader had to drop parts."""
+    """Doubt a file if the reader had to drop parts of it."""
     dropped = [
         finding
         for finding in rank_trace.health.findings

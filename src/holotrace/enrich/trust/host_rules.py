@@ -22,7 +22,7 @@ LATEST_END_NS = 20_000
 
 FEWEST_LOST_LAUNCHES = 10
 SHORTEST_GAP_NS = 1_000_000
-"""A gap in the host recording counts if it is this long and at least this many launches within it are missing."""
+"""A gap in the host recording counts if it is at least this long and at least this many launches within it are missing."""
 
 _DEVICE_WAIT = r"(?i)(device|ctx)_?synchroni[sz]e"
 _BACKWARD = "autograd::engine::evaluate_function: "
@@ -30,7 +30,7 @@ _HOST_KINDS = (EventKind.CPU_OP, EventKind.PYTHON_FUNCTION, *LAUNCH_KINDS)
 
 
 def waits_end_early(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt waits of the host for a stream or device that end while work launched before them still runs.
+    """Doubt host waits for a stream or device that end while work launched before them is still running.
 
     Source: rule `stream_sync_overlap` of PyTorch's torch/profiler/_trace_validator.py.
     """
@@ -87,9 +87,9 @@ def shared_sequence_numbers(rank_trace: RankTrace) -> Iterator[Doubt]:
 def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt times in which no host event begins, although the device later runs work launched in them.
 
-    Correlation numbers ascend as the host launches work. If the device runs work whose numbers lie between those of two
-    successive calls, and no call has them, their launches are lost; if moreover no operator or frame begins between these
-    two calls, for 1 ms or more, all host events of that time are, as when a ring buffer overflows.
+    Correlation numbers ascend as the host launches work. If the device runs work whose numbers are between those of two
+    successive calls, and no call has these numbers, the launches are lost. If, in addition, no operator or frame begins
+    between the two calls for 1 ms or more, all host events of that time are lost, as when a ring buffer overflows.
     """
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["start_ns", "correlation"]).filter(pl.col("correlation") > 0)
     orphans = device_rows(rank_trace).filter(
@@ -126,7 +126,7 @@ def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def _recorded_waits(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the waits that the profiler recorded, with device, and stream unless they are for the whole device."""
+    """Return the waits that the profiler recorded, with device and stream; waits for a whole device have no stream."""
     details = rank_trace.table("synchronisations", ["event_index", "sync_kind"])
     columns = ["event_index", "start_ns", "end_ns", "device", "stream"]
     rows = event_ranges(rank_trace, [EventKind.SYNCHRONISATION], columns).join(details, on="event_index")
@@ -137,7 +137,7 @@ def _recorded_waits(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _waits_by_name(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that wait for a device, if the rank uses a single one."""
+    """Return the calls that wait for a device, if the rank uses only one device."""
     names = rank_trace.strings.str.contains(_DEVICE_WAIT).arg_true().cast(pl.UInt32)
     devices = device_rows(rank_trace)["device"].unique().to_list() if len(names) else []
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["event_index", "start_ns", "end_ns"], names=names)
@@ -147,7 +147,7 @@ def _waits_by_name(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _running_after(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Add `last_ns`, when the work launched before each wait has ended; null without work."""
+    """Add `last_ns`, the time at which all work launched before each wait has ended; null without such work."""
     rows = device_rows(rank_trace).select("device", "stream", "end_ns")
     launched = rows.hstack(launches(rank_trace).select("launch_start_ns"))
     work = launched.drop_nulls("launch_start_ns").sort("launch_start_ns")
@@ -173,7 +173,7 @@ def _running_after(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _long_gaps(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the times of at least `SHORTEST_GAP_NS` in which no host event begins, with the event after each."""
+    """Return the gaps of at least `SHORTEST_GAP_NS` in which no host event begins, with the event after each gap."""
     events = event_ranges(rank_trace, _HOST_KINDS, ["event_index", "start_ns"]).sort("start_ns")
     gaps = events.select("event_index", pl.col("start_ns").shift(1), pl.col("start_ns").alias("end_ns"))
     return gaps.filter(pl.col("end_ns") - pl.col("start_ns") >= SHORTEST_GAP_NS)

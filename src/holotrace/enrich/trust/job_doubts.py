@@ -32,7 +32,7 @@ DOUBTS = pl.Schema(
 
 
 class ExaminedRank(NamedTuple):
-    """The doubts about one rank, and what its recording contributes to those about the job.
+    """The doubts about one rank, and what its recording contributes to the doubts about the job.
 
     doubts         the doubts about this rank alone
     recording      facts to compare with other ranks
@@ -56,7 +56,7 @@ def examined_rank(rank_trace: RankTrace) -> ExaminedRank:
 
 
 def doubts_by_rank(ranks: Mapping[int, ExaminedRank]) -> dict[int, list[Doubt]]:
-    """Return the doubts about each rank, those about the whole job last."""
+    """Return the doubts about each rank, with the doubts about the whole job last."""
     doubts = {rank: list(known.doubts) for rank, known in ranks.items()}
     for rank, doubt in doubts_of_job({rank: known.recording for rank, known in ranks.items()}):
         doubts[rank].append(doubt)

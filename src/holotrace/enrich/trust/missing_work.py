@@ -25,7 +25,7 @@ _BEGINS = r"(?i)begin_?capture"
 
 
 def incomplete_graph_replays(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt idle time during graph replays with fewer device rows than other replays of their graph, or none.
+    """Doubt idle time during graph replays that have no device rows, or fewer than other replays of the same graph.
 
     Sources: https://github.com/AMD-AGI/TraceLens/issues/728, https://github.com/AMD-AGI/Hyperloom/issues/1047.
     """
@@ -53,10 +53,10 @@ def incomplete_graph_replays(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt idle time after calls that launched a kernel of which the trace has no row.
+    """Doubt idle time after calls that launched a kernel for which the trace has no row.
 
-    Only launches between the first and the last one with a row count: at its edges, a recording lacks the work that ran
-    outside. While a stream is captured, launches add to a graph and run nothing.
+    Only launches between the first and the last launch with a row count: at its edges, a recording lacks the work that
+    ran outside it. While a stream is being captured, launches add to a graph and run nothing.
 
     Source: https://github.com/pytorch/pytorch/issues/192021, kernels that the profiler dropped.
     """
@@ -105,7 +105,7 @@ def _kernel_launches(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _outside_captures(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the calls between the begin and the end of a capture on their thread."""
+    """Leave out the calls between the start and the end of a capture on their thread."""
     names = rank_trace.strings.str.contains(_CAPTURE).arg_true().cast(pl.UInt32)
     marks = event_ranges(rank_trace, LAUNCH_KINDS, ["name", "start_ns", "track_id"], names=names).sort("start_ns")
     if marks.is_empty():

@@ -1,4 +1,4 @@
-"""Doubts about what the profiler adds: its own work inside measured steps, and steps it starts or stops in."""
+"""Doubts about what the profiler adds: its own work inside measured steps, and steps in which it starts or stops."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ LARGEST_OVERHEAD = 0.05
 
 _START = "Iteration Start"
 _END = "Record Window End"
-"""Beginnings of the names of instants that Kineto writes where the recording starts and ends."""
+"""How the names of the instants begin that Kineto writes at the start and end of the recording."""
 
 
 def profiler_overhead(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the steps of which the profiler's own work, such as requests for buffers, takes more than 5 %.
+    """Doubt the steps in which the profiler's own work, such as requests for buffers, takes more than 5 % of the time.
 
     Source: https://docs.nvidia.com/cupti/api/structCUpti__ActivityOverhead3.html; Kineto writes these records.
     """

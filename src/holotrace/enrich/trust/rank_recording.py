@@ -1,4 +1,4 @@
-"""What a rank's recording has in common with those of other ranks of its job, or not."""
+"""Facts about a rank's recording in which the ranks of a job should agree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VERSIONS = {
     "roctracer_version": "roctracer version",
     "schemaVersion": "schema of the trace",
 }
-"""Top-level keys of a trace with versions; `one_job` compares those of the runtimes."""
+"""Top-level keys of a trace that contain versions; `one_job` compares the versions of the runtimes."""
 
 
 @dataclass(frozen=True, eq=False)

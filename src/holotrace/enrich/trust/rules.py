@@ -28,7 +28,7 @@ RULES: tuple[Callable[[RankTrace], Iterator[Doubt]], ...] = (
     profiler_overhead,
     steps_with_profiler_start,
 )
-"""The rules about one rank, by what they can distort; the name of a function is the name of its rule."""
+"""The rules about one rank, ordered by what the doubts can distort; the name of a function is the name of its rule."""
 
 
 def doubts_of_rank(rank_trace: RankTrace) -> tuple[Doubt, ...]:

@@ -60,7 +60,7 @@ def slow_first_steps(rank_trace: RankTrace) -> Iterator[Doubt]:
 def slow_first_collectives(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt the first calls of a collective kernel if they take more than 10 times its median.
 
-    Ranks whose profiler starts early wait in their first collective for others, whose profilers still start.
+    Ranks whose profiler starts early wait in their first collective for ranks whose profilers are still starting.
 
     Source: https://github.com/AMD-AGI/Hyperloom/pull/1292, a first all-reduce of 15,747 ms in a window of 16,805 ms.
     """

@@ -35,7 +35,7 @@ def convolution(arguments: Arguments) -> Cost:
 
 
 def library_convolution(arguments: Arguments) -> Cost:
-    """Convolutions of cuDNN and MIOpen (input, filter, padding, stride, dilation, groups): as `convolution`."""
+    """Inputs as in cuDNN and MIOpen (input, filter, padding, stride, dilation, groups): as `convolution`."""
     first = 3 if "miopen" in arguments.operator or arguments.has_tensor(2) or not arguments.text(2) else 2
     padding, stride, dilation = (_sizes(arguments, first + place) for place in range(3))
     return _forward(arguments, _Geometry(stride, padding, dilation, groups=arguments.number(first + 3, 1)))

@@ -17,7 +17,7 @@ _CHUNKS = re.compile(r"chunk_cat_cuda_kernel<([\w:]+), ([\w:]+)>")
 
 
 def lookup(arguments: Arguments, table: int = 0, positions: int = 1) -> Cost:
-    """`table[positions]`: bytes of the rows written, of the same number read (at most the whole table), and of the positions."""
+    """`table[positions]`: bytes of the rows written, of the same number read (at most the table), and of the positions."""
     shape, rows = arguments.shape(table), arguments.elements(positions)
     moved_rows = rows + min(rows, shape[0] if shape else 1)
     moved = moved_rows * prod(shape[1:]) * arguments.element_bytes(table) + arguments.bytes(positions)
@@ -125,7 +125,7 @@ def cache_update(arguments: Arguments) -> Cost:
 def tensor_lists(
     arguments: Arguments, flops_each: int = 1, lists_written: int = 1, lists_read: int | None = None
 ) -> Cost:
-    """Operators on lists of tensors: operations for each element; bytes of the lists written and of the lists read, by default all."""
+    """Operators on lists of tensors: operations for each element; bytes of lists written, and of lists read (by default all)."""
     if lists_read is None:
         lists_read = max(1, sum(kind == "TensorList" for kind in arguments.types))
     elements = sum(map(prod, arguments.shapes(0)))

@@ -77,7 +77,7 @@ def batch_norm_backward(arguments: Arguments) -> Cost:
 
 
 def library_batch_norm_backward(arguments: Arguments) -> Cost:
-    """Batch normalisation of cuDNN and MIOpen (input, gradient, weight, …): 4·E + 3·C; bytes as `layer_norm_backward`."""
+    """Inputs as in cuDNN and MIOpen (input, gradient, weight, …): 4·E + 3·C; bytes as `layer_norm_backward`."""
     flops = 4 * arguments.elements(0) + 3 * _channels(arguments, 0)
     return _backward(arguments, flops, weight=2, statistics=(5, 6), bias=2)
 
