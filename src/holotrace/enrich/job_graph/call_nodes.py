@@ -66,9 +66,9 @@ def _calls(rank_trace: RankTrace, activities: WindowActivities) -> pl.DataFrame:
 
 
 def _asked(activities: WindowActivities, asked_ns: pl.Series, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the last node of the requesting thread that is not later than the request; the start of other calls.
+    """Return the last node of the requesting thread at or before each call's request; the start of calls without such a node.
 
-    The requesting thread of a call in a lane of its own is the thread that recorded it.
+    If a call has its own lane, the thread that recorded it is the requesting thread.
     """
     nodes, tracks, lanes = activities.nodes, activities.column("track_id"), activities.column("lane")
     asked: npt.NDArray[np.int64] = nodes.start[rows].copy()

@@ -1,4 +1,4 @@
-"""The part of a job's critical path that one rank contributes, event by event."""
+"""One rank's part of a job's critical path, event by event."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def expansion(
 
 
 def _segments(graph: EventGraph, open_graph: OpenGraph, wanted: Sequence[tuple[int, int, int]]) -> pl.DataFrame:
-    """Return the edges of each chain with the times of their ends; an edge that leads back in time takes no time."""
+    """Return the edges of each chain, with start and end times; an edge that leads back in time takes no time."""
     chains = _chains(open_graph, wanted)
     rows = np.array([edge for _, chain in chains for edge in chain], np.int64)
     legs = np.repeat([leg for leg, _ in chains], [len(chain) for _, chain in chains]).astype(np.int64)
@@ -70,7 +70,7 @@ def _segments(graph: EventGraph, open_graph: OpenGraph, wanted: Sequence[tuple[i
 
 
 def _chains(open_graph: OpenGraph, wanted: Sequence[tuple[int, int, int]]) -> list[tuple[int, list[int]]]:
-    """Return, for each leg, the edges on the way back from its last node to the next point, in time order."""
+    """Return, for each leg, the edges from the next point on the way back up to the leg's last node, in time order."""
     before, binding = before_each(open_graph).tolist(), open_graph.binding.tolist()
     is_point = open_graph.is_point.tolist()
     chains = []
@@ -110,7 +110,7 @@ def _named(rank_trace: RankTrace, graph: EventGraph, table: pl.DataFrame) -> pl.
 
 
 def _thread(graph: EventGraph, table: pl.DataFrame) -> pl.Series:
-    """Return the thread of each edge between host events; the start of the window belongs to none, so its end decides."""
+    """Return the thread of each edge between host events; for edges from the start of the window, the thread of the end."""
     from_source, from_target = (graph.nodes["activity"].gather(table[end]) for end in ("source", "target"))
     near = from_source.zip_with(from_source.is_not_null(), from_target)
     return graph.activities["track_id"].gather(near).alias("thread")
@@ -144,7 +144,7 @@ def _cut_at_functions(table: pl.DataFrame, functions: pl.DataFrame) -> pl.DataFr
 def _python_function(
     rank_trace: RankTrace, functions: pl.DataFrame, moments: pl.DataFrame, wanted: pl.Series
 ) -> pl.Series:
-    """Return the innermost Python function at each of these moments that is wanted; null if none was recorded there."""
+    """Return the innermost Python function at each wanted moment; null if none was recorded there."""
     asked = moments.with_columns(pl.when(wanted).then("moment").alias("moment"))
     return _innermost_text(rank_trace, functions, asked)
 

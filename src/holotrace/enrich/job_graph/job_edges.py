@@ -25,9 +25,9 @@ class JoinType(IntEnum):
     ARRIVAL = 2
     """From the arrival of a rank in a call to the point at which all have arrived."""
     TRANSFER = 3
-    """From there to the end of the call on a rank."""
+    """From the point at which all have arrived to the end of the call on a rank."""
     ALONE = 4
-    """A call from its start to its end, without knowledge of other ranks."""
+    """A call from its start to its end, if nothing is known about other ranks."""
     OUTSIDE = 5
     """From the start of the step to the arrival of a rank outside its window."""
     WINDOW = 6
@@ -45,7 +45,7 @@ class JoinEdges(NamedTuple):
 
 
 def within_ranks(of_ranks: Mapping[int, RankGraph], first: _Int64, time_ns: _Int64) -> list[JoinEdges]:
-    """Return the binding chains first, so that they bind where others arrive at the same time."""
+    """Return the edges within ranks, binding chains first, so that these bind where other edges arrive at the same time."""
     chains, shortcuts = [], []
     for graph, begin in zip(of_ranks.values(), first, strict=False):
         targets = np.flatnonzero(graph.reached_from >= 0)

@@ -77,7 +77,7 @@ def _rank_of_call(job: JobGraph, calls: np.ndarray) -> np.ndarray:
 
 
 def wanted_of_ranks(found: pl.DataFrame) -> dict[int, list[tuple[int, int, int]]]:
-    """Return leg, first and last node of the legs within each rank, to be expanded by the rank."""
+    """Return the legs within each rank, as (leg, first node, last node), for the rank to expand."""
     inside = found.filter(
         pl.col("type").is_in([JoinType.CHAIN, JoinType.SHORTCUT]), pl.col("end_ns") > pl.col("start_ns")
     )
@@ -86,7 +86,7 @@ def wanted_of_ranks(found: pl.DataFrame) -> dict[int, list[tuple[int, int, int]]
 
 
 def segments(job: JobGraph, found: pl.DataFrame, expanded: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
-    """Return the path in time order: the legs within ranks as their ranks expanded them, the others as they are.
+    """Return the path in time order: legs within ranks as the ranks expanded them, other legs unchanged.
 
     Args:
         job: the graph.

@@ -79,9 +79,9 @@ class _Known(NamedTuple):
 def job_window(trace: Trace, options: WindowOptions, executor: Executor) -> JobWindow:
     """Return the joined graph of all ranks.
 
-    Each rank is visited twice: for its communication, and, once the clocks are known, for its graph. The window of the
-    job begins when its first rank begins, so the graph of a rank that begins later also contains the end of its step
-    before.
+    Each rank is visited twice: once for its communication and, when the clocks are known, once for its graph. The job's window
+    begins when its first rank begins, so the graph of a rank that begins later also contains the end of the rank's previous
+    step.
 
     Raises:
         InvalidOptionError: a rank does not have the requested annotation, instance or range.
@@ -136,9 +136,9 @@ def _without_missing(results: Mapping[int, _Known | MissingDataError]) -> tuple[
 def _chosen(
     known: Mapping[int, _Known], options: WindowOptions
 ) -> tuple[dict[int, PathWindow], list[int], tuple[str, ...]]:
-    """Return the window of each rank, the ranks without the step of the others, and findings.
+    """Return the window of each rank, the ranks without steps, and findings.
 
-    The default is the last step but one that all ranks with steps recorded.
+    The default is the second-to-last of the steps that all ranks with steps recorded.
     """
     if not options.is_default:
         return {rank: of.window for rank, of in known.items() if of.window}, [], ()
@@ -160,7 +160,7 @@ def _on_one_clock(
 ) -> tuple[dict[int, PathWindow], tuple[str, ...]]:
     """Return the window of each rank's graph on its own clock, from the start of the job's window to its own end.
 
-    Windows of ranks without steps are cut to those of the others.
+    Windows of ranks without steps are cut to the other ranks' windows.
     """
     offsets = {rank: _offset_ns(job, rank, window.start_ns) for rank, window in own.items()}
     known = {rank: offset for rank, offset in offsets.items() if offset is not None} or {next(iter(own)): 0}

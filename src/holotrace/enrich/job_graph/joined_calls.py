@@ -1,4 +1,4 @@
-"""The calls of all ranks in the graph of a job: when each rank arrived, and when all had."""
+"""The calls of all ranks in the graph of a job: when each rank arrived, and when all ranks had arrived."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
     concerned = rows.filter(
         pl.col("start").is_not_null() | pl.col("instance").is_in(inside["instance"].drop_nulls().unique().implode())
     )
-    # A host sends and receives from its request on: PyTorch's annotation begins later.
+    # A host sends and receives from its request on; PyTorch's annotation begins later.
     from_request = pl.col("collective").is_in(POINT_TO_POINT) & pl.col("stream").is_null()
     arrival = pl.when(from_request).then("asked").otherwise("start")
     early = pl.when(from_request & pl.col("asked_ns").is_not_null()).then(pl.col("start_ns") - pl.col("asked_ns"))
@@ -52,7 +52,7 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
 
 
 def _awaited_ns(graph: RankGraph) -> _Int64:
-    """Return for how long each call lasted after the last event of its own rank that leads to its end.
+    """Return how long each call lasted after the last event of its own rank that leads to the call's end.
 
     A thread that waits late for a receive says nothing about when the message arrived.
     """
@@ -64,7 +64,7 @@ def _awaited_ns(graph: RankGraph) -> _Int64:
 
 
 def joints(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the instances in which ranks wait: when all had arrived, and how long the transfer took from then on."""
+    """Return the instances in which ranks wait, with the time when all had arrived and how long the transfer then took."""
     members = calls.drop_nulls("instance").with_columns(
         pl.col("arrives_ns").max().over("instance").alias("joint_ns"),
         pl.when(pl.col("clock").n_unique().over("instance") > 1)
@@ -75,8 +75,8 @@ def joints(calls: pl.DataFrame) -> pl.DataFrame:
     waits = pl.col("ends_ns") >= pl.col("joint_ns") - pl.col("doubt_ns").fill_null(0)
     after = (pl.col("ends_ns") - pl.col("joint_ns")).clip(0)
     is_awaited = waits & (pl.col("awaited_ns") >= after)
-    # A thread that began to wait after the last arrival says only that the transfer took at most this long: others of
-    # this kind and size, which a thread or device awaited from the start, say how long it usually takes.
+    # A thread that began to wait after the last arrival shows only that the transfer took at most this long. Calls of the same
+    # kind and size that a thread or device awaited from the start show how long it usually takes.
     usual = after.filter(is_awaited).median().over(["process_group", "collective", "message_bytes"]).cast(pl.Int64)
     members = members.with_columns(
         pl.when(is_awaited)

@@ -27,7 +27,7 @@ _BETWEEN_RANKS = (JoinType.ARRIVAL, JoinType.TRANSFER, JoinType.ALONE)
 class JobGraph(EqualByContent):
     """The points of all ranks on one clock, and the ways between them.
 
-    The first point is the start of the job's step, when the first rank begins; the last its end, when the last rank
+    The first point is the start of the job's step, when the first rank begins; the last point is its end, when the last rank
     has ended.
 
     rank       per point: its rank; -1 for the ends of the step and for points at which all have arrived
@@ -59,7 +59,7 @@ class JobGraph(EqualByContent):
         return int(self.time_ns[-1] - self.time_ns[0])
 
     def taken_ns(self) -> _Int64:
-        """Return the time that each edge took: with the delay on binding edges, and at most what was measured."""
+        """Return the time that each edge took, at most the measured time; for binding edges, this includes the delay."""
         measured = np.maximum(0, self.time_ns[self.edges.target] - self.time_ns[self.edges.source])
         taken: _Int64 = np.minimum(self.length_ns, measured)
         binds = self.binding[self.binding != NO_EDGE]
@@ -67,7 +67,7 @@ class JobGraph(EqualByContent):
         return taken
 
     def slack_ns(self) -> _Int64:
-        """Return how much later each point could be without the step ending later."""
+        """Return by how much each point could be delayed without delaying the end of the step."""
         measured = self.time_ns[self.edges.target] - self.time_ns[self.edges.source]
         return slacks(self.edges, np.maximum(0, measured - self.taken_ns()))
 
@@ -80,7 +80,7 @@ def job_graph(of_ranks: Mapping[int, RankGraph], job: JobCalls) -> JobGraph:
     """Join the graphs of all ranks.
 
     Args:
-        of_ranks: the reduced graphs, of ranks whose clocks are known.
+        of_ranks: the reduced graphs of the ranks whose clocks are known.
         job: the calls of the job.
     """
     first = 1 + np.cumsum([0, *(len(graph.time_ns) for graph in of_ranks.values())])

@@ -38,8 +38,8 @@ def with_python_time(
 ) -> Replay | None:
     """Apply a change to the time of the selected functions; None if it selects none of them.
 
-    The time of a function is the time of its thread outside operators, and inside operators that called the function. Of
-    selected functions that call each other, the outermost counts.
+    A function's time is its thread's time outside operators, or inside operators that called the function. If selected
+    functions call each other, only the outermost counts.
     """
     chosen = functions.filter(change.where.fill_null(value=False))
     if chosen.is_empty():
@@ -73,7 +73,7 @@ def _factor(change: Scale | Remove | Replace, own_ns: int) -> float:
 
 
 def _host_edges(graph: EventGraph) -> tuple[_Int64, _Int64, _Int64, _Int64]:
-    """Return the edges along threads, also from and to the ends of the window: rows, threads, starts and ends, by time."""
+    """Return rows, threads, starts and ends of the edges along threads, including edges at the ends of the window, by time."""
     owner = graph.nodes["activity"]
     beside = owner.gather(graph.edges["source"]).fill_null(owner.gather(graph.edges["target"]))
     tracks = graph.activities["track_id"].cast(pl.Int64).gather(beside)

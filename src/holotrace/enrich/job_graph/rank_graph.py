@@ -20,7 +20,7 @@ _Rows = npt.NDArray[np.int64]
 
 
 class RankGraph(NamedTuple):
-    """What a rank sends: its points and the longest paths between them, some hundred bytes for each call.
+    """What a rank sends: its points and the longest paths between them, a few hundred bytes for each call.
 
     window      the window, up to the end of its device work
     node        per point: its row in `EventGraph.nodes`
@@ -96,7 +96,7 @@ def opened(known: CallGraph) -> OpenGraph:
 
 
 def points(known: CallGraph) -> tuple[npt.NDArray[np.bool_], _Rows]:
-    """Return, for each node, whether it is a point of `RankGraph`, and the start of the call that ends there, else -1."""
+    """Return, for each node, whether it is a point of `RankGraph`, and the start of the call that ends there (-1 if none)."""
     count = len(known.graph.nodes)
     is_point = np.zeros(count, np.bool_)
     is_point[[0, -1]] = True
@@ -144,12 +144,12 @@ def reduced(known: CallGraph, graph: OpenGraph, window: PathWindow) -> RankGraph
 
 
 def before_each(graph: OpenGraph) -> _Rows:
-    """Return the node from which the binding edge of each node comes, -1 if it has none."""
+    """Return the source of each node's binding edge; -1 if the node has none."""
     return np.where(graph.binding == NO_PARENT, NO_PARENT, graph.edges.source[graph.binding].astype(np.int64))
 
 
 def reached_point(graph: OpenGraph, before: _Rows, nodes: _Rows) -> _Rows:
-    """Return each node itself if it is a point, else the first point on the way back along binding edges; -1 if none."""
+    """Return each node if it is a point, else the first point on the way back along binding edges; -1 if there is none."""
     return itself_or_above(before, graph.is_point, nodes)
 
 

@@ -1,4 +1,4 @@
-"""The page of an analysis, made from its entry in the catalogue."""
+"""The page of an analysis, built from its entry in the catalogue."""
 
 from __future__ import annotations
 

@@ -13,11 +13,11 @@ MOST_NAMED = 2
 """The sentence names at most this many operators."""
 
 _WORTH_NAMING = 0.1
-"""An operator is named if it makes up at least this part of the difference of a step."""
+"""An operator is named if it makes up at least this share of the difference in step time."""
 
 
 def changed(control: Headline, test: Headline, operators: OperatorComparison | None) -> str:
-    """Say how much longer a step takes, and what is different: GPUs, ranks, and the operators that changed most."""
+    """Say how much longer a step takes, and what differs: GPUs, ranks, and the operators that changed most."""
     said = _step_clause(control, test) or "The runs cannot be compared by step: at least one of them has no steps"
     reasons = [_gpus_clause(control, test), _ranks_clause(control, test), *_operator_clauses(operators)]
     named = "; ".join(filter(None, reasons))

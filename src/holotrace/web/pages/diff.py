@@ -34,17 +34,17 @@ from holotrace.web.tables.box import table_box
 
 QUESTION = "What changed from one run to the other?"
 CONTROL = "control"
-"""The option of the address that names the run to compare with; the selectors choose the test run."""
+"""The address option that names the run to compare with; the selectors choose the test run."""
 
 _QUESTIONS = tuple(reversed(COMPARISONS))
-"""The questions about two traces, the one that aligns them first."""
+"""The questions about two traces; the question that aligns them comes first."""
 
 _PREFIXES = {"compare_traces": "diff"}
-"""How the tables of a question are named in addresses, if not like the question."""
+"""The prefix of a question's tables in addresses, where it differs from the question's name."""
 
 
 def control_of(session: Session, selection: Selection) -> str:
-    """Return the run to compare with: the requested run, else the previous run in the list, else the next."""
+    """Return the run to compare with: the requested run, else the previous run in the list, else the next run."""
     known = [run.id for run in session.runs]
     requested = selection.option(CONTROL)
     if requested in known or selection.scope.run not in known:
@@ -90,7 +90,7 @@ def _layout(session: Session, selection: Selection) -> Component:
 
 
 def _changed(session: Session, selection: Selection) -> Component:
-    """Return the sentence on what changed; traces that cannot be aligned are compared by their headlines."""
+    """Say what changed in one sentence; if the traces cannot be aligned, compare their headlines."""
     control, test = headline(session, _control_scope(session, selection)), headline(session, selection.scope)
     try:
         operators = _comparison(analysis("compare_operators"), session, selection)

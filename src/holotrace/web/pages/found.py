@@ -1,4 +1,4 @@
-"""The findings of the diagnosis as a list; a click on one shows its ranks, its place and its rule, and stays in the address."""
+"""The findings of the diagnosis as a list; a click on one shows its ranks, location and rule, and puts it into the address."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from holotrace.web.parts.timeline_link import AtEvent, AtSpan, timeline_link
 from holotrace.web.session.selection import Selection
 
 FINDING = "finding"
-"""The option of the address that names the open finding; `assets/shell/findings.js` writes it."""
+"""The address option that names the open finding; `assets/shell/findings.js` writes it."""
 
 MOST_RANKS = 8
-"""A finding lists at most this many ranks, the costliest."""
+"""A finding lists at most this many ranks, the costliest first."""
 
 MOST_RANKS_BESIDE = 4
-"""Its link to the timeline shows at most this many ranks: the one that causes it, then the costliest."""
+"""A finding's link to the timeline shows at most this many ranks: the rank that causes it, then the costliest."""
 
 _PAGES = {f"docs/reference/analyses/{question.name}.md": question for question in ANALYSES}
 
@@ -54,7 +54,7 @@ def _found(details: FindingDetails, selection: Selection) -> Component:
 
 
 def _ranks(details: FindingDetails, selection: Selection) -> list[Component | str]:
-    """List the ranks on which the finding applies with its cost there, as links to their timeline."""
+    """List the ranks that the finding applies to, each with its cost there, as links to their timelines."""
     parts: list[Component | str] = []
     for rank, claimed_ns in details.ranks[:MOST_RANKS]:
         href = timeline_link(selection, ranks=(rank,))

@@ -1,4 +1,4 @@
-"""What the overview and the list of runs say first about a run: its verdict, its headline numbers, and doubts."""
+"""What the overview and the list of runs say first about a run: its verdict, its headline numbers, and doubts about them."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _ANSWERS: dict[str, Callable[[Any], str]] = {
     "source_lines": idle_text,
     **dict.fromkeys(("kernels", "memory_timeline", "collectives"), attrgetter("answer")),
 }
-"""What each of these questions says on the overview: what keeps devices idle, the dearest kernel and its line, the peak of memory, and how fast collectives are."""
+"""What the overview says for each question: what keeps devices idle, the costliest kernel, peak memory, collective bandwidth."""
 
 _TABLE = "gpu_summary"
 _CPU_TABLE, _GPU_TABLE = "overview.cpu_side", "overview.gpus"
@@ -75,7 +75,7 @@ def _answers(session: Session, selection: Selection) -> Component:
 
 
 def _answer(name: str, session: Session, selection: Selection) -> str:
-    """Return one sentence; an empty one if the question has no data."""
+    """Return one sentence; an empty string if the question has no data."""
     try:
         result = session.result(selection.scope, name)
     except HolotraceError:
@@ -84,7 +84,7 @@ def _answer(name: str, session: Session, selection: Selection) -> str:
 
 
 def _figure(name: str, session: Session, selection: Selection) -> Component:
-    """Return the figure of an analysis with a link to its page; nothing if the analysis lacks its input."""
+    """Return the figure of an analysis with a link to its page, or nothing if its input was not recorded."""
     try:
         result = session.result(selection.scope, name)
     except HolotraceError:

@@ -1,4 +1,4 @@
-"""The list of runs: what matters about each, and two of them to compare."""
+"""The list of runs: what matters about each run, and a choice of two runs to compare."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from holotrace.web.session.session import Scope, Session
 QUESTION = "Which runs are there, and how do they differ?"
 
 MOST_SUMMARISED = 40
-"""The page summarises at most this many runs, the newest; it lists the others by name."""
+"""The page summarises at most this many runs, the newest ones; it lists the others by name."""
 
 MOST_BYTES_READ = 256 << 20
-"""The page reads runs of at most this size by itself; larger ones are summarised once they have been opened."""
+"""The page itself reads runs of at most this size; larger runs are summarised once they have been opened."""
 
 _TWO = 2
 _PREFIX = "run."
 _POLL_MS = 1_000
 _KNOWN: dict[str, Any] = {"data-is-known": ""}
-"""Attribute of cells with a number, to which narrow screens add its meaning."""
+"""Attribute of cells with a number; on narrow screens, the number's meaning is shown beside it."""
 
 _POLITE: dict[str, Any] = {"aria-live": "polite"}
 _UNREAD: dict[str, Any] = {"aria-hidden": "true"}
@@ -130,7 +130,7 @@ def _said(sentence: str, doubts: tuple[str, ...] = ()) -> Component:
 
 
 class _Summaries(Mapping[str, Part]):
-    """The part of each run; `part(name)` asks for the runs that the page lists, and the session knows them."""
+    """The part for each run; only runs that the page lists are requested, so the session, not this mapping, enumerates them."""
 
     def __getitem__(self, name: str) -> Part:
         if not name.startswith(_PREFIX):
@@ -145,7 +145,7 @@ class _Summaries(Mapping[str, Part]):
 
 
 def register_comparing(app: Dash) -> None:
-    """Let links compare the two ticked runs, or the ticked run with another one."""
+    """Let links compare the two ticked runs, or the ticked run with another run."""
     app.clientside_callback(
         client("compare"),
         Output("compare", "href"),

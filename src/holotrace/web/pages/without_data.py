@@ -1,4 +1,4 @@
-"""Which pages certainly have no data, from the kinds of events in a recording alone, so that the navigation dims them."""
+"""Which pages certainly have no data, judging only by the kinds of events in a recording; the navigation dims them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NEEDS: dict[str, tuple[EventKind, ...]] = {
     "modules": (EventKind.PYTHON_FUNCTION,),
     "source_lines": (EventKind.PYTHON_FUNCTION,),
 }
-"""The kinds of events of which a page needs at least one; other pages are never dimmed."""
+"""For each page, the kinds of events of which it needs at least one; other pages are never dimmed."""
 
 _OF_SEVERAL_RANKS = ("stragglers",)
 
@@ -49,7 +49,7 @@ def without_data_part(session: Session, selection: Selection) -> Component:
 
 
 def without_data(trace: Trace) -> tuple[str, ...]:
-    """Return the names of pages that have no data, whatever the other events are."""
+    """Return the names of pages that have no data, whatever else was recorded."""
     if len(trace.ranks) > MOST_RANKS:
         return ()
     recorded = {kind for rank_trace in trace.ranks.values() for kind in rank_trace.event_counts()}

@@ -34,7 +34,7 @@ def facts_block(facts: Iterable[tuple[str, str, str]]) -> Component:
 
 
 def caveats(sentences: Sequence[str], *, kind: str = "caveat", kinds: str = "") -> list[Component]:
-    """Fold what the computation noticed, under a line that counts it; a single short caveat is its own line."""
+    """Fold the computation's caveats under a line that counts them; a single short caveat is shown without folding."""
     if not sentences:
         return []
     count = f"{len(sentences):,} {kind if len(sentences) == 1 else kinds or f'{kind}s'}"
@@ -51,7 +51,7 @@ def labelled(text: str) -> dict[str, Any]:
 
 
 def definitions(terms: Sequence[tuple[str, str]], *, scrolls: bool = False) -> Component:
-    """Return a folded list of terms with their definitions; if it scrolls, keys reach it."""
+    """Return a folded list of terms with their definitions; if it scrolls, it can be focused with the keyboard."""
     rows = [part for term, meaning in terms for part in (html.Dt(term), html.Dd(meaning))]
     listed = html.Dl(rows, tabIndex="0" if scrolls else None)
     return html.Details([html.Summary("What the words mean"), listed], className="holotrace-details")
@@ -77,7 +77,7 @@ def findings(sentences: Iterable[str]) -> list[Component]:
 
 
 def graph(name: str, figure: go.Figure, *, asked: str = "") -> Component:
-    """Show a figure under its question, unless the page has `asked` it; its colours follow those of the page."""
+    """Show a figure under its question, unless the page has `asked` it already; the figure's colours follow the page's."""
     shown = detached(figure)
     title = [] if shown.title == asked else [dmc.Title(shown.title, order=2, size="h4")]
     explanation = [dmc.Text(shown.explanation, c="dimmed", size="sm")] if shown.explanation else []

@@ -6,7 +6,7 @@ from dash.development.base_component import Component
 
 
 class Later(Component):
-    """Children that wait until the figures are drawn and the scripts of tables have loaded.
+    """Children that are built once the figures are drawn and the scripts of tables have loaded.
 
     Tables and their controls take longer to build than figures, and most of them are below the figures.
     """

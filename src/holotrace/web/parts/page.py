@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Table(EqualByContent):
-    """A table of a page: its caption, its rows, and the column that says how important a row is."""
+    """A table on a page: its caption, its rows, and the column that says how important a row is."""
 
     caption: str
     frame: pl.DataFrame

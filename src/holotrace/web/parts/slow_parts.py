@@ -33,7 +33,7 @@ _MOST_POLLS = 20_000
 
 
 def part(name: str, *, min_height: int = 60, poll_ms: int = POLL_MS) -> Component:
-    """Return the placeholder of a part, at least `min_height` pixels high, which asks for it every `poll_ms`."""
+    """Return a placeholder, at least `min_height` pixels high, that asks for the part every `poll_ms`."""
     return html.Div(
         [
             html.Div(html.Div(_waiting(""), style={"minHeight": min_height}), id=_id("part", name)),
@@ -52,7 +52,7 @@ class Parts:
     common: Mapping[str, Part]
 
     def put_into(self, page: Component, selection: Selection, scheme: str | None) -> None:
-        """Fill the placeholders of parts that are ready now or within `PAGE_PATIENCE_S`."""
+        """Fill the placeholders of parts that are ready within `PAGE_PATIENCE_S`."""
         names = [key["name"] for key in page if isinstance(key, dict) and key["type"] == "place"]
         answers = {name: self._answer(name, selection, scheme) for name in names}
         deadline = time.monotonic() + PAGE_PATIENCE_S
@@ -97,7 +97,7 @@ class Parts:
 
 
 def with_run(selection: Selection, session: Session) -> Selection:
-    """Fill in the page and the run that an address does not name: of several runs their list, else the first run."""
+    """Fill in the page and run if the address does not name them: the list of runs if there are several, else the only run."""
     ids = [run.id for run in session.runs]
     view = selection.view or (RUNS_VIEW if len(ids) > 1 and not selection.run else FIRST_VIEW)
     run = selection.run or (None if view == RUNS_VIEW else next(iter(ids), None))
@@ -105,7 +105,7 @@ def with_run(selection: Selection, session: Session) -> Selection:
 
 
 def problem(error: HolotraceError, selection: Selection) -> Component:
-    """Show the error, with its remedy, in place of a part: data that was not recorded, or another problem."""
+    """Show an error with its remedy in place of a part; data that was not recorded looks different from other problems."""
     if isinstance(error, MissingDataError):
         return _missing([str(error)], selection)
     return _alert("Cannot show this", [str(error)], selection, "yellow")

@@ -39,8 +39,8 @@ def timeline_link(
     """Return the address of the timeline of this run.
 
     Args:
-        selection: run, steps and devices to show, and the ranks unless `ranks` names some.
-        at: the event or span to select; a text selects the longest event whose name contains it.
+        selection: run, steps and devices to show, and the ranks too if `ranks` is empty.
+        at: the event or span to select; a string selects the longest event whose name contains it.
         ranks: the ranks to show.
         overlays: what to show over the events: "path", "findings".
 

@@ -27,7 +27,7 @@ THREADS = 16
 """Threads for requests: a page requests several parts at once, and a request waits at most a fraction of a second."""
 
 MOST_CONNECTIONS = 256
-"""Maximum number of connections, at most half of the files that the process may open; a browser opens six."""
+"""Maximum number of connections, but never more than half of the files that the process may open; a browser opens six."""
 
 LONGEST_WAIT_S = 30
 """Seconds within which a complete request must arrive, and for which a connection stays open after an answer."""
@@ -56,7 +56,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         return not (self.requests or self.total_outbufs_len or self.will_close)
 
     def received(self, data: bytes) -> bool:
-        """Receive a part of a request; its time limit starts with its first byte, or with the connection."""
+        """Receive a part of a request; the time limit starts with the request's first byte, or with the connection."""
         if self.has_answered and self.request is None:
             self.waits_since_s = time.time()
         return bool(super().received(data))
@@ -108,7 +108,7 @@ class ConnectionServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no 
 
 
 def _longest_waiting(waiting: list[Connection]) -> Connection:
-    """Return the connection to close: the one that has waited longest, from the machine that has most connections."""
+    """Return the connection to close: the one that has waited longest, among those of the machine with the most connections."""
     machines = Counter(connection.addr[0] for connection in waiting)
     return min(waiting, key=lambda connection: (-machines[connection.addr[0]], connection.waits_since_s))
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 COOKIE = "holotrace_token"
-"""Beginning of the cookie's name; the port follows, because browsers share cookies among all ports of a machine."""
+"""Beginning of the cookie's name; the port is appended, because browsers share cookies among all ports of a machine."""
 
 ANY_NAME = "*"
 """The allowed name `*` allows all names."""
@@ -82,7 +82,7 @@ class Guard:
         return _with_policy(self._app, environ, start_response, self._frames)
 
     def _refusal(self, environ: WSGIEnvironment) -> tuple[str, str] | None:
-        """Return status and reason if a request is refused, with or without token."""
+        """Return status and reason if the request is refused, whether or not it has a token."""
         host = environ.get("HTTP_HOST", "")
         if not self._goes_by(_host_name(host)):
             return "403 Forbidden", f"this server does not have that name; {self._way_to_allow}"
@@ -114,7 +114,7 @@ class Guard:
 
 
 def _follows_a_link(environ: WSGIEnvironment) -> bool:
-    """Whether the browser follows a link from another site, and therefore withholds our cookie.
+    """Whether the browser is following a link from another site, and therefore withholds our cookie.
 
     The browser sends the cookie once our own page loads the address again.
     """
@@ -154,7 +154,7 @@ def _with_policy(
 
 
 def content_policy(html: bytes) -> str:
-    """Return the content security policy of a page: its inline scripts by their hashes, and this server.
+    """Return the content security policy of a page; it allows the page's inline scripts, by their hashes, and this server.
 
     Plotly's WebGL traces need `unsafe-eval`; without it they fail silently.
     """
@@ -191,7 +191,7 @@ def _without(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def _comes_from_here(environ: WSGIEnvironment, host: str) -> bool:
     """Whether a POST comes from a page of this server.
 
-    Browsers send Origin with every POST. Programs that send no Origin do not have the cookies of a user.
+    Browsers send Origin with every POST. Programs that send no Origin do not have a user's cookies.
     """
     if environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":  # pages cannot set this header, and proxies keep it
         return True
@@ -220,7 +220,7 @@ def _token_in_query(environ: WSGIEnvironment) -> str:
 
 
 def _token_in_cookie(environ: WSGIEnvironment) -> str:
-    """Return the value of our cookie among those of other servers on this machine."""
+    """Pick out our cookie's value; the header may also contain cookies of other servers on this machine."""
     pairs = (pair.strip().partition("=") for pair in environ.get("HTTP_COOKIE", "").split(";"))
     ours = _cookie_name(environ)
     return next((value for name, _, value in pairs if name == ours), "")

@@ -25,7 +25,7 @@ _ANY_ADDRESS = {"0.0.0.0", "::", ""}  # noqa: S104 -- compared with, not bound t
 
 @dataclass(frozen=True)
 class Address:
-    """Where to listen, further names for the server, and whether its address contains a token."""
+    """Where to listen, additional names of the server, and whether its address contains a token."""
 
     host: str = "127.0.0.1"
     port: int = 8050

@@ -30,7 +30,7 @@ _OPENED_FILES = Path("/proc/self/fd")
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0)
-"""Flag for opening a file: without it, opening a pipe would wait for its other end."""
+"""Flag for opening a file; without it, opening a pipe would block until the other end is opened."""
 
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 """Flags to open a folder; O_PATH also passes through folders that can be entered but not listed."""
@@ -87,7 +87,7 @@ class BoundFile:
             raise UnreadableTraceError(message) from error
 
     def _is(self, opened: os.stat_result) -> bool:
-        """Whether the path still leads to the regular file that was opened."""
+        """Whether the opened file is a regular file, and the one that the path led to."""
         with suppress(OSError):
             is_there = Path(self.path).resolve() == self.real and os.path.samestat(opened, self.real.lstat())
             return is_there and stat.S_ISREG(opened.st_mode)

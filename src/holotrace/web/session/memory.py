@@ -23,7 +23,7 @@ def bytes_of(value: object) -> int:
 
 
 def resident_bytes() -> int | None:
-    """Return the memory of this process without mapped files; None if the system does not report it."""
+    """Return the memory of this process, excluding mapped files; None if the system does not report it."""
     try:
         fields = Path("/proc/self/statm").read_text(encoding="ascii").split()
     except OSError:

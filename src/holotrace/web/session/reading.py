@@ -35,7 +35,7 @@ class Reading:
         self._files.pop(threading.get_ident(), None)
 
     def text(self) -> str:
-        """Return the files being read, such as `reading rank0.json.gz: 45 %`; empty if none."""
+        """Say which files are being read, such as `reading rank0.json.gz: 45 %`; empty if none."""
         return "; ".join(f"reading {file.name}: {_percent(file)} %" for file in list(self._files.values()))
 
 

@@ -85,7 +85,7 @@ def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
 
 
 def contained(trace: Trace, root: str | None) -> Trace:
-    """Leave out files outside `root` that links reach, and replace their reasons for being skipped, which quote them.
+    """Leave out files outside `root` that links lead to, and replace skip reasons that quote their content.
 
     The remaining files are bound to their current paths: the server does not follow a link that replaces a file later.
     """
@@ -131,7 +131,7 @@ def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
 
 
 def _bound_captures(source: CaptureSource | None, root: str | None) -> CaptureSource | None:
-    """Return captures that were found beside a trace, bound like the trace; the user chose all others."""
+    """Return captures found beside a trace, bound like the trace; captures that the user chose stay as they are."""
     if not isinstance(source, CaptureFiles) or source.named:
         return source
     return replace(source, reader_of=partial(_bound_reader, root=root))
@@ -176,7 +176,7 @@ def _runs_below(path: str) -> Iterator[RunInfo]:
 
 
 def _extent(listing: _Listing) -> tuple[int, int | None]:
-    """Return the size of the listed files, and when the newest was written."""
+    """Return the total size of the listed files, and when the newest was written."""
     times = [time for _, _, time in listing if isinstance(time, int) and time]
     return sum(max(0, size) for _, size, _ in listing), max(times, default=None)
 
@@ -200,7 +200,7 @@ def _folders(root: str) -> Iterator[tuple[str, _Listing]]:
 
 
 def _is_capture(folder: Child, beside: Iterable[Child]) -> bool:
-    """Whether a folder holds the captures of the graphs that the traces beside it replay, so that it is not a run."""
+    """Whether a folder holds captures of the graphs that the traces beside it replay, and is therefore not a run."""
     return folder.name in CAPTURE_FOLDERS and any(child.name.endswith(_ENDINGS) for child in beside)
 
 
@@ -228,7 +228,7 @@ def _name(folder: str, root: str) -> str:
 
 
 def _size_and_time(path: str, known: Status | None = None) -> tuple[int, int | str]:
-    """Return values that change with a file; zeros for a broken link."""
+    """Return values that change when the file changes; zeros for a broken link."""
     try:
         status = known or status_of(located(path))
     except OSError:
@@ -238,7 +238,7 @@ def _size_and_time(path: str, known: Status | None = None) -> tuple[int, int | s
 
 @lru_cache(maxsize=4_096)
 def _holds_a_trace(folder: str, listing: _Listing) -> bool:
-    """Whether a folder holds a trace, which the beginnings of its files show; read again only if the folder changes."""
+    """Whether a folder holds a trace, judging by the beginnings of its files; they are read again only if it changes."""
     return any(is_or_was_a_trace(_inside(folder, name)) for name, _, _ in listing)
 
 

@@ -1,6 +1,6 @@
 """The selection of a page, as the query string of its address: `?view=idle_time&run=31fc1308cf59&ranks=0-3,7`.
 
-A link therefore shows the same page to everybody. Query strings are untrusted: invalid parts are ignored.
+A link therefore shows everyone the same page. Query strings are untrusted: invalid parts are ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode
 from holotrace.web.session.session import Scope
 
 FIRST_VIEW, RUNS_VIEW = "overview", "runs"
-"""The page that an address without a page name shows: the overview of its run or, if there are several, their list."""
+"""The page shown if an address names none: the run's overview or, if there are several runs, their list."""
 
 LONGEST_QUERY = 8_192
 MOST_NUMBERS = 100_000

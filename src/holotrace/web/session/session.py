@@ -43,7 +43,7 @@ T = TypeVar("T")
 MOST_RESULT_BYTES = 256 << 20
 MOST_OPEN_TRACES = 8
 MOST_PROCESS_BYTES = 1_000 << 20
-"""If the process uses more memory, it drops open traces and what it derived from them; the disk cache keeps them."""
+"""If the process uses more memory, it drops open traces and what it derived from them; they remain in the disk cache."""
 
 MOST_ANSWERS = 64
 SCAN_AGAIN_S = 5.0
@@ -68,7 +68,7 @@ class Session:
     ) -> None:
         """Serve these folders, files and patterns; all files among the paths form one run.
 
-        `capture` names recordings for the graphs of all runs; without it, each run uses those beside its files.
+        `capture` names recordings for the graphs of all runs; without it, each run uses the recordings beside its files.
         """
         self._capture = capture
         self.paths = tuple(map(address_text, paths))
@@ -106,7 +106,7 @@ class Session:
         return info
 
     def whole(self, run_id: str) -> Trace:
-        """Return the trace of a run with all its files, including unreadable ones.
+        """Return the trace of a run with all its files, even unreadable ones.
 
         Raises:
             InvalidOptionError: there is no such run.
@@ -146,7 +146,7 @@ class Session:
         return self.remember(scope, key, lambda: compute(self.trace(scope)))
 
     def remember(self, scope: Scope, key: Hashable, make: Callable[[], T]) -> T:
-        """Return `make()`, called once for each `key`; concurrent callers wait for it.
+        """Return `make()`, which is called once for each `key`; concurrent callers wait for the result.
 
         The result is dropped if memory is short or the files of the run change. A MissingDataError is remembered too.
         """
@@ -171,7 +171,7 @@ class Session:
     def answer(self, key: Hashable, work: Callable[[], T], *, is_in_background: bool = False) -> Future[T]:
         """Start `work` on a worker thread and return its future; calls with the same key share one future.
 
-        Work in the background has a thread of its own, so it never delays other work by more than a core.
+        Background work has its own thread, so it never takes more than one core from other work.
 
         After a failure, the next call starts the work again.
         """
@@ -200,7 +200,7 @@ class Session:
                 self._results.popitem(last=False)
 
     def _free_memory(self) -> None:
-        """Drop open traces if the process uses much memory; running work keeps its trace until it is done."""
+        """Drop open traces if the process uses too much memory; work in progress keeps its trace until it is done."""
         held = resident_bytes()
         if held is not None and held > MOST_PROCESS_BYTES:
             with self._lock:

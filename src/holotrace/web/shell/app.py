@@ -80,7 +80,7 @@ _NOTHING = _Shown([], [], None)
 
 
 def _register_shell(app: Dash, session: Session, parts: Parts) -> None:
-    """Show the page that the address names: the first one comes with the shell, later ones replace it there."""
+    """Show the page that the address names; the first page is sent with the shell, and later pages replace it."""
 
     def layout() -> Component:
         query = _query_of_the_page()
@@ -163,7 +163,7 @@ def _page(page: Page, session: Session, selection: Selection) -> Component:
 
 
 def _no_runs(session: Session) -> Component:
-    """Return a note for a server without runs: it names the folders searched and the kinds of files."""
+    """Return a note for a server without runs; it names the searched folders and the file types."""
     return dmc.Alert(
         f"No profiler trace in {', '.join(session.paths)} or its subfolders. Traces are .json, .json.gz or .json.zst files "
         "from torch.profiler, for example from torch.profiler.tensorboard_trace_handler(folder). "
@@ -184,7 +184,7 @@ def _navigation(selection: Selection) -> list[Component]:
 
 
 def _position(page: Page) -> tuple[int, bool]:
-    """Return the sort key of a page: by the first page of its section, then pages with the section's title first."""
+    """Return the sort key of a page: by section, in order of first pages; the page with its section's title comes first."""
     return [known.section for known in PAGES].index(page.section), page.title != page.section
 
 

@@ -24,7 +24,7 @@ _VALUES: dict[str, tuple[type, ...]] = {
 
 
 def register_body_check(app: Dash, flask: Flask) -> None:
-    """Answer 400 to a body that calls no callback."""
+    """Answer requests whose body calls no callback with status 400."""
 
     @flask.before_request
     def expect_a_call() -> None:
@@ -57,7 +57,7 @@ def _body() -> object:
 
 
 def _fit(sent: object, wanted: list[dict[str, str]]) -> bool:
-    """Whether the sent values are those that a callback expects, in order."""
+    """Whether the sent values are the ones that a callback expects, in order."""
     return isinstance(sent, list) and len(sent) == len(wanted) and all(map(_fits, sent, wanted))
 
 
@@ -72,7 +72,7 @@ def _fits(sent: object, wanted: Mapping[str, str]) -> bool:
 
 
 def _are_outputs(sent: object, output: str) -> bool:
-    """Whether the sent outputs are those that `output` names: `..nav.children...page.children..` or `url.search`."""
+    """Whether the sent outputs are the ones that `output` names: `..nav.children...page.children..` or `url.search`."""
     names = output.strip(".").split("...")
     listed = sent if output.startswith("..") else [sent]
     wanted = [dict(zip(("id", "property"), name.rsplit(".", 1), strict=True)) for name in names]

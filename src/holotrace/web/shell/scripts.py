@@ -1,8 +1,8 @@
-"""Which scripts a page loads, and when, because reading them takes the browser longer than the server takes to answer.
+"""Which scripts a page loads, and when; loading them takes the browser longer than answering takes the server.
 
-Every page loads Dash and the components of the shell; pages with figures also load plotly.js. Other scripts load when
-they are needed, those of tables after the figures: `assets/shell/later.js` loads them from the addresses that this
-module writes into the page.
+Every page loads Dash and the components of the shell; pages with figures also load plotly.js. Other scripts load when they are
+needed, and table scripts after the figures: `assets/shell/later.js` loads them from the addresses that this module writes into
+the page.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class LeanDash(Dash):
             yield f'<script async src="{self._url(_GRAPH)}"></script>'
 
     def _later(self) -> dict[str, Any]:
-        """Return the scripts that may load later: those of figures and tables, and the modules of single pages."""
+        """Return the scripts that may load later: the scripts of figures and tables, and the modules of individual pages."""
         return {
             "plotly": [self._url(_plotly())],
             "wholePlotly": [self._url(_WHOLE_PLOTLY)],
@@ -117,7 +117,7 @@ class LeanDash(Dash):
 
 
 class _ScriptsWithoutTables(Scripts):
-    """Dash's scripts; the server offers those of tables, but pages do not load them at the start."""
+    """Dash's scripts; the server offers the table scripts too, but pages do not load them at the start."""
 
     def get_all_scripts(self, dev_bundles: bool = False) -> list[Any]:  # noqa: FBT001, FBT002 -- Dash's own
         """Return the scripts of all components; Dash writes no tag for dynamic ones."""
@@ -140,7 +140,7 @@ def modules_in(folder: str) -> list[str]:
 
 
 def _modules_of(module: str) -> list[str]:
-    """Return the modules in the folder of a page's module, and those beside the folders, which it imports."""
+    """Return the modules in the folder of a page's module, and the top-level modules, which it imports."""
     return [*modules_in(module.partition("/")[0]), *sorted(path.name for path in ASSETS.glob("*.js"))]
 
 

@@ -23,7 +23,7 @@ from holotrace.web.session.session import Scope, Session
 CHOICES_PART = "choices"
 
 MOST_LISTED = 2_048
-"""Maximum number of choices that a selector offers; the address also accepts others."""
+"""Maximum number of choices that a selector offers; the address accepts others too."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def selectors(session: Session, selection: Selection) -> list[Component]:
 
 
 def choices_part(session: Session, selection: Selection) -> Component:
-    """Return the selectors for ranks, steps and devices; nothing if the run cannot be opened: the page says why."""
+    """Return the selectors for ranks, steps and devices; nothing if the run cannot be opened, since the page says why."""
     try:
         known = choices(session, selection.scope)
     except HolotraceError:

@@ -100,7 +100,7 @@ def _rows(page: Page, name: str, session: Session, selection: Selection, shape: 
 
 
 def _download(session: Session, pages: Mapping[str, Page], name: str, form: str) -> Response:
-    """Return a file of the rows that a table shows, with plain numbers: nanoseconds, bytes, fractions of 1."""
+    """Return a file with the rows that a table shows and plain numbers: nanoseconds, bytes, fractions of 1."""
     query = request.query_string.decode(errors="replace")
     selection = Selection.from_query(query)
     shape = shape_of(selection.option(f"by.{name}"), selection.option(f"top.{name}"))

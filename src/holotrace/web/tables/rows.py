@@ -19,7 +19,7 @@ from holotrace.questions.tables import cell, heading, shown_names
 from holotrace.web.parts.page import Table
 
 MOST_ORDERS = 16
-"""Number of row orders that a table caches: one for each search and sort."""
+"""Number of row orders that a table caches, one for each search and sort."""
 
 MOST_ROWS_AT_ONCE = 1_000
 
@@ -38,7 +38,7 @@ _NOT_SUMMED = ("mean_", "median_", "std_", "p25_", "p75_")
 
 @dataclass(frozen=True)
 class Request:
-    """A request for rows: those from `first` up to `last` that contain `search`, sorted by these columns.
+    """A request for rows `first` up to `last` of the rows that contain `search`, sorted by these columns.
 
     sort  (column, is_descending), the most important first
     """
@@ -86,7 +86,7 @@ class Rows:
         return [_texts(chosen.columns, row, self._short_names) for row in chosen.iter_rows()], len(order)
 
     def chosen(self, search: str) -> pl.DataFrame:
-        """Return the rows that contain a text."""
+        """Return the rows that contain a string."""
         return self.frame[self._order(Request(search=search))]
 
     @cached_property
@@ -188,7 +188,7 @@ def _exact(name: str, value: float | str | None) -> str:
 
 
 def _aggregate(name: str) -> pl.Expr | None:
-    """Return the expression that combines a column's values in a group, by the column's name; None if none fits."""
+    """Choose, by a column's name, the expression that combines its values in a group; None if none fits."""
     if name.startswith(("max_", "peak_")):
         return pl.col(name).max()
     if name.startswith("min_"):

@@ -22,7 +22,7 @@ MOST_FOLDERS = 1_000
 """Maximum number of folders to search for a trace, because TensorBoard waits for the answer."""
 
 HOSTS_VARIABLE = "HOLOTRACE_ALLOW_HOST"
-"""Environment variable: further names of TensorBoard's server, separated by commas."""
+"""Environment variable with additional names of TensorBoard's server, separated by commas."""
 
 _ENDINGS = (".json", ".json.gz", ".json.zst")
 
@@ -44,12 +44,12 @@ class HolotracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboar
         return {"/index.js": _index, "/app": self._mount, "/app/*": self._mount}
 
     def is_active(self) -> bool:
-        """Whether to show the tab: a file below the log folder may be a trace."""
+        """Whether to show the tab, because some file below the log folder may be a trace."""
         self._has_traces = self._has_traces or _may_hold_traces(self._logdir)
         return self._has_traces
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
-        """Return the settings with which TensorBoard loads the tab."""
+        """Return the settings that TensorBoard loads the tab with."""
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="holotrace", disable_reload=True)
 
     def _app(self) -> WSGIApplication:
@@ -68,7 +68,7 @@ class HolotracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboar
         )
 
     def _allowed_hosts(self) -> frozenset[str]:
-        """Return the names of TensorBoard's server; the environment variable adds those of proxies."""
+        """Return the names of TensorBoard's server; the environment variable adds names of proxies."""
         from holotrace.web.server.server import Address  # noqa: PLC0415
 
         everywhere = "" if getattr(self._flags, "bind_all", False) else "localhost"
@@ -102,6 +102,6 @@ def _names_below(logdir: str) -> Iterator[list[str]]:
 
 
 def _may_hold_traces(logdir: str) -> bool:
-    """Whether a name below the log folder is that of a trace; assume so for a tree with too many folders to search."""
+    """Whether a name below the log folder looks like a trace's; assume so if there are too many folders to search."""
     folders = list(islice(_names_below(logdir), MOST_FOLDERS))
     return len(folders) == MOST_FOLDERS or any(name.endswith(_ENDINGS) for names in folders for name in names)

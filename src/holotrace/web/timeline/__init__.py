@@ -1,1 +1,1 @@
-"""The timeline: the events of ranks at the level of detail that the pixels of the browser can show."""
+"""The timeline: the events of ranks, at the level of detail that the browser's pixels can show."""

@@ -21,7 +21,7 @@ class TimelineClocks:
 
 
 def timeline_clocks(trace: Trace) -> TimelineClocks:
-    """Compare the clocks of the hosts; a single host needs no comparison."""
+    """Compare the hosts' clocks; a single host needs no comparison."""
     hosts = {rank: _host(rank_trace) for rank, rank_trace in trace.ranks.items()}
     if len(set(hosts.values())) <= 1:
         return TimelineClocks({})

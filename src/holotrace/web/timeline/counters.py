@@ -55,7 +55,7 @@ class Counters:
 
 
 def rank_counters(rank_trace: RankTrace, origin_ns: int) -> Counters:
-    """Return the recorded counters: busy devices, queue lengths, bandwidths, memory, and those in the file."""
+    """Return the rank's counters: busy devices, queue lengths, bandwidths, memory, and the counters in the file."""
     counters: list[Counter] = []
     for source in (_use_of_devices, _queues, _bandwidths, _memory, _of_the_file):
         with suppress(MissingDataError):
@@ -64,7 +64,7 @@ def rank_counters(rank_trace: RankTrace, origin_ns: int) -> Counters:
 
 
 def counter_answer(counter: Counter, window: Window) -> dict[str, list[Any]]:
-    """Return the changes in a window; if there are more than pixels, the mean and highest value of each pixel.
+    """Return the changes in a window or, if there are more changes than pixels, each pixel's mean and highest value.
 
     Returns:
         columns `time`, `mean`, `highest`; a value holds from its time to the next one

@@ -30,7 +30,7 @@ _OF_THE_EVENT = ("category", "device", "stream", "correlation", "external_id")
 def event_details(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -> dict[str, Any]:
     """Return the name, time, position and arguments of an event, and the events that contain it, the innermost first.
 
-    Numbers among the arguments are texts: some have more digits than a number in a browser can hold.
+    Numbers among the arguments are strings, because some have more digits than a number in a browser can hold.
 
     Raises:
         InvalidOptionError: the event is not on the timeline.
@@ -90,7 +90,7 @@ def _related(rank_trace: RankTrace, kind: EventKind, event: int) -> Iterator[tup
 
 
 def _line(rank_trace: RankTrace, index: TimelineIndex, event: int) -> Iterator[dict[str, Any]]:
-    """Yield the line of an event; `at` is its Python frame or, if the file gives only stacks, the operator with the stack."""
+    """Yield an event's line of code; `at` is its Python frame or, if the file only has stacks, the operator with the stack."""
     line = lines_of_events(rank_trace, pl.Series([event], dtype=pl.UInt32)).row(0, named=True)
     if line["source_line"] is None or line["frame_index"] == event:
         return
@@ -122,7 +122,7 @@ def _named(index: TimelineIndex, place: int) -> dict[str, Any]:
 
 
 def _arguments(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, str]]:
-    """Yield the columns of all tables for an event, as texts."""
+    """Yield the columns of all tables for an event, as strings."""
     yield from _row_of(rank_trace, "events", _OF_THE_EVENT, event_index)
     for table, columns in TABLES.items():
         if table not in _NOT_ARGUMENTS:
@@ -131,7 +131,7 @@ def _arguments(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, s
 
 
 def _explained(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, str]]:
-    """Yield what launched a kernel of a graph when it was captured, as texts."""
+    """Yield what launched a graph's kernel when the graph was captured, as strings."""
     for name, text in explained_kernel(rank_trace.unselected, event_index):
         yield name, printable(" ".join(text.splitlines()))[:LONGEST_TEXT]
 

@@ -39,7 +39,7 @@ class Finding:
 
 
 def idle_findings(rank_trace: RankTrace) -> Iterator[Finding]:
-    """Yield the longest times in which a device is idle."""
+    """Yield the longest periods in which a device is idle."""
     gaps = longest_idle_gaps(rank_trace, shortest_ns=SHORTEST_NS, most=MOST_OF_A_KIND)
     for device, start_ns, end_ns, launch_ns in gaps.iter_rows():
         yield Finding("idle", f"GPU {device} is idle for {_gap_text(start_ns, end_ns, launch_ns)}", start_ns, end_ns)

@@ -24,7 +24,7 @@ NOT_SLICES = (EventKind.MEMORY, EventKind.TRACE_SPAN, EventKind.INSTANT)
 """Events that are not slices: instants, spans of the whole recording, and allocations, which become a counter."""
 
 FEW_EVENTS = 150_000
-"""Up to this many events, an answer merges them itself; for more, it uses a cached, merged level of the whole rank."""
+"""An answer merges up to this many events itself; for more, it uses a cached, merged level of the whole rank."""
 
 _ANNOTATIONS = (int(EventKind.USER_ANNOTATION), int(EventKind.GPU_USER_ANNOTATION))
 _DEVICE_ROW_KINDS = (*DEVICE_WORK_KINDS, EventKind.GPU_USER_ANNOTATION, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)
@@ -93,7 +93,7 @@ class TimelineIndex:
             self.level(level)
 
     def parents(self) -> npt.NDArray[np.int64]:
-        """Return the place of the innermost event of the same row around each event, `NO_PARENT` if there is none.
+        """Return, for each event, the place of the innermost event of the same row around it; `NO_PARENT` if there is none.
 
         They are computed once.
         """
@@ -136,7 +136,7 @@ class TimelineIndex:
         return sorted(outer, key=lambda at: end[at] - start[at])
 
     def _last_until(self, lane: int, time: int) -> int | None:
-        """Return the last event of a lane that starts at this time or before."""
+        """Return the last event of a lane that starts at or before this time."""
         first, last = self.events.bounds[lane : lane + 2]
         at = int(first + np.searchsorted(self.events.start[first:last], time, side="right")) - 1
         return at if at >= first else None
@@ -237,7 +237,7 @@ def _process_key(track: dict[str, Any]) -> tuple[int | None, str | None]:
 def _below_annotations(
     row: npt.NDArray[np.int64], is_annotation: npt.NDArray[np.bool_], lane: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
-    """Move the lanes of all other events of a row below those of its annotations, which many Python frames would hide."""
+    """Move the lanes of a row's other events below its annotations, which deep stacks of Python frames would otherwise hide."""
     lane_count = np.zeros(int(row.max(initial=-1)) + 1, np.int32)
     np.maximum.at(lane_count, row[is_annotation], lane[is_annotation] + 1)
     return np.where(is_annotation | (lane == NOT_DRAWN), lane, lane + lane_count[row])

@@ -20,11 +20,11 @@ from holotrace.store.trace_file import TraceFile
 from holotrace.web.session.bound_files import native_trace
 
 MOST_FILES = 2
-"""Number of files kept; they have up to some hundred MB each."""
+"""Number of files kept; each may have several hundred MB."""
 
 
 class MergedFiles:
-    """The files made last, in a temporary folder that disappears with the server."""
+    """The most recently made files, in a temporary folder that disappears with the server."""
 
     def __init__(self) -> None:
         """Begin without files."""
@@ -34,7 +34,7 @@ class MergedFiles:
         self._numbers = itertools.count()
 
     def file(self, key: Hashable, trace: Trace) -> Path:
-        """Return the file with the ranks of a trace, which is made if it is not there; one file is made at a time.
+        """Return the file with the ranks of a trace; it is made if it does not exist, one file at a time.
 
         Raises:
             InvalidOptionError: the trace is a store.
@@ -64,7 +64,7 @@ def _opened(rank_trace: RankTrace) -> AbstractContextManager[Path | RemoteStream
 
 
 def _trace_file(rank_trace: RankTrace) -> TraceFile:
-    """Return the file of a rank, but not that of a store: it contains only a path, which may lead anywhere."""
+    """Return the file of a rank, but not of a store, which contains only a path to the file, and this may lead anywhere."""
     file = rank_trace.file
     if not isinstance(file, TraceFile):
         message = "a store does not contain the trace file"

@@ -63,7 +63,7 @@ def path_overlay(
 
 
 def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> dict[str, Any]:
-    """Return the part of the path in a window; segments shorter than a pixel are merged, as events are.
+    """Return the part of the path in a window; like events, segments shorter than a pixel are merged.
 
     Returns:
         window   description of the window of the path
@@ -91,7 +91,7 @@ def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> d
 
 
 def _places(index: TimelineIndex, graph: PathGraph) -> _Numbers:
-    """Return the place of each activity in the index, then one `NOWHERE` for segments outside all activities."""
+    """Return the place of each activity in the index, followed by one `NOWHERE` for segments outside all activities."""
     wanted = graph.graph.activities["event_index"].to_numpy()
     highest = int(max(wanted.max(initial=0), index.event_index.max(initial=0)))
     place_of = np.full(highest + 1, NOWHERE, np.int64)

@@ -18,7 +18,7 @@ MOST_MERGED = 5_000
 """Maximum number of merged slices in an answer; if there are more, slices are merged over more pixels."""
 
 MOST_PIXELS_MERGED = 6
-"""Largest exponent n, where slices are merged over 2^n pixels."""
+"""Slices are merged over at most 2^n pixels, where n is this number."""
 
 NAME_LENGTH = 160
 MOST_FOUND = 2_000
@@ -47,7 +47,7 @@ class Window:
 
     @property
     def level(self) -> int:
-        """The largest n for which 2^n ns are at most the width of a pixel."""
+        """The largest n for which 2^n ns is at most the width of a pixel."""
         return max(0, ((self.end - self.start) // self.pixels).bit_length() - 1)
 
 
@@ -99,7 +99,7 @@ def slices_answer(index: TimelineIndex, rows: Sequence[int], window: Window, tex
 
 
 def search(index: TimelineIndex, rows: Iterable[int], text: str) -> dict[str, Any]:
-    """Find events whose name contains a text, ignoring case.
+    """Find events whose names contain a string, ignoring case.
 
     Returns:
         count    number of matches
@@ -150,7 +150,7 @@ def steps_between(start: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -
 def _names(
     index: TimelineIndex, places: npt.NDArray[np.int32], wanted: str
 ) -> tuple[list[list[Any]], npt.NDArray[np.int64]]:
-    """Return `names` (see `slices_answer`), and for each slice the number of its name in them."""
+    """Return `names` (see `slices_answer`) and, for each slice, the index of its name in `names`."""
     combined = index.name[places].astype(np.int64) * len(EventKind) + index.kind[places]
     distinct, number = np.unique(combined, return_inverse=True)
     classifiers = {kind: name_classifier(kind) for kind in DEVICE_WORK_KINDS}
@@ -163,7 +163,7 @@ def _names(
 
 
 def colour_class(kind: EventKind, name: str) -> str:
-    """Return the class of events that decides the colour of an event."""
+    """Return the class that decides the colour of an event."""
     return _colour_class({kind: name_classifier(kind)} if kind in DEVICE_WORK_KINDS else {}, kind, name)
 
 

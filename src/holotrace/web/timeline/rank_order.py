@@ -1,4 +1,4 @@
-"""Which ranks the timeline shows first: the one that the others wait for, and a typical one."""
+"""Which ranks the timeline shows first: the rank that the others wait for, and a typical rank."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from holotrace.units import duration_text
 from holotrace.web.session.session import Scope, Session
 
 MOST_COMPARED_BYTES = 1 << 30
-"""Files of a run up to this size are read to compare its ranks; larger runs have an order once a page has compared them."""
+"""Files of a run up to this size are read to compare its ranks; larger runs have no order until a page has compared them."""
 
 _ANALYSIS = "stragglers"
 _LEAST_RANKS = 3
-"""Of two ranks, none is typical, and both are in view."""
+"""With two ranks, neither is typical, and both are in view anyway."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class RankOrder:
     reasons: tuple[tuple[int, str], ...] = ()
 
     def first(self, ranks: Sequence[int]) -> list[int]:
-        """Return these ranks, those to show first at the beginning."""
+        """Return these ranks, with the ranks to show first at the beginning."""
         chosen = [rank for rank, _ in self.reasons if rank in ranks]
         return [*chosen, *(rank for rank in ranks if rank not in chosen)]
 
@@ -38,9 +38,9 @@ class RankOrder:
 
 
 def rank_order(found: Stragglers) -> RankOrder:
-    """Choose the rank that causes most of the waiting, and the one whose own waiting is the median of the others.
+    """Choose the rank that causes most of the waiting, and the rank that waits for the median time among the others.
 
-    No rank is late if none of them is the cause of the waiting (`is_cause`).
+    No rank counts as late if none is the cause of the waiting (`is_cause`).
     """
     causes = found.per_rank.filter("is_cause")
     if not len(causes) or len(found.per_rank) < _LEAST_RANKS:
@@ -61,7 +61,7 @@ def _late(cost_ns: int) -> str:
 
 
 def known_order(session: Session, scope: Scope) -> RankOrder:
-    """Return the order if the ranks have been compared, without delaying the first picture otherwise."""
+    """Return the order if the ranks have been compared already; otherwise, do not delay the first picture."""
     return _order(session, scope) if session.has(scope, (_ANALYSIS, ())) else RankOrder()
 
 

@@ -49,7 +49,7 @@ from holotrace.web.timeline.waits import longest_waits
 T = TypeVar("T")
 
 MOST_RANKS = 16
-"""Number of ranks shown by default; the server reads one file for each."""
+"""Number of ranks shown by default; the server reads one file per rank."""
 
 PATIENCE_S = 0.5
 MOST_PIXELS = 8_192
@@ -224,7 +224,7 @@ def _flames(session: Session) -> dict[str, Any]:
 def _of_areas(
     session: Session, name: str, compute: Callable[[Callable[[int], TimelineIndex], tuple[Area, ...]], T]
 ) -> T:
-    """Return a result about the requested areas, which reads one rank after the other, because indexes are large."""
+    """Return a result about the requested areas, reading one rank after another, because indexes are large."""
     run, areas = request.args.get("run", ""), areas_of(request.args.get("areas", ""))
     scope = Scope(run, tuple(sorted({area.rank for area in areas})))
 
@@ -301,7 +301,7 @@ def _merging(files: MergedFiles, session: Session) -> tuple[Hashable, Callable[[
 
 
 def _file(files: MergedFiles, session: Session) -> Response:
-    """Return the trace file of `rank`, or that of several `ranks` on one clock."""
+    """Return the trace file of `rank`, or the merged file of several `ranks` on one clock."""
     try:
         content, byte_count = _opened_file(files, session)
     except HolotraceError as error:
@@ -312,7 +312,7 @@ def _file(files: MergedFiles, session: Session) -> Response:
 
 
 def _opened_file(files: MergedFiles, session: Session) -> tuple[BinaryIO, int | None]:
-    """Open the requested file, but not that of a store: it contains only a path, which may lead anywhere."""
+    """Open the requested file, but not a store's: a store contains only a path to the file, which may lead anywhere."""
     if "ranks" in request.args:
         path = _merging(files, session)[1]()
         return path.open("rb"), path.stat().st_size

@@ -28,7 +28,7 @@ class Lanes:
         return np.asarray(np.searchsorted(self.bounds, places, side="right") - 1)
 
     def within(self, lanes: Iterable[int], start: int, end: int) -> tuple[_Numbers, _Numbers]:
-        """Return the places of the intervals of these lanes that touch a window, and where each lane begins in them."""
+        """Return the places of these lanes' intervals that touch a window, and where each lane begins among them."""
         ranges = [self._range(lane, start, end) for lane in lanes]
         places = np.concatenate([np.arange(0), *(np.arange(*bounds) for bounds in ranges)])
         return places, np.concatenate([[0], np.cumsum([last - first for first, last in ranges])]).astype(np.int64)
@@ -84,8 +84,8 @@ class Slices(Lanes):
 def at_level(slices: Slices, level: int, *, coarser: int = 1) -> Slices:
     """Merge events shorter than 2^level ns that start in the same 2^(level + coarser) ns of a lane.
 
-    Longer events are not merged, nor are the events before a longer one merged with those after it. The busy time of
-    a lane does not change.
+    Longer events are not merged, and events before a longer event are not merged with events after it. The busy time of a lane
+    does not change.
     """
     if not len(slices.start):
         return slices
@@ -112,7 +112,7 @@ def at_level(slices: Slices, level: int, *, coarser: int = 1) -> Slices:
 
 
 def _longest(length: _Numbers, first: _Numbers, last: _Numbers) -> _Numbers:
-    """Return the place of the longest item of each group; among equally long ones, of the first."""
+    """Return the place of the longest item of each group, or of the first if several are equally long."""
     longest = np.maximum.reduceat(length, first)
     places = np.flatnonzero(length == np.repeat(longest, last - first + 1))
     group = np.searchsorted(first, places, side="right") - 1

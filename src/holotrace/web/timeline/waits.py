@@ -33,7 +33,7 @@ class Waits(EqualByContent):
 def longest_waits(trace: Trace, *, shortest_ns: int, most: int) -> Waits:
     """Compare when the ranks arrive in each collective, as `holotrace.stragglers` does.
 
-    Return the waits of at least `shortest_ns`, at most `most` for each rank.
+    Only waits of at least `shortest_ns` count, and at most `most` for each rank.
     """
     collectives = timed_calls(trace.map(of_rank), sends=False).calls.filter(pl.col("wait_ns").is_not_null())
     compared = collectives.select(

@@ -1,1 +1,1 @@
-"""Why ranks wait: what the rank waited for did instead, and what it cost."""
+"""Why ranks wait: what the rank that they waited for did in the meantime, and what that cost."""

@@ -48,7 +48,7 @@ CAUSE_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "module": pl.String,
     "frame": pl.String,
 }
-"""What identifies a cause, on all ranks."""
+"""What identifies a cause across ranks."""
 
 _KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION, *LAUNCH_KINDS)
 _COLLECTION = r"(?i)^<built-in function collect>|^gc\.py|garbage.collect|^(python )?gc(\b|$)"
@@ -60,7 +60,7 @@ _ENGINE = r"^autograd::engine|^torch::autograd::|^c10d::|^DistributedDataParalle
 
 
 class HostRanges(NamedTuple):
-    """The host ranges of a rank, and the cause that each of them is while it is the innermost one of its thread.
+    """The host ranges of a rank, and the cause that each range stands for while it is the innermost range of its thread.
 
     ranges      event_index, track_id, start_ns, end_ns, name (string id)
     parent      row of the range around each one
@@ -85,7 +85,7 @@ class HostRanges(NamedTuple):
 
 @derived
 def host_ranges(rank_trace: RankTrace) -> HostRanges:
-    """Return the ranges of all threads, except the collectives that run beside the thread that recorded them."""
+    """Return the ranges of all threads, except collectives that run beside the thread that recorded them."""
     texts = _Texts.of(rank_trace)
     ranges = _ranges(rank_trace, texts)
     name = ranges["name"].to_numpy()
@@ -158,7 +158,7 @@ def _ranges(rank_trace: RankTrace, texts: _Texts) -> pl.DataFrame:
 
 
 def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _Texts) -> tuple[pl.DataFrame, _Rows]:
-    """Return the distinct causes, and the row of the cause of each range and of no range."""
+    """Return the distinct causes, and the row of the cause of each range; the last row is for time outside all ranges."""
     rows = np.arange(len(ranges))
     name, kind = ranges["name"].to_numpy().astype(np.int64), ranges["kind"].to_numpy()
     is_python, is_operator = kind == EventKind.PYTHON_FUNCTION, kind == EventKind.CPU_OP
@@ -211,7 +211,7 @@ def _with_texts(distinct: pl.DataFrame, cleaned: pl.Series) -> pl.DataFrame:
 
 
 def _outermost_operators(parent: _Rows, is_python: _Bools, is_operator: _Bools) -> _Rows:
-    """Return the outermost operator around each range, or itself, that no Python function separates from it."""
+    """Return, for each range, the outermost operator (or the range itself) that no Python function separates from the range."""
     rows = np.arange(len(parent))
     cut = np.where((parent != NO_PARENT) & is_python[parent] | is_python, NO_PARENT, parent)
     outermost = furthest_above(cut, is_operator, rows)

@@ -1,4 +1,4 @@
-"""What each cause costs the ranks that wait because of it, after Scalasca's delay analysis.
+"""What each cause costs the ranks that wait because of it, computed as in Scalasca's delay analysis.
 
 Source: Böhme et al., "Identifying the Root Causes of Wait States in Large-Scale Parallel Applications", ACM Transactions on
 Parallel Computing 3(2), 2016, https://doi.org/10.1145/2934661
@@ -74,14 +74,14 @@ def delay_costs(
 ) -> DelayCosts:
     """Divide the waits of a job among their causes.
 
-    Rank b waits in a communication for rank a, the last to arrive. Since the ranks of this communication were last
-    together, a and b both divided their time among causes p. With t(p) the time of a cause:
+    Rank b waits in a communication for rank a, the last to arrive. Since the ranks of this communication were last together,
+    both a and b have spent their time on causes p. If t(p) is the time spent on a cause:
 
         excess(p) = max(0, t_a(p) - t_b(p))
         cost(p)   = wait_b * excess(p) / sum of excess
 
-    The time that a waited for others in that period is one of the p; its cost belongs to the causes of those waits, which
-    are divided in the same way, until something is found that is not a wait.
+    If rank a itself waited for others in that period, these waits count among the causes p. Their cost is passed on to the
+    causes of these waits, which are divided in the same way, until no wait is left.
 
     Args:
         calls: `JobCalls.calls`, with the column of `with_call_rows`.
@@ -100,7 +100,7 @@ def delay_costs(
 
 
 def with_call_rows(calls: pl.DataFrame, of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Add to the calls of a job the row that each has in `OfRank.calls` of its rank."""
+    """Add to the calls of a job each call's row in the `OfRank.calls` of its rank."""
     rows = [
         known.calls.select(pl.lit(rank, pl.Int32).alias("rank"), "event_index").with_row_index("call")
         for rank, known in of_ranks.items()
@@ -167,7 +167,7 @@ def _costs(waits: pl.DataFrame, targets: pl.DataFrame, causes: JobCauses, steps:
 def _errors(
     rows: pl.DataFrame, shares: Shares, chosen: pl.DataFrame, received: _Rows, found: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return, for each final cause, its error as a share of its cost: that of its own shares, and of what led to them."""
+    """Return the error of each final cause as a share of its cost; errors are passed on through waits, as costs are."""
     reached = received.copy()
     np.add.at(reached, chosen["wait"].to_numpy(), chosen["wait_ns"].to_numpy())
     totals = pl.col("weight").sum().over("wait")
@@ -194,7 +194,7 @@ def _named_row(causes: JobCauses) -> pl.Expr:
 
 
 def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort by wait and target; a sort of one key takes a fifth of the time of a sort by two columns."""
+    """Sort by wait and target; sorting by one combined key takes a fifth of the time of sorting by two columns."""
     wait, target = rows["wait"].to_numpy(), rows["target"].to_numpy()
     return rows[np.argsort(wait * (int(np.ptp(target)) + 1) + target, kind="stable")] if len(rows) else rows
 

@@ -43,13 +43,13 @@ _BEFORE_WORK = (PathClass.KERNEL_KERNEL_DELAY, PathClass.SYNCHRONISATION_WAIT)
 _ON_HOST = (PathClass.CPU_OPERATOR, PathClass.HOST_GAP, PathClass.DATA_LOADING)
 _NO_TRACK = -1
 _SHORT_GAP_NS = 5_000
-"""Work starts within this time after other work for which it waits."""
+"""Work starts within this time after the work that it waits for."""
 _LONG_GAP_NS = 30_000
-"""Work starts within this time after the earlier work on its stream, if it was launched in time and waits for nothing else."""
+"""Work starts within this time after earlier work on its stream if it was launched in time and waits for nothing else."""
 
 
 class _Steps(NamedTuple):
-    """The edges of all chains that take time, each chain from its beginning to its end.
+    """The edges that take time, of all chains, each chain from its beginning to its end.
 
     line
     start_ns, end_ns
@@ -67,7 +67,7 @@ class _Steps(NamedTuple):
 
 
 def device_lines(rank_trace: RankTrace) -> tuple[Lines, pl.DataFrame]:
-    """Return the lines before the communication kernels of a rank, and the causes to which they refer."""
+    """Return the lines before a rank's communication kernels, and the causes that the lines refer to."""
     known = call_graph(rank_trace, path_window(rank_trace, annotation=""))
     graph, own = known.graph, of_rank(rank_trace).calls
     row = rows_of_events(known.calls, own["event_index"])
@@ -106,14 +106,14 @@ def _steps(graph: EventGraph, found: Chains) -> tuple[_Steps, _Rows]:
 
 
 def _monotone(line: _Rows, start: _Rows, end: _Rows) -> tuple[_Rows, _Rows]:
-    """Let each edge end no later than all later edges of its chain, where the clocks of host and device disagree."""
+    """Make no edge end later than a later edge of its chain, which may happen where host and device clocks disagree."""
     backwards = pl.DataFrame({"line": line, "end": end}).reverse()
     least = backwards.select(pl.col("end").cum_min().over("line"))["end"].reverse().to_numpy()
     return np.minimum(start, least), least
 
 
 def _tracks(graph: EventGraph, edge: _Rows, source: _Rows, target: _Rows, path_class: _Rows) -> _Rows:
-    """Return the thread on which the host spends each edge; -1 for time of devices."""
+    """Return the host thread that each edge's time belongs to; -1 for device time."""
     before, after = (_track_of_activity(graph, graph.nodes["activity"].gather(end)) for end in (source, target))
     own = np.where(after != _NO_TRACK, after, before)
     is_host = np.isin(path_class, _ON_HOST)
@@ -130,7 +130,7 @@ def _track_of_activity(graph: EventGraph, activity: pl.Series) -> _Rows:
 def _work_causes(
     rank_trace: RankTrace, host: HostRanges, graph: EventGraph, steps: _Steps
 ) -> tuple[pl.DataFrame, _Rows]:
-    """Return the causes of the host followed by those of device work, and the row of the cause of each step on a device."""
+    """Return the host's causes, followed by the causes of device work, and the row of the cause of each step on a device."""
     is_work = np.isin(steps.path_class, (PathClass.COMPUTATION, PathClass.COPY)) & (steps.track == _NO_TRACK)
     work, position = np.unique(steps.activity[is_work], return_inverse=True)
     activities = graph.activities.select("event_index", "name")[work]
@@ -159,9 +159,9 @@ def _work_causes(
 
 
 def _is_unexplained(graph: EventGraph, steps: _Steps) -> npt.NDArray[np.bool_]:
-    """Return whether each step is a gap before work on a device that waited for something that was not recorded.
+    """Return whether each step is a gap before device work that waited for something unrecorded.
 
-    That is a long gap, or one at the end of which other work of the rank's devices ends.
+    Such a gap is long, or other work on the rank's devices ends when the gap ends.
     """
     on_device = np.append(graph.activities["device"].is_not_null().to_numpy(), False)
     length_ns = steps.end_ns - steps.start_ns
@@ -217,13 +217,13 @@ def _stretches(line: _Rows, start: _Rows, end: _Rows) -> tuple[_Rows, _Rows, _Ro
 
 
 def _in_order(runs: pl.DataFrame) -> pl.DataFrame:
-    """Sort by line and start; a stable sort of one key merges the sorted parts, much faster than a sort by two columns."""
+    """Sort by line and start; a stable sort by one key merges sorted parts, much faster than a sort by two columns."""
     line, start_ns = runs["line"].to_numpy().astype(np.int64), runs["start_ns"].to_numpy()
     return runs[np.argsort(line * (int(np.ptp(start_ns)) + 1) + start_ns, kind="stable")] if len(runs) else runs
 
 
 def _joined(runs: pl.DataFrame) -> pl.DataFrame:
-    """Join neighbours of a line with the same cause and call."""
+    """Join neighbouring runs of a line that have the same cause and call."""
     columns = Runs(*(runs[name].to_numpy() for name in list(RUNS)[1:]))
     line = runs["line"].to_numpy()
     if not len(line):

@@ -39,9 +39,9 @@ class Histories(NamedTuple):
 def histories(rank_trace: RankTrace) -> Histories:
     """Return what the rank did before each of its calls.
 
-    For kernels, the history follows the binding edges of `EventGraph` back from the start of the kernel: earlier work of
-    the stream, work on other streams that it waited for, launches, and the thread that launched. Calls that the host
-    performs start soon after a thread asked for them; their history is what the thread did.
+    A kernel's history follows the binding edges of `EventGraph` back from the kernel's start: earlier work on the stream,
+    awaited work on other streams, launches, and the launching thread. A call that the host performs starts soon after a thread
+    requested it, so its history is what that thread did.
     """
     calls = of_rank(rank_trace).calls
     begin_ns = _begin_ns(rank_trace)
@@ -63,7 +63,7 @@ def _begin_ns(rank_trace: RankTrace) -> int:
 
 
 def _host_lines(rank_trace: RankTrace, calls: pl.DataFrame) -> Lines:
-    """Return a line for each thread that asks for communication, and one for each call that another thread performs."""
+    """Return one line for each thread that requests communication, and one for each call that another thread performs."""
     known = host_ranges(rank_trace)
     announced = steps(rank_trace)["track_id"].head(1).to_list()
     main = main_track(known, *(announced or [None]))
@@ -75,7 +75,7 @@ def _host_lines(rank_trace: RankTrace, calls: pl.DataFrame) -> Lines:
 
 
 def _tracks(rank_trace: RankTrace, calls: pl.DataFrame, main: int) -> tuple[_Rows, _Rows]:
-    """Return the thread that recorded each call, and the thread that asked for it; the main thread if that is unknown."""
+    """Return the thread that recorded each call, and the thread that requested it (the main thread if unknown)."""
     columns = ["event_index", "track_id"]
     own = of_events(rank_trace.events_of([EventKind.USER_ANNOTATION], columns), calls["event_index"])["track_id"]
     own_track = own.cast(pl.Int64).fill_null(main).to_numpy()
@@ -117,7 +117,7 @@ def _with_workers(
 
 
 def _previous(own_track: _Rows) -> _Rows:
-    """Return the call before each one on the thread that performs it, or -1; calls are sorted by start."""
+    """Return the previous call on the thread that performs each call, or -1; calls are sorted by start."""
     rows = pl.DataFrame({"track": own_track}).with_row_index("row")
     return rows.select(pl.col("row").cast(pl.Int64).shift(1).over("track").fill_null(NO_CALL))["row"].to_numpy()
 

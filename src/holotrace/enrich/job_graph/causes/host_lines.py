@@ -15,12 +15,12 @@ _Rows = npt.NDArray[np.int64]
 NO_CALL = -1
 
 _MOST_OPEN = 16
-"""How many of the calls that started last before a stretch ended are looked at."""
+"""How many calls are considered for each stretch: the ones that started last before it ended."""
 _LATE_END_NS = 100_000
-"""A thread continues at most this long before or after the communication that it waited for, or `_LATE_END` of the wait."""
+"""A thread continues within this time of the end of what it waited for, or within `_LATE_END` of the wait if that is shorter."""
 _LATE_END = 0.1
 _LEAST_COVERED = 0.5
-"""A stretch whose name does not show waiting is a wait if one communication covers at least this part of it and ends in it."""
+"""If a stretch's name does not show waiting, it is a wait if one communication covers at least this share and ends in it."""
 
 
 class Segments(NamedTuple):
@@ -36,7 +36,7 @@ class Segments(NamedTuple):
 
 
 def segments(known: HostRanges, track_id: int) -> Segments:
-    """Divide the time of a thread by its innermost range."""
+    """Divide a thread's time by innermost range."""
     rows = np.flatnonzero(known.ranges["track_id"].to_numpy() == track_id)
     start, end = (known.ranges[column].to_numpy()[rows] for column in ("start_ns", "end_ns"))
     count = len(rows)
@@ -74,7 +74,7 @@ class Runs(NamedTuple):
         return Runs(*(column[wanted] for column in self))
 
     def merged(self) -> Runs:
-        """Join neighbours with the same cause and call."""
+        """Join neighbouring runs that have the same cause and call."""
         if not len(self.start_ns):
             return self
         same = (self.cause[1:] == self.cause[:-1]) & (self.call[1:] == self.call[:-1])
@@ -122,7 +122,7 @@ def _joined(*parts: _Columns) -> _Columns:
 
 
 def _with_waits(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> Runs:
-    """Cut the runs that wait at the ends of the calls that they wait for: one call, then others before and after it."""
+    """Cut waiting runs at both ends of the call that they wait for, then treat the rest before and after it in the same way."""
     may_wait = signs.waits | signs.may_wait | signs.is_python
     parts = [runs.where(~may_wait)]
     rest, signs = runs.where(may_wait), signs.where(may_wait)
@@ -150,7 +150,7 @@ def _calls_waited_for(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> tuple[_
     overlap = np.where(exists, np.minimum(ends[rows], end) - np.maximum(starts[rows], start), -1)
     tolerance = np.minimum(_LATE_END_NS, _LATE_END * (end - start))
     ends_inside = ends[rows] <= end + tolerance
-    # Of calls that overlap equally long, the thread waits for the one that ends last before it continues.
+    # Of calls that overlap for the same time, the thread waits for the call that ends last before the thread continues.
     score = overlap.astype(np.float64) * np.where(ends_inside, 1.0, 0.5) + 1e-9 * ends_inside * (ends[rows] - start)
     best = np.argmax(score, axis=1)
     at = np.arange(len(best))
@@ -161,7 +161,7 @@ def _calls_waited_for(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> tuple[_
 
 
 def main_track(known: HostRanges, wanted: int | None) -> int:
-    """Return the thread that announces the steps or, if none does, the one with the most ranges; -1 without ranges."""
+    """Return the thread that announces the steps or, if none does, the thread with the most ranges; -1 without ranges."""
     if wanted is not None:
         return wanted
     tracks = known.ranges["track_id"].to_numpy()

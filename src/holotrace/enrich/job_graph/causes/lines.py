@@ -1,4 +1,4 @@
-"""Time before the calls of a rank as lines, of which several calls share parts."""
+"""The time before a rank's calls, as lines whose parts several calls can share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Rows = npt.NDArray[np.int64]
 
 NO_LINE = -1
 LAUNCH_DELAY, SYNCHRONISATION, UNKNOWN = -1, -2, -3
-"""Causes without a name, in place of a row of the table of causes."""
+"""Causes without a name, used in place of a row of the table of causes."""
 
 RUNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "line": pl.Int32,
@@ -79,7 +79,7 @@ class Lines(NamedTuple):
         start, end = self.runs["start_ns"].to_numpy(), self.runs["end_ns"].to_numpy()
         lowest = int(start.min()) if len(start) else 0
         width = (int(end.max()) if len(end) else 0) - lowest + 2
-        # Each line has its own range of numbers, so that the runs of all lines are sorted.
+        # Each line has its own range of numbers, so that runs are sorted across all lines.
         shift = self.runs["line"].to_numpy().astype(np.int64) * width - lowest
         from_ns, to_ns = (np.clip(times, lowest, lowest + width - 1) for times in (begin, finish))
         moved = line * width - lowest

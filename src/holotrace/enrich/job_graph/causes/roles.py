@@ -17,13 +17,13 @@ LEAST_CULPRIT = 0.1
 OVER_MEDIAN = 3
 """A culprit causes at least this many times as much as the median rank."""
 LARGE = 0.2
-"""A rank that causes this fraction of all waiting may pass on up to twice as much, and still is a culprit."""
+"""A rank that causes this fraction of all waiting may pass on up to twice as much and still be a culprit."""
 
 _CAUSE = tuple(CAUSE_COLUMNS)
 
 
 def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
-    """Return what each rank costs, what it waits and passes on, its largest cause, and its role.
+    """Return each rank's cost, how much it waits and passes on, its largest cause, and its role.
 
     A culprit causes at least a tenth of all waiting, three times as much as the median rank, and more than it passes on.
     A victim passes on more than it causes, or waits more than it causes, mostly because of culprits.
@@ -53,7 +53,7 @@ def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
 
 
 def _role() -> pl.Expr:
-    """Return the role of each rank; ranks that only differ by noise have none."""
+    """Return the role of each rank; ranks that differ only by noise have none."""
     cost, wait = pl.col("cost_ns"), pl.col("wait_ns")
     suffers = (2 * pl.col("suffered_ns").fill_null(0) > wait) & (wait > cost)
     is_victim = (pl.col("passed_on_ns") > cost) | suffers
@@ -77,10 +77,10 @@ def main_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 
 
 def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
-    """Return the largest cause of each rank: of a function or operator in several modules, the one that costs most.
+    """Return the largest cause of each rank; a function or operator that occurs in several modules counts once.
 
     Returns:
-        cause_rank, cause, name, frame, cost_ns of all modules together, and module: the one with most of it
+        cause_rank, cause, name, frame, cost_ns over all modules, and module, where the largest part of the cost arises
     """
     same = ["cause_rank", "cause", "name", "frame"]
     causes = main_causes(per_cause).drop_nulls("cause_rank")

@@ -8,12 +8,12 @@ import polars as pl
 
 
 def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
-    """Return, for each call, when all its ranks had last arrived in an earlier communication that all of them shared.
+    """Return, for each call, when its ranks were last together: when all had arrived in an earlier communication of them all.
 
-    The earlier communication is one in which the last rank had arrived before the first rank of this one started. Ranks
-    on different clocks know that time from their own call: it is its start, plus what the rank waited there. Without an
-    earlier communication, it is the latest start of a recording of these ranks, or of its own recording where the clocks
-    are unknown.
+    In the earlier communication, the last rank must have arrived before the first rank of this communication started. Ranks on
+    different clocks take that time from their own call: its start plus the time that the rank waited in it. Without an earlier
+    communication, the time is the latest start of these ranks' recordings or, where the clocks are unknown, the start of the
+    rank's own recording.
 
     Args:
         calls: matched calls that waited or were waited for: instance, rank, start_ns, wait_ns, and the columns of
@@ -57,7 +57,7 @@ def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
 
 
 def _containing(sets: list[list[int]]) -> pl.DataFrame:
-    """Return each pair of a set of ranks and another that contains it, or itself."""
+    """Return the pairs of a set of ranks and a set that contains it; every set contains itself."""
     bits = [sum(1 << rank for rank in members) for members in sets]
     with_rank: dict[int, list[int]] = defaultdict(list)
     for number, members in enumerate(sets):

@@ -30,7 +30,7 @@ def time_spent(
     histories: Mapping[int, Histories],
     causes: JobCauses,
 ) -> pl.DataFrame:
-    """Return how long the rank of each call did what since the ranks of its communication were together.
+    """Return how each call's rank has spent its time since the ranks of the communication were last together.
 
     Args:
         matched: the calls that several ranks share.
@@ -69,7 +69,7 @@ def _of_rank(history: Histories, asked: pl.DataFrame, calls: pl.DataFrame, cause
         asked["query"].gather(parts["query"]).alias("query"), pl.Series("cause", cause_row[parts["cause"].to_numpy()])
     )
     length_ns = (pl.col("end_ns") - pl.col("start_ns")).alias("ns")
-    # One key instead of two halves the time.
+    # Using one key instead of two halves the time.
     width = int(cause_row.max(initial=0)) + 1
     key = (pl.col("query") * width + pl.col("cause")).alias("key")
     summed = known.filter(pl.col("call") < 0).group_by(key).agg(length_ns.sum())
@@ -79,7 +79,7 @@ def _of_rank(history: Histories, asked: pl.DataFrame, calls: pl.DataFrame, cause
 
 
 def _in_calls(parts: pl.DataFrame) -> pl.DataFrame:
-    """Divide time inside communication into waiting, transfer, and what nobody knows because no counterpart was recorded."""
+    """Divide time inside communication into waiting, transfer, and unknown time in calls without a counterpart."""
     until_met = pl.min_horizontal("end_ns", "met_ns").clip("start_ns")
     matched, lost = (parts.filter(is_so) for is_so in (pl.col("wait_ns").is_not_null(), pl.col("wait_ns").is_null()))
     tables = [

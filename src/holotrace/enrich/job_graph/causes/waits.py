@@ -7,7 +7,7 @@ import polars as pl
 from holotrace.enrich.across_ranks.arrivals import ALIGNED_CLOCKS
 
 NOT_TOGETHER, BY_CLOCKS, WITHOUT_COUNTERPART = -1, -2, -3
-"""Unknown causes in place of a row of the table of causes."""
+"""Unknown causes, used in place of a row of the table of causes."""
 
 _TARGETS: dict[str, pl.DataType | type[pl.DataType]] = {
     "wait": pl.Int64,
@@ -20,7 +20,7 @@ _TARGETS: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 def waits_between(known: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls of communication in which a rank waited.
+    """Return the calls of each communication in which a rank waited.
 
     Args:
         known: the calls that several ranks share: instance, rank, start_ns, wait_ns, transfer_basis and the columns of
@@ -83,10 +83,10 @@ def explained(waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_errors(targets: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
-    """Add how far the cost of each cause of a wait may be off: several causes may each explain the same time.
+    """Add how far the cost of each cause of a wait may be off, since several causes may explain the same time.
 
-    With w the wait, e the excess of the cause, and S the sum over all causes, its cost is at least w - (S - e), and at
-    most e or w. The clocks may shift what the rank waited by their error.
+    If w is the wait, e the excess of the cause, and S the sum of the excesses of all causes, then the cost is at least w - (S -
+    e), and at most the smaller of e and w. The error of the clocks may add to this.
     """
     known = targets.join(waiting, on="wait", how="left").with_columns(pl.col("excess").fill_null(pl.col("weight")))
     rest = pl.col("excess").sum().over("wait") - pl.col("excess")
@@ -97,13 +97,12 @@ def _with_errors(targets: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_excess(resolved: pl.DataFrame, waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
-    """Return each wait with the queries of both ranks, and how it divides among the late rank's work and its waiting.
+    """Return each wait with the queries of both ranks, and how it divides between the late rank's work and waiting.
 
     Returns:
         wait, query, late_query, late, wait_ns
-        own_ns          what the late rank worked longer than the waiting one
-        waited_ns       what it waited longer
-        unexplained_ns  what neither explains, because the ranks were not together when their histories begin
+        own_ns          how much longer the late rank worked than the waiting rank waited_ns       how much longer the late rank
+        waited unexplained_ns  the rest, because the ranks were not together when their histories begin
     """
     late = waits.filter(pl.col("rank") == pl.col("late")).select("instance", late_query="query")
     totals = spent.group_by("query").agg(
@@ -125,9 +124,9 @@ def _with_excess(resolved: pl.DataFrame, waits: pl.DataFrame, spent: pl.DataFram
 
 
 def _own(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
-    """Divide what the late rank worked longer among the causes of which it has more time than the waiting rank."""
+    """Divide the late rank's extra work among the causes on which it spent more time than the waiting rank."""
     known = spent.drop_nulls("cause").select("query", "cause", "ns")
-    # One key instead of two makes the join several times faster.
+    # Using one key instead of two makes the join several times faster.
     width = int(known["cause"].to_numpy().max(initial=0)) + 1
     key = pl.col("query") * width + pl.col("cause")
     longer = pairs.filter(pl.col("own_ns") > 0).select("wait", "query", "late_query", "late", "own_ns")
@@ -140,7 +139,7 @@ def _own(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
 
 
 def _upstream(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
-    """Divide what the late rank waited longer among its earlier waits; `upstream` is null if nothing is known of one."""
+    """Divide the late rank's extra waiting among its earlier waits; `upstream` is null for a wait of which nothing is known."""
     waiting = spent.filter(pl.col("cause").is_null()).select("upstream", late_query="query", late_ns="ns")
     earlier = pairs.filter(pl.col("waited_ns") > 0).join(waiting, on="late_query")
     share = pl.col("waited_ns") * (pl.col("late_ns") / pl.col("late_ns").sum().over("wait"))
@@ -148,6 +147,6 @@ def _upstream(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_unresolved() -> pl.Expr:
-    """Whether the clocks of several hosts do not show that the rank waited."""
+    """Whether the hosts' clocks are too inexact to show that the rank waited."""
     by_clocks = pl.col("transfer_basis") == ALIGNED_CLOCKS
     return (by_clocks & (pl.col("wait_ns") <= pl.col("clock_error_ns"))).fill_null(value=False)

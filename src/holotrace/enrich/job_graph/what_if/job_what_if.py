@@ -29,15 +29,15 @@ from holotrace.units import percent_text
 _Int64: TypeAlias = npt.NDArray[np.int64]
 
 REPLAY_TOLERANCE = 0.03
-"""An unchanged replay of a job may differ from the measured window by this fraction."""
+"""An unchanged replay of a job may differ from the measured window by at most this fraction."""
 
 
 @dataclass(frozen=True)
 class FasterLink:
     """Transfers take `latency_factor` times their latency and 1 / `bandwidth_factor` times the rest.
 
-    The latency is that of a line fitted to the transfers of each group and collective, by message size. Where their sizes
-    are too similar for a fit, all of the transfer counts as bandwidth.
+    The latency comes from a line fitted to the transfer times of each group and collective by message size. Where the sizes are
+    too similar for a fit, the whole transfer is scaled by the bandwidth.
     """
 
     bandwidth_factor: float = 2.0
@@ -49,7 +49,7 @@ JobChange: TypeAlias = Change | FasterLink | PeersMedian
 
 
 class _Lengths(NamedTuple):
-    """The lengths of everything that a replay needs: edges within ranks, and per edge of `JobGraph` those between ranks."""
+    """The lengths that a replay needs: of edges within ranks and, for each edge of `JobGraph`, of edges between ranks."""
 
     within: Mapping[int, RankEdges]
     between_ns: npt.NDArray[np.float64]
@@ -69,8 +69,9 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
     """Predict how long the step of the job would take with these changes.
 
     Every start and end on every rank is computed anew. A rank that gets faster arrives earlier in its collectives, and the
-    ranks that waited for it go on earlier, until another rank is the last. Delays and gaps stay as measured. If Python was
-    recorded, changes also select Python functions: their time outside the operators and calls that they contain.
+    ranks that waited for it continue earlier, until another rank arrives last. Delays and gaps stay as measured. If Python
+    functions were recorded, changes also select them; this applies to their time outside the operators and calls that they
+    contain.
 
     Args:
         trace: the job.
@@ -84,7 +85,7 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
         executor: runs the work on the ranks.
 
     Raises:
-        InconsistentTimesError: without any change the replay misses the measured length by more than 3 %.
+        InconsistentTimesError: the unchanged replay misses the measured length by more than 3 %.
         InvalidOptionError: a change selects nothing on any rank, or asks for a negative duration or factor.
 
     Source: docs/reference/analyses/critical_path.md describes the graph.
@@ -248,7 +249,7 @@ def _replayed_ns(window: JobWindow, lengths: _Lengths) -> int:
 
 
 def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int64, int]:
-    """Return the points of nodes of a rank; nodes that are not yet points get new numbers from `extra` on."""
+    """Return the points of a rank's nodes; nodes that are not yet points get new numbers from `extra` on."""
     place = np.searchsorted(known, nodes).clip(max=len(known) - 1)
     is_known = known[place] == nodes
     new = np.unique(nodes[~is_known])
@@ -256,7 +257,7 @@ def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int
 
 
 def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
-    """Return the measured time beyond its length of each binding edge, 0 for others."""
+    """Return how much longer than its length each binding edge took; 0 for other edges."""
     delays = np.zeros(len(graph.length_ns))
     binds = graph.binding[graph.binding != NO_EDGE]
     source, target = graph.edges.source[binds], graph.edges.target[binds]
@@ -267,7 +268,7 @@ def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
 def _delayed_ends(
     graph: JobGraph, source: _Int64, target: _Int64, length: npt.NDArray[np.float64]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.float64]]:
-    """Return edges with the measured delay to the ends of calls that their own rank reached last, if the edges remain."""
+    """Return the remaining edges to the ends of calls that the call's own rank bound, lengthened by the measured delay."""
     delays = _delays(graph)
     rows = np.flatnonzero((graph.type == JoinType.CHAIN) & (delays > 0))
     late_source, late_target = (side[rows].astype(np.int64) for side in (graph.edges.source, graph.edges.target))

@@ -1,4 +1,4 @@
-"""Replace the work of ranks by that of the median rank that communicates alike."""
+"""Replace the work of ranks with the work of the median rank that communicates in the same way."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RankEdges: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.N
 
 @dataclass(frozen=True)
 class PeersMedian:
-    """These ranks work between their calls as their median peer does; by default all ranks.
+    """These ranks work between their calls as their median peer does; by default, this applies to all ranks.
 
     The peers of a rank make the same calls in the same order, with messages of the same size. The median peer is the one
     with the median time between calls. The chosen ranks are not peers, unless all ranks are chosen.
@@ -73,7 +73,7 @@ def _replaced(window: JobWindow, within: Mapping[int, RankEdges], rank: int, pee
 
 
 def _work_ns(graph: RankGraph) -> int:
-    """Return the time between calls, on the binding chains of a rank."""
+    """Return a rank's time between calls, along its binding chains."""
     return int(graph.chain_ns.sum())
 
 

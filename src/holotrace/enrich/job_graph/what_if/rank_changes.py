@@ -43,7 +43,7 @@ class ChangedRank(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Named(EqualByContent):
-    """The graph in the form in which changes select from it."""
+    """The graph, in the form that changes select from."""
 
     graph: EventGraph
     window: str
@@ -76,7 +76,7 @@ def changed_rank(
 
 
 def _own_edges_to_ends(known: CallGraph) -> list[npt.NDArray[np.int64]]:
-    """Return, for each call, the edges to its end that are its own time."""
+    """Return, for each call, the edges to its end that represent the call's own time."""
     own = own_time(known.graph, len(known.graph.edges))
     call_of = np.full(len(known.graph.activities), -1)
     call_of[known.calls["activity"].to_numpy()] = np.arange(len(known.calls))
@@ -94,7 +94,7 @@ def _sums(into: Sequence[npt.NDArray[np.int64]], length_ns: _Floats) -> _Floats:
 
 
 def _follow(factor: _Floats, replaced: _Floats, before: _Floats, after: _Floats, *, is_new: bool) -> None:
-    """Note by how much a change made the calls longer, or which length it gave them."""
+    """Record by which factor a change lengthened the calls, or which length it gave them."""
     differs = before != after
     if is_new:
         replaced[differs] = after[differs]

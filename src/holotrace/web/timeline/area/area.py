@@ -38,10 +38,10 @@ class Area:
 
 
 def areas_of(text: str) -> tuple[Area, ...]:
-    """Read `0:1000:2000:0-3,7;1:1010:2010:`, in which rank 1 has all its rows.
+    """Parse areas such as `0:1000:2000:0-3,7;1:1010:2010:`, in which rank 1 has all its rows.
 
     Raises:
-        InvalidOptionError: the text has another form, too many areas, or one that is empty.
+        InvalidOptionError: the text has another form, too many areas, or an empty area.
     """
     parts = text.split(";")
     if len(parts) > MOST_AREAS:

@@ -1,4 +1,4 @@
-"""The events of an area on one rank, with the time of each inside the area."""
+"""The events of an area on one rank, each with its time inside the area."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def area_events(index: TimelineIndex, rows: Sequence[int], start: int, end: int)
 
 
 def _positions(wanted: _Numbers, place: _Numbers) -> _Numbers:
-    """Return the positions of places among the sorted `place`; `NO_PARENT` for those that it lacks."""
+    """Return the position of each wanted place in the sorted `place`; `NO_PARENT` if it is not there."""
     if not len(place):
         return wanted
     at = np.searchsorted(place, wanted).clip(max=len(place) - 1)

@@ -1,4 +1,4 @@
-"""The flame graph of an area: the host's events merged by their path from the outermost one."""
+"""The flame graph of an area: the host's events, merged by their path from the outermost event."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holotrace.web.timeline.index import TimelineIndex
 from holotrace.web.timeline.query import NAME_LENGTH, colour_class
 
 MOST_FLAMES = 4_000
-"""Blocks of a flame graph that the browser receives; the widest ones come first."""
+"""Maximum number of blocks of a flame graph that the browser receives, the widest first."""
 
 _Numbers = npt.NDArray[np.int64]
 _Key = tuple[int, str, int]

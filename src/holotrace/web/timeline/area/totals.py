@@ -13,7 +13,7 @@ from holotrace.web.timeline.index import TimelineIndex
 from holotrace.web.timeline.query import NAME_LENGTH
 
 MOST_TOTALS = 500
-"""Rows of a totals table that the browser receives."""
+"""Maximum number of rows of a totals table that the browser receives."""
 
 SORTED_BY = ("self_ns", "total_ns", "count", "mean_ns", "min_ns", "max_ns")
 
@@ -58,7 +58,7 @@ def rank_totals(rank: int, index: TimelineIndex, events: AreaEvents) -> pl.DataF
 
 
 def totals(of_ranks: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Combine the sums of several ranks; `mean_ns` is rounded to whole nanoseconds, `rank` is that of the longest event."""
+    """Combine the sums of several ranks; `mean_ns` is rounded to whole nanoseconds, and `rank` has the longest event."""
     longest = pl.struct("rank", "event_index").sort_by("max_ns", "rank", descending=[True, False]).first()
     combined = (
         pl.concat(of_ranks)

@@ -1,1 +1,1 @@
-"""SQL queries on the timeline: their rows, and where on the timeline each row is."""
+"""SQL queries on the timeline: the rows of the result, and where each row is on the timeline."""

@@ -17,7 +17,7 @@ LONGEST_QUERY = 10_000
 TIMEOUT_S = 30.0
 MEMORY_BYTES = 512 << 20
 MOST_SQL_ROWS = 1_000
-"""Rows of a result that the browser receives."""
+"""Maximum number of rows of a result that the browser receives."""
 
 LONGEST_CELL = 300
 
@@ -51,10 +51,10 @@ def sql_answer(trace: Trace, query: str) -> dict[str, Any]:
 
 
 def checked(query: object) -> str:
-    """Return the query if it is a text of a sensible length.
+    """Return the query if it is a string of a sensible length.
 
     Raises:
-        InvalidOptionError: the query is not a text, is empty, or is too long.
+        InvalidOptionError: the query is not a string, is empty, or is too long.
     """
     if not isinstance(query, str) or not query.strip():
         message = "the query is empty; write a SELECT, such as SELECT name, duration_ns FROM kernels LIMIT 10"
@@ -93,7 +93,7 @@ def _places(rows: pl.DataFrame, trace: Trace) -> list[list[Any] | None]:
 
 
 def _ranks(rows: pl.DataFrame, trace: Trace) -> list[int | None] | None:
-    """Return the rank of each row; without such a column, that of the only rank."""
+    """Return the rank of each row; without a rank column, the only rank, or None if there are several."""
     if "rank" in rows.columns:
         known = set(trace.ranks)
         return [rank if rank in known else None for rank in _integers(rows, "rank")]

@@ -14,13 +14,14 @@ from holotrace.web.timeline.sql.answer import checked, sql_answer
 
 
 def requested_sql(session: Session, patience_s: float) -> dict[str, Any]:
-    """Answer the query in the request about the ranks that the page has selected.
+    """Answer the request's query over the ranks that the page has selected.
 
-    The query runs on the background thread, so that it never delays the drawing; `attempt` tells a repetition from a poll.
+    The query runs on the background thread, so that it never delays drawing; `attempt` distinguishes a repeated query from a
+    poll.
 
     Raises:
         InvalidOptionError: the query has no answer; the message says why.
-        TimeoutError: it has none yet.
+        TimeoutError: the answer is not ready yet.
     """
     body = request.get_json(silent=True)
     query = checked(body.get("query") if isinstance(body, dict) else None)
