@@ -22,11 +22,11 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 class Surface:
     """Colours of the page behind a figure.
 
-    background   of figures and what surrounds them
-    text, muted  of words, the second for the less important ones
-    grid         of lines
-    page         around the cards of a report
-    accent, bad  of links and of bad news
+    background   colour of figures and what surrounds them
+    text, muted  colours of words; the second is for less important ones
+    grid         colour of lines
+    page         colour around the cards of a report
+    accent, bad  colours of links and of bad news
     """
 
     background: str

@@ -26,7 +26,7 @@ class Option:
     kind      type of its value: str, int, float, bool, a Literal, or list[str] if the option may be repeated
     default   value without the option; None leaves the default of the computation
     flag      name on the command line; by default made from the argument: `--full-length`
-    metavar   stands for the value in the help
+    metavar   placeholder for the value in the help
     minimum   lowest number allowed
     read      converts the value to the argument; raises ValueError if it is invalid
     """

@@ -31,7 +31,7 @@ class Analysis:
     """One question about a trace, or about two.
 
     package      its folder; the function, figure, command and page have the folder's name
-    title        its name for people, in headings and navigation
+    title        its readable name, for headings and navigation
     question     what it answers
     definitions  terms of its tables and figure, each with its meaning
     section      the heading under which pages list it

@@ -44,21 +44,21 @@ _EVENTS = {"rule": pl.String, "rank": pl.Int32, "device": pl.Int32, **EVENTS}
 class Advice(EqualByContent):
     """What to try, and why.
 
-    recommendations  one row for each rule that applies: first a late rank, then by the most that can be saved; rules for
-                     which that is unknown come last:
+    recommendations  one row for each rule that applies: first a late rank, then the rules that can save the most; rules
+                     with unknown savings come last:
 
         rule            str      late_rank, data_loading, data_parallel, ddp_backend, communication, low_utilization,
                                  mixed_precision or memory_limit
         advice          str      what was found and what to try, in a sentence
         rank_count      int64    ranks on which it applies
-        worth_fraction  float64  0..1 of the mean step: the most that can be saved, on the rank with most; null if
+        worth_fraction  float64  0..1 of the mean step: the most that can be saved on any rank; null if
                                  unknown
         analysis        str      the analysis that shows more
 
     evidence         the numbers, one row for each rule, rank and device, in the same order:
 
         rule, rank      str, int32
-        device          int32    null if the rule is not about one
+        device          int32    null if the rule is not about a device
         value_fraction  float64  0..1, as measured; null if the rule has no such value
         measure         str      the whole of which it is a fraction or, without a value, what the rule looks for
         limit_fraction  float64  the limit

@@ -55,10 +55,10 @@ class HostFacts(NamedTuple):
     used_devices   how many devices ran work
     properties     the properties of all devices that the file describes
     is_rocm        whether the devices are AMD's
-    eligible       fraction of the kernel time that eligible operators launched: those whose work tensor cores could do;
+    eligible       fraction of the kernel time launched by eligible operators, whose work tensor cores could do;
                    None without kernels
     slow_eligible  eligible operators, by the time of their kernels that do not use tensor cores
-    eligible_ns    kernel time that eligible operators launched
+    eligible_ns    kernel time launched by eligible operators
     used           fraction of the kernel time on tensor cores; None without kernels
     unknown        fraction of the eligible operators' kernel time in kernels whose names do not show whether they use
                    tensor cores; None without eligible operators
@@ -198,7 +198,7 @@ def _owned_kernels(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFr
         start_ns, end_ns   int64
         uses_tensor_cores  bool    null if the name of the kernel does not show it
         is_counted         bool    whether the operator counts as one
-        is_eligible        bool    whether the operator is or belongs to an eligible one, of nested ones the innermost
+        is_eligible        bool    whether the operator is, or is inside, an eligible operator that has no eligible child
     """
     nodes = attribution.host_nodes(rank_trace)
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()

@@ -69,7 +69,7 @@ class Thresholds:
     """The limits at which rules begin to apply; all are fractions of 1.
 
     loading        share of the mean step spent waiting for the data loader
-    communication  share of the mean step in communication that nothing hides
+    communication  share of the mean step in communication that no other work hides
     utilization    share of the steps' time in which a kernel runs; the rule applies below this limit
     eligible       share of the kernel time launched by operators whose work tensor cores could do
     memory         share of the device's memory allocated at the peak
@@ -117,12 +117,12 @@ class Rule:
     """One rule of the advice.
 
     name      its subject
-    measure   the whole of which its value is a fraction or, without a value, what it looks for
+    measure   what its value is a fraction of or, without a value, what it looks for
     analysis  the analysis that shows more
     needs     returns a sentence on the missing input; None if nothing is missing
     check     returns its cases on a rank
     say       says what to do about all cases; there is at least one
-    is_first  list it before all other rules, whatever they are worth
+    is_first  whether it is listed before all other rules, whatever they are worth
     """
 
     name: str

@@ -78,7 +78,7 @@ def sql(
         memory_limit_bytes: the memory that DuckDB may use before it continues in temporary files, and the largest size
             of the result; by default half of the available memory.
         timeout_s: time limit in seconds, not counting the writing of the views; None for no limit.
-        executor: computes the rows of the views; its workers must run on this machine.
+        executor: computes the rows of the views; its worker processes must run on this machine.
 
     Returns:
         The rows. Types that polars lacks, such as intervals, unions and enums, are returned as text.

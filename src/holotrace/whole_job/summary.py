@@ -52,7 +52,7 @@ class Summary(EqualByContent):
     """The results of all analyses.
 
     verdict   one sentence on the whole job: the answer of the diagnosis
-    results   the results of the diagnosis and of the other questions, those that could be answered, by name
+    results   the results of the diagnosis and of the other questions that could be answered, by name
     missing   why the others could not run, by name
     cpu_side  one row per rank: rank int32, event_count, operator_count, step_count int64, mean_step_ns float64, null
               without steps; empty if there is GPU work

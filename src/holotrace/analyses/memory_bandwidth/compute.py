@@ -40,7 +40,7 @@ class MemoryBandwidth(Result):
         device        int32
         name          str     `Memcpy HtoD`, `Memcpy DtoD`, `Memset`, …; `Memcpy Unknown` without a direction
         time_ns       int64
-        event_index   uint32  event_index of the copy
+        event_index   uint32  event_index of the copy that starts or ends
         active_count  int64   copies running from this change on
         bytes_per_s   int64   summed bandwidth of these copies
 

@@ -72,14 +72,14 @@ class MemoryTimeline(Result):
         peak_bytes           int64  largest allocated_bytes after an event
         peak_ns              int64  when peak_bytes was first reached, ns since the Unix epoch
         last_bytes           int64  allocated after the last event
-        peak_reserved_bytes  int64  most that the allocator reserved; null if not recorded
+        peak_reserved_bytes  int64  the most that the allocator reserved; null if not recorded
         capacity_bytes       int64  all memory of the device; null if not recorded
 
     at_peak     memory alive at the peak, by the operator that allocated it, the largest first:
 
         rank, device_type, device   as above
         operator      str      innermost operator around the allocation, `(outside operators)`, or
-                               `(before the recording)` for older memory
+                               `(before the recording)` for memory allocated earlier
         top_operator  str      outermost operator around the allocation; null if there is none
         block_count   int64    null for memory from before the recording
         bytes         int64
@@ -93,7 +93,7 @@ class MemoryTimeline(Result):
         allocated_bytes  int64  bytes in use after the event
         reserved_bytes   int64  bytes reserved after the event; null if not recorded
 
-    findings    ranks without memory events, and what the events lack
+    findings    ranks without memory events, and data that the events lack
     """
 
     per_device: pl.DataFrame

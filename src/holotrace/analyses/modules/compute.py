@@ -36,10 +36,10 @@ class Modules(Result):
         module_id                 int64  instance of the class; null if not recorded
         depth                     int32  number of enclosing modules
         call_count                int64
-        operator_call_count       int64  operators called directly by the module, not inside another operator or module
+        operator_call_count       int64  operators that the module calls directly, not inside another operator or module
         host_total_ns             int64  summed over the calls
         host_self_ns              int64  time outside operators, annotations, runtime calls and inner modules: Python
-        device_total_ns           int64  kernels, copies and memsets launched inside; parallel ones all count
+        device_total_ns           int64  kernels, copies and memsets launched inside; if they overlap, all count
         device_self_ns            int64  part of device_total_ns not launched inside an inner module
         backward_host_total_ns    int64  backward pass of the operators called inside, on autograd's threads
         backward_host_self_ns     int64  part of backward_host_total_ns not called inside an inner module

@@ -52,15 +52,15 @@ class OperatorMemory(Result):
     """The memory that operators allocate and free.
 
     per_operator  one row per rank, device and operator that allocates or frees memory of the device, directly or in
-                  operators inside; sorted by rank, device_type, device, the largest self_increase_bytes first:
+                  nested operators; sorted by rank, device_type, device, the largest self_increase_bytes first:
 
         rank                    int32
         device_type             str    as PyTorch calls it: cpu, cuda (also for HIP), xpu …
         device                  int32  -1 for the CPU
         operator                str
         call_count              int64  calls on the rank, with or without allocations
-        total_increase_bytes    int64  allocated minus freed, including operators inside; nested calls count once
-        self_increase_bytes     int64  allocated minus freed, without operators inside
+        total_increase_bytes    int64  allocated minus freed, including nested operators; recursive calls count once
+        self_increase_bytes     int64  allocated minus freed, without nested operators
         total_allocation_count  int64
         self_allocation_count   int64
         total_allocated_bytes   int64  allocated bytes; frees do not count
@@ -79,7 +79,7 @@ class OperatorMemory(Result):
         released_ns   int64  null if not released by the end of the recording
         lifetime_ns   int64  released_ns - allocated_ns; null if either is null
 
-    findings      ranks without memory events, and what the events lack
+    findings      ranks without memory events, and data that the events lack
     """
 
     per_operator: pl.DataFrame

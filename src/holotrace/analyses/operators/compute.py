@@ -54,14 +54,14 @@ class Operators(Result):
         call_count                  int64
         host_total_ns               int64    summed over the calls; nested calls all count
         host_self_ns                int64    time outside inner operators, runtime calls and driver calls
-        device_total_ns             int64    kernels, copies and memsets launched inside; parallel ones all count
+        device_total_ns             int64    kernels, copies and memsets launched inside; if they overlap, all count
         device_self_ns              int64    part of device_total_ns not launched inside an inner operator
         device_total_busy_ns        int64    time in which at least one piece of this work runs on a device
         device_self_busy_ns         int64
-        is_tensor_core_eligible     bool     whether, by its name, tensor or matrix cores could do some of its work
+        is_tensor_core_eligible     bool     whether its name says that tensor or matrix cores could do some of its work
         tensor_core_total_ns        int64    part of device_total_ns in kernels that use tensor or matrix cores
         tensor_core_self_ns         int64
-        tensor_core_total_fraction  float64  0..1 of device_total_ns, a lower bound; null if that is 0 or all is unknown
+        tensor_core_total_fraction  float64  0..1 of device_total_ns, a lower bound; null if there is none or all is unknown
         tensor_core_self_fraction   float64  0..1 of device_self_ns, as above
         tensor_core_unknown_total_ns, tensor_core_unknown_self_ns
                                     int64    part in kernels whose name does not show which cores they use
@@ -69,11 +69,11 @@ class Operators(Result):
                                     float64  0..1 of device_total_ns and device_self_ns
         has_call_stack              bool     whether at least one call has a recorded call stack
 
-    per_input_shape  the same columns per operator and input shapes, and
+    per_input_shape  the same columns per operator and input shapes, plus
 
         input_shape                 str      JSON, `[[32, 64], []]`; null if not recorded
 
-    per_call_stack  the same columns per operator, input shapes and call stack, without the two busy times, and
+    per_call_stack  the same columns per operator, input shapes and call stack, without the two busy times, plus
 
         input_shape                 str
         call_stack                  str      frames joined by `;`, the innermost first

@@ -77,7 +77,7 @@ class Parallelism(Result):
         exposed_ns    int64  the sum of the next three
         wait_ns       int64  part spent waiting for other ranks
         transfer_ns   int64  part in which data moves
-        unmatched_ns  int64  part in calls that no other rank recorded: waiting or transfer, which is unknown
+        unmatched_ns  int64  part in calls that no other rank recorded, so it may be waiting or transfer
 
     per_step         the same by step, without call_count: rank, step (null outside), axis, exposed_ns and its parts
 
@@ -85,7 +85,7 @@ class Parallelism(Result):
 
         axis, module (null if unknown), collective, call_count, exposed_ns and its parts
 
-    per_group        one row per process group that is used, and axis that it serves:
+    per_group        one row per process group in use and axis that it serves:
 
         process_group  str
         group_size     int64
@@ -104,16 +104,16 @@ class Parallelism(Result):
 
     per_expert_rank  one row per rank of an expert-parallel group with recorded splits or grouped matrix products:
 
-        process_group       str      null if the group of the experts is unknown: then all ranks with products are compared
+        process_group       str      null if the group of the experts is unknown; all ranks with products are then compared
         rank                int32
         call_count          int64    all-to-alls with recorded splits
         sent_tokens         int64
         received_tokens     int64
-        imbalance           float64  received_tokens / mean of the group
+        imbalance           float64  received_tokens / their mean over the group
         product_count       int64    grouped matrix products
-        computed_tokens     int64    their rows, each token once for each product
-        expert_count        int64    most experts in one product
-        computed_imbalance  float64  computed_tokens / mean of the group
+        computed_tokens     int64    the rows of these products; a token counts once in each product
+        expert_count        int64    the most experts in one product
+        computed_imbalance  float64  computed_tokens / their mean over the group
 
     findings         what is ambiguous, uneven or unknown
     """

@@ -40,7 +40,7 @@ class ParallelRank(NamedTuple):
 
     communicating  its calls and facts
     steps          step, start_ns, end_ns, computation_ns
-    exposed        step (null outside), start_ns, end_ns: communication that no computation hides
+    exposed        step (null outside), start_ns, end_ns: communication that computation does not hide
     asked_by       event_index, module: the FSDP unit or module that asked for the call (null if unknown), in_forward: whether
                    the host requested it in the forward pass (null if unknown)
     tokens         event_index, sent_rows, received_rows of all-to-alls whose splits were recorded

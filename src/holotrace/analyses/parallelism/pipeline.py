@@ -29,7 +29,7 @@ def per_stage(
 ) -> pl.DataFrame:
     """Return the bubble of each rank and step.
 
-        bubble             = exposed waiting in sends and receives along the pipeline; their transfers do not count
+        bubble             = exposed waiting in sends and receives along the pipeline, without their transfers
         bubble_fraction    = bubble / step
         expected_fraction  = (p - 1) / (m + p - 1) for p stages and m microbatches, as in GPipe and 1F1B with equal stages
 

@@ -53,7 +53,7 @@ class QueueLength(Result):
         rank, device, stream                       as above
         work_count                                 int64    kernels, copies and memsets of the stream
         unknown_launch_count                       int64    work without a recorded launch, which is never queued
-        early_start_count                          int64    work that, by the clocks, begins before its launch
+        early_start_count                          int64    work that begins before its launch according to the clocks
         window_ns                                  int64    from the first change to the last
         waiting_fraction                           float64  0..1 of the window in which work waits
         mean_length, std_length                    float64
@@ -66,7 +66,7 @@ class QueueLength(Result):
 
         rank, device, stream                       as above
         change_count, min_length, max_length       int64
-        mean_length, std_length                    float64  std_length is that of a sample, 0 for one change
+        mean_length, std_length                    float64  std_length is the sample's, 0 for one change
         p25_length, median_length, p75_length      float64  interpolated linearly between two lengths
 
     findings   one sentence per rank without device work

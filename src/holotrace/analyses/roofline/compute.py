@@ -42,13 +42,13 @@ class Roofline(Result):
         phase              str      forward, backward, recompute or optimizer; null if unknown
         input_shape        str      JSON, `[[32, 64], []]`; null if not recorded
         input_type         str      JSON: element types
-        input_values       str      JSON: texts of scalar arguments
+        input_values       str      JSON: scalar arguments as strings
         call_count         int64
-        busy_ns            int64    time in which the work of the calls runs, summed over the calls
+        busy_ns            int64    how long the work of a call runs, summed over the calls
         work               str      matrix: tensor cores could do it; vector: only ordinary cores; copy: no arithmetic; null if unknown
-        precision          str      in which the kernel computes: bfloat16, tf32, …; null if unknown
+        precision          str      the precision in which the kernel computes: bfloat16, tf32, …; null if unknown
         flops              int64    operations of one call; null if unknown
-        bytes_moved        int64    bytes that one call reads and writes at least; null if unknown
+        bytes_moved        int64    lower bound of the bytes that one call reads and writes; null if unknown
         dense_flops        int64    operations of its products alone, without bias and mask, as FlopCounterMode counts them
         flops_per_s        float64
         moved_bytes_per_s  float64
@@ -63,7 +63,7 @@ class Roofline(Result):
 
     per_module   one row per rank, module and phase, sorted by rank, the largest gap_ns first; empty without modules:
 
-        rank, module, phase  the innermost nn.Module, such as Linear_3; backward work counts for that of its forward operator
+        rank, module, phase  the innermost nn.Module, such as Linear_3; backward work counts for its forward operator's module
         call_count           int64
         busy_ns, floor_ns, gap_ns, covered_fraction  as in per_rank
 
@@ -72,16 +72,16 @@ class Roofline(Result):
         rank            int32
         step            int64
         step_ns         int64    length, with the device work that the step launched
-        model_flops     int64    operations of products, each counted once, whatever is computed again
-        hardware_flops  int64    operations of products, all counted
+        model_flops     int64    operations of products without recomputation
+        hardware_flops  int64    operations of products with recomputation
         dense_flops     int64    the same without bias and mask, as FlopCounterMode counts them
-        mfu_fraction    float64  0..1, share of the step that the model's products take at peak; null if a peak is unknown
-        hfu_fraction    float64  0..1, the same of all products
+        mfu_fraction    float64  0..1, share of the step that model_flops would take at peak rate; null if a peak is unknown
+        hfu_fraction    float64  0..1, the same with recomputation
         covered_fraction  float64  0..1, share of the time of the step's operators with known cost
 
     per_rank   one row per rank:
 
-        rank, device_name      as recorded, or the device that was given
+        rank, device_name      as recorded, or the device given as an option
         busy_ns                int64    sum over the operators
         covered_fraction       float64  0..1, share of busy_ns with known bytes or operations
         floor_ns               int64    sum over the operators with a lower bound
@@ -97,9 +97,9 @@ class Roofline(Result):
         is_matrix  bool     rate of tensor or matrix cores
         peak_flops_per_s  float64  null for memory
         peak_bytes_per_s  float64  null except for memory
-        attainable_flops_per_s  float64  best rate of products that the vendor measured; null if it published none
-        attained_flops_per_s    float64  best rate of products in this trace; null without any of 10 µs or more
-        attained_bytes_per_s    float64  best rate of the memory in this trace, of calls whose data exceed twice the cache
+        attainable_flops_per_s  float64  the best rate of products that the vendor measured; null if none was published
+        attained_flops_per_s    float64  the best rate of products in this trace; null without products of 10 µs or more
+        attained_bytes_per_s    float64  the best memory rate in this trace, of calls whose data exceed twice the cache
         source     str      data sheet with its date, or "attained in this trace"
 
     findings   coverage of every rank, contradictions, unknown devices, and what was not recorded

@@ -39,24 +39,24 @@ class SourceLines(Result):
 
         rank                     int32
         file                     str      as recorded: without the folders of `sys.path`
-        line                     int64    first line of the function; of a generator, where it continued
+        line                     int64    first line of the function; for a generator, the line where it continued
         function                 str
         call_count               int64    calls of the function; null if only operators have stacks
-        host_self_ns             int64    the line is the innermost one of the user, on any thread; the sum over all rows of a
-                                          rank is the time that its threads recorded
+        host_self_ns             int64    time in which the line is the user's innermost one, on any thread; all rows of a rank
+                                          add up to the time that its threads recorded
         host_python_ns           int64    part of it outside operators, runtime calls and waits: Python and built-in functions
         host_blocked_ns             int64    part of it in which the thread waits for a device, another rank or another thread;
                                           waiting for a data loader does not count
         backward_host_self_ns    int64    part of it in the backward pass of operators that the line called
         host_total_ns            int64    from call to return, recursive calls once; null if only operators have stacks
         device_self_ns           int64    kernels, copies and memsets launched while the line was the innermost one, or in the
-                                          backward pass of operators that the line called; parallel ones all count
+                                          backward pass of operators that the line called; if they overlap, all count
         device_self_busy_ns      int64    time in which at least one piece of this work runs on a device
         backward_device_self_ns  int64    part of device_self_ns in the backward pass
         device_total_ns          int64    the same, launched from the line or from functions that it called; null if only
                                           operators have stacks
-        device_idle_ns           int64    a device has nothing to do, and the line is the innermost one of the thread that
-                                          launches its next work; until this launch returns
+        device_idle_ns           int64    time in which a device has nothing to do while the thread that launches its next work
+                                          runs this line; ends when that launch returns
         callees                  str      the three functions and operators that the line called longest, joined by `; `
         step_fraction            float64  0..1 of the time of the steps in which the line is the innermost one of a thread
 
@@ -64,15 +64,15 @@ class SourceLines(Result):
 
         rank, file, line, function
         callee          str    operator, function or module directly below the line; null for the line itself; in the backward
-                               pass the function of autograd
+                               pass, autograd's function
         call_count      int64  null for the line itself
-        host_self_ns, host_blocked_ns, device_self_ns  int64  as above; sums over the callees are those of the line
+        host_self_ns, host_blocked_ns, device_self_ns  int64  as above; the callees of a line add up to the line's times
 
     excess     what a line calls on one rank for longer than on the median rank, the largest excess first:
 
         rank, file, line, function, callee
         own_ns_per_step      int64  host_self_ns - host_blocked_ns in the steps, over the number of steps
-        typical_ns_per_step  int64  the same on the median rank; of an even number of ranks, the faster of the middle two
+        typical_ns_per_step  int64  the same on the median rank; with an even number of ranks, on the faster of the middle two
         excess_ns_per_step   int64  their difference, above 0
         excess_fraction      float64  0..1 of a mean step of the rank
 

@@ -74,10 +74,10 @@ class StepTime(Result):
         duration_ns         int64
         typical_ns          int64  median duration of the rank's steady steps
         excess_ns           int64  duration_ns - typical_ns
-        category            str    the category of which the step has most more than the median steady step; null if none
+        category            str    the category that exceeds the median steady step the most; null if none does
         category_excess_ns  int64  by how much
-        event               str    in steps set apart, the event of this category of which the step has most more (self
-                                   time), for `other` a Python function; null in steady steps and if none is known
+        event               str    the event of this category whose self time most exceeds its median in steady steps,
+                                   for `other` a Python function; null in steady steps or if none is known
         event_excess_ns     int64  by how much
 
     findings  what replaces missing steps, which steps are ignored, and what was not recorded

@@ -65,7 +65,7 @@ class StragglerCost(Result):
     per_worker       one row per rank, the slowest first:
 
         rank, dp_rank, stage
-        slowdown         float64  S_w: the least of S of its replica and S of its stage
+        slowdown         float64  S_w: the smaller of its replica's S and its stage's S
 
     per_step         one row per step:
 
@@ -75,15 +75,15 @@ class StragglerCost(Result):
                                   not recorded
         ideal_ns         int64    T_ideal
         slowdown         float64  replayed_ns / ideal_ns
-        replay_error_fraction  float64  how far a replay of all recorded times, in which each rank begins the step when
-                                        it did, is from step_ns
+        replay_error_fraction  float64  how far a replay with all recorded times, in which each rank begins the step when
+                                        it did, differs from step_ns
 
     per_kind         one row per kind of operation, the most expensive first:
 
         operation_kind   str      sends and receives count together, as forward-pp-comm and backward-pp-comm
         operation_count  int64
         slowdown         float64  S_t: T if only these operations keep their recorded times, over T_ideal
-        mean_cost_ns     float64  by how much these operations prolong an ideal step, mean of the steps
+        mean_cost_ns     float64  how much these operations prolong an ideal step, mean over the steps
 
     per_stage        the same by pipeline stage: stage, rank_count, slowdown, mean_cost_ns
 

@@ -24,7 +24,7 @@ class Scenarios:
     ranks.
 
     replayed_ns   length of each step as recorded, without launch delays, in the order of the steps' numbers
-    unchanged_ns  the same with the recorded times of all communication, if ranks begin the step when they did
+    unchanged_ns  the same with the recorded times of all communication and the recorded start of each rank in each step
     ideal_ns      the same if all operations take their ideal time
     """
 

@@ -75,8 +75,8 @@ _PER_STEP = {
 class Stragglers(Result):
     """How long the ranks wait for each other in collectives.
 
-        wait of a rank  from its start to the last start of a rank, as in `collectives`
-        skew of a rank  from the first start of a rank to its start: the longest wait - its wait
+        wait of a rank  from its start to the start of the last rank, as in `collectives`
+        skew of a rank  from the start of the first rank to its start: the longest wait - its wait
 
     per_rank  one row per rank with a collective that another rank also has, sorted by rank:
 
@@ -89,11 +89,11 @@ class Stragglers(Result):
         last_fraction     float64  0..1 of the collectives compared
         caused_wait_ns    int64    time that the others waited in collectives in which the rank came last
         caused_fraction   float64  0..1 of all waiting in its collectives; null if no rank waits
-        is_straggler      bool     whether it waits at most half as long as the median rank, and causes most waiting
+        is_straggler      bool     whether it waits at most half as long as the median rank, and causes the most waiting
         uncompared_ns     int64    time of the rank in sends, receives and collectives that no other rank has
-        is_cause          bool     whether it is a culprit; where waits are not followed to their causes, whether it is a
+        is_cause          bool     whether it is a culprit; if waits are not followed to their causes, whether it is a
                                    straggler and `wait_ns + uncompared_ns` explains less than half of its skew
-        role              str      culprit or victim, as in `wait_causes`; where waits are not followed, a cause is a culprit
+        role              str      culprit or victim, as in `wait_causes`; if waits are not followed, a cause is a culprit
         cost_ns           int64    waiting of all ranks that this rank causes, as in `wait_causes`; null if not traced
 
     Waits are followed to their causes in jobs whose ranks communicate in several groups, or send and receive. In other jobs,

@@ -41,7 +41,7 @@ class Trust(Result):
         recorded_ns            int64    from the first to the last event
         doubtful_ns            int64    part of it in which a rule is broken
         trusted_fraction       float64  0..1 of recorded_ns; null if that is 0
-        device_busy_ns         int64    time in which a device of the rank works
+        device_busy_ns         int64    time in which a device of the rank has work running
         doubtful_busy_ns       int64    part of it in which a rule is broken
         trusted_busy_fraction  float64  0..1 of device_busy_ns; null if that is 0
         doubt_count            int64    rows of `doubts`
@@ -52,7 +52,7 @@ class Trust(Result):
         rule              str      name of the rule: its section in docs/reference/analyses/trust.md
         device            int32    null if the doubt is about all devices, or the host
         stream            int64    null if the doubt is about all streams, or the host
-        start_ns, end_ns  int64    when it begins and ends; null if it has no time
+        start_ns, end_ns  int64    when the doubt begins and ends; null if it concerns no particular time
         doubtful_ns       int64    time in which the rule is broken; null if unknown
         case_count        int64    events or times that break the rule
         event_index       uint32   the event to look at first; null if there is none

@@ -87,7 +87,7 @@ class UserAnnotations(Result):
         self_ns          int64    part of total_ns without a shorter annotation on the same stream or thread
         kernel_count     int64    pieces of device work with this innermost annotation; null on the cpu
         kernel_ns        int64    summed durations of this work; null on the cpu
-        mean_ns, std_ns  float64  mean and standard deviation of the durations; std_ns of a sample, 0 for one range
+        mean_ns, std_ns  float64  mean and sample standard deviation of the durations; std_ns is 0 for one range
         min_ns, max_ns   int64
 
     per_kernel  device work under each annotation, the longest first within a rank and annotation:

@@ -68,21 +68,21 @@ class WaitCauses(Result):
                                launch_delay, host_idle, synchronisation, communication, or unknown
         name            str    kernel, operator or Python function; for unknown causes, the reason; null if none
         module          str    innermost module around it; null if unknown
-        frame           str    innermost Python function of the user around it; null if unknown
+        frame           str    innermost function of the user's Python code around it; null if unknown
         cost_ns         int64
-        error_ns        int64  how far cost_ns may be off
-        wait_count  int64  communication in which ranks waited directly for this cause, in all steps
-        first_instance  int64  the first of it, as numbered by `collectives`; null if all costs are indirect
+        error_ns        int64  how far off cost_ns may be
+        wait_count  int64  calls in which ranks waited directly for this cause, over all steps
+        first_instance  int64  the first of these calls, as numbered by `collectives`; null if all costs are indirect
         first_ns        int64  when the late rank arrived there, on its own clock
 
     per_rank   one row per rank, sorted by rank:
 
         rank            int32
         role            str      culprit, victim or null
-        cost_ns         int64    waiting of all ranks that this rank causes
+        cost_ns         int64    waiting of all ranks together that this rank causes
         cost_fraction   float64  0..1 of all waiting; null if no rank waits
-        wait_ns         int64    what the rank waits
-        passed_on_ns    int64    what other ranks wait because this rank waited
+        wait_ns         int64    how long the rank waits
+        passed_on_ns    int64    how long other ranks wait because this rank waited
         cause, name, module, frame  str  its cause with the largest cost; null without costs
 
     per_pair   one row per rank that causes waiting (null if unknown) and rank that waits, sorted by both:
@@ -91,14 +91,14 @@ class WaitCauses(Result):
 
     per_step   one row per step and rank, sorted by both: step, rank, cost_ns, wait_ns
 
-    jitter     one row per rank and step, sorted by both: what the rank waits, and which cause grew
+    jitter     one row per rank and step, sorted by both: how long the rank waits, and which cause grew
 
         rank             int32    the rank that waits
         step             int64
         wait_ns          int64
-        typical_wait_ns  int64    what it waits in its median step
+        typical_wait_ns  int64    how long it waits in its median step
         wait_excess_ns   int64    wait_ns - typical_wait_ns
-        cause_rank, cause, name, module, frame  the cause whose cost for this rank exceeds that of its median step most;
+        cause_rank, cause, name, module, frame  the cause whose cost for this rank most exceeds its cost in the median step;
                                                 null if none does
         cost_excess_ns   int64    by how much
 
