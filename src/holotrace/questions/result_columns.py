@@ -657,7 +657,7 @@ ADVICE = (
         "stake_error_ns", "half of the range of stake_ns over the replayed steps; null if fewer than two", "± at stake"
     ),
     _fraction("stake_fraction", "stake_ns over the mean step", "of the step"),
-    _text("basis", "what-if: the step was replayed without the cause; bound: the time that the cause explains"),
+    _text("basis", "what-if: the step was replayed without the cause; bound: mending the cause saves at most this"),
     _text("confidence", "high, medium or low: how sure the cause is"),
     _text("source_line", "innermost line and function of the user's code; null if unknown", "line"),
     _text("part_of", "the rule whose finding explains most of the same time; null if none does", "part of"),

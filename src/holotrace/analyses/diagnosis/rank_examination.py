@@ -69,5 +69,6 @@ def _rank_cases(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> d
             case.place,
             case.words,
             claim.absorbed_by,
+            case.is_at_most,
         )
     return cases

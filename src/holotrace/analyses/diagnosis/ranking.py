@@ -184,7 +184,7 @@ def _finding(group: _Group, evidence: JobEvidence) -> dict[str, Any]:
         "stake_ns": round(cost_ns) if is_costed else None,
         "stake_error_ns": None,
         "stake_fraction": cost_ns / evidence.step_ns if is_costed and evidence.step_ns else None,
-        "basis": "what-if" if all(case.saved_ns is not None for case in group.cases) else "bound",
+        "basis": "bound" if any(case.saved_ns is None or case.is_at_most for case in group.cases) else "what-if",
         "confidence": first.words.get("confidence", rule.confidence),
         "rank_count": len(group.cases),
         "rank": first.rank if group.culprit is None else group.culprit,

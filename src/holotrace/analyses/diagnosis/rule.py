@@ -57,6 +57,7 @@ class Case:
     place           where to look
     change          the change, or changes, of the critical path's graph that mend the cause, to predict what it saves
     words           what the sentences of the rule need besides
+    is_at_most      the change is the best that mending the cause can do, so that what its replay saves is still a bound
     """
 
     explained: Intervals
@@ -69,6 +70,7 @@ class Case:
     words: Mapping[str, Any] = field(default_factory=dict)
     further: Intervals | None = None
     is_certain: bool = False
+    is_at_most: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +100,7 @@ class RankCase:
     explained_ns  per step: all time that the case explains
     saved_ns      per step: what the graph predicts; None if it cannot
     absorbed_by   the rule that claims most of the explained time before this one; "" if none does
+    is_at_most    as in `Case`
     """
 
     rank: int
@@ -109,6 +112,7 @@ class RankCase:
     place: Place
     words: Mapping[str, Any]
     absorbed_by: str = ""
+    is_at_most: bool = False
 
 
 class Said(NamedTuple):

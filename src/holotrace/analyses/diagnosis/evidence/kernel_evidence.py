@@ -24,6 +24,12 @@ ATTAINABLE_PRODUCTS = 0.6
 ATTAINABLE_BANDWIDTH = 0.7
 """Share of the peak bandwidth that simple kernels reach; https://github.com/NVIDIA/cuda-samples (bandwidthTest) reaches 0.9."""
 
+BEST_PRODUCTS = 0.87
+"""Share of the peak that no product exceeds: the best shapes reach 0.86 on A100, 0.83 on GH200 and 0.6 on MI300X;
+https://github.com/stas00/ml-engineering/tree/master/compute/accelerator#maximum-achievable-matmul-flops-comparison-table"""
+BEST_BANDWIDTH = 0.92
+"""Share of the peak bandwidth that no kernel exceeds; https://github.com/NVIDIA/cuda-samples (bandwidthTest) reaches 0.9."""
+
 _SHAPES = ("blocks_per_sm", "registers_per_thread", "shared_memory_bytes", "block_x", "block_y", "block_z")
 
 

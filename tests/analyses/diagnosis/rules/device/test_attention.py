@@ -21,10 +21,10 @@ def attention(*, between: str | None = "aten::_softmax") -> DeviceJob:
 
 
 def test_two_products_with_a_softmax_between_them() -> None:
-    """The products need 17.4 µs at peak, so a fused kernel takes 57.9 µs at 30 % of it instead of 400 µs."""
+    """The products need 17.4 µs at peak, so a fused kernel takes 23.2 µs at best, at 75 % of it, instead of 400 µs."""
     (case,) = cases_of(attention().build(), "unfused_attention").values()
 
-    fused_us = 2 * 2 * 64 * 1024 * 1024 * 64 / 989.4e6 / 0.3
+    fused_us = 2 * 2 * 64 * 1024 * 1024 * 64 / 989.4e6 / 0.75
     assert case.cost_ns == pytest.approx(1000 * (400 - fused_us), rel=0.02)
 
 

@@ -70,7 +70,7 @@ def test_conversions_between_layouts_cost_their_time() -> None:
 
 
 def test_a_kernel_far_below_the_bandwidth() -> None:
-    """A sum over 67.1 MB takes 20 µs at peak and 28.6 µs at 70 % of it: of 200 µs, 171 µs are saved; 60 µs are usual."""
+    """A sum over 67.1 MB takes 20 µs at peak and 21.8 µs at 92 % of it: of 200 µs, at most 178 are saved; 60 µs are usual."""
     for duration_us, count in ((200, 1), (60, 0)):
         job = DeviceJob().call(
             "aten::sum", "reduce_kernel", start_us=10, duration_us=duration_us, dims=[[4096, 4096]], types=[FLOAT32]
@@ -78,14 +78,14 @@ def test_a_kernel_far_below_the_bandwidth() -> None:
         cases = cases_of(job.build(), "slow_memory_kernels")
         assert len(cases) == count
         for case in cases.values():
-            assert case.cost_ns == pytest.approx(171_400, rel=0.01)
+            assert case.cost_ns == pytest.approx(178_200, rel=0.01)
 
 
 @pytest.mark.parametrize(
     ("job", "rule", "saved_ms", "tolerance_ms"),
     [
         ("elementwise-unfused", "unfused_chain", 3.1, 0.15),  # one kernel instead of 200
-        ("images-channels_first", "channels_first", 10.941 - 6.444, 0.6),
+        ("images-channels_first", "channels_first", (10.941 - 6.444) * 1.2, 0.9),  # a bound, 0 to 40 % above the cost
         ("training-checkpointed", "recomputation", 12.892 - 5.880, 4.0),
     ],
 )

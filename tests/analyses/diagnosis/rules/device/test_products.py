@@ -15,11 +15,17 @@ def floor_us(rows: int, inner: int, columns: int, tflops: float) -> float:
 
 
 def test_a_row_of_8191_elements_is_not_aligned() -> None:
-    """4096 x 1024 x 8191 takes 69.4 µs at peak and 115.7 µs at 60 % of it, so a product of 600 µs can save 484 µs."""
+    """4096 x 1024 x 8191 takes 69.4 µs at peak, typically 115.7 µs and at best 79.8 µs: of 600 µs, at most 520 are saved.
+
+    The typical time decides whether the rule applies, the best time is the stake: it stays a bound after a replay.
+    """
     (case,) = cases_of(DeviceJob().product(4096, 1024, 8191, duration_us=600).build(), "unaligned_products").values()
 
-    attainable_us = floor_us(4096, 1024, 8191, 989.4) / 0.6
-    assert case.cost_ns == pytest.approx(1000 * (600 - attainable_us), rel=0.01)
+    at_peak_us = floor_us(4096, 1024, 8191, 989.4)
+    assert case.value * 1000 == pytest.approx(600 - at_peak_us / 0.6, rel=0.01)
+    assert case.cost_ns == pytest.approx(1000 * (600 - at_peak_us / 0.87), rel=0.01)
+    assert case.saved_ns is not None
+    assert case.is_at_most
     assert (case.words["length"], case.words["multiple"]) == (8191, 8)
 
 
@@ -36,11 +42,11 @@ def test_tokens_need_not_be_aligned() -> None:
 
 
 def test_float32_products_on_ordinary_cores_could_use_tf32() -> None:
-    """4096³ takes 277.8 µs at the peak of TF32 and 463 µs at 60 % of it: of 900 µs, 437 µs are saved."""
+    """4096³ takes 277.8 µs at the peak of TF32 and 319 µs at 87 % of it: of 900 µs, at most 581 are saved."""
     job = DeviceJob().product(4096, 4096, 4096, duration_us=900, kernel=SIMT, type=FLOAT32)
     (case,) = cases_of(job.build(), "tf32_off").values()
 
-    assert case.cost_ns == pytest.approx(1000 * (900 - floor_us(4096, 4096, 4096, 494.7) / 0.6), rel=0.01)
+    assert case.cost_ns == pytest.approx(1000 * (900 - floor_us(4096, 4096, 4096, 494.7) / 0.87), rel=0.01)
 
 
 def test_v100_has_neither_tf32_nor_bfloat16() -> None:
@@ -65,13 +71,17 @@ def test_products_in_bfloat16_need_no_other_precision() -> None:
 
 
 def test_float8_is_offered_where_large_products_fill_the_step() -> None:
-    """Two products of 8192 x 8192 x 2560 at 70 % of the peak fill the step; FP8 saves half of their lower bound."""
+    """Two products of 8192 x 8192 x 2560 at 70 % of the peak fill the step; FP8 typically saves half of their lower bound.
+
+    It is at most twice as fast, so it saves at most half of their time.
+    """
     job = DeviceJob()
     for start_us in (5, 505):
         job.product(8192, 8192, 2560, duration_us=490, start_us=start_us)
     (case,) = cases_of(job.build(), "float8_possible").values()
 
-    assert case.cost_ns == pytest.approx(1000 * floor_us(8192, 8192, 2560, 989.4), rel=0.02)
+    assert case.value * 1000 == pytest.approx(floor_us(8192, 8192, 2560, 989.4), rel=0.02)
+    assert case.cost_ns == pytest.approx(490_000, rel=0.01)
 
 
 def test_sixteen_bits_on_ordinary_cores() -> None:
@@ -79,7 +89,7 @@ def test_sixteen_bits_on_ordinary_cores() -> None:
     job = DeviceJob().product(4096, 1024, 1024, duration_us=300, kernel="cutlass::Kernel<OpClassSimt_gemm>").build()
     (case,) = cases_of(job, "ordinary_cores").values()
 
-    assert case.cost_ns == pytest.approx(1000 * (300 - floor_us(4096, 1024, 1024, 989.4) / 0.6), rel=0.01)
+    assert case.cost_ns == pytest.approx(1000 * (300 - floor_us(4096, 1024, 1024, 989.4) / 0.87), rel=0.01)
 
 
 def test_a_slow_product_and_one_that_is_too_short_to_tell() -> None:
@@ -90,15 +100,15 @@ def test_a_slow_product_and_one_that_is_too_short_to_tell() -> None:
         short.product(128, 1024, 1024, duration_us=15, start_us=start_us)
 
     (case,) = cases_of(slow, "slow_products").values()
-    assert case.cost_ns == pytest.approx(1000 * (300 - floor_us(4096, 1024, 1712, 989.4) / 0.6), rel=0.01)
+    assert case.cost_ns == pytest.approx(1000 * (300 - floor_us(4096, 1024, 1712, 989.4) / 0.87), rel=0.01)
     assert not cases_of(short.build(), "slow_products")
 
 
-def test_what_the_vendor_measured_limits_what_slow_products_can_reach() -> None:
+def test_what_the_vendor_measured_limits_what_slow_products_typically_reach() -> None:
     """AMD measured 708 of 1,307.4 TFLOP/s on an MI300X, 54 % instead of 60 %."""
     job = DeviceJob({**H100, "name": "AMD Instinct MI300X"}).product(4096, 1024, 1712, duration_us=300).build()
     (case,) = cases_of(job, "slow_products").values()
-    assert case.cost_ns == pytest.approx(1000 * (300 - floor_us(4096, 1024, 1712, 708)), rel=0.01)
+    assert case.value * 1000 == pytest.approx(300 - floor_us(4096, 1024, 1712, 708), rel=0.01)
 
 
 def test_without_shapes_only_the_names_decide() -> None:
@@ -127,18 +137,18 @@ def test_missing_shapes_and_unknown_devices_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("job", "rule", "saved_ms", "tolerance_ms"),
+    ("job", "rule", "saved_ms", "most_ms"),
     [
-        ("training-full_precision", "tf32_off", 27.104 - 8.425, 1.0),
-        ("training-odd_shapes", "unaligned_products", 12.366 / 2 - 9.533 / 2, 0.25),  # difference of the devices' work
-        ("training-tf32", "mixed_precision_off", 8.425 - 5.880, 1.1),
+        ("training-full_precision", "tf32_off", 27.104 - 8.425, 20),
+        ("training-odd_shapes", "unaligned_products", 12.366 / 2 - 9.533 / 2, 1.8),  # difference of the devices' work
+        ("training-tf32", "mixed_precision_off", 8.425 - 5.880, 4.3),
     ],
 )
-def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, tolerance_ms: float) -> None:
-    """The claim is close to the difference between the job and the same job without the mistake."""
+def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, most_ms: float) -> None:
+    """The claim is a bound of the difference between the job and the same job without the mistake, and not far above it."""
     (case,) = cases_of(recorded(job), rule).values()
 
-    assert case.cost_ns / 1e6 == pytest.approx(saved_ms, abs=tolerance_ms)
+    assert 0.98 * saved_ms <= case.cost_ns / 1e6 <= most_ms
 
 
 @pytest.mark.parametrize("rule", ["tf32_off", "unaligned_products", "mixed_precision_off", "slow_products"])

@@ -34,9 +34,13 @@ _HOST_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 DURATION, FLOOR = pl.col("duration_ns"), pl.col("floor_ns")
 
 
-def attained(share: float | pl.Expr) -> pl.Expr:
-    """Return what work saves if it reaches this share of the peak; 0 if its lower bound is unknown."""
-    return (DURATION - FLOOR / share).clip(lower_bound=0).fill_null(0.0)
+def attained(share: float | pl.Expr, best: float | pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """Return `saved_ns` and `most_ns` of `case_of` for work that typically reaches one share of the peak, at best another.
+
+    Both are 0 where the lower bound is unknown.
+    """
+    typical_ns, most_ns = ((DURATION - FLOOR / part).clip(lower_bound=0).fill_null(0.0) for part in (share, best))
+    return typical_ns.alias("saved_ns"), most_ns.alias("most_ns")
 
 
 def share_of(part: pl.Series, whole: pl.Series) -> float:
@@ -67,7 +71,9 @@ def case_of(
 
     Args:
         evidence: the rank.
-        rows: at least one row, with `saved_ns`: what mending the cause saves of its time.
+        rows: at least one row, with `saved_ns`: what mending the cause saves of its time. If the speed of the mended work
+            is only known within limits, `saved_ns` is what it typically saves, which decides whether the rule applies, and
+            `most_ns` what it saves at best, which is the stake.
         subject: tells several cases of one rule apart.
         words: what the sentences need besides; `kernel`, `operator`, `count` per step and `shape` are there already.
         waits: time without device work that the cause also explains, all of which mending it saves.
@@ -75,8 +81,12 @@ def case_of(
     busy = intervals_of(rows)
     explained = busy if waits is None else union(*concatenated([busy, waits]))
     length = max(1, covered_length(*explained))
-    saved = share_of(rows["saved_ns"], rows["duration_ns"]) * covered_length(*busy)
-    fraction = min(1.0, (saved + (0 if waits is None else covered_length(*waits))) / length)
+    waits_ns = 0 if waits is None else covered_length(*waits)
+    is_at_most = "most_ns" in rows.columns
+    typical, fraction = (
+        min(1.0, (share_of(rows[column], rows["duration_ns"]) * covered_length(*busy) + waits_ns) / length)
+        for column in ("saved_ns", "most_ns" if is_at_most else "saved_ns")
+    )
     first = rows.row(int(rows["saved_ns"].arg_max() or 0), named=True)
     told = {
         "kernel": first["kernel"],
@@ -84,10 +94,11 @@ def case_of(
         "count": rows.height / evidence.step_count,
         **(words or {}),
     }
-    value = length * fraction / evidence.time_ns if evidence.time_ns else 0.0
+    value = length * typical / evidence.time_ns if evidence.time_ns else 0.0
     is_replayed = value >= _LEAST_VALUE and not records_python(evidence.rank_trace)
     change = _change(evidence, rows, 1 - fraction, with_host=waits is not None) if is_replayed else None
-    return Case(explained, value, fraction, rows.height, subject, place_of(evidence, first), change, told)
+    place = place_of(evidence, first)
+    return Case(explained, value, fraction, rows.height, subject, place, change, told, is_at_most=is_at_most)
 
 
 def place_of(evidence: RankEvidence, row: Mapping[str, Any]) -> Place:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.intervals import Intervals
-from holotrace.analyses.diagnosis.evidence.kernel_evidence import ATTAINABLE_BANDWIDTH, with_launch_shapes
+from holotrace.analyses.diagnosis.evidence.kernel_evidence import BEST_BANDWIDTH, with_launch_shapes
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.device.device_cases import DURATION, FLOOR, LEAST_SHARE, case_of
@@ -39,7 +39,7 @@ def small_grids(evidence: RankEvidence) -> Iterator[Case]:
     shaped = with_launch_shapes(evidence.rank_trace, evidence.costed)
     is_small = (pl.col("blocks_per_sm") < _FEW_BLOCKS) & (DURATION >= _LONG_NS)
     # With a block on every SM the kernel takes at least its share of the time now, and at least its lower bound.
-    least = pl.max_horizontal(DURATION * pl.col("blocks_per_sm"), FLOOR / ATTAINABLE_BANDWIDTH)
+    least = pl.max_horizontal(DURATION * pl.col("blocks_per_sm"), FLOOR / BEST_BANDWIDTH)
     rows = shaped.filter(is_small).with_columns(saved_ns=(DURATION - least).clip(lower_bound=0))
     for (kernel,), of_kernel in rows.group_by("kernel", maintain_order=True):
         blocks = float(of_kernel["blocks_per_sm"].median() or 0)  # type: ignore[arg-type]
@@ -65,7 +65,7 @@ def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
     blocks = pl.min_horizontal("by_registers", "by_shared_memory", "by_threads", pl.lit(_MOST_BLOCKS))
     occupancy = (blocks * pl.col("threads") / pl.col("most_threads")).alias("occupancy")
     # More warps hide more latency, at most in proportion; the lower bound stays.
-    least = pl.max_horizontal(DURATION * pl.col("occupancy") / _ENOUGH_OCCUPANCY, FLOOR / ATTAINABLE_BANDWIDTH)
+    least = pl.max_horizontal(DURATION * pl.col("occupancy") / _ENOUGH_OCCUPANCY, FLOOR / BEST_BANDWIDTH)
     low = candidates.with_columns(occupancy).filter(pl.col("occupancy") <= _LOW_OCCUPANCY)
     rows = low.with_columns(saved_ns=(DURATION - least).clip(lower_bound=0))
     for (kernel,), of_kernel in rows.group_by("kernel", maintain_order=True):

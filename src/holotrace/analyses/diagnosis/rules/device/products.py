@@ -9,6 +9,7 @@ import polars as pl
 
 from holotrace.analyses.diagnosis.evidence.kernel_evidence import (
     ATTAINABLE_PRODUCTS,
+    BEST_PRODUCTS,
     CallInputs,
     attainable_products,
     floor_at,
@@ -60,9 +61,7 @@ def unaligned_products(evidence: RankEvidence) -> Iterator[Case]:
     slow = slow.filter(pl.col("operator").str.contains(_OF_ALIGNMENT.pattern))
     known = inputs_of(evidence.rank_trace, slow["key"])
     sizes = {key: size for key, inputs in known.items() if (size := _unaligned_row(inputs)) is not None}
-    rows = slow.filter(pl.col("key").is_in(list(sizes))).with_columns(
-        saved_ns=attained(attainable_products(evidence.peaks))
-    )
+    rows = slow.filter(pl.col("key").is_in(list(sizes))).with_columns(*_attained(evidence))
     if len(rows):
         key = rows["key"][int(rows["saved_ns"].arg_max() or 0)]
         yield case_of(evidence, rows, words={**sizes[key], "shapes": shapes_text(known[key])})
@@ -126,21 +125,35 @@ def float8_possible(evidence: RankEvidence) -> Iterator[Case]:
     is_large = (
         _IS_MATRIX & ~_IS_ATTENTION & pl.col("precision").is_in(_SIXTEEN_BITS) & (intensity > _FLOAT8_FLOPS_PER_BYTE)
     )
-    # The gain of FP8 is at most the shorter lower bound; what a product loses to other causes stays.
-    rows = evidence.costed.filter(is_large).with_columns(saved_ns=(FLOOR - floor_at("float8", device)).clip(0))
+    # What a product loses to other causes stays; at most, it gets faster by the ratio of the rates.
+    in_float8 = floor_at("float8", device)
+    rows = evidence.costed.filter(is_large).with_columns(
+        saved_ns=(FLOOR - in_float8).clip(0), most_ns=(DURATION * (1 - in_float8 / FLOOR)).clip(0)
+    )
     if len(rows):
         yield case_of(evidence, rows)
 
 
 def _faster_as(evidence: RankEvidence, device: Device, precision: str, instead_of: Sequence[str]) -> Iterator[Case]:
     chosen = _IS_MATRIX & pl.col("precision").is_in(instead_of) & pl.col("flops").is_not_null()
-    saved = (DURATION - floor_at(precision, device) / ATTAINABLE_PRODUCTS).clip(0).fill_null(0)
-    rows = evidence.costed.filter(chosen).with_columns(saved_ns=saved)
+    rows = evidence.costed.filter(chosen).with_columns(
+        saved_ns=_saved_as(device, precision, ATTAINABLE_PRODUCTS), most_ns=_saved_as(device, precision, BEST_PRODUCTS)
+    )
     if len(rows):
         share = float(rows["duration_ns"].sum()) / evidence.time_ns
         yield case_of(
             evidence, rows, words={"precision": precision, "share": share, "now": rows["precision"].mode()[0]}
         )
+
+
+def _saved_as(device: Device, precision: str, share: float) -> pl.Expr:
+    """Return what products save if they reach this share of the peak in this precision."""
+    return (DURATION - floor_at(precision, device) / share).clip(0).fill_null(0)
+
+
+def _attained(evidence: RankEvidence) -> tuple[pl.Expr, pl.Expr]:
+    """Return what products save if they run as fast as the device can multiply, typically and at best."""
+    return attained(attainable_products(evidence.peaks), BEST_PRODUCTS)
 
 
 def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
@@ -186,7 +199,7 @@ def ordinary_cores(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for 16-bit products that run on ordinary cores."""
     uses = pl.col("uses_tensor_cores").fill_null(value=True)
     products = evidence.costed.filter(_IS_MATRIX & pl.col("precision").is_in(_SIXTEEN_BITS))
-    rows = products.filter(~uses.any().over("row")).with_columns(saved_ns=attained(attainable_products(evidence.peaks)))
+    rows = products.filter(~uses.any().over("row")).with_columns(*_attained(evidence))
     rows = rows.filter(pl.col("saved_ns") > 0)
     if len(rows):
         yield case_of(evidence, rows)
@@ -206,7 +219,9 @@ def slow_products(evidence: RankEvidence) -> Iterator[Case]:
     if len(rows):
         share = pl.col("call_floor_ns") / per_call
         rows = rows.with_columns(
-            saved_ns=DURATION * (1 - share / attainable_products(evidence.peaks)).clip(0), attained=share
+            saved_ns=DURATION * (1 - share / attainable_products(evidence.peaks)).clip(0),
+            most_ns=DURATION * (1 - share / BEST_PRODUCTS).clip(0),
+            attained=share,
         )
         attained_share = share_of(rows["attained"] * rows["duration_ns"], rows["duration_ns"])
         key = rows["key"][int(rows["saved_ns"].arg_max() or 0)]
