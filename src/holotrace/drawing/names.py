@@ -1,4 +1,4 @@
-"""Kernel names for people: short on an axis, complete in the hover, never markup.
+"""Readable kernel names: short on an axis, complete in the hover, and never markup.
 
 Names come from the traced program, so they are untrusted text. Plotly renders tags such as `<b>` and `<a href>` in
 labels and hovers, and TeX between dollar signs if MathJax is loaded; `label_text` escapes them.
@@ -60,7 +60,7 @@ def printable(text: str) -> str:
 
 
 def label_text(text: str) -> str:
-    """Escape `text` so that plotly shows it character by character."""
+    """Escape `text` so that plotly shows it literally."""
     return printable(text).translate(_ENTITIES)
 
 

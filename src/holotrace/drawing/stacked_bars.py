@@ -1,7 +1,7 @@
 """Bars of stacked parts, one bar for each device or stream; readable for one row and for thousands.
 
-Up to `LYING_ROWS` rows become horizontal bars with labels; more become thin vertical bars, close together, with every
-n-th row named on the axis.
+Up to `LYING_ROWS` rows become horizontal bars with labels; more rows become thin vertical bars, close together, and the axis
+names every n-th row.
 """
 
 from __future__ import annotations

@@ -264,7 +264,7 @@ def _say_utilization(cases: Sequence[RankCase]) -> str:
 
 
 def say_idle(cases: Sequence[RankCase], cause: str = "") -> str:
-    """Say which devices idle and what to try; the cause is a key of `_OF_IDLE`."""
+    """Say which devices are idle and what to try; the cause is a key of `_OF_IDLE`."""
     least = min(cases, key=_value)
     devices = sorted({rank_case.case.device for rank_case in cases if rank_case.case.device is not None})
     which = f"GPU {devices[0]}" if len(devices) == 1 else f"GPUs {_listed(devices)}"

@@ -73,7 +73,7 @@ def sql(
     temporary folder, rank by rank. The query can read only this folder, and writes nothing.
 
     Args:
-        trace: the ranks to ask about.
+        trace: the ranks to query.
         query: a SELECT that names its views literally.
         memory_limit_bytes: the memory that DuckDB may use before it continues in temporary files, and the largest size
             of the result; by default half of the available memory.

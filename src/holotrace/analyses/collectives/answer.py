@@ -1,4 +1,4 @@
-"""Collectives in one sentence."""
+"""Collectives: the answer in one sentence."""
 
 from __future__ import annotations
 

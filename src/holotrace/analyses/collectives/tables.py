@@ -1,4 +1,4 @@
-"""Collectives: the tables that are printed."""
+"""Collectives: the printed tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Communication overlap in one sentence."""
+"""Communication overlap: the answer in one sentence."""
 
 from __future__ import annotations
 

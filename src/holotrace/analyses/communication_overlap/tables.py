@@ -1,4 +1,4 @@
-"""Communication overlap: the tables that are printed."""
+"""Communication overlap: the printed tables."""
 
 from __future__ import annotations
 

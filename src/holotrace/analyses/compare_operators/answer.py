@@ -1,4 +1,4 @@
-"""The comparison of operators in one sentence."""
+"""Comparison of operators: the answer in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare operators: the tables that are printed."""
+"""Compare operators: the printed tables."""
 
 from __future__ import annotations
 

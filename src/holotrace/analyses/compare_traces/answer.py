@@ -1,4 +1,4 @@
-"""The comparison of two traces in one sentence."""
+"""Comparison of two traces: the answer in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare traces: the tables that are printed."""
+"""Compare traces: the printed tables."""
 
 from __future__ import annotations
 

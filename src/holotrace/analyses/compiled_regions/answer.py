@@ -1,4 +1,4 @@
-"""Compiled regions in one sentence."""
+"""Compiled regions: the answer in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled regions: the tables that are printed."""
+"""Compiled regions: the printed tables."""
 
 from __future__ import annotations
 

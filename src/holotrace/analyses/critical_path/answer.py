@@ -1,4 +1,4 @@
-"""Critical path in one sentence."""
+"""Critical path: the answer in one sentence."""
 
 from __future__ import annotations
 

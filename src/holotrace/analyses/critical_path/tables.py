@@ -1,4 +1,4 @@
-"""Critical path: the tables that are printed."""
+"""Critical path: the printed tables."""
 
 from __future__ import annotations
 

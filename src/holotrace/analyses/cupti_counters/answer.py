@@ -1,4 +1,4 @@
-"""CUPTI counters in one sentence."""
+"""CUPTI counters: the answer in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CUPTI counters: the tables that are printed."""
+"""CUPTI counters: the printed tables."""
 
 from __future__ import annotations
 

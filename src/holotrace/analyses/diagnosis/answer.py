@@ -1,4 +1,4 @@
-"""The diagnosis in one sentence."""
+"""Diagnosis: the answer in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Diagnosis: the tables that are printed."""
+"""Diagnosis: the printed tables."""
 
 from __future__ import annotations
 

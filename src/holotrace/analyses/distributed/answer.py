@@ -1,4 +1,4 @@
-"""Distributed in one sentence."""
+"""Distributed: the answer in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distributed: the tables that are printed."""
+"""Distributed: the printed tables."""
 
 from __future__ import annotations
 

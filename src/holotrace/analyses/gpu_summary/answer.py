@@ -1,4 +1,4 @@
-"""GPU summary in one sentence."""
+"""GPU summary: the answer in one sentence."""
 
 from __future__ import annotations
 

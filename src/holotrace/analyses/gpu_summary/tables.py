@@ -1,4 +1,4 @@
-"""GPU summary: the tables that are printed."""
+"""GPU summary: the printed tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Idle time in one sentence."""
+"""Idle time: the answer in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Idle time: the tables that are printed."""
+"""Idle time: the printed tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inference in one sentence."""
+"""Inference: the answer in one sentence."""
 
 from __future__ import annotations
 

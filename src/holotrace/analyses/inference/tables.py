@@ -1,4 +1,4 @@
-"""Inference: the tables that are printed."""
+"""Inference: the printed tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel breakdown in one sentence."""
+"""Kernel breakdown: the answer in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel breakdown: the tables that are printed."""
+"""Kernel breakdown: the printed tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel sequences in one sentence."""
+"""Kernel sequences: the answer in one sentence."""
 
 from __future__ import annotations
 

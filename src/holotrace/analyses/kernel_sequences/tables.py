@@ -1,4 +1,4 @@
-"""Frequent kernel sequences: the tables that are printed."""
+"""Frequent kernel sequences: the printed tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels in one sentence."""
+"""Kernels: the answer in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels: the tables that are printed."""
+"""Kernels: the printed tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launch statistics in one sentence."""
+"""Launch statistics: the answer in one sentence."""
 
 from __future__ import annotations
 

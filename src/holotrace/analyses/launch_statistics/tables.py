@@ -1,4 +1,4 @@
-"""Launch statistics: the tables that are printed."""
+"""Launch statistics: the printed tables."""
 
 from __future__ import annotations
 

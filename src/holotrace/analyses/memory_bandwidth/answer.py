@@ -1,4 +1,4 @@
-"""Memory bandwidth in one sentence."""
+"""Memory bandwidth: the answer in one sentence."""
 
 from __future__ import annotations
 

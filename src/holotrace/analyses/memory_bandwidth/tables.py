@@ -1,4 +1,4 @@
-"""Memory bandwidth: the tables that are printed."""
+"""Memory bandwidth: the printed tables."""
 
 from __future__ import annotations
 

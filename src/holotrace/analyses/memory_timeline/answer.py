@@ -1,4 +1,4 @@
-"""Memory timeline in one sentence."""
+"""Memory timeline: the answer in one sentence."""
 
 from __future__ import annotations
 

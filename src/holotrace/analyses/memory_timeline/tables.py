@@ -1,4 +1,4 @@
-"""Memory: the tables that are printed."""
+"""Memory: the printed tables."""
 
 from __future__ import annotations
 

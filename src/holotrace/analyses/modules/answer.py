@@ -1,4 +1,4 @@
-"""Modules in one sentence."""
+"""Modules: the answer in one sentence."""
 
 from __future__ import annotations
 

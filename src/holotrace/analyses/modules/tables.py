@@ -1,4 +1,4 @@
-"""Modules: the tables that are printed."""
+"""Modules: the printed tables."""
 
 from __future__ import annotations
 

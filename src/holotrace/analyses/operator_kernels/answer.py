@@ -1,4 +1,4 @@
-"""Operator kernels in one sentence."""
+"""Operator kernels: the answer in one sentence."""
 
 from __future__ import annotations
 

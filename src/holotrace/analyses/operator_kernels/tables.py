@@ -1,4 +1,4 @@
-"""Operators and their kernels: the tables that are printed."""
+"""Operators and their kernels: the printed tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def kernels_of_operators(result: OperatorKernels) -> pl.DataFrame:
 
 
 def sequences_of_operators(result: OperatorKernels) -> pl.DataFrame:
-    """Return the kernels of each operator on each rank, the most frequent first."""
+    """Return the kernel sequences of each operator on each rank, the most frequent first."""
     table = result.per_sequence
     delays = ("mean_operator_to_launch_ns", "mean_launch_to_kernel_ns")
     return table.select(

@@ -1,4 +1,4 @@
-"""Operator memory in one sentence."""
+"""Operator memory: the answer in one sentence."""
 
 from __future__ import annotations
 

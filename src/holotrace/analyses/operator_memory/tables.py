@@ -1,4 +1,4 @@
-"""Memory of operators: the tables that are printed."""
+"""Memory of operators: the printed tables."""
 
 from __future__ import annotations
 

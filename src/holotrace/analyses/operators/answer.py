@@ -1,4 +1,4 @@
-"""Operators in one sentence."""
+"""Operators: the answer in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators: the tables that are printed."""
+"""Operators: the printed tables."""
 
 from __future__ import annotations
 

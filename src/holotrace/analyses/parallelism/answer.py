@@ -1,4 +1,4 @@
-"""Parallelism in one sentence."""
+"""Parallelism: the answer in one sentence."""
 
 from __future__ import annotations
 

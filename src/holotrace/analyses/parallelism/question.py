@@ -1,4 +1,4 @@
-"""Parallelism: the question, and the terms of its tables."""
+"""Parallelism: the question, and the terms that its tables use."""
 
 from __future__ import annotations
 

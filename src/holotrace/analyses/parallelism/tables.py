@@ -1,4 +1,4 @@
-"""Parallelism: the tables that are printed."""
+"""Parallelism: the printed tables."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def exposed_by_axis(result: Parallelism) -> pl.DataFrame:
 
 
 def axes_of_groups(result: Parallelism) -> pl.DataFrame:
-    """Return the axis of each process group, and why."""
+    """Return the axis of each process group, and how it was determined."""
     lists = pl.col("candidates", "collectives").list.join(", ")
     return result.per_group.with_columns(lists)
 
 
 def exposed_by_module(result: Parallelism) -> pl.DataFrame:
-    """Return who asked for the exposed communication."""
+    """Return the exposed communication by the module that asked for it."""
     return result.per_module.filter(pl.col("exposed_ns") > 0)
 
 

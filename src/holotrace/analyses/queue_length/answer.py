@@ -1,4 +1,4 @@
-"""Queue length in one sentence."""
+"""Queue length: the answer in one sentence."""
 
 from __future__ import annotations
 

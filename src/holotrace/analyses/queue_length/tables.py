@@ -1,4 +1,4 @@
-"""Queue length: the tables that are printed."""
+"""Queue length: the printed tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The roofline in one sentence."""
+"""Roofline: the answer in one sentence."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ class _Partial(NamedTuple):
 
 
 def roofline(trace: Trace, *, device: str | None = None, executor: Executor = IN_PROCESS) -> Roofline:
-    """Compare the time of each operator with the least time that its work takes on the device.
+    """Compare the time of each operator with the least time that its work could take on the device.
 
     Operations and bytes are derived from the recorded shapes by the rules of `holotrace.enrich.operator_costs.rules`; the peak
     rates are looked up by device name in the table of `holotrace.enrich.device.peaks`.

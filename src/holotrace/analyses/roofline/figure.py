@@ -1,4 +1,4 @@
-"""The figure of the roofline: intensity against rate, on logarithmic axes, below the roof of the device."""
+"""The figure of the roofline: rate against intensity, on logarithmic axes, below the roof of the device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader of the roofline has to know: coverage, contradictions, and what is missing."""
+"""What a reader of the roofline needs to know: coverage, contradictions, and what is missing."""
 
 from __future__ import annotations
 

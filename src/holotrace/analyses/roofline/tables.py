@@ -1,4 +1,4 @@
-"""Roofline: the tables that are printed."""
+"""Roofline: the printed tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Source lines in one sentence."""
+"""Source lines: the answer in one sentence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holotrace.questions.answers import Largest, largest, total
 from holotrace.units import duration_text, percent_text
 
 _MUCH = 0.1
-"""An excess is named first if it is at least this share of a step."""
+"""The answer names an excess first if it is at least this share of a step."""
 
 
 def answer(result: SourceLines) -> str:

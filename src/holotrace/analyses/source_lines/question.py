@@ -1,4 +1,4 @@
-"""Source lines: the question, and the terms of its tables."""
+"""Source lines: the question, and the terms that its tables use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Source lines: the tables that are printed."""
+"""Source lines: the printed tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Step time in one sentence."""
+"""Step time: the answer in one sentence."""
 
 from __future__ import annotations
 

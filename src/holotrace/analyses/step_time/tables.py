@@ -1,4 +1,4 @@
-"""Step time: the tables that are printed."""
+"""Step time: the printed tables."""
 
 from __future__ import annotations
 

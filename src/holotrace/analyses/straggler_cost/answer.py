@@ -1,4 +1,4 @@
-"""Straggler cost in one sentence."""
+"""Straggler cost: the answer in one sentence."""
 
 from __future__ import annotations
 

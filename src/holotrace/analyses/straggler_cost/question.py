@@ -1,4 +1,4 @@
-"""Straggler cost: the question, and the terms of its tables."""
+"""Straggler cost: the question, and the terms that its tables use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Straggler cost: the tables that are printed."""
+"""Straggler cost: the printed tables."""
 
 from __future__ import annotations
 

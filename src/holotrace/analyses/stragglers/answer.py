@@ -1,4 +1,4 @@
-"""Stragglers in one sentence."""
+"""Stragglers: the answer in one sentence."""
 
 from __future__ import annotations
 

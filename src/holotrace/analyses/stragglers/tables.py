@@ -1,4 +1,4 @@
-"""Stragglers: the tables that are printed."""
+"""Stragglers: the printed tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Temporal breakdown in one sentence."""
+"""Temporal breakdown: the answer in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Temporal breakdown: the tables that are printed."""
+"""Temporal breakdown: the printed tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trust in one sentence."""
+"""Trust: the answer in one sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holotrace.units import percent_text
 
 
 def answer(result: Trust) -> str:
-    """Say how much of the recorded time can be trusted, and why not all."""
+    """Say how much of the recorded time can be trusted, and why not all of it."""
     recorded_ns, doubtful_ns = total(result.per_rank, "recorded_ns"), total(result.per_rank, "doubtful_ns")
     share = _floor_text(1 - doubtful_ns / recorded_ns) if recorded_ns else "Nothing"
     said = f"{share} of the recorded time can be trusted"

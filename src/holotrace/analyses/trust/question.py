@@ -1,4 +1,4 @@
-"""Trust: the question, and the terms of its tables."""
+"""Trust: the question, and the terms that its tables use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trust: the tables that are printed."""
+"""Trust: the printed tables."""
 
 from __future__ import annotations
 

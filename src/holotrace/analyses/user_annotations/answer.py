@@ -1,4 +1,4 @@
-"""User annotations in one sentence."""
+"""User annotations: the answer in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""User annotations: the tables that are printed."""
+"""User annotations: the printed tables."""
 
 from __future__ import annotations
 

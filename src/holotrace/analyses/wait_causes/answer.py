@@ -1,4 +1,4 @@
-"""Causes of waiting in one sentence."""
+"""Causes of waiting: the answer in one sentence."""
 
 from __future__ import annotations
 

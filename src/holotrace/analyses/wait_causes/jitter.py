@@ -29,7 +29,7 @@ _OF_CAUSE = ("cause_rank", "cause", "name", "module", "frame")
 def jitter(per_cause: pl.DataFrame, steps: Mapping[int, Sequence[int]]) -> pl.DataFrame:
     """Compare how long each rank waits in a step, and for which cause, with its other steps.
 
-    The typical value is the largest that at least half of the steps reach: with an odd number of steps, the median.
+    The typical value is the largest one that at least half of the steps reach; with an odd number of steps, it is the median.
 
     Args:
         per_cause: `WaitCauses.per_cause`.

@@ -1,4 +1,4 @@
-"""Causes of waiting: the tables that are printed."""
+"""Causes of waiting: the printed tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def steps(result: WaitCauses) -> pl.DataFrame:
 
 
 def waits(result: WaitCauses) -> pl.DataFrame:
-    """Return the causes of each step and waiting rank."""
+    """Return the causes of waiting for each step and waiting rank."""
     return result.per_cause.drop("first_ns").rename({"name": "event"})
 
 
