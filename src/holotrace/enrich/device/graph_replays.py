@@ -165,7 +165,7 @@ def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[i
 
 
 def _signatures(rank_trace: RankTrace, replays: pl.DataFrame) -> list[_Signature]:
-    """Return the names of the device rows of each replay, sorted; empty without rows."""
+    """Return the sorted names of each replay's device rows; empty without rows."""
     rows = device_rows(rank_trace).select("correlation", "name")
     chosen = rows.filter(pl.col("correlation").is_in(replays["correlation"].implode()))
     names: Mapping[int, Sequence[int]] = dict(chosen.group_by("correlation").agg(pl.col("name").sort()).iter_rows())

@@ -26,7 +26,7 @@ DEVICES_VARIABLE = "HOLOTRACE_DEVICES"
 """Environment variable with the path of a file of devices."""
 
 PRECISIONS = ("float64", "float32", "tf32", "bfloat16", "float16", "float8", "float6", "float4", "int8")
-"""Precisions of matrix products, in the columns of the table below; float32 without TF32 runs on ordinary cores of NVIDIA."""
+"""Precisions of matrix products, in the columns of the table below; on NVIDIA, float32 without TF32 runs on ordinary cores."""
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def _layer(rank_trace: RankTrace, event_index: int) -> list[tuple[int, int, int]
 
 
 def _owner(rank_trace: RankTrace, event_index: int) -> tuple[int, str | None] | None:
-    """Return the row of the innermost node of a kernel and how it is known; None for work outside graphs."""
+    """Return the row of a kernel's innermost node and how the node is known; None for work outside graphs."""
     if not may_graft(rank_trace):
         return None
     rows = grafts(rank_trace).owners.filter(pl.col("event_index") == event_index)

@@ -98,7 +98,7 @@ def grafts(rank_trace: RankTrace) -> Grafts:
 
 
 class _Part(NamedTuple):
-    """Nodes, and for each piece of work the row of its node, -1 if unknown, and how it is known."""
+    """Nodes and, for each piece of work, the row of its node (-1 if unknown) and how the node is known."""
 
     nodes: pl.DataFrame
     owner: _Rows

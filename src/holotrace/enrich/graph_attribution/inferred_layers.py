@@ -151,7 +151,7 @@ def _names(layers: _Rows, parts: _Rows | None) -> list[str]:
 
 
 def _numbered(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
-    """Return a number for each kernel: equal for equal names and launch geometry."""
+    """Return a number for each kernel, the same for kernels with the same name and launch geometry."""
     geometry = of_events(rank_trace.table("kernels", ["event_index", *_GEOMETRY]), work["event_index"])
     keys = pl.concat([work.select("name"), geometry], how="horizontal")
     return keys.select(pl.struct(pl.all()).rank("dense").cast(pl.Int64)).to_series().to_numpy()

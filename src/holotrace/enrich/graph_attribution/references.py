@@ -36,7 +36,7 @@ _NO_WORK = re.compile(r"HostFunc|GraphLaunch")
 _COPY = re.compile(r"^(cuda|cu|hip)Memcpy")
 _MEMSET = re.compile(r"^(cuda|cu|hip)Memset")
 _MOST_RANGES = 200
-"""Annotated ranges of a recording without graphs that are compared with a replay; the longest come first."""
+"""At most this many annotated ranges of a recording without graphs, the longest ones, are compared with a replay."""
 
 
 class Sequence(NamedTuple):
@@ -143,7 +143,7 @@ def _launch_calls(rank_trace: RankTrace, calls: pl.DataFrame, texts: pl.Series) 
 
 
 def _with_compiled_names(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
-    """Name the kernel of a launch inside an operator of torch.compile, which records the kernel that it launches."""
+    """Name kernels launched inside operators of torch.compile, because these record which kernel they launch."""
     compiled = rank_trace.table("compiled_kernels", ["event_index", "kernel_name"])
     if compiled.is_empty():
         return launched

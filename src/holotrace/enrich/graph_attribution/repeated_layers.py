@@ -116,13 +116,13 @@ def _held(parts: list[_Anchors]) -> int:
 
 
 def _equal_share(kernels: _Rows, parts: list[_Anchors]) -> float:
-    """Return the share of layers that equal the most frequent one."""
+    """Return the share of layers that are equal to the most frequent layer."""
     counts = [Counter(_contents(kernels, anchors[0])).most_common(1)[0][1] for anchors in parts]
     return sum(counts) / sum(len(anchors[0]) - 1 for anchors in parts)
 
 
 def _layer_counts(kernels: _Rows) -> list[int]:
-    """Return the layer counts that some kernel allows: it occurs exactly that many times, or a small multiple of it."""
+    """Return the layer counts that some kernel allows because it occurs that many times, or a small multiple of that."""
     occurrences = np.unique(np.unique(kernels, return_counts=True)[1])
     numbers = {
         int(count) // repeats
@@ -207,7 +207,7 @@ def _passes(kernels: _Rows, is_norm: _Bools, anchors: _Anchors) -> list[list[tup
 
 
 def _begins_pass(kernels: _Rows, starts: _Rows) -> _Bools:
-    """Return whether the kernels before the first layer also come before each layer; only the first if passes are short."""
+    """Return whether each layer follows the same kernels as the first layer; if passes are short, only the first layer does."""
     before = kernels[max(0, starts[0] - _COMPARED) : starts[0]]
     is_first = np.array([len(before) > 0 and np.array_equal(kernels[at - len(before) : at], before) for at in starts])
     is_first[0] = True

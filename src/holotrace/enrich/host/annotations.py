@@ -95,7 +95,7 @@ def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _projected(rank_trace: RankTrace) -> pl.DataFrame:
-    """Project each host annotation onto each stream, from the first start to the last end of its work."""
+    """Project each host annotation onto each stream, from the first start to the last end of its work there."""
     host, work = host_annotations(rank_trace), device_rows(rank_trace)
     parent = nesting(*(host[column].to_numpy() for column in ("track_id", "start_ns", "end_ns"))).parent
     rows = _launching_annotation(rank_trace, host, work["event_index"])
@@ -115,7 +115,7 @@ def _projected(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _launching_annotation(rank_trace: RankTrace, host: pl.DataFrame, event_index: pl.Series) -> npt.NDArray[np.int64]:
-    """Return the row in `host` of the innermost annotation around the launch of each of these device rows."""
+    """For each of these device rows, return the row in `host` of the innermost annotation around its launch."""
     launched = of_events(launches(rank_trace), event_index)
     calls = of_events(rank_trace.events_of(LAUNCH_KINDS, ["event_index", "track_id"]), launched["launch_index"])
     moments = calls.with_columns(launched["launch_start_ns"].alias("moment"))

@@ -162,7 +162,7 @@ def _kinds(rank_trace: RankTrace, nodes: pl.DataFrame) -> list[pl.Series]:
 
 
 def _phases(rank_trace: RankTrace, nodes: pl.DataFrame) -> _Rows:
-    """Return the phase that each node begins if it is outermost."""
+    """Return the phase that each node would begin as the outermost node."""
     phase = np.full(nodes.height, _FORWARD, np.int64)
     phase[_is_named(nodes, rank_trace.strings.str.contains(_OF_BACKWARD))] = _BACKWARD
     phase[backward_passes(rank_trace)["node"].to_numpy()] = _BACKWARD
@@ -243,7 +243,6 @@ def _with_sums_of_made(rows: pl.DataFrame, is_made: _Bools) -> pl.DataFrame:
 
 
 def _is_in_step(rank_trace: RankTrace, event_index: pl.Series) -> _Bools:
-    """Return whether each event belongs to a step."""
     events = rank_trace.table("events", ["event_index"])["event_index"]
     in_step = events.filter(is_in_steps(rank_trace))
     is_in_step: _Bools = event_index.is_in(in_step.implode()).to_numpy()

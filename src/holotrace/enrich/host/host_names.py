@@ -87,7 +87,7 @@ def classes_by_name(names: pl.Series, otherwise: npt.NDArray[np.uint8], strings:
 
 
 def is_counted_name(names: pl.Series, strings: pl.Series) -> npt.NDArray[np.bool_]:
-    """Return whether an operator with the name of each string id counts as an operator.
+    """Return, for each string id, whether an operator with that name counts as an operator.
 
     Wrappers do not count, although files from before 2022 record them as operators: `DistributedDataParallel.forward`,
     `Optimizer.…`.

@@ -236,7 +236,7 @@ def _lines(rank_trace: RankTrace, libraries: Sequence[str]) -> pl.DataFrame:
 
 
 def _frames_of_stacks(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `stack`, the number of each recorded stack, and its frames, the innermost first."""
+    """Return the frames of each recorded stack, the innermost first, with the stack's number as `stack`."""
     texts = recorded_stacks(rank_trace).texts.rename("frame")
     return texts.str.split(FRAME_SEPARATOR).to_frame().with_row_index("stack").explode("frame")
 
@@ -300,7 +300,7 @@ def _own_lines(rank_trace: RankTrace, ranges: pl.DataFrame, lines: pl.Series) ->
 
 
 def _rows_of_texts(lines: pl.Series, texts: pl.Series) -> _Rows:
-    """Return the row of each text among the lines, -1 if it is not a line."""
+    """Return the row in `lines` of each text, -1 if the text is not a line."""
     table = pl.DataFrame({"text": lines}).with_row_index("row")
     joined = texts.rename("text").to_frame().join(table, on="text", how="left", maintain_order="left")
     return joined["row"].cast(pl.Int64).fill_null(NO_PARENT).to_numpy().copy()
@@ -326,7 +326,7 @@ def _rows_in(by_event: pl.DataFrame, event_index: pl.Series) -> _Rows:
 
 
 def _callees(ranges: pl.DataFrame, parent: _Rows, owners: _Owners, owner: _Rows) -> _Rows:
-    """Return what the line of each range called: the outermost range below its frame, without annotations."""
+    """Return what the line of each range called: the outermost range below its frame, ignoring annotations."""
     names_work, rows = _names_work(ranges), np.arange(len(ranges))
     is_frame = (owners.frame == rows) & _is_python(ranges)
     around = nearest_above(parent, names_work, rows)

@@ -68,7 +68,7 @@ def named_steps(rank_trace: RankTrace, patterns: tuple[str, ...]) -> NamedSteps:
 
 
 def _said(rank_trace: RankTrace, patterns: tuple[str, ...]) -> dict[int, tuple[str, StepName | None]]:
-    """Return {string id: (text, what it says)} of the names of all ranges."""
+    """Return {string id: (text, what it says)} for the names of all ranges."""
     names = rank_trace.events_of(_KINDS, ["name"])["name"].unique()
     return {
         number: (text, step_of_name(text, patterns))
@@ -87,7 +87,7 @@ def _resolved(ranges: pl.DataFrame, rows: list[NamedStep]) -> list[NamedStep]:
 
 
 def _with_inner(outer: NamedStep, steps: list[NamedStep]) -> list[NamedStep]:
-    """Return the steps of a range with these steps inside."""
+    """Return the steps of a range that contains these steps."""
     if len(steps) != 1 or outer.said.rule.holds_steps != steps[0].said.rule.holds_steps:
         return steps or [outer]
     return [outer._replace(said=_joined(outer.said, steps[0].said))]

@@ -257,7 +257,6 @@ def _kind(groups: Mapping[str, str | None], numbers: Mapping[str, int], rule: St
 
 
 def _requests(numbers: Mapping[str, int], kind: Kind | None) -> tuple[int | None, int | None]:
-    """Return the requests in prefill and in decode."""
     requests = numbers.get("requests")
     if kind == "prefill":
         return numbers.get("prefill_requests", requests), 0

@@ -21,7 +21,7 @@ _IS_CAUSAL = 5
 """Position of `is_causal` in https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html."""
 
 _LARGEST = 1 << 31
-"""No dimension of real tensors of tokens is larger; a product of two still fits a column."""
+"""No dimension of a real tensor of tokens is larger, and a product of two dimensions still fits into a column."""
 
 _EMBEDDINGS = {"start_ns": pl.Int64, "track_id": pl.UInt32, "batch": pl.Int64, "length": pl.Int64}
 _ATTENTIONS = {"start_ns": pl.Int64, "queries": pl.Int64, "keys": pl.Int64, "is_causal": pl.Boolean}

@@ -29,7 +29,7 @@ class TimeWindow(NamedTuple):
 
 
 def blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-    """Return the blocks that are allocated or released in the window, as `described_blocks` does."""
+    """Return the blocks that are allocated or released in the window, with the columns of `described_blocks`."""
     blocks = described_blocks(events, memory_blocks(events))
     return blocks.filter(window.holds("allocated_ns") | window.holds("released_ns"))
 

@@ -131,7 +131,7 @@ def _calls_on_device(rank_trace: RankTrace, all_work: pl.DataFrame, counted: pl.
 
 
 def _in_graph(rank_trace: RankTrace, work: pl.DataFrame) -> _Bools:
-    """Return whether a CUDA or HIP graph replayed each piece of work, whose operator is unknown."""
+    """Return whether a CUDA or HIP graph replayed each of these pieces of work without a known operator."""
     if not may_graft(rank_trace):
         return np.zeros(work.height, np.bool_)
     nodes, owners = grafts(rank_trace)
@@ -143,7 +143,7 @@ def _in_graph(rank_trace: RankTrace, work: pl.DataFrame) -> _Bools:
 
 
 def _longest(names: pl.Series, lengths: _Rows, group: _Rows, count: int) -> pl.Series:
-    """Return the name of the longest piece of work of each group."""
+    """Return the name of the longest piece of work in each group."""
     longest = np.zeros(count, np.int64)
     np.maximum.at(longest, group, lengths)
     at = np.flatnonzero(lengths == longest[group])
@@ -257,7 +257,7 @@ def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _B
 
 
 def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, RelatedOperators]:
-    """Return the calls with the number of their key, the keys, and the other operators that rules read."""
+    """Return the calls with their key's number, the keys, and the other operators that the rules read."""
     stacks, rows = call_stacks(rank_trace), calls["row"].to_numpy()
     event_index = gathered(stacks["event_index"], rows)
     related, of_forward = _related(rank_trace, stacks, rows)

@@ -61,6 +61,5 @@ def _step_rows(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
 
 
 def _windows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the `windows` of the announced steps."""
     announced = steps(rank_trace)
     return windows(rank_trace) if len(announced) else announced.rename({"step": "window"})

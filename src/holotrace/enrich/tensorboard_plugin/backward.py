@@ -220,7 +220,6 @@ def _descended(node: _Node, place: tuple[_Node, int], around: list[tuple[_Node, 
 
 
 def _table(summed: pl.DataFrame, trees: list[_Node]) -> pl.DataFrame:
-    """Return the rebuilt trees as a table."""
     rows: list[tuple[int, int, int | None, int, int]] = []
     tree_numbers = summed["tree"].to_list()
     trees_of: list[int] = []

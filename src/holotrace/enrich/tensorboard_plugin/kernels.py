@@ -13,7 +13,7 @@ from holotrace.store.trace import RankTrace
 
 @derived
 def plugin_kernel_calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `kernel_calls` of the plugin."""
+    """Return the plugin's `kernel_calls`."""
     kernels = plugin_events(rank_trace).filter(pl.col("type") == PluginType.KERNEL)
     shapes = written_shapes(rank_trace.unselected)
     return described_calls(kernels, shapes, plugin_uses_tensor_cores(rank_trace))

@@ -20,7 +20,7 @@ SHOWN_DEVICES = (0, 1)
 
 @derived
 def plugin_nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
-    """Return `nodes_of_memory_events` of the plugin.
+    """Return the plugin's `nodes_of_memory_events`.
 
     The plugin identifies threads by their numbers alone, and has float times.
     """
@@ -48,7 +48,7 @@ def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.Data
 
 
 def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
-    """Return `memory_blocks` of the plugin.
+    """Return the plugin's `memory_blocks`.
 
     The plugin pairs by address alone, on any device. It forgets an allocation if the address is allocated again before
     a free. Of several frees of an address without an allocation, it keeps only the last.
@@ -81,7 +81,7 @@ def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Se
 
 
 def _trees(rank_trace: RankTrace, events: pl.DataFrame) -> npt.NDArray[np.int32]:
-    """Return the tree of the thread with the number of each event's thread, -1 if there is none."""
+    """For each event, return the tree of the thread that has the number of the event's thread; -1 if there is none."""
     threads = plugin_trees(rank_trace).select("thread", "tree").unique("thread", keep="first")
     numbers = rank_trace.table("tracks", ["thread_id"])["thread_id"].gather(events["track_id"]).alias("thread")
     trees = numbers.to_frame().join(threads, on="thread", how="left", maintain_order="left")["tree"]

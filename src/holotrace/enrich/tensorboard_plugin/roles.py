@@ -17,7 +17,7 @@ _HOST_TYPES = (PluginType.OPERATOR, PluginType.USER_ANNOTATION, PluginType.PYTHO
 
 @derived
 def plugin_roles(rank_trace: RankTrace) -> dict[str, Intervals]:
-    """Return `roles` of the plugin."""
+    """Return the plugin's `roles`."""
     events = plugin_events(rank_trace)
     asked, carried_out = communication_events(rank_trace), communication_kernels(rank_trace)
     is_asked, is_carried_out = _is_one_of(asked), _is_one_of(carried_out)

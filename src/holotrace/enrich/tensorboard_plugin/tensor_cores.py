@@ -20,7 +20,7 @@ _KERNELS = re.compile(
 
 @derived
 def plugin_uses_tensor_cores(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `uses_tensor_cores` of the plugin, never null."""
+    """Return the plugin's `uses_tensor_cores`, never null."""
     return kernel_answers(rank_trace, _uses_tensor_cores)
 
 

@@ -42,7 +42,7 @@ _NAMED_CLASSES = (NodeClass.DATALOADER, NodeClass.OPTIMIZER)
 
 @derived
 def plugin_host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `host_nodes` of the plugin."""
+    """Return the plugin's `host_nodes`."""
     return plugin_trees(rank_trace).select(*HOST_NODE_COLUMNS)
 
 
@@ -117,7 +117,7 @@ def summed_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def plugin_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `device_owner` of the plugin."""
+    """Return the plugin's `device_owner`."""
     return _at_their_last(rank_trace, summed_device_owner(rank_trace), ["node", "operator"])
 
 

@@ -83,7 +83,7 @@ def windows_apart(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt times compared across ranks if one leaves a collective before another enters it.
+    """Doubt times compared across ranks if one rank leaves a collective before another enters it.
 
     Source: no rank can leave an all-reduce before all have entered it; see docs/reference/analyses/collectives.md.
     """
@@ -111,7 +111,7 @@ def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
     """Doubt the first collective of ranks that wait in it for another rank whose recording begins only then.
 
-    Only calls that all ranks leave together are compared, and only waits of more than 10 times the shortest call count.
+    Only calls that all ranks leave together are compared, and only waits longer than 10 times the shortest call count.
 
     Source: https://github.com/vllm-project/vllm/pull/57001, where one all-gather takes 30.4, 4.1, 0.04 and 3.8 ms on four
     ranks because their profilers start one after the other.

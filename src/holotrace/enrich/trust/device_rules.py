@@ -96,7 +96,7 @@ def _that_should_not(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_stream(rows: pl.DataFrame) -> Iterator[tuple[tuple[int, int], pl.DataFrame]]:
-    """Yield device and stream with their rows, by the first row of each."""
+    """Yield each device and stream with its rows, in the order of their first rows."""
     for (device, stream), part in rows.group_by(*_STREAM, maintain_order=True):
         yield (int(device), int(stream)), part
 

@@ -113,7 +113,7 @@ def _latest_start(work: pl.DataFrame) -> int:
 
 
 def _leading_count(lengths: Int64Array) -> int:
-    """Return how many values at the start form a transient; 0 if none do, or too many."""
+    """Return how many values at the start form a transient; 0 if none or too many do."""
     if len(lengths) < FEWEST_SAMPLES:
         return 0
     is_long = lengths > TIMES_MEDIAN * np.median(lengths)

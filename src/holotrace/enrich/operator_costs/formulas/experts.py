@@ -174,7 +174,7 @@ def _layer(hidden: int, weights: Weights) -> _Layer | None:
 
 
 def _weights_inside(arguments: Arguments, experts: int, hidden: int) -> list[Weights]:
-    """Return the distinct pairs of inputs with a matrix for each expert, among the operators inside, that fit the tokens."""
+    """Return the distinct pairs of inputs of the operators inside that have a matrix for each expert and fit the tokens."""
     found = dict.fromkeys(
         (tuple(call.dims[index]), call.type(index), call.element_bytes(index))
         for call in arguments.related
@@ -194,7 +194,7 @@ def _is_weights(call: Arguments, index: int, experts: int) -> bool:
 
 
 def _chosen_inside(arguments: Arguments, experts: int) -> int:
-    """Return how many experts each token chooses, from the operators inside that choose or sort them."""
+    """Return how many experts each token chooses, according to the operators inside that choose or sort experts."""
     numbers = {
         number
         for call in arguments.related
