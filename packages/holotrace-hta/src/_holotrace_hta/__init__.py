@@ -1,7 +1,7 @@
-"""Warns on `import hta` if Meta's files have replaced holotrace-hta's, or are mixed with them.
+"""Warns on `import hta` if Meta's files have replaced holotrace-hta's files, or are mixed with them.
 
-Meta's HTA and holotrace-hta both install the package `hta`, and pip silently lets one overwrite the other. A check
-inside `hta` would be overwritten too, so `holotrace_hta.pth` calls `watch` when Python starts.
+Meta's HTA and holotrace-hta both install the package `hta`, and pip silently lets one overwrite the other. A check inside `hta`
+would be overwritten along with the rest, so `holotrace_hta.pth` calls `watch` when Python starts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ META = ("HolisticTraceAnalysis", "traceinsight")
 
 
 class _Watch:
-    """An import finder that never finds a module; it checks the environment on the first `import hta`."""
+    """An import finder that never finds any module, but checks the environment on the first `import hta`."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
@@ -34,7 +34,7 @@ def watch() -> None:
 
 
 def warn_of_mixed_files() -> None:
-    """Warn if Meta's HTA is installed too, or if uninstalling it removed files of holotrace-hta."""
+    """Warn if Meta's HTA is also installed, or if uninstalling it has removed some of holotrace-hta's files."""
     problem = _problem()
     if problem:
         import warnings  # noqa: PLC0415 -- this module is loaded whenever Python starts

@@ -1,4 +1,4 @@
-"""MemoryAnalysis with HTA's interface: raw memory timelines of torch.profiler."""
+"""MemoryAnalysis with HTA's interface: reads raw memory timelines of torch.profiler."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CATEGORIES = (
     "Autograd",
     "Unknown",
 )
-"""Categories of memory blocks, in the order of their numbers in the file."""
+"""Categories of memory blocks, ordered by their numbers in the file."""
 
 
 class Category(Enum):
@@ -65,7 +65,7 @@ class MemoryAnalysis:
         self._columns = _timeline(*_read(path))
 
     def get_memory_timeline(self) -> pd.DataFrame:
-        """Return the bytes of each category over time.
+        """Return the number of bytes in each category over time.
 
         Returns:
             ts (ns; memory allocated before the recording appears at its first time), the eight `CATEGORIES`, and their
@@ -74,7 +74,7 @@ class MemoryAnalysis:
         return pd.DataFrame(self._columns)
 
     def get_peak(self) -> pd.Series[int]:
-        """Return the row with the highest total, or the first of several; empty for an empty file."""
+        """Return the row with the highest total, or the first such row if there are several; empty for an empty file."""
         frame = self.get_memory_timeline()
         if frame.empty:
             return pd.Series(dtype="int64")
@@ -82,7 +82,7 @@ class MemoryAnalysis:
         return peak
 
     def plot_memory_timeline(self, save_graph: bool = False) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- HTA's
-        """Show the stacked categories, in GiB over ms, and return the frame.
+        """Show the stacked categories in GiB over time in ms, and return the frame.
 
         Args:
             save_graph: also write `images/memory_plot.html` in the current folder; replaces an existing file.
@@ -130,7 +130,7 @@ def _read(path: str) -> tuple[_Numbers, _Numbers, _Numbers]:
 
 
 def _timeline(times: _Numbers, sizes: _Numbers, categories: _Numbers) -> dict[str, _Numbers]:
-    """Sum the changes of each category, keeping the state after each distinct time."""
+    """Add up the changes of each category, keeping the state after each distinct time."""
     ends = np.flatnonzero(np.append(np.diff(times) != 0, np.ones(min(1, len(times)), np.bool_)))
     recorded = times[times >= 0]
     change_times = np.where(times < 0, recorded.min() if len(recorded) else 0, times)[ends]

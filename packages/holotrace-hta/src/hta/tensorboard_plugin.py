@@ -1,7 +1,7 @@
 """The views of PyTorch's TensorBoard plugin as pandas frames, with times in microseconds.
 
-HTA has no such views. `TraceAnalysis` inherits the methods of `PluginViews`, so that scripts in HTA's style reach them;
-`RunDiff` compares two runs. In new code, use the functions of `holotrace` instead: `compat` is the same option there.
+HTA has no such views. `TraceAnalysis` inherits the methods of `PluginViews`, so that scripts in HTA's style can call them;
+`RunDiff` compares two runs. In new code, use the functions of `holotrace` instead, which have the same option `compat`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class PluginViews:
     """The plugin's views of a job, as methods of `TraceAnalysis`.
 
-    `compat="torch_tb_profiler"` gives the numbers of the plugin's last version.
+    `compat="torch_tb_profiler"` returns the numbers that the plugin's last version shows.
     """
 
     t: TraceView
@@ -184,8 +184,8 @@ class RunDiff:
         baseline: the run to compare with: a folder, a file, or an open trace.
         experiment: the run to examine: a folder, a file, or an open trace.
         ranks: the ranks of both runs to include.
-        by: compare time on the `device` or on the `host`; by default the one that both runs have.
-        compat: "torch_tb_profiler" aligns as PyTorch's TensorBoard plugin did.
+        by: compare time on the `device` or on the `host`; by default, whichever both runs have.
+        compat: "torch_tb_profiler" aligns runs as PyTorch's TensorBoard plugin did.
 
     Raises:
         MissingDataError: a run has neither operators nor device work.
@@ -205,11 +205,11 @@ class RunDiff:
         self.result: OperatorComparison = holotrace.compare_operators(*chosen, by=by, compat=compat)
 
     def get_tree(self) -> pd.DataFrame:
-        """Return the call paths, the largest change first: `tree` of `holotrace.compare_operators`, times in µs."""
+        """Return the call paths, largest change first: `tree` of `holotrace.compare_operators`, times in µs."""
         return frame_in_microseconds(self.result.tree)
 
     def get_operators(self) -> pd.DataFrame:
-        """Return the operators, the largest change first: `per_operator`, times in µs."""
+        """Return the operators, largest change first: `per_operator`, times in µs."""
         return frame_in_microseconds(self.result.per_operator)
 
     def plot(self) -> go.Figure:

@@ -1,8 +1,8 @@
 """TraceAnalysis, with HTA's interface.
 
-Names, arguments, defaults and columns are HTA's; results are pandas frames with times in microseconds. The analyses of
-`holotrace` compute them, so numbers are exact where HTA rounds or guesses; docs/reference/from_hta.md lists the
-differences and their reasons. In new code, use `holotrace.open_trace` and the functions of `holotrace` instead.
+Names, arguments, defaults and columns are HTA's; results are pandas frames with times in microseconds. They come from the
+analyses of `holotrace`, so numbers are exact where HTA rounds or guesses; docs/reference/from_hta.md lists the differences and
+explains them. In new code, use `holotrace.open_trace` and the functions of `holotrace` instead.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ else:
 
 
 class TraceAnalysis(PluginViews):
-    """The analyses of a job, with the interface of HTA, and the views of PyTorch's TensorBoard plugin.
+    """The analyses of a job with HTA's interface, and the views of PyTorch's TensorBoard plugin.
 
     Args:
         trace_files: `{rank: file}`, or a list of files whose ranks `holotrace.open_trace` detects. Relative paths are
             resolved against `trace_dir` first, as in HTA, and then against the current folder.
-        trace_dir: the folder of the traces; opens all of them if `trace_files` is None.
+        trace_dir: the folder of the traces; if `trace_files` is None, opens all traces in it.
         include_last_profiler_step: keep the last step. HTA drops it if there are at least two.
         parser_config: the args that become columns of `t.get_trace(rank)`; HTA's by default. Does not affect results.
 
@@ -73,11 +73,11 @@ class TraceAnalysis(PluginViews):
         return self.t.trace
 
     def get_profiler_steps(self) -> list[int]:
-        """Return the numbers of the profiler steps of all ranks, in ascending order."""
+        """Return the profiler step numbers of all ranks in ascending order."""
         return sorted({step for rank in self.t.get_ranks() for step in self.t.get_iterations(rank)})
 
     def dashboard(self, theme: Theme = "light") -> Dashboard:
-        """Return the verdict and the figures of all analyses; a notebook shows them if this ends a cell.
+        """Return the verdict and the figures of all analyses; a notebook shows them if this call ends a cell.
 
         Args:
             theme: `light` or `dark`, to match the notebook.
@@ -85,7 +85,7 @@ class TraceAnalysis(PluginViews):
         return answers.dashboard.dashboard_of(self._trace, theme)
 
     def get_temporal_breakdown(self, visualize: bool = True) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- HTA's
-        """Return how each rank's time splits into idle, compute and other time, summed over its devices.
+        """Return how each rank's time is split into idle, compute and other time, summed over its devices.
 
         Returns:
             rank, idle_time(us), compute_time(us), non_compute_time(us), kernel_time(us), idle_time_pctg,
@@ -111,7 +111,7 @@ class TraceAnalysis(PluginViews):
         include_memory_kernels: bool = True,  # noqa: FBT001, FBT002
         image_renderer: str = "",
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return the time of each kind of work over all ranks, and the statistics of each rank's kernels.
+        """Return the time of each kind of work over all ranks, and statistics of each rank's kernels.
 
         If a rank has more than `num_kernels` kernels of a kind, only those with the longest total time keep their rows:
         as many as cover `duration_ratio` of the kind's time, at most `num_kernels`. The rest become one row, `others`.
@@ -148,8 +148,8 @@ class TraceAnalysis(PluginViews):
             visualize: show the figure.
             visualize_pctg: show shares instead of times in the figure.
             show_idle_interval_stats: also return statistics of the idle intervals.
-            consecutive_kernel_delay: a wait from launch to start of this many microseconds or more counts as other,
-                not as kernel_wait.
+            consecutive_kernel_delay: if at least this many microseconds pass from launch to start, the wait counts as other
+                rather than as kernel_wait.
 
         Returns:
             rank, stream, idle_category, idle_time, idle_time_ratio, device: host_wait, kernel_wait and other of each
@@ -178,12 +178,12 @@ class TraceAnalysis(PluginViews):
         include_memory_events: bool = True,  # noqa: FBT001, FBT002
         visualize: bool = True,  # noqa: FBT001, FBT002
     ) -> dict[int, pd.DataFrame]:
-        """Return every launch call and the device work it launched, for each rank.
+        """Return every launch call of each rank, with the device work that it launched.
 
         Args:
             ranks: the ranks to include; by default all.
-            runtime_cutoff: the figure marks calls longer than this as slow, in microseconds.
-            launch_delay_cutoff: the figure marks launch delays longer than this as late, in microseconds.
+            runtime_cutoff: the figure marks calls that take more than this many microseconds as slow.
+            launch_delay_cutoff: the figure marks launch delays of more than this many microseconds as late.
             include_memory_events: include copies and memsets as well as kernels.
             visualize: show the figure.
 
@@ -203,16 +203,16 @@ class TraceAnalysis(PluginViews):
     def get_aten_op_kernels_and_delay(
         self, ranks: Iterable[int] | None = None, sort_by: Sequence[str] | None = None
     ) -> dict[int, pd.DataFrame]:
-        """Return the kernels that each operator launches, and their launch delays, for each rank.
+        """Return the kernels that each rank's operators launch, with their launch delays.
 
         Args:
             ranks: the ranks to include; by default all.
             sort_by: columns to sort by, in descending order; by default occurrence_count.
 
         Returns:
-            {rank: aten_op_name, kernel_sequence, occurrence_count, avg_aten_op_launch_delay, avg_runtime_delay}: mean
-            delays from the operator to its first launch, and from that launch to the kernel, in microseconds with three
-            decimals.
+            {rank: aten_op_name, kernel_sequence, occurrence_count, avg_aten_op_launch_delay, avg_runtime_delay}: the mean
+            delays, in microseconds with three decimals, from the operator to its first launch, and from that launch to the
+            kernel.
         """
         return answers.operator_kernels.operator_kernel_frames(self._trace, ranks, sort_by)
 
@@ -229,18 +229,18 @@ class TraceAnalysis(PluginViews):
         """Return the kernel sequences that an operator launches, and write a copy of the trace that marks them.
 
         Args:
-            operator_name: selects operators and annotations whose name contains this, the outermost of each call stack.
+            operator_name: selects operators and annotations whose name contains this; in each call stack, only the outermost.
             output_dir: the folder for the copy, `overlaid_<file name>`; replaces an earlier copy.
-            min_pattern_len: ignore operator calls that launch fewer kernels.
+            min_pattern_len: ignore operator calls that launch fewer kernels than this.
             rank: the rank to read.
             top_k: the number of sequences to mark, the most frequent first.
             visualize: show the figure.
-            compress_other_kernels: drop the details of unmarked events, for a smaller file.
+            compress_other_kernels: drop the details of unmarked events to make the file smaller.
 
         Returns:
             pattern, count, GPU kernel duration (us), CPU op duration (us): the most frequent first.
-            `attrs["overlaid_trace"]` is the path of the copy; without any sequence, no copy is written and
-            `attrs["reason"]` says why.
+            `attrs["overlaid_trace"]` is the path of the copy; if there is no sequence, no copy is written and `attrs["reason"]`
+            says why.
 
         Raises:
             InvalidOptionError: the folder is missing or not writable, or the name is empty.
@@ -257,7 +257,7 @@ class TraceAnalysis(PluginViews):
         )
 
     def get_queue_length_time_series(self, ranks: Iterable[int] | None = None) -> dict[int, pd.DataFrame]:
-        """Return the queue length of each stream after each change; by default for all ranks.
+        """Return the queue length of each stream after each change, by default for all ranks.
 
         Returns:
             {rank: frame} for the ranks that launch work, indexed by the event that changes the length: ts in microseconds
@@ -282,16 +282,16 @@ class TraceAnalysis(PluginViews):
         """Return how long each stream's queue was full.
 
         Returns:
-            rank, stream, duration_at_max_queue_length (us), relative_duration_at_max_queue_length: a share of the time
-            from the start of the rank's first event to the start of its last; one row per stream that was ever full.
+            rank, stream, duration_at_max_queue_length (us), relative_duration_at_max_queue_length: a share of the time from the
+            start of the rank's first event to the start of its last event; one row for each stream whose queue was ever full.
         """
         return answers.queue_length.time_blocked(self._trace, queue_length_dict, max_queue_length)
 
     def get_memory_bw_time_series(self, ranks: Iterable[int] | None = None) -> dict[int, pd.DataFrame]:
-        """Return the total bandwidth of running copies after each change; by default for all ranks.
+        """Return the total bandwidth of the running copies after each change, by default for all ranks.
 
         Returns:
-            {rank: frame} for the ranks that copy: ts in microseconds since the first event of the job, pid, name (kind
+            {rank: frame} for the ranks that have copies: ts in microseconds since the first event of the job, pid, name (kind
             of copy), memory_bw_gbps; sorted by name and ts.
         """
         return answers.memory_bandwidth.memory_bw_time_series(self._trace, ranks, self.t.origin_ns)
@@ -311,13 +311,13 @@ class TraceAnalysis(PluginViews):
         output_dir: str | None = None,
         overwrite: bool = True,  # noqa: FBT001, FBT002 -- as the others here
     ) -> dict[int, str]:
-        """Copy the trace files, adding queue lengths and bandwidths as counters for Perfetto; by default for all ranks.
+        """Copy the trace files of some ranks, by default all, and add queue lengths and bandwidths as counters for Perfetto.
 
         Args:
             time_series: the counters to add; by default both.
             ranks: the ranks to copy.
             output_suffix: inserted before `.json` in the name of each copy.
-            output_dir: the folder for the copies; by default that of each file.
+            output_dir: the folder for the copies; by default, each file's own folder.
             overwrite: replace earlier copies; otherwise raise an error.
 
         Returns:
@@ -334,7 +334,7 @@ class TraceAnalysis(PluginViews):
         shorten_names: bool = True,  # noqa: FBT001, FBT002
         shortern_names: bool | None = None,  # noqa: FBT001 -- as HTA 0.5 spelled it
     ) -> pd.DataFrame:
-        """Return the device work of a rank with the innermost annotation in which each event starts.
+        """Return a rank's device work, each event with the innermost annotation in which it starts.
 
         If the profiler did not project annotations onto streams, work belongs to the innermost host annotation around
         its launch; HTA returns None instead.
@@ -387,11 +387,11 @@ class TraceAnalysis(PluginViews):
         visualize: bool = False,  # noqa: FBT001, FBT002
         straggler_identification_impl: StragglerMethod | None = None,
     ) -> list[int]:
-        """Return the ranks that others wait for in collectives, the worst first.
+        """Return the ranks that other ranks wait for in collectives, worst first.
 
         Args:
-            profiler_steps: the steps to include; ignores numbers that do not exist. By default all.
-            num_candidates: the maximum number of ranks; the result is shorter if fewer ranks ever came last.
+            profiler_steps: the steps to include, by default all; numbers that do not exist are ignored.
+            num_candidates: the maximum number of ranks; there are fewer if not that many ranks ever arrived last.
             visualize: show how late each rank is.
             straggler_identification_impl: another method, such as HTA's own
                 `hta.analyzers.straggler.find_stragglers_with_late_start_comm_kernels`. It receives a frame of all
@@ -430,9 +430,9 @@ class TraceAnalysis(PluginViews):
 
         Args:
             rank: the rank to analyze.
-            annotation: the name of annotations or a part of it, such as "ProfilerStep"; "" for the whole trace.
-            instance_id: which of these annotations to analyze, counted from 0 in order of start; (first, last) for
-                a range, both included; None for the first.
+            annotation: the name of annotations or part of the name, such as "ProfilerStep"; "" for the whole trace.
+            instance_id: which of these annotations to analyze, counted from 0 in order of start; (first, last) for a range that
+                includes both; None for the first.
             data_load_events: parts of names that mark data loading; by default the usual names.
 
         Returns:
@@ -440,7 +440,7 @@ class TraceAnalysis(PluginViews):
 
         Raises:
             UnknownRankError: the rank does not exist.
-            InvalidOptionError: the annotation or instance does not exist; the message lists those that do.
+            InvalidOptionError: the annotation or instance does not exist; the message lists the existing ones.
             MissingDataError: the window contains no events.
         """
         return graphs.critical_path.critical_path_of(self.t, rank, annotation, instance_id, data_load_events)
@@ -453,20 +453,20 @@ class TraceAnalysis(PluginViews):
         only_show_critical_events: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
         show_all_edges: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
     ) -> str:
-        """Write a copy of a rank's trace that marks the critical path, for Perfetto.
+        """Write a copy of a rank's trace that marks the critical path for Perfetto.
 
-        Events on the path have the arg `critical`; arrows of the category `critical_path` connect consecutive events of
-        the path.
+        Events on the path have the arg `critical`; arrows with the category `critical_path` connect consecutive events on the
+        path.
 
         Args:
             rank: the rank to copy.
             critical_path_graph: the graph that `critical_path_analysis` returned.
             output_dir: the folder for `overlaid_critical_path_<file name>`; created if missing. Replaces an earlier
                 copy.
-            only_show_critical_events: drop events with a duration that are not on the path, except annotations and
+            only_show_critical_events: drop all events with a duration that are not on the path, except for annotations and
                 Python functions.
-            show_all_edges: draw all edges of the graph; requires `only_show_critical_events=False`. Includes launches
-                without delay if the environment variable CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE is 1.
+            show_all_edges: draw all edges of the graph; requires `only_show_critical_events=False`. Includes launches without a
+                delay if the environment variable CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE is 1.
 
         Returns:
             The path of the copy.

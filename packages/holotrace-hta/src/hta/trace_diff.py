@@ -1,7 +1,7 @@
 """TraceDiff, with HTA's interface.
 
-Names, arguments, defaults and columns are HTA's. The underlying `holotrace.compare_traces` returns more: separate
-kinds, means per call, counts and times per step.
+Names, arguments, defaults and columns are HTA's. The underlying `holotrace.compare_traces` returns more: each kind separately,
+means per call, and counts and times per step.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Numbers: TypeAlias = int | Iterable[int] | None
 
 
 class DeviceType(Enum):
-    """The events to compare: those of the host, of the devices, or both."""
+    """Which events to compare: host events, device events, or both."""
 
     CPU = 1
     GPU = 2
@@ -52,7 +52,7 @@ _UNNAMED = itertools.count()
 
 
 class LabeledTrace:
-    """A trace and the label of its columns.
+    """A trace, and the label of its columns.
 
     Includes the whole trace, even its last step.
 
@@ -127,7 +127,7 @@ class LabeledTrace:
         )
 
     def get_ops_summary(self, ops: pd.DataFrame) -> pd.DataFrame:
-        """Return the count and the summed duration of each category and name among events."""
+        """Return the count and summed duration of each category and name among the events."""
         grouped = ops.groupby(["cat", "name"], as_index=False)["dur"].agg(["count", "sum"])
         texts = symbol_table(self.trace).get_sym_table()
         names = [texts[number] for number in grouped["name"]]
@@ -147,7 +147,7 @@ class LabeledTrace:
         return self.ranks()[:1] if rank is None else _listed(rank)
 
     def _steps(self, iteration: Numbers) -> list[int] | None:
-        """Return the given steps, by default the first; None if the trace has no steps."""
+        """Return the given steps, by default the first step; None if the trace has no steps."""
         existing = self.iterations()
         if iteration is None:
             return existing[:1] or None
@@ -176,7 +176,7 @@ class TraceDiff:
         device_type: DeviceType = DeviceType.ALL,
         use_short_name: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
     ) -> pd.DataFrame:
-        """Return counts and summed durations of each name in both traces, and what changed.
+        """Return the count and summed duration of each name in both traces, and what changed.
 
         Each trace is a folder, an open trace or a LabeledTrace. By default, compares the first step of the first rank, or
         the whole rank if a trace has no steps.
@@ -223,7 +223,7 @@ class TraceDiff:
         show_image: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
         export_image_path: str | None = None,
     ) -> None:
-        """Show the names whose count changed most; optionally write the figure to a file, replacing an existing one."""
+        """Show the names whose count changed most; optionally write the figure to a file, which may already exist."""
         _visualize(df, "count", show_image=show_image, path=export_image_path)
 
     @classmethod
@@ -233,12 +233,12 @@ class TraceDiff:
         show_image: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
         export_image_path: str | None = None,
     ) -> None:
-        """Show the names whose summed duration changed most; optionally write the figure to a file, replacing an existing one."""
+        """Show the names whose summed duration changed most; optionally write the figure to a file, which may already exist."""
         _visualize(df, "duration", show_image=show_image, path=export_image_path)
 
 
 def _visualize(df: pd.DataFrame, by: Literal["count", "duration"], *, show_image: bool, path: str | None) -> None:
-    """Draw one of the two figures; writes `.html`, or images if the package kaleido is installed."""
+    """Draw one of the two figures; writes `.html` files, or images if the package kaleido is installed."""
     change, ending = ("diff_counts", "_counts") if by == "count" else ("diff_duration", "_total_duration")
     if path is not None:
         expect_writable(located(path), overwrite=True)
@@ -261,7 +261,7 @@ def _labeled(trace: AnyTrace, label: str) -> LabeledTrace:
 
 
 def _labels(control: LabeledTrace, test: LabeledTrace) -> tuple[str, str]:
-    """Return the labels; if they are equal, extends that of the test trace."""
+    """Return the labels; if they are equal, extends the label of the test trace."""
     return control.label, test.label if test.label != control.label else f"{test.label}_control_test"
 
 

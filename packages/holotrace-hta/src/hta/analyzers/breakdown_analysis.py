@@ -18,7 +18,7 @@ if not TYPE_CHECKING:
 
 
 class BreakdownAnalysis:
-    """Class methods that take `analyzer.t` and call the method of `TraceAnalysis` that each docstring names."""
+    """Class methods that take `analyzer.t`; each calls the `TraceAnalysis` method that its docstring names."""
 
     @classmethod
     def get_gpu_kernel_breakdown(  # noqa: PLR0913, PLR0917 -- HTA's signature

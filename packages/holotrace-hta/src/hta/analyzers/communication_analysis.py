@@ -1,4 +1,4 @@
-"""Communication as a function that takes `analyzer.t`, at HTA's import path."""
+"""The overlap of communication as a function that takes `analyzer.t`, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if not TYPE_CHECKING:
 
 
 class CommunicationAnalysis:
-    """A class method that takes `analyzer.t` and calls the method of `TraceAnalysis` that its docstring names."""
+    """A class method that takes `analyzer.t` and calls the `TraceAnalysis` method that its docstring names."""
 
     @classmethod
     def get_comm_comp_overlap(cls, t: TraceView, visualize: bool = True) -> pd.DataFrame:  # noqa: FBT001, FBT002

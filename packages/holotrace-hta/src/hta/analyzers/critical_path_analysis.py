@@ -1,4 +1,4 @@
-"""The critical path's graph, nodes and edges, and loading of saved graphs."""
+"""The critical path's graph with its nodes and edges, and a function that loads saved graphs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["BoundType", "CPEdge", "CPEdgeType", "CPGraph", "CPNode", "CriticalPa
 
 
 class CriticalPathAnalysis:
-    """Class methods that take `analyzer.t` and call the method of `TraceAnalysis` that each docstring names."""
+    """Class methods that take `analyzer.t`; each calls the `TraceAnalysis` method that its docstring names."""
 
     @staticmethod
     def critical_path_analysis(

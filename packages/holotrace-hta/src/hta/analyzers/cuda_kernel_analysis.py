@@ -18,7 +18,7 @@ if not TYPE_CHECKING:
 
 
 class CudaKernelAnalysis:
-    """Class methods that take `analyzer.t` and call the method of `TraceAnalysis` that each docstring names."""
+    """Class methods that take `analyzer.t`; each calls the `TraceAnalysis` method that its docstring names."""
 
     @classmethod
     def get_frequent_cuda_kernel_sequences(  # noqa: PLR0913, PLR0917 -- HTA's signature

@@ -17,11 +17,11 @@ if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)
 
 CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: dict[str, float] = dict(FLOP_OF_COUNTER)
-"""Floating-point operations per count of each counter."""
+"""How many floating-point operations one count of each counter stands for."""
 
 
 class CuptiCounterAnalysis:
-    """A class method that takes `analyzer.t` and calls the method of `TraceAnalysis` that its docstring names."""
+    """A class method that takes `analyzer.t` and calls the `TraceAnalysis` method that its docstring names."""
 
     cuda_profiler_cat = "cuda_profiler_range"
 

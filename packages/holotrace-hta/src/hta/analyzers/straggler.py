@@ -1,7 +1,7 @@
-"""HTA's method for finding stragglers: compares start times of communication kernels across host clocks.
+"""HTA's method for finding stragglers, which compares start times of communication kernels across host clocks.
 
 `TraceAnalysis.get_potential_stragglers` compares waiting times instead, which needs no common clock. To reproduce HTA's
-numbers, pass it `find_stragglers_with_late_start_comm_kernels`. Unlike HTA's, this function recognizes kernels of
+numbers, pass it `find_stragglers_with_late_start_comm_kernels`. Unlike HTA's version, this function recognizes the kernels of
 NCCL 2.20 and later and of RCCL, includes step 0 and stream 0, and accepts fewer ranks than `n_stragglers`.
 """
 
@@ -53,13 +53,13 @@ def find_stragglers_with_late_start_comm_kernels(
 ) -> pd.Series[float]:
     """Count the steps in which each rank is among the last to start a communication kernel.
 
-    Chooses the kernel name and stream whose durations differ most between ranks. In each step, compares the starts of
-    each rank's last kernel of that name and stream.
+    Chooses the kernel name and stream whose durations differ most between ranks. In each step, compares when each rank starts
+    its last kernel with that name on that stream.
 
     Args:
         df: events of all ranks with the columns of `analyzer.t.get_trace(rank)` and `rank`.
         symbol_table: maps the ids in its column `name` to text.
-        n_stragglers: the number of ranks to count per step; ties count too.
+        n_stragglers: the number of ranks to count per step; ties are counted as well.
         visualize: show the kernel's start on each rank.
 
     Returns:
@@ -92,7 +92,7 @@ def _figure(flagged: pd.DataFrame) -> go.Figure:
 
 
 def _long_kernels(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:
-    """Return the communication kernels of at least 1 % of the mean step, with start and duration in mean steps."""
+    """Return the communication kernels that take at least 1 % of the mean step, with start and duration in mean steps."""
     first = df["ts"].min()
     mean_step = ((df["ts"] + df["dur"]).max() - first) / max(1, df["iteration"].nunique())
     texts = symbol_table.get_sym_table_series()

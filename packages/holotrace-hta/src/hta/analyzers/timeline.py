@@ -20,7 +20,7 @@ _SETTING = TimelinePlotSetting(auto_detect=False, multi_ranks=True, amplify_shor
 
 
 def plot_timeline(title: str, events: pd.DataFrame, ranks: Sequence[int] | None = None) -> None:
-    """Show the events that `prepare_timeline_gpu_events` returned, for some ranks or all."""
+    """Show the events that `prepare_timeline_gpu_events` returned, for all ranks or only some."""
     plot_events_timeline(title, events if ranks is None else events[events["rank"].isin(list(ranks))], _SETTING)
 
 
@@ -35,12 +35,12 @@ def prepare_timeline_gpu_events(  # noqa: PLR0913, PLR0917 -- HTA's signature
     """Return the selected device events of `df` as bars with start, end and row.
 
     Args:
-        df: events of one or several ranks, with a column `rank`.
+        df: events of one or more ranks, with a column `rank`.
         symbol_table: maps the ids in `name` and `cat` to text.
         ranks: the ranks to include; by default all.
-        iterations: the steps to include; by default all events, including those outside of steps.
+        iterations: the steps to include; by default all events, including events outside of steps.
         streams: the streams to include; by default all, including stream 0.
-        duration_threshold: the minimum drawn length of an event, in µs.
+        duration_threshold: the minimum length at which events are drawn, in µs.
 
     Returns:
         The columns of `prepare_timeline_events`; `dur` is the true duration.

@@ -1,4 +1,4 @@
-"""HTA's older call stacks, for older scripts: this module's `CallGraph` adds the columns `depth` and `parent`.
+"""HTA's older call stacks, kept for older scripts: the `CallGraph` of this module adds the columns `depth` and `parent`.
 
 `hta.common.trace_call_graph` adds more columns; both determine parents the same way.
 """
@@ -67,7 +67,7 @@ class _Frames(Protocol):
 
 
 def infer_device_type(df: pd.DataFrame) -> DeviceType:
-    """Return where the events of a frame ran: CPU, GPU (any stream, including 0), or UNKNOWN if both or neither."""
+    """Return where a frame's events ran: CPU, GPU (any stream, including 0), or UNKNOWN for both or neither."""
     is_on_device = (df["stream"] >= 0).unique().tolist()
     return {(False,): DeviceType.CPU, (True,): DeviceType.GPU}.get(tuple(is_on_device), DeviceType.UNKNOWN)
 
@@ -104,7 +104,7 @@ class CallStackGraph(NodeGraph):
         self.depth = self._depth()
 
     def get_depth(self) -> pd.Series[int]:
-        """Return the depth of each event, -1 on devices."""
+        """Return the depth of each event; -1 for device events."""
         return self.depth
 
     def get_paths_to_leaves(self, idx: int) -> list[list[int]]:
@@ -129,8 +129,8 @@ class CallGraph:
         trace: `analyzer.t`.
         ranks: the ranks to include; by default all.
         filter_func: selects the events to include; by default all.
-        remapped_tids: {rank: {thread: the thread to treat it as}}.
-        pre_process_trace_data: cut Python functions off at the end of their callers.
+        remapped_tids: {rank: {thread: the thread that its events are assigned to}}.
+        pre_process_trace_data: end Python functions no later than their callers.
 
     Raises:
         UnknownRankError: the rank does not exist.
@@ -155,7 +155,7 @@ class CallGraph:
         self.mapping = self.mapping.set_index(["rank", "pid", "tid"])
 
     def get_stack_of_node(self, node_id: int, rank: int, skip_ancestors: bool = False) -> pd.DataFrame:  # noqa: FBT001, FBT002
-        """Return the leaves under an event, its ancestors unless skipped, and the device work that the leaves launched."""
+        """Return the leaves under an event, the device work that they launched and, unless skipped, the event's ancestors."""
         frame = self.trace_data.get_trace(rank)
         event: Any = frame.loc[node_id]
         if event["stream"] >= 0:
@@ -168,7 +168,7 @@ class CallGraph:
         return frame.reindex([*leaves, *around, *launched[launched >= 0].tolist()])
 
     def constrain_child_time_withinin_parent(self, df: pd.DataFrame) -> None:
-        """Cut Python functions off at the end of their callers in the same thread, in place."""
+        """Shorten Python functions, in place, that end later than their callers in the same thread."""
         if df.empty or not {"python_id", "python_parent_id"} <= set(df.columns):
             return
         functions = df[df["python_id"] >= 0]
@@ -207,7 +207,7 @@ class CallGraph:
 
 
 def _callers_first(above: list[int]) -> list[int]:
-    """Return the rows in an order that puts callers first; omits rows that call each other in a circle."""
+    """Return the rows in an order that puts callers first; omits rows that call each other in a cycle."""
     called: dict[int, list[int]] = {}
     for row, caller in enumerate(above):
         called.setdefault(caller, []).append(row)

@@ -36,7 +36,7 @@ def load_execution_trace(et_file: str) -> ExecutionTrace:
 
 
 def correlate_execution_trace(trace: TraceView, rank: int, et: ExecutionTrace) -> None:
-    """Add `et_node` to a rank's frame: the node of each operator and annotation, NaN for none.
+    """Add `et_node` to a rank's frame: the node of each operator and annotation, or NaN if there is none.
 
     Args:
         trace: `TraceAnalysis(...).t`.
@@ -56,7 +56,7 @@ def correlate_execution_trace(trace: TraceView, rank: int, et: ExecutionTrace) -
 
 
 def add_et_column(trace_df: pd.DataFrame, et: ExecutionTrace, column: EtColumn) -> None:
-    """Add a property of the node in `et_node` as a column; None for rows without a node.
+    """Add a property of the nodes in `et_node` as a column, which is None for rows without a node.
 
     Raises:
         InvalidOptionError: the column does not exist, or the frame has no `et_node` yet.

@@ -1,4 +1,4 @@
-"""Timelines of chosen events, at HTA's import path.
+"""Timelines of selected events, at HTA's import path.
 
 Use these figures for hundreds or thousands of selected events, and Perfetto for whole traces.
 """
@@ -28,7 +28,7 @@ if not TYPE_CHECKING:
 
 CPUStreamID = -1
 AnnotationStreamID = -2
-"""The stream of annotations that `align_module_with_kernels` adds. HTA uses 0, which is a real stream."""
+"""The stream of the annotations that `align_module_with_kernels` adds. HTA uses 0, which is a real stream."""
 
 DefaultTaskLabelColumns = ["stream", "rank", "trace", "depth"]
 DefaultHoverColumns = ["trace", "rank", "iteration", "stream", "cat", "index"]
@@ -45,7 +45,7 @@ _GPU_ANNOTATION = "gpu_user_annotation"
 
 
 class EventType(Enum):
-    """The events to show, unless the timeline detects them."""
+    """The kind of events to show, unless the timeline detects it."""
 
     GPUEvents = 0
     CPUEvents = 1
@@ -99,7 +99,7 @@ DefaultTimelinePlotSetting = TimelinePlotSetting()
 
 
 def auto_detect_setting(events: pd.DataFrame, setting: TimelinePlotSetting) -> TimelinePlotSetting:
-    """Return a setting adapted to these events, or the given one if `auto_detect` is off."""
+    """Return a setting adapted to these events, or the given setting if `auto_detect` is off."""
     if not setting.auto_detect:
         return setting
     is_on_device = events["stream"] >= 0 if "stream" in events.columns else pd.Series([False])
@@ -121,11 +121,11 @@ def prepare_timeline_events(
     """Return the events as bars with start, end and row.
 
     Args:
-        df: events with name, ts, dur, and stream for device events, as in `analyzer.t.get_trace(rank)`. Events of
-            several ranks need a column `rank`. With a column `depth`, the host has one row per depth.
+        df: events with name, ts, dur and, for device events, stream, as in `analyzer.t.get_trace(rank)`. Events of several
+            ranks need a column `rank`. If there is a column `depth`, the host has one row per depth.
         setting: the appearance of the timeline.
         symbol_table: maps the ids in `name` and `cat` to text; not needed if the frame has text.
-        hover_columns: columns to keep for the hover; by default `DefaultHoverColumns`.
+        hover_columns: columns to keep for the hover text; by default `DefaultHoverColumns`.
 
     Returns:
         name (shortened), ts, dur, the columns for rows and hovers, start, end and row; sorted by row and time.
@@ -207,9 +207,9 @@ class Timeline:
     Args:
         timeline_events: input or output of `prepare_timeline_events`.
         symbol_table: maps the ids in `name` and `cat` to text.
-        filter_func: selects events first: a filter of `hta.common.trace_filter` or a similar function.
+        filter_func: selects the events to show: a filter from `hta.common.trace_filter` or a similar function.
         setting: the appearance of the timeline.
-        hover_columns: columns to show in the hover.
+        hover_columns: columns to show in the hover text.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class Timeline:
         return needed | set(DefaultMustHaveColumns) <= set(df.columns)
 
     def prepare(self, filter_func: Callable[..., pd.DataFrame] | None = None) -> None:
-        """Filter the events, and convert them to bars unless they are bars already."""
+        """Filter the events, and convert them to bars if they are not bars already."""
         if filter_func is not None:
             self.timeline_events = filter_func(self.timeline_events, self.symbol_table)
         if not self.is_timeline_events(self.timeline_events, self.setting):
@@ -252,7 +252,7 @@ def align_module_with_kernels(
     sym_table: TraceSymbolTable | None = None,
     include_original_cpu_events: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
 ) -> pd.DataFrame:
-    """Return device events plus annotations: one per matching host event, spanning the kernels that the event launched.
+    """Return the device events, plus one annotation for each matching host event that spans the kernels launched by that event.
 
     Args:
         events_df: events with the columns of `hta.common.trace_call_graph.CallGraph`.
@@ -300,7 +300,7 @@ def _has_several(events: pd.DataFrame, column: str) -> bool:
 
 
 def _kinds(df: pd.DataFrame, symbol_table: TraceSymbolTable | None) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Classify rows as host events, GPU annotations, or events on streams."""
+    """Classify rows as host events, GPU annotations or events on streams."""
     streams = df["stream"].to_numpy() if "stream" in df.columns else np.full(len(df), CPUStreamID)
     is_annotation = streams == AnnotationStreamID
     if "cat" in df.columns and (symbol_table is not None or "s_cat" in df.columns or not _is_number(df["cat"])):

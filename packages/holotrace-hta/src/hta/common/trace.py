@@ -55,12 +55,12 @@ class UnknownBaseTimeError(MissingDataError, KeyError):
 class Trace(TraceView):
     """The traces of a job, opened without a `TraceAnalysis`.
 
-    Reads files when a frame or an analysis first needs them, so frames are available before `parse_traces` too.
-    `load_traces` drops the last step. Times count from the first event of the job; between `parse_traces` and
-    `align_and_filter_trace` they keep the clock of each file.
+    Reads files when a frame or an analysis first needs them, so frames are available even before `parse_traces`. `load_traces`
+    drops the last step. Times count from the first event of the job, except that between `parse_traces` and
+    `align_and_filter_trace` they are on the clock of each file.
 
     Args:
-        trace_files: `{rank: file}`, or a list of files; by default all traces of the folder. `{}` opens none, so that a
+        trace_files: `{rank: file}`, or a list of files; by default all traces of the folder. `{}` opens no file, so that a
             script can assign frames to `traces`.
         trace_dir: the folder.
         parser_config: the args that become columns of the frames; HTA's by default.
@@ -86,7 +86,7 @@ class Trace(TraceView):
         use_multiprocessing: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
         use_memory_profiling: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
     ) -> None:
-        """Load all ranks, without the last step unless it is requested; repeated calls do nothing."""
+        """Load all ranks, and drop the last step unless it is requested; repeated calls do nothing."""
         if self.is_parsed:
             logger.warning("the traces are already loaded; load_traces does nothing")
             return
@@ -118,7 +118,7 @@ class Trace(TraceView):
         use_multiprocessing: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
         use_memory_profiling: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
     ) -> None:
-        """Load the whole traces of some ranks, with the times of the files.
+        """Load the whole traces of some ranks, with times as in the files.
 
         Raises:
             UnknownRankError: the rank does not exist.
@@ -140,7 +140,7 @@ class Trace(TraceView):
 def parse_trace_file(
     trace_file_path: str, cfg: ParserConfig | None = None
 ) -> tuple[dict[str, Any], pd.DataFrame, TraceSymbolTable]:
-    """Return a file's metadata, its events, and their symbol table.
+    """Return a file's metadata, its events and their symbol table.
 
     Raises:
         TraceNotFoundError, NotATraceError, UnreadableTraceError: the file does not exist, or is not a readable trace.

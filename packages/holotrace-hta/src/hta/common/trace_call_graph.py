@@ -33,7 +33,7 @@ _NONE = -1
 _NS_OF_A_MICROSECOND = 1_000
 
 _MISSING = {"num_kernels": 0, "kernel_dur_sum": 0, "kernel_span": 0}
-"""The values of these columns for events outside of call stacks; all other columns have -1."""
+"""The values of these columns for events outside of call stacks; all other columns contain -1."""
 
 _Numbers = npt.NDArray[np.int64]
 
@@ -41,8 +41,8 @@ _Numbers = npt.NDArray[np.int64]
 class CallGraph:
     """Adds call stacks, and the kernels launched below each call, to the frames of a trace.
 
-    Operators, annotations, runtime and driver calls nest by time, per thread; device work belongs to the call that
-    launched it. Python functions and other events outside of call stacks have 0 in num_kernels, kernel_dur_sum and
+    Operators, annotations, and runtime and driver calls are nested by time within each thread; device work belongs to the call
+    that launched it. Python functions and other events outside of call stacks have 0 in num_kernels, kernel_dur_sum and
     kernel_span, and -1 in the other columns.
 
     parent              index of the enclosing event; for device work its launch call; -1 for none
@@ -81,11 +81,11 @@ class CallGraph:
 
     @staticmethod
     def from_dataframe(df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None, rank: int = -1) -> CallGraph:
-        """Return the call graph of a frame without changing the frame.
+        """Return the call graph of a frame, leaving the frame unchanged.
 
         Args:
             df: all or some events of a rank, as `analyzer.t.get_trace(rank)` returns them.
-            symbol_table: maps the ids in `name` and `cat` to text; not needed if those are text.
+            symbol_table: maps the ids in `name` and `cat` to text; not needed if these columns contain text.
             rank: the rank's number in the graph.
         """
         trace = Trace(trace_files={}, trace_dir="")
@@ -97,7 +97,7 @@ class CallGraph:
 
     @cached_property
     def rank_to_nodes(self) -> dict[int, dict[int, CallStackNode]]:
-        """The node of each event of each rank, and of the root of each thread."""
+        """The nodes of each rank: one for each event, and one for the root of each thread."""
         return {
             rank: {index: node for stack in stacks.values() for index, node in stack.nodes.items()}
             for rank, stacks in self.rank_to_stacks.items()
@@ -105,7 +105,7 @@ class CallGraph:
 
     @cached_property
     def rank_to_stacks(self) -> dict[int, dict[CallStackIdentity, CallStackGraph]]:
-        """The graph of each thread of each rank that has call stacks."""
+        """The graphs of each rank: one for each thread that has call stacks."""
         return {rank: _stacks(self._frame(rank), rank, self.trace_data.symbol_table) for rank in self.ranks}
 
     @cached_property
@@ -133,7 +133,7 @@ class CallGraph:
                 yield stack
 
     def get_csg_of_node(self, index: int, rank: int | None = None) -> CallStackGraph:
-        """Return the graph of an event's thread; for device work, of the call that launched it.
+        """Return the graph of an event's thread or, for device work, of the thread of the call that launched it.
 
         Raises:
             InvalidOptionError: the event does not exist, or is not in a call stack.
@@ -167,7 +167,7 @@ class CallGraph:
         rank: int | None = None,
         skip_ancestors: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
     ) -> pd.DataFrame:
-        """Return an event, its descendants, and its ancestors unless skipped; sorted by time.
+        """Return an event, its descendants and, unless skipped, its ancestors, sorted by time.
 
         Raises:
             InvalidOptionError: the event does not exist.
@@ -233,7 +233,7 @@ def _stack_columns(rank_trace: RankTrace, events: pd.Series[int], origin_ns: int
 
 @dataclass(frozen=True)
 class _Totals:
-    """Totals below each row: height, and count, summed duration, first start and last end of device work."""
+    """Totals below each row: the height, and the count, summed duration, first start and last end of device work."""
 
     height: _Numbers
     count: _Numbers

@@ -27,7 +27,7 @@ def get_iterations(df: pd.DataFrame) -> list[int]:
 def find_op_occurrence(
     df: pd.DataFrame, op_name: str, position: int, name_column: str = "s_name"
 ) -> tuple[bool, pd.Series[Any]]:
-    """Return whether the requested occurrence of an operator exists, and its row (else an empty series).
+    """Return whether the requested occurrence of an operator exists, and its row (an empty series if it does not).
 
     Args:
         df: a frame with names as text in `name_column`.

@@ -1,4 +1,4 @@
-"""Trace files by rank, and functions that read and write whole files, with HTA's names."""
+"""Functions with HTA's names that find trace files by rank, and read and write whole files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def create_rank_to_trace_dict(file_list: Iterable[str] | str) -> tuple[bool, dic
     """Return True and {rank: file} for a list of files; a folder, which HTA accepted before 0.5, also works.
 
     Raises:
-        TraceNotFoundError, DuplicateRankError: a file is missing, or two have the same rank.
+        TraceNotFoundError, DuplicateRankError: a file is missing, or two files have the same rank.
     """
     if isinstance(file_list, str):
         return create_rank_to_trace_dict_from_dir(file_list)

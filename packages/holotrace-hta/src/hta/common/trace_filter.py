@@ -1,7 +1,7 @@
 """Filters of trace frames, at HTA's import path.
 
-Call a filter with a frame, such as `analyzer.t.get_trace(0)`, and with the symbol table if it matches names. It returns
-the matching rows in order and does not change the frame.
+Call a filter with a frame, such as `analyzer.t.get_trace(0)`, and also with the symbol table if the filter matches names. It
+returns the matching rows in order and leaves the frame unchanged.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class QueryFilter(Filter):
 
 
 class _LastingFilter(Filter):
-    """Keep the events with a duration above 0. Works both as `ZeroDurationFilter(df)` and as `ZeroDurationFilter()(df)`."""
+    """Keep the events with a duration above 0; `ZeroDurationFilter(df)` and `ZeroDurationFilter()(df)` both work."""
 
     def __call__(
         self,
@@ -188,7 +188,7 @@ ZeroDurationFilter = _LastingFilter()
 
 
 class GPUKernelFilter(Filter):
-    """Keep device events: rows with a stream and, given a symbol table, event and context synchronisations."""
+    """Keep device events: rows with a stream and, if there is a symbol table, event and context synchronisations."""
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:
         """Return the matching rows."""
@@ -204,7 +204,7 @@ class CPUOperatorFilter(Filter):
 
 
 class MemCopyEventFilter(Filter):
-    """Keep the copies of one kind on devices, by exact name: `Memcpy HtoD (Pinned -> Device)`."""
+    """Keep the device copies with one exact name, such as `Memcpy HtoD (Pinned -> Device)`."""
 
     def __init__(self, memory_copy_type: str, symbol_table: TraceSymbolTable | None = None) -> None:
         self.memory_copy_type, self.symbol_table = memory_copy_type, symbol_table
@@ -273,7 +273,7 @@ def _listed(numbers: int | Iterable[int]) -> list[int]:
 
 
 def _has(df: pd.DataFrame, column: str) -> bool:
-    """Return whether a frame has a column; like HTA's, filters keep all rows of frames without it."""
+    """Return whether a frame has a column; if it does not, filters keep all its rows, as HTA's filters do."""
     if column not in df.columns:
         logger.warning("the frame has no column %s; the filter keeps all rows", column)
     return column in df.columns

@@ -1,4 +1,4 @@
-"""Reads single files, at HTA's import path; all back ends share one parser."""
+"""Reads single files, at HTA's import path; all of HTA's back ends stand for the same parser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _chosen = [ParserBackend.JSON]
 
 
 class MetaDataKey(Enum):
-    """Keys that `meta_data` has in addition to those of the file."""
+    """Keys that `meta_data` has in addition to the keys from the file."""
 
     DEVICE_TYPE = "device_type"
 
@@ -52,7 +52,7 @@ def parse_trace_dataframe(
 
 
 def parse_metadata_ijson(fh: IO[bytes]) -> dict[str, Any]:
-    """Return the top-level keys of an open trace file, except its events."""
+    """Return the top-level keys of an open trace file, without its events."""
     content: dict[str, Any] = json.load(fh)
     return {key: value for key, value in content.items() if key != "traceEvents"}
 

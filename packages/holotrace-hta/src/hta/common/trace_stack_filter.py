@@ -1,4 +1,4 @@
-"""Filters that select events relative to an operator: under, before or after it, on its thread.
+"""Filters that select events by their position relative to an operator on the same thread: under, before or after it.
 
 Frames need names as text: call `analyzer.t.decode_symbol_ids()` first.
 """
@@ -27,7 +27,7 @@ _NS_OF_A_MICROSECOND = 1_000
 
 
 class OperatorFilterMethod(Enum):
-    """The events to keep, relative to an operator."""
+    """Which events to keep, by their position relative to an operator."""
 
     Under = 0
     After = 1
@@ -39,8 +39,8 @@ class OperatorFilterMethod(Enum):
 class OperatorFilter(Filter):
     """Keep events of an operator's thread by their position relative to the operator.
 
-    `Under` keeps the operator and the events it contains, `Ancestors` the events that contain it, `Stack` both;
-    `After` keeps events that start at its end or later, `Before` events that end at its start or earlier.
+    `Under` keeps the operator and the events that it contains, `Ancestors` keeps the events that contain it, and `Stack` keeps
+    both. `After` keeps events that start at its end or later, and `Before` keeps events that end at its start or earlier.
 
     Args:
         op_name: the operator's exact name.
@@ -62,7 +62,7 @@ class OperatorFilter(Filter):
         self.include_gpu_kernels, self.name_column = include_gpu_kernels, name_column
 
     def __call__(self, df: pd.DataFrame, symbol_table: TraceSymbolTable | None = None) -> pd.DataFrame:  # noqa: ARG002
-        """Return the matching rows in order; none if the operator does not occur that often."""
+        """Return the matching rows in order; none if the operator does not occur that many times."""
         is_found, operator = find_op_occurrence(df, self.op_name, self.position, _names_of(df, self.name_column))
         if not is_found:
             return df.iloc[:0]
@@ -110,7 +110,7 @@ class BeforeOperatorFilter(OperatorFilter):
 
 
 class CombinedOperatorFilter(Filter):
-    """Keep the first step's events under one operator, after a second and before a third.
+    """Keep those of the first step's events that are under one operator, after a second operator and before a third.
 
     Args:
         root_op_name: keeps events under the first operator of this name.
@@ -152,7 +152,7 @@ class CombinedOperatorFilter(Filter):
 
 
 def get_matching_kernels(df_ops: pd.DataFrame, df_both: pd.DataFrame, cat_column: str) -> pd.DataFrame:
-    """Return the device rows of `df_both` that runtime and driver calls among `df_ops` launched.
+    """Return the device rows of `df_both` that were launched by runtime and driver calls in `df_ops`.
 
     Args:
         df_ops: events of the host.

@@ -1,6 +1,6 @@
 """The logger, and HTA's configuration files.
 
-No analysis reads configuration files; `HtaConfig` only returns what scripts put into `trace_analyzer.json`.
+Analyses do not read configuration files; `HtaConfig` only returns what a script's author has put into `trace_analyzer.json`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class HtaConfig:
 
     Args:
         config_file_path: a file to read last.
-        load_default_paths: also read `trace_analyzer.json` beside this package, in `~/.hta` and in the current folder.
+        load_default_paths: also read `trace_analyzer.json` next to this package, in `~/.hta` and in the current folder.
 
     Raises:
         InvalidOptionError: a file is not a JSON object.
@@ -47,7 +47,7 @@ class HtaConfig:
 
     @staticmethod
     def get_default_paths() -> list[str]:
-        """Return the default paths: beside this package, in `~/.hta` and in the current folder."""
+        """Return the default paths: next to this package, in `~/.hta` and in the current folder."""
         folders = (Path(__file__).parents[1], Path.home() / ".hta", Path.cwd())
         return [str(folder / DEFAULT_CONFIG_FILENAME) for folder in folders]
 

@@ -1,4 +1,4 @@
-"""HTA's columns for the args of events: name, key in the file, type and default value."""
+"""HTA's columns for the args of events, each with its name, key in the file, type and default value."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ _LATER = {
     "nccl::output_tensors_start": YamlVersion(1, 2, 0),
 }
 _OUTSIDE_EVENTS = ("info",)
-"""Groups of args that describe processes, threads or the end of a recording, not single events."""
+"""Groups of args that describe processes, threads or the end of a recording rather than single events."""
 
 AVAILABLE_ARGS: Mapping[str, AttributeSpec] = {
     key: AttributeSpec(name, raw_name, value_type, default, _LATER.get(key, v1_0_0))

@@ -1,4 +1,4 @@
-"""HTA's environment variables as functions.
+"""HTA's environment variables, as functions.
 
 Every call reads the variable, so changes take effect immediately. Only CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE and
 CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS have an effect: holotrace never rounds times, always includes launch edges,
@@ -38,7 +38,7 @@ class HTAEnvOptions:
         return cls._the_one
 
     def disable_ns_rounding(self) -> bool:
-        """Return whether HTA_DISABLE_NS_ROUNDING is 1; times are always exact."""
+        """Return whether HTA_DISABLE_NS_ROUNDING is 1; it has no effect, because times are always exact."""
         return _is_on(HTA_DISABLE_NS_ROUNDING_ENV)
 
     def set_disable_ns_rounding(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
@@ -46,7 +46,7 @@ class HTAEnvOptions:
         _set(HTA_DISABLE_NS_ROUNDING_ENV, is_on=value)
 
     def disable_call_graph_depth(self) -> bool:
-        """Return whether HTA_DISABLE_CG_DEPTH is 1; a CallGraph always adds its columns."""
+        """Return whether HTA_DISABLE_CG_DEPTH is 1; it has no effect, because a CallGraph always adds its columns."""
         return _is_on(HTA_DISABLE_CG_DEPTH_ENV)
 
     def set_disable_call_graph_depth(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
@@ -54,7 +54,7 @@ class HTAEnvOptions:
         _set(HTA_DISABLE_CG_DEPTH_ENV, is_on=value)
 
     def critical_path_add_zero_weight_launch_edges(self) -> bool:
-        """Return whether CRITICAL_PATH_ADD_ZERO_WEIGHT_LAUNCH_EDGE is 1; the graph always has these edges."""
+        """Return whether CRITICAL_PATH_ADD_ZERO_WEIGHT_LAUNCH_EDGE is 1; the graph has these edges in any case."""
         return _is_on(CP_LAUNCH_EDGE_ENV)
 
     def set_critical_path_add_zero_weight_launch_edges(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
@@ -62,7 +62,7 @@ class HTAEnvOptions:
         _set(CP_LAUNCH_EDGE_ENV, is_on=value)
 
     def critical_path_show_zero_weight_launch_edges(self) -> bool:
-        """Return whether trace copies with all edges include launches without delay."""
+        """Return whether trace copies that show all edges include launches without a delay."""
         return _is_on(CP_LAUNCH_EDGE_SHOW_ENV)
 
     def set_critical_path_show_zero_weight_launch_edges(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature

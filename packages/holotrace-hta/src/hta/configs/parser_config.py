@@ -1,7 +1,7 @@
 """HTA's configuration of the args that become columns of `analyzer.t.get_trace(rank)`.
 
-The reader keeps every arg, so a configuration changes frames only, never an analysis. The options of HTA's parsers
-(back end, memory, skipped events) are accepted without effect: there is one parser.
+The reader keeps every arg, so a configuration only changes frames, never an analysis. The options of HTA's parsers (back end,
+memory, skipped events) are accepted but have no effect, because there is only one parser.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 DEFAULT_PARSE_VERSION = v1_0_0
 MAX_EVENT_DURATION_US = 7 * 24 * 3_600 * 1_000_000
-"""One week. HTA drops longer events; holotrace keeps them."""
+"""One week. HTA drops longer events, but holotrace keeps them."""
 DEFAULT_VER_EVENT_ARGS = EVENT_ARGS
 
 _IN_BRACKETS = re.compile(r"\(.*?\)")
@@ -52,7 +52,7 @@ _EMPTY: dict[ValueType, Any] = {ValueType.Int: 0, ValueType.Float: 0.0, ValueTyp
 
 
 class ParserBackend(str, Enum):
-    """HTA's parsers; all names select the same parser."""
+    """The names of HTA's parsers, which all select the same parser here."""
 
     JSON = "json"
     IJSON = "ijson"
@@ -74,11 +74,11 @@ class ParserConfig:
     Args:
         args: the columns; by default `ARGS_DEFAULT`.
         user_provide_trace_type: stored, without effect.
-        version: stored, without effect: there is one list of args.
+        version: stored, without effect, because there is only one list of args.
         parse_all_args: show a column for every arg in the rank's events.
         selected_arg_keys: the columns of `args` to show.
         skip_event_types: stored, without effect.
-        convert_ts_to_integer: stored, without effect: times are exact.
+        convert_ts_to_integer: stored, without effect, because times are exact.
 
     Raises:
         InvalidOptionError: a selected name is not among the columns.
@@ -156,7 +156,7 @@ class ParserConfig:
             self.arg_map.setdefault(spec.name, spec)
 
     def set_args_selector(self, selected_arg_keys: list[str] | None = None) -> ParserConfig:
-        """Show only the columns with these names, or all if None; return the configuration."""
+        """Show only the columns with these names, or all columns for None; return the configuration."""
         unknown = [name for name in selected_arg_keys or () if name not in self.arg_map]
         if unknown:
             message = (
@@ -176,16 +176,16 @@ class ParserConfig:
         self.parser_backend = parser_backend
 
     def set_trace_memory(self, trace_memory: bool) -> None:  # noqa: FBT001 -- HTA's signature
-        """Store the option, without effect: memory is always bounded."""
+        """Store the option, without effect, because memory use is always bounded."""
         self.trace_memory = trace_memory
 
     def set_skip_event_types(self, skip_event_types: set[str] | None = None) -> ParserConfig:
-        """Store the option, without effect: no event is skipped; return the configuration."""
+        """Store the option, without effect, because no events are skipped; return the configuration."""
         self.skip_event_types = {"python_function"} if skip_event_types is None else skip_event_types
         return self
 
     def set_min_required_cols(self, cols: list[str]) -> None:
-        """Store the option, without effect: every frame has these columns."""
+        """Store the option, without effect, because every frame has these columns."""
         self.min_required_cols = cols
 
     def get_min_required_cols(self) -> list[str]:
@@ -233,19 +233,19 @@ class ParserConfig:
 
     @classmethod
     def enable_communication_args(cls, cfg: ParserConfig | None = None, version: YamlVersion = v1_0_0) -> ParserConfig:
-        """Add the args of collectives to a configuration, by default to the versioned one, and return it."""
+        """Add the args of collectives to a configuration, by default the versioned one, and return the configuration."""
         extended = cls.get_versioned_cfg(version) if cfg is None else cfg
         extended.add_args(cls.ARGS_COMMUNICATION)
         return extended
 
     @classmethod
     def get_all_available_args(cls) -> dict[str, AttributeSpec]:
-        """Return the args that HTA reads as columns, by HTA's name for each."""
+        """Return the args that HTA reads as columns, keyed by HTA's names."""
         return dict(AVAILABLE_ARGS)
 
     @classmethod
     def show_available_args(cls) -> None:
-        """Print the args that HTA reads as columns, by HTA's name for each."""
+        """Print the args that HTA reads as columns, with HTA's names."""
         for key, spec in sorted(AVAILABLE_ARGS.items()):
             print(f"{key}: {spec}")  # noqa: T201 -- its purpose is to print
 
@@ -259,7 +259,7 @@ class ParserConfig:
     def make_attribute_spec(
         cls, raw_name: str, value: object, min_supported_version: YamlVersion = v1_0_0
     ) -> AttributeSpec:
-        """Return a column for an arg that HTA does not list; infers the type of the column from a value."""
+        """Return a column for an arg that HTA does not list, with a type inferred from a value."""
         types = ((int, ValueType.Int), (float, ValueType.Float), (str, ValueType.String))
         value_type = next((kind for python, kind in types if isinstance(value, python)), ValueType.Object)
         return AttributeSpec(
@@ -270,7 +270,7 @@ class ParserConfig:
     def infer_attribute_specs(
         cls, args: pd.Series[Any], reference_specs: Mapping[str, AttributeSpec] | None = None
     ) -> dict[str, AttributeSpec]:
-        """Return {arg: column} for all args in a series of dicts; columns of `reference_specs` come first."""
+        """Return {arg: column} for all args in a series of dicts, with the columns from `reference_specs` first."""
         values: dict[str, object] = {}
         for args_of_event in args.dropna():
             for name, value in args_of_event.items():

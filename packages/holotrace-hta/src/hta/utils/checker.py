@@ -1,4 +1,4 @@
-"""Checks before work starts, at HTA's import path."""
+"""Checks that run before work starts, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holotrace.locations import expect_writable_folder, located
 
 @dataclass(frozen=True)
 class OperationOutcome:
-    """Whether a check passed; the reason if it failed, otherwise ""."""
+    """Whether a check passed, and the reason if it failed ("" if it passed)."""
 
     success: bool
     reason: str
@@ -20,7 +20,7 @@ def is_valid_directory(
     path_to_directory: str,
     must_be_writable: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
 ) -> OperationOutcome:
-    """Return whether a path is a folder, and optionally whether it is writable."""
+    """Check that a path is a folder and, optionally, that it is writable."""
     if not path_to_directory:
         return OperationOutcome(success=False, reason="the path needs to be a non-empty string")
     path = located(path_to_directory)

@@ -69,29 +69,29 @@ class IdleTimeType(Enum):
 
 
 def get_kernel_type(name: str) -> str:
-    """Return the `KernelType` name of device work, from its name and the current rules."""
+    """Return the name of the `KernelType` of device work, given its name and the current rules."""
     kind = None if _WAITS.match(name) else kind_of_name(name, EventKind.ACCELERATOR)
     return (KernelKind.OTHER if kind is None else kind).name
 
 
 def get_memory_kernel_type(name: str) -> str:
-    """Return a copy's name without source and destination: `Memcpy HtoD`, `Memset`; `Memcpy Unknown` for other names."""
+    """Return a copy's or memset's name without source and destination, such as `Memcpy HtoD`; `Memcpy Unknown` for others."""
     match = _COPIES.match(name)
     return match[0] if match else _UNKNOWN_COPY
 
 
 def is_comm_kernel(name: str) -> bool:
-    """Return whether device work of this name communicates."""
+    """Return whether device work with this name communicates."""
     return get_kernel_type(name) == KernelKind.COMMUNICATION.name
 
 
 def is_memory_kernel(name: str) -> bool:
-    """Return whether device work of this name copies or sets memory."""
+    """Return whether device work with this name copies or sets memory."""
     return get_kernel_type(name) == KernelKind.MEMORY.name
 
 
 def is_compute_kernel(name: str) -> bool:
-    """Return whether device work of this name computes."""
+    """Return whether device work with this name computes."""
     return get_kernel_type(name) == KernelKind.COMPUTATION.name
 
 
@@ -100,13 +100,13 @@ is_computer_kernel = is_compute_kernel
 
 
 def normalize_gpu_stream_numbers(df: pd.DataFrame) -> None:
-    """Convert the column `stream`, if any, to integers in place, with -1 for other values."""
+    """Convert the column `stream`, if there is one, to integers in place, with -1 for values that are not numbers."""
     if "stream" in df.columns:
         df["stream"] = pd.to_numeric(df["stream"], errors="coerce").fillna(_NO_STREAM).astype(int)
 
 
 def merge_kernel_intervals(kernel_df: pd.DataFrame) -> pd.DataFrame:
-    """Return `ts` and `end` of the merged intervals of events with `ts` and `dur`; merges touching intervals."""
+    """Return `ts` and `end` of the merged intervals of events with `ts` and `dur`; touching intervals are merged too."""
     ordered = kernel_df.sort_values("ts")
     starts, ends = ordered["ts"].to_numpy(), (ordered["ts"] + ordered["dur"]).cummax().to_numpy()
     begins = np.flatnonzero(np.append(np.ones(min(1, len(starts)), np.bool_), starts[1:] > ends[:-1]))
@@ -114,7 +114,7 @@ def merge_kernel_intervals(kernel_df: pd.DataFrame) -> pd.DataFrame:
 
 
 def normalize_path(path: str) -> str:
-    """Expand a leading `~` or `.` of a path."""
+    """Expand a leading `~` or `.` in a path."""
     return str(Path(path).expanduser().absolute()) if path.startswith(("~", ".")) else path
 
 
@@ -126,7 +126,7 @@ def flatten_column_names(df: pd.DataFrame) -> None:
 
 
 def get_symbol_column_names(df: pd.DataFrame) -> tuple[str, str]:
-    """Return the columns that hold names and categories as text, "" if there is none."""
+    """Return the columns that contain names and categories as text, or "" where there is none."""
     name, category = (
         next((column for column in candidates if column in df.columns and _holds_texts(df[column])), "")
         for candidates in (("s_name", "name"), ("s_cat", "cat"))

@@ -31,7 +31,7 @@ _TYPES: dict[ValueType, tuple[type, ...]] = {
 
 
 def get_argument_spec(level: str = "default") -> list[AttributeSpec]:
-    """Return the args of a level: minimal, standard (or default), complete.
+    """Return the args of a level: minimal, standard (or default) or complete.
 
     Raises:
         InvalidOptionError: the level does not exist.
@@ -55,9 +55,9 @@ def validate_trace_format(
         ignore_missing_arguments: accept unknown args.
 
     Returns:
-        Whether the check passed, and the errors: trace_read_error (the file is not readable), args_data_type (args that
-        are not an object), skipped_arguments ({unknown arg: event count}, unless ignored) and type_violations
-        ({arg: the first value of another type}).
+        Whether the check passed, and the errors: trace_read_error (the file is not readable), args_data_type (args that are not
+        an object), skipped_arguments ({unknown arg: number of events}, unless ignored) and type_violations ({arg: the first
+        value that has a wrong type}).
 
     Raises:
         InvalidOptionError: the level does not exist.

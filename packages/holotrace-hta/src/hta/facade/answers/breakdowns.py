@@ -31,7 +31,7 @@ _OTHERS = "others"
 
 
 def temporal_frame(trace: Trace, *, visualize: bool) -> pd.DataFrame:
-    """Return the idle, compute and other time of each rank, summed over its devices; see `TraceAnalysis`."""
+    """Return each rank's idle, compute and other time, summed over its devices; see `TraceAnalysis`."""
     try:
         result = holotrace.temporal_breakdown(trace)
     except MissingDataError as error:
@@ -78,7 +78,7 @@ def kernel_frames(  # noqa: PLR0913 -- HTA's arguments
     include_memory_kernels: bool,
     image_renderer: str,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the time of each kind of kernel, and the statistics of each rank's kernels; see `TraceAnalysis`."""
+    """Return the time of each kind of kernel, and statistics of each rank's kernels; see `TraceAnalysis`."""
     try:
         result = holotrace.kernel_breakdown(trace)
     except MissingDataError as error:
@@ -99,7 +99,7 @@ def idle_frames(  # noqa: PLR0913 -- HTA's arguments
     show_idle_interval_stats: bool,
     consecutive_kernel_delay: float,
 ) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """Return the idle time of each stream by cause, and statistics of idle intervals if asked; see `TraceAnalysis`."""
+    """Return each stream's idle time by cause and, if requested, statistics of idle intervals; see `TraceAnalysis`."""
     chosen = trace.select(None if ranks is None else list(ranks))
     try:
         every_stream = holotrace.idle_time(chosen, gap_threshold_ns=round(1_000 * consecutive_kernel_delay))
@@ -117,13 +117,13 @@ def _whole_numbers(values: pl.Series) -> np.ndarray[Any, Any]:
 
 
 def _rounded_microseconds(values_ns: pl.Series) -> np.ndarray[Any, Any]:
-    """Return microseconds with two decimals, NaN for null."""
+    """Return microseconds rounded to two decimals, with NaN for null."""
     nanoseconds = values_ns.cast(pl.Float64).fill_null(np.nan).to_numpy().astype(np.float64)
     return np.round(nanoseconds / 1_000, 2)
 
 
 def _percentage(part: pl.Series, whole: pl.Series, *, decimals: int) -> np.ndarray[Any, Any]:
-    """Return rounded percentages, NaN where the whole is 0."""
+    """Return rounded percentages, with NaN where the whole is 0."""
     parts, wholes = part.to_numpy().astype(np.float64), whole.to_numpy().astype(np.float64)
     shares = np.full(len(parts), np.nan)
     np.divide(parts, wholes, out=shares, where=wholes != 0)
@@ -178,7 +178,7 @@ def _kernel_statistics(
 
 
 def _with_others(group: pl.DataFrame, duration_ratio: float, num_kernels: int) -> list[tuple[Any, ...]]:
-    """Return the rows of one rank and kind, merging those after the cut-off into one."""
+    """Return the rows of one rank and kind, merging all rows after the cut-off into one."""
     ordered = group.sort(["total_ns", "name"], descending=[True, False])
     kept = len(ordered) if len(ordered) <= num_kernels else kept_count(ordered["total_ns"], duration_ratio, num_kernels)
     rows = [_kernel_row(row) for row in ordered.head(kept).iter_rows(named=True)]

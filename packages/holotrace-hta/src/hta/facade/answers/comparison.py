@@ -27,7 +27,7 @@ def comparison_frame(
     *,
     use_short_name: bool,
 ) -> pd.DataFrame:
-    """Return counts and summed durations of each name in both traces, and their differences.
+    """Return the count and summed duration of each name in both traces, and the differences.
 
     Names of the control trace come first, in alphabetical order, then names that only the test trace has.
     """
@@ -51,7 +51,7 @@ def comparison_frame(
 
 
 def names_by_change(frame: pd.DataFrame, labels: tuple[str, str]) -> dict[str, list[str]]:
-    """Return the names of a comparison, grouped by the change of their count."""
+    """Return the names in a comparison, grouped by how their counts changed."""
     control, test = (frame[f"{label}_counts"] for label in labels)
     is_in_both = (control > 0) & (test > 0)
     chosen = (
@@ -65,7 +65,7 @@ def names_by_change(frame: pd.DataFrame, labels: tuple[str, str]) -> dict[str, l
 
 
 def _summed(per_name: pl.DataFrame, *, use_short_name: bool) -> pl.DataFrame:
-    """Sum over the kinds of each name, and over names with the same short name."""
+    """Sum over the kinds of each name and, with `use_short_name`, over names with the same short name."""
     known = per_name["name"].unique()
     keys = {name: shorten_name(name) if use_short_name else name for name in known}
     named = per_name.with_columns(pl.col("name").replace_strict(keys, return_dtype=pl.String))

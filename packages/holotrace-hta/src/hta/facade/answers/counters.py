@@ -1,4 +1,4 @@
-"""Writes copies of traces with counters added, with the options of HTA's method."""
+"""Writes copies of traces with added counters; takes the options of HTA's method."""
 
 from __future__ import annotations
 

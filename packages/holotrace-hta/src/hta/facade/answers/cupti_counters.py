@@ -16,11 +16,11 @@ from hta.facade.trace.trace_frame import trace_frame
 from hta.facade.trace.trace_view import TraceView
 
 _OPERATORS = {"op_stack": "operator_stack", "top_level_op": "top_operator", "bottom_level_op": "operator"}
-"""HTA's columns and ours."""
+"""{HTA's column: our column}."""
 
 
 def counters_with_operators(view: TraceView, ranks: Iterable[int] | None) -> list[pd.DataFrame]:
-    """Return a frame for each rank with counters; see `TraceAnalysis`."""
+    """Return a frame for each rank that has counters; see `TraceAnalysis`."""
     trace = view.trace.select(None if ranks is None else list(ranks))
     result = cupti_counters(trace)
     measured = result.per_kernel["rank"].unique().to_list()
@@ -51,7 +51,7 @@ def _is_range(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
 
 
 def _wide(counters: pl.DataFrame, indexes: list[int]) -> dict[str, npt.NDArray[np.float64]]:
-    """Return the values of each counter, in the order of `indexes`; NaN for ranges without the counter."""
+    """Return the values of each counter in the order of `indexes`, with NaN for ranges that lack the counter."""
     order = pl.DataFrame({"event_index": indexes}, schema={"event_index": pl.UInt32})
     columns = {}
     for (name,), part in counters.group_by("counter", maintain_order=True):

@@ -31,7 +31,7 @@ def sequence_frame(  # noqa: PLR0913 -- HTA's arguments
 ) -> pd.DataFrame:
     """Return the sequences of one rank; if there are any, write a copy of the trace that marks the first `top_k`.
 
-    `frame.attrs` holds the path of the copy as `overlaid_trace`, or why the frame is empty as `reason`.
+    `frame.attrs` contains the path of the copy as `overlaid_trace` or, if the frame is empty, the `reason`.
     """
     folder = located(output_dir)
     expect_writable_folder(folder)

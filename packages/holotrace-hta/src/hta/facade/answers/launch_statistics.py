@@ -1,4 +1,4 @@
-"""Launches and the work they launched, with HTA's columns."""
+"""Launches and the work that they launched, with HTA's columns."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _frame(rank_trace: RankTrace, launched: pl.DataFrame) -> pd.DataFrame:
         np.full(len(launched), rank_trace.rank, np.int64),
         call,
     )
-    # Explicit types: letting pandas infer that objects are text takes longer than everything else here.
+    # Types are explicit, because letting pandas infer that objects are text takes longer than everything else here.
     columns = {
         name: pd.Series(column, dtype=column.dtype, copy=False) for name, column in zip(_COLUMNS, values, strict=True)
     }

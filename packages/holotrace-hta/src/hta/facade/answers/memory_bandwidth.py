@@ -19,7 +19,7 @@ _BYTES_OF_A_GB = 1_000_000_000
 
 
 def memory_bw_time_series(trace: Trace, ranks: Iterable[int] | None, origin_ns: int) -> dict[int, pd.DataFrame]:
-    """Return a frame for each rank with copies; `ts` counts from `origin_ns`."""
+    """Return a frame for each rank that has copies; `ts` counts from `origin_ns`."""
     chosen = trace.select(None if ranks is None else list(ranks))
     try:
         series = memory_bandwidth(chosen).series
@@ -30,7 +30,7 @@ def memory_bw_time_series(trace: Trace, ranks: Iterable[int] | None, origin_ns: 
 
 
 def memory_bw_summary(series: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
-    """Return statistics of the bandwidths above 0, for each rank and kind of copy."""
+    """Return statistics of the bandwidths above 0 for each rank and kind of copy."""
     moving = {rank: frame[frame["memory_bw_gbps"] > 0] for rank, frame in series.items()}
     summary = described(moving, by="name", value="memory_bw_gbps")
     return explained(summary, "no rank has copies or memsets of known bandwidth")

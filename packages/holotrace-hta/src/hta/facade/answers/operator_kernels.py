@@ -1,4 +1,4 @@
-"""Operators, their kernels and launch delays, with HTA's columns."""
+"""Operators with their kernels and launch delays, with HTA's columns."""
 
 from __future__ import annotations
 

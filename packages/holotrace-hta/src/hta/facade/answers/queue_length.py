@@ -38,12 +38,12 @@ def queue_length_time_series(trace: Trace, ranks: Iterable[int] | None, origin_n
 
 
 def queue_length_summary(series: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
-    """Return statistics of the queue lengths, one value per change, for each rank and stream."""
+    """Return statistics of the queue lengths of each rank and stream, counting one value per change."""
     return explained(described(series, by="stream", value="queue_length"), "no rank launches work for a GPU")
 
 
 def time_blocked(trace: Trace, series: Mapping[int, pd.DataFrame], max_queue_length: int) -> pd.DataFrame:
-    """Return how long each stream's queue was full; omits streams whose queue never was."""
+    """Return how long each stream's queue was full; omits streams whose queue was never full."""
     if max_queue_length < 1:
         message = f"max_queue_length={max_queue_length}: a full queue holds at least 1 launch"
         raise InvalidOptionError(message)

@@ -1,4 +1,4 @@
-"""Stragglers, with the arguments of HTA's method."""
+"""Finds stragglers; takes the arguments of HTA's method."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from holotrace.drawing.names import hover_text, label_text, short_labels
 from holotrace.drawing.theme import Theme, empty_figure, template
 
 MOST_BARS = 10_000
-"""More bars make browsers slow."""
+"""With more bars, browsers become slow."""
 
 MOST_ROWS = 200
 
@@ -46,7 +46,7 @@ def timeline_figure(  # noqa: PLR0913 -- one argument per column
 ) -> go.Figure:
     """Draw events as bars, one plotly trace per colour.
 
-    The names with the longest total time have their own colours, the others share one. Draws the longest `MOST_BARS`
+    The names with the longest total time have their own colours; all others share one colour. Draws the longest `MOST_BARS`
     events and the first `MOST_ROWS` rows; the subtitle says what is omitted.
     """
     if not len(rows):

@@ -99,7 +99,7 @@ def _matching(durations: Iterable[pl.DataFrame], patterns: Sequence[str] | None)
 
 
 def _with_others(group: pl.DataFrame, always: list[str], duration_ratio: float, num_kernels: int) -> pl.DataFrame:
-    """Return the rows of one rank, merging those after the cut-off into one; keeps all names in `always`."""
+    """Return the rows of one rank, merging all rows after the cut-off into one, except for the names in `always`."""
     if len(group) <= num_kernels:
         return group[list(_STATISTICS)]
     ordered = group.sort(["total_ns", "name"], descending=[True, False])
@@ -110,7 +110,7 @@ def _with_others(group: pl.DataFrame, always: list[str], duration_ratio: float, 
 
 
 def _joined(rest: pl.DataFrame) -> pl.DataFrame:
-    """Return the statistics over all calls of the merged annotations."""
+    """Combine the statistics of the merged annotations into statistics over all their calls."""
     counts, means, spreads = (rest[name].to_numpy() for name in ("call_count", "mean_ns", "std_ns"))
     count, total = int(counts.sum()), int(rest["total_ns"].sum())
     squares = ((counts - 1) * spreads**2 + counts * (means - total / count) ** 2).sum()

@@ -31,7 +31,7 @@ class CallStackIdentity(NamedTuple):
 
 @dataclass
 class CallStackNode:
-    """An event in the call stack of its thread.
+    """An event in its thread's call stack.
 
     parent    the enclosing event; for outermost events the thread's root index
     depth     number of enclosing events, -1 for a root
@@ -66,7 +66,7 @@ class NodeGraph:
         return self.df
 
     def get_parent(self, idx: int) -> int:
-        """Return the parent of a node, -2 if the index has no node."""
+        """Return the parent of a node, or -2 if the index has no node."""
         return int(self.nodes[idx].parent) if idx in self.nodes else NON_EXISTENT_NODE_INDEX
 
     def get_children(self, idx: int) -> list[int]:
@@ -81,7 +81,7 @@ class NodeGraph:
         return path
 
     def get_root(self, idx: int) -> int:
-        """Return the root above a node, -1 if the index has no node."""
+        """Return the root above a node, or -1 if the index has no node."""
         return self.get_path_to_root(idx)[-1] if idx in self.nodes else NULL_NODE_INDEX
 
     def dfs_traverse(self, enter_func: Visit, exit_func: Visit) -> None:
@@ -90,7 +90,7 @@ class NodeGraph:
             (enter_func if is_entered else exit_func)(index, self.nodes[index])
 
     def _walk(self, start: int) -> Iterator[tuple[int, bool]]:
-        """Yield (node, True) before and (node, False) after its children; no recursion, since stacks may be very deep."""
+        """Yield (node, True) before a node's children and (node, False) after them; stacks may be too deep for recursion."""
         waiting = [(start, True)] if start in self.nodes else []
         while waiting:
             index, is_entered = waiting.pop()
@@ -100,7 +100,7 @@ class NodeGraph:
                 waiting += [(child, True) for child in reversed(self.nodes[index].children) if child in self.nodes]
 
     def _paths(self, start: int, is_shown: Callable[[int], bool]) -> list[list[int]]:
-        """Return the paths from a node to each leaf, with only the nodes that `is_shown` accepts."""
+        """Return the paths from a node to each leaf, reduced to the nodes that `is_shown` accepts."""
         paths: list[list[int]] = []
         path: list[int] = []
         for index, is_entered in self._walk(start):
@@ -121,10 +121,10 @@ class CallStackGraph(NodeGraph):
     Args:
         df: the events of the thread, with index, ts, dur and stream.
         identity: the rank, process and thread.
-        cpu_gpu_correlation: gpu_index of device work and cpu_index of its launch call.
+        cpu_gpu_correlation: the columns gpu_index (device work) and cpu_index (its launch call).
         full_df: all events of the rank.
         symbol_table: stored, without effect.
-        nodes: nodes of other threads; the graph adds its own.
+        nodes: the nodes of other threads, to which the graph adds its own nodes.
         use_existing_stack_columns: use parent, depth and height of `full_df` if it has them.
         save_call_stack_to_df: write parent, depth and height into `full_df`.
     """
@@ -158,15 +158,15 @@ class CallStackGraph(NodeGraph):
         return "\n".join(["CallStackGraph", *(f"    {index}: {node}" for index, node in self.nodes.items())])
 
     def get_paths_to_leaves(self, idx: int, include_cuda_kernel: bool = False) -> list[list[int]]:  # noqa: FBT001, FBT002
-        """Return the paths from a node to each of its leaves, by default among host events."""
+        """Return the paths from a node to each of its leaves; by default, host events only."""
         return self._paths(idx, self._is_shown(with_device=include_cuda_kernel))
 
     def get_leaf_nodes(self, idx: int, include_gpu_kernel: bool = False) -> list[int]:  # noqa: FBT001, FBT002
-        """Return the leaves under a node, by default among host events."""
+        """Return the leaves under a node; by default, host events only."""
         return [path[-1] for path in self.get_paths_to_leaves(idx, include_gpu_kernel)]
 
     def get_descendants(self, idx: int, include_gpu_kernel: bool = False) -> list[int]:  # noqa: FBT001, FBT002
-        """Return a node and its descendants, by default among host events."""
+        """Return a node and its descendants; by default, host events only."""
         is_shown = self._is_shown(with_device=include_gpu_kernel)
         return [index for index, is_entered in self._walk(idx) if is_entered and is_shown(index)]
 
@@ -175,7 +175,7 @@ class CallStackGraph(NodeGraph):
         return self._values("depth")
 
     def save_call_stack_to_dataframe(self, apply_whole_graph: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
-        """Write parent, depth and height of the events of the thread into `full_df`."""
+        """Write the parent, depth and height of the thread's events into `full_df`."""
         for column in ("parent", "depth", "height"):
             values = self._values(column)
             if column not in self.full_df.columns:
@@ -191,7 +191,7 @@ class CallStackGraph(NodeGraph):
 
 
 def parents_of(df: pd.DataFrame) -> pd.Series[int]:
-    """Return the index of the event that encloses each event of a thread, -1 for the outermost."""
+    """For each event of a thread, return the index of the event that encloses it, or -1 for outermost events."""
     events = df["index"].to_numpy()
     start, end = (_nanoseconds(times) for times in (df["ts"], df["ts"] + df["dur"].clip(lower=0)))
     parent = nesting(np.zeros(len(events), np.int64), start, end).parent
@@ -201,7 +201,7 @@ def parents_of(df: pd.DataFrame) -> pd.Series[int]:
 def thread_nodes(
     parents: pd.Series[int], root_index: int, launched: Mapping[int, list[int]]
 ) -> dict[int, CallStackNode]:
-    """Return the nodes of a thread, given each event's parent in order of start."""
+    """Return the nodes of a thread, given the parent of each event in order of start."""
     pairs = list(zip(parents.index.tolist(), parents.tolist(), strict=True))
     nodes = {root_index: CallStackNode()}
     nodes |= {index: CallStackNode(root_index if parent < 0 else parent) for index, parent in pairs}
@@ -216,7 +216,7 @@ def thread_nodes(
 
 
 def _set_depths(nodes: dict[int, CallStackNode], root_index: int) -> None:
-    """Set depth and height of all nodes, level by level."""
+    """Set the depth and height of all nodes, level by level."""
     levels = [[root_index]]
     while below := [child for index in levels[-1] for child in nodes[index].children]:
         levels.append(below)

@@ -1,6 +1,6 @@
 """The critical path with HTA's interface: a graph object with HTA's attributes and methods.
 
-Wraps the graph of `holotrace.critical_path_graph`. Creates objects for nodes and edges only when a script reads them,
+Wraps the graph from `holotrace.critical_path_graph`. Objects for nodes and edges are created only when a script reads them,
 because graphs may have millions of nodes.
 """
 
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("holotrace")
 
 SHOW_LAUNCHES_VARIABLE = "CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE"
-"""Environment variable; if 1, copies with all edges also show launches without delay. Read at each call."""
+"""Environment variable; if it is 1, copies with all edges also show launches without a delay. Read at each call."""
 
 STRICT_VARIABLE = "CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS"
-"""Environment variable; if 1, the analysis fails if an edge's target was measured before its source. Read at each call."""
+"""Environment variable; if 1, the analysis fails when an edge's target was measured before its source. Read at each call."""
 
 _TYPES = {int(edge_type): text for edge_type, text in ARROW_TYPES.items()}
 _OF_NETWORKX = ("_adj", "_node", "_pred", "_succ")
@@ -60,7 +60,7 @@ _COLUMNS = ("s_name", "cat", "pid", "tid", "stream", "index")
 
 
 class BoundType(Enum):
-    """The activity or wait that bounds a part of the path: HTA's six values, and four that HTA merges or omits."""
+    """The activity or wait that bounds a part of the path: HTA's six values, and four more that HTA merges or omits."""
 
     GPU_KERNEL_KERNEL_OVERHEAD = "gpu_kernel_kernel_overhead"
     GPU_KERNEL_LAUNCH_OVERHEAD = "gpu_kernel_launch_overhead"
@@ -91,9 +91,9 @@ _BOUND_BY: Mapping[int, str] = {
 class CPGraph:
     """The graph of a rank's events within a window, and its critical path.
 
-    networkx functions accept it like a `networkx.DiGraph`; `to_networkx()` creates one. Nodes are integers in order of
-    time; the first and the last are the ends of the window. `edges`, `nodes`, `number_of_nodes()` and
-    `number_of_edges()` work as in networkx; `critical_path()` takes changed weights of `edges` into account.
+    networkx functions accept it like a `networkx.DiGraph`; `to_networkx()` creates a real one. Nodes are integers in order of
+    time; the first and the last are the ends of the window. `edges`, `nodes`, `number_of_nodes()` and `number_of_edges()` work
+    as in networkx; `critical_path()` takes changed weights of `edges` into account.
 
     rank, data_load_events   the arguments
     t, t_full                the whole trace, `analyzer.t`
@@ -139,7 +139,7 @@ class CPGraph:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- as networkx
         """Return any other attribute of a `networkx.DiGraph`: `in_edges`, `out_degree`, `successors` and so on.
 
-        This lets networkx functions accept the graph. Changes that they make are lost; set weights through `edges`.
+        This lets networkx functions accept the graph. Any changes that they make are lost; to change weights, use `edges`.
         """
         is_inner = name.startswith("_") and not name.startswith("__networkx") and name not in _OF_NETWORKX
         drawn = None if is_inner or "_drawn" not in self.__dict__ else self._as_networkx()
@@ -155,7 +155,7 @@ class CPGraph:
 
     @property
     def edges(self) -> EdgeView:
-        """The edges; of parallel edges, only the longest."""
+        """The edges; where several connect the same nodes, only the longest one."""
         return EdgeView(self._edges)
 
     def number_of_nodes(self) -> int:
@@ -178,7 +178,7 @@ class CPGraph:
 
     @cached_property
     def trace_df(self) -> pd.DataFrame:
-        """The frame of the events with nodes."""
+        """The frame of the events that have nodes."""
         events = self.path_graph.graph.activities["event_index"].sort().to_list()
         return self.full_trace_df.loc[events].copy()
 
@@ -194,7 +194,7 @@ class CPGraph:
 
     @property
     def critical_path_events_set(self) -> set[int]:
-        """The events of the path's nodes."""
+        """The events that the path's nodes belong to."""
         activities = self.path_graph.graph.nodes["activity"].gather(self.critical_path_nodes).drop_nulls()
         return set(self.path_graph.graph.activities["event_index"].gather(activities).to_list())
 
@@ -234,7 +234,7 @@ class CPGraph:
         return not (is_switched_on(STRICT_VARIABLE) and self.path_graph.graph.contradicted_count)
 
     def get_critical_path_breakdown(self) -> pd.DataFrame:
-        """Return each edge of the path in order, with the event to which its time is attributed.
+        """Return the path's edges in order, each with the event to which its time is attributed.
 
         Returns:
             event_idx (NaN for none), duration (µs), type, s_name (shortened), cat, pid, tid, stream, index,
@@ -278,7 +278,7 @@ class CPGraph:
             logger.info("Critical %s, ev_id = %s ev_name = %s", node, node.ev_idx, self._names.get(node.ev_idx))
 
     def get_nodes_for_event(self, ev_id: int) -> tuple[CPNode | None, CPNode | None]:
-        """Return the start node and the end node of an event, None if it has none."""
+        """Return the start and end nodes of an event, or None for each one that it lacks."""
         nodes = (self.event_to_start_node_map.get(ev_id), self.event_to_end_node_map.get(ev_id))
         start, end = (None if number is None else self.node_list[number] for number in nodes)
         return start, end
@@ -288,7 +288,7 @@ class CPGraph:
         return self.node_list[edge.begin].ev_idx, self.node_list[edge.end].ev_idx
 
     def get_event_attribution_for_edge(self, edge: CPEdge) -> int | None:
-        """Return the event to which an edge's time is attributed, None if there is none."""
+        """Return the event to which an edge's time is attributed, or None if there is none."""
         row = self._edges.row_of(edge.begin, edge.end)
         event = NO_EVENT if row is None else int(self._edges.event[row])
         return None if event == NO_EVENT else event
@@ -298,7 +298,7 @@ class CPGraph:
         return [self._edges.edge(row) for row in np.flatnonzero(self._edges.event == ev_idx).tolist()]
 
     def save(self, out_dir: str, overwrite: bool = True) -> str:  # noqa: FBT001, FBT002 -- like the other methods
-        """Write the measured graph to `<out_dir>.zip`, for `restore_cpgraph`; return that path.
+        """Write the measured graph to `<out_dir>.zip`, which `restore_cpgraph` reads; return that path.
 
         Replaces an existing file, unless `overwrite` is false.
 
@@ -327,14 +327,14 @@ class CPGraph:
         return graph
 
     def _as_networkx(self) -> nx.DiGraph:
-        """Return a cached `to_networkx()`, rebuilt after weights changed."""
+        """Return a cached result of `to_networkx()`, rebuilt when weights have changed."""
         lengths = self._edges.length_ns
         if self._drawn is None or (self._drawn[1] != lengths).any():
             self._drawn = (self.to_networkx(), lengths.copy())
         return self._drawn[0]
 
     def path_edges(self) -> pl.Series:
-        """Return the rows of `path_graph.graph.edges` on the path."""
+        """Return the row numbers in `path_graph.graph.edges` of the edges on the path."""
         return pl.Series(self._edges.row[self._on_path])
 
     def _nodes_of_events(self, *, is_start: bool) -> dict[int, int]:
@@ -427,7 +427,7 @@ def is_switched_on(variable: str) -> bool:
 
 
 def _patterns(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return regular expressions for literal texts; HTA's names of data loading contain brackets and dots."""
+    """Return regular expressions that match these strings literally: HTA's names for data loading contain brackets and dots."""
     return tuple(re.escape(text) for text in texts)
 
 
@@ -441,7 +441,7 @@ def _edge_types(wanted: set[CPEdgeType]) -> list[EdgeType]:
 
 
 def _path_within(folder: Location, name: str) -> Location:
-    """Return the path of a copy in a folder, which is created if missing."""
+    """Return the path of a copy in a folder; creates the folder if it is missing."""
     if folder.exists():
         expect_writable_folder(folder)
     else:

@@ -47,7 +47,7 @@ class CPNode:
 
 @dataclass(frozen=True)
 class CPEdge:
-    """The reason why node `end` comes after node `begin`, by at least `weight` microseconds."""
+    """The reason why node `end` comes at least `weight` microseconds after node `begin`."""
 
     begin: int
     end: int
@@ -81,7 +81,7 @@ class NodeList(Sequence[CPNode]):
 
 
 class EdgeTable:
-    """The edges as arrays, sorted by source and target; keeps only the longest of parallel edges.
+    """The edges as arrays, sorted by source and target; of several edges between the same nodes, keeps only the longest.
 
     row             row in the edges of the graph
     source, target  nodes
@@ -114,7 +114,7 @@ class EdgeTable:
         return zip(self.source.tolist(), self.target.tolist(), strict=True)
 
     def row_of(self, begin: int, end: int) -> int | None:
-        """Return the position of the edge between two nodes, None if there is none."""
+        """Return the position of the edge between two nodes, or None if there is none."""
         row = int(np.searchsorted(self._keys, self._key(begin, end)))
         is_there = row < len(self) and (self.source[row], self.target[row]) == (begin, end)
         return row if is_there else None
@@ -145,7 +145,7 @@ class EdgeTable:
 def _lengths(path_graph: PathGraph) -> pl.Series:
     """Return each edge's weight plus delay, capped at the measured time between its nodes.
 
-    This makes the measured path the longest one; its length is that of the window.
+    This makes the measured path the longest path, and exactly as long as the window.
     """
     edges, times = path_graph.graph.edges, path_graph.graph.nodes["time_ns"]
     measured = times.gather(edges["target"]) - times.gather(edges["source"])
@@ -187,7 +187,7 @@ class EdgeAttributes(MutableMapping[str, Any]):
 
 
 class NodeView(Mapping[int, Mapping[str, Any]]):
-    """The nodes, as in networkx: iterates over node indices; nodes have no attributes."""
+    """The nodes, as in networkx: iterating yields node indices; nodes have no attributes."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -209,7 +209,7 @@ class NodeView(Mapping[int, Mapping[str, Any]]):
 
 
 class EdgeView(Mapping[tuple[int, int], EdgeAttributes]):
-    """The edges: iterates over (u, v); `edges[u, v]["weight"]` may be read and set."""
+    """The edges: iterating yields (u, v); `edges[u, v]["weight"]` may be read and set."""
 
     def __init__(self, edges: EdgeTable) -> None:
         self._edges = edges

@@ -1,4 +1,4 @@
-"""Modules and functions that are imported on first use, so a script waits only for what it uses."""
+"""Modules and functions that are imported on first use, so that a script waits only for what it uses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def submodules_of(package: str) -> Callable[[str], ModuleType]:
-    """Return the `__getattr__` of a package: it imports a submodule when a script first reads it as an attribute."""
+    """Return a package's `__getattr__`, which imports a submodule when a script first reads it as an attribute."""
 
     def imported(name: str) -> ModuleType:
         module = f"{package}.{name}"

@@ -1,4 +1,4 @@
-"""pandas, imported on first use, because importing it takes as long as an answer from the cache.
+"""pandas, imported on first use, because the import takes as long as returning an answer from the cache.
 
 Modules that every script imports use
 
@@ -31,13 +31,13 @@ pd = _Pandas()
 
 @cache
 def import_pandas_aside() -> None:
-    """Import pandas on another thread, once; code that needs pandas earlier waits for that import.
+    """Import pandas once, on another thread; code that needs pandas before that is done waits for it.
 
-    The native reader and Polars release the GIL, so the analysis runs at the same time.
+    The native reader and Polars release the GIL, so the analysis runs in the meantime.
     """
     thread = threading.Thread(target=_import_pandas, name="holotrace-import-pandas")
     if hasattr(os, "register_at_fork"):
-        # A forked child would wait forever for the import of a thread that only its parent has.
+        # A forked child would wait forever for the import, because only its parent has the thread that runs it.
         os.register_at_fork(before=thread.join)
     thread.start()
 

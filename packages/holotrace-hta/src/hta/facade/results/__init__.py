@@ -1,1 +1,1 @@
-"""Units, statistics and reasons of results, as in HTA, and the display of figures."""
+"""Units and statistics of results as in HTA, the reasons why results are empty, and the display of figures."""

@@ -1,4 +1,4 @@
-"""How many rows HTA's tables keep before the rest becomes one row, `others`."""
+"""How many rows HTA's tables keep before the rest is merged into one row, `others`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import polars as pl
 
 
 def kept_count(durations: pl.Series, duration_ratio: float, largest_count: int) -> int:
-    """Return how many of the longest durations cover the share `duration_ratio` of their sum, at most `largest_count`.
+    """Return how many of the longest durations it takes to cover `duration_ratio` of their sum, but at most `largest_count`.
 
     Args:
         durations: sorted from long to short.

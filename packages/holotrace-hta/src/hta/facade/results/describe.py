@@ -19,8 +19,8 @@ def described(frames: Mapping[int, pd.DataFrame], *, by: str, value: str) -> pd.
     """Return pandas' `describe` for one column of each frame, computed much faster.
 
     Returns:
-        index (rank, `by`), columns (`value`, count … max). Each row counts once, regardless of its duration. Without
-        rows, an empty frame with the same columns; HTA returns None.
+        index (rank, `by`), columns (`value`, count … max). Each row counts once, regardless of its duration. If there are no
+        rows, returns an empty frame with the same columns, where HTA returns None.
     """
     columns = pd.MultiIndex.from_product([[value], _STATISTICS])
     filled = {rank: frame for rank, frame in frames.items() if len(frame)}
@@ -49,7 +49,7 @@ def _groups(keys: pd.Series[Any], values: _Values) -> dict[Any, _Values]:
 
 
 def _statistics(values: _Values) -> list[float]:
-    """Return `_STATISTICS`; NaN for statistics that need more values than there are."""
+    """Return `_STATISTICS` of the values, with NaN for statistics that need more values than there are."""
     if not len(values):
         return [0.0, *[np.nan] * (len(_STATISTICS) - 1)]
     if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < len(values):
@@ -72,7 +72,7 @@ def _statistics_of_counts(counts: npt.NDArray[np.int64]) -> list[float]:
 
 
 def _neighbours(quarter: float, count: int) -> list[int]:
-    """Return the two sorted positions, counted from 0, around a quantile."""
+    """Return the positions, counted from 0, of the two sorted values on either side of a quantile."""
     row = int(quarter * (count - 1))
     return [row, min(row + 1, count - 1)]
 

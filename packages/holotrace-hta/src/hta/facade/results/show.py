@@ -1,4 +1,4 @@
-"""Shows and saves figures, for methods with `visualize=True`."""
+"""Shows and saves figures for methods with `visualize=True`."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ else:
 
 
 _TIMES = ("_ns", "_ns_per_step")
-"""Suffixes of the names of columns that hold times."""
+"""Suffixes of the names of columns that contain times."""
 
 
 def microseconds(times_ns: pl.Series) -> npt.NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Results of HTA's methods for a job without GPU work: empty frames with `attrs["reason"]`."""
+"""What HTA's methods return for a job without GPU work: empty frames with `attrs["reason"]`."""
 
 from __future__ import annotations
 

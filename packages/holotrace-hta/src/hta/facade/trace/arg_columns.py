@@ -167,7 +167,7 @@ _SOURCES: dict[str, dict[str, str]] = {
         "executable_name": "executable_name",
     },
 }
-"""{table: {arg: column}}, with one spelling per arg. Frames have no columns for args of other kinds of events."""
+"""{table: {arg: column}}, with one spelling for each arg. Frames have no columns for the args of other kinds of events."""
 
 _TRIPLES = ("grid", "block")
 _NUMBERS: dict[ValueType, pl.DataType] = {ValueType.Int: pl.Int64(), ValueType.Float: pl.Float64()}
@@ -188,8 +188,8 @@ _TYPES = {(table, column.name): column.type for table, columns in TABLES.items()
 def configured(frame: pd.DataFrame, rank_trace: RankTrace, config: ParserConfig) -> pd.DataFrame:
     """Return a frame of `trace_frame` with the configured args as columns.
 
-    If these are the default args, returns the frame itself. Keeps the order of the other columns and puts args between
-    `dur` and `index_correlation`.
+    If these are the default args, returns the frame itself. Otherwise, puts the args between `dur` and `index_correlation`, and
+    keeps the order of the other columns.
     """
     wanted = _seen(frame, rank_trace, config) if config.parse_all_args else config.get_args()
     if wanted == config.ARGS_DEFAULT:
@@ -209,9 +209,9 @@ def _column(frame: pd.DataFrame, rank_trace: RankTrace, spec: AttributeSpec) -> 
 
 
 def arg_values(rank_trace: RankTrace, event_indexes: npt.NDArray[np.int64], spec: AttributeSpec) -> npt.NDArray[Any]:
-    """Return an arg's value for each event, `spec.default_value` for events without it.
+    """Return an arg's value for each event, or `spec.default_value` for events without the arg.
 
-    Numeric columns cast their values and treat anything else as missing. Text and lists become objects.
+    Numeric columns cast their values, and treat values that are not numbers as missing. Text and lists become objects.
     """
     recorded = _recorded(rank_trace, spec.raw_name).unique("event_index", keep="first")
     rows = pl.DataFrame({"event_index": event_indexes}).with_columns(pl.col("event_index").cast(pl.UInt32))
@@ -222,7 +222,7 @@ def arg_values(rank_trace: RankTrace, event_indexes: npt.NDArray[np.int64], spec
 
 
 def _filled(values: pl.Series, positions: pl.Series, spec: AttributeSpec) -> npt.NDArray[Any]:
-    """Return the value at each position, the default for null positions."""
+    """Return the value at each position, or the default where the position is null."""
     if spec.value_type in _NUMBERS and spec.default_value is not None and values.dtype != pl.Object:
         numbers = values.cast(_NUMBERS[spec.value_type], strict=False).gather(positions)
         return numbers.fill_null(spec.default_value).to_numpy()
@@ -234,7 +234,7 @@ def _filled(values: pl.Series, positions: pl.Series, spec: AttributeSpec) -> npt
 
 
 def _recorded(rank_trace: RankTrace, raw_name: str) -> pl.DataFrame:
-    """Return `event_index` and `value` of the events with an arg."""
+    """Return `event_index` and `value` of the events that have an arg."""
     if raw_name not in _STORED_ARGS:
         return _extra(rank_trace, raw_name)
     table, columns = _STORED_ARGS[raw_name]
@@ -253,13 +253,13 @@ def _value(rank_trace: RankTrace, table: str, stored: pl.DataFrame) -> pl.Series
 
 
 def _decoded(texts: pl.Series, decode: Callable[[str], object]) -> pl.Series:
-    """Decode JSON texts; equal texts share one object."""
+    """Decode JSON strings; equal strings share one object."""
     known = {text: decode(text) for text in texts.unique().to_list()}
     return pl.Series("value", [known[text] for text in texts.to_list()], dtype=pl.Object)
 
 
 def _extra(rank_trace: RankTrace, raw_name: str) -> pl.DataFrame:
-    """Return the values of an arg without a stored column."""
+    """Return the values of an arg that has no stored column."""
     with_arg = [(index, args[raw_name]) for index, args in _extra_args(rank_trace) if raw_name in args]
     return pl.DataFrame(
         {

@@ -29,11 +29,11 @@ def device_type(rank_trace: RankTrace) -> str:
 
 
 def vendor_of(calls: Sequence[str]) -> str:
-    """Return the vendor whose runtime has these calls."""
+    """Return the vendor whose runtime these calls belong to."""
     return next((vendor for call, vendor in _CALLS if any(call.match(name) for name in calls)), UNKNOWN)
 
 
 def is_mtia(header: Mapping[str, Any]) -> bool:
-    """Return whether the trace's distributed backend is MTIA's."""
+    """Return whether the trace's distributed backend is the one for MTIA."""
     distributed = header.get("distributedInfo")
     return isinstance(distributed, Mapping) and "mtia" in str(distributed.get("backend", ""))

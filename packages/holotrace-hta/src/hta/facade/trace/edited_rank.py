@@ -1,4 +1,4 @@
-"""A rank whose events come from a frame, so that changes in `analyzer.t.traces` reach every analysis.
+"""A rank whose events come from a frame, so that changes to `analyzer.t.traces` affect every analysis.
 
 The frame determines an event's time, name, category, track, stream and correlation. The rest (args, arrows, memory
 events) comes from the recorded event with that `index`; rows without a recorded event have neither args nor arrows.
@@ -56,12 +56,12 @@ def edited_rank(
         rank: the rank's number.
         frame: the events, with all or some columns of `trace_frame`, at least cat, name, ts and dur.
         recorded: the recorded rank; None for a rank without a file.
-        symbols: maps the ids in `cat` and `name` to text; both columns may also hold text.
+        symbols: maps the ids in `cat` and `name` to text; both columns may also contain text.
         origin_ns: the time at which `ts` is 0.
 
     Raises:
-        InvalidOptionError: the frame lacks a column, contains an invalid time or id, or has changes in a column that
-            analyses derive from others.
+        InvalidOptionError: the frame lacks a column, contains an invalid time or id, or has changes in a column that analyses
+            derive from other columns.
     """
     missing = [name for name in _NEEDED if name not in frame.columns]
     if missing:
@@ -88,7 +88,7 @@ def expect_steps_as_announced(rank_trace: RankTrace) -> None:
 
 
 def expect_events_of_file(rank_trace: RankTrace) -> None:
-    """Check that all events of a frame are in the rank's file, before copying the file.
+    """Check, before the rank's file is copied, that it contains all events of a frame.
 
     Raises:
         InvalidOptionError: the frame has events that are not in the file.
@@ -144,7 +144,7 @@ class EditedFile:
         return MemoryTables(self._made).read_events(wanted, [int(kind) for kind in kinds], names)
 
     def forget(self) -> None:
-        """Free the tables of the recording, and keep the frame's changes."""
+        """Free the recording's tables, but keep the frame's changes."""
         self._sides.clear()
         if self._recorded is not None:
             self._recorded.forget()
@@ -166,7 +166,7 @@ class EditedFile:
 
 @dataclass
 class _Texts:
-    """The table `strings`: recorded strings, and those that a frame adds."""
+    """The table `strings`: the recorded strings, and the strings that a frame adds."""
 
     known: list[str]
     _numbers: dict[str, int] = field(init=False)
@@ -185,7 +185,7 @@ class _Texts:
 
 
 class _Tracks:
-    """The table `tracks`: recorded tracks, and those that a frame adds."""
+    """The table `tracks`: the recorded tracks, and the tracks that a frame adds."""
 
     def __init__(self, recorded: pl.DataFrame, texts: _Texts) -> None:
         self._texts = texts
@@ -214,7 +214,7 @@ class _Tracks:
         return self._numbers[row]
 
     def _half(self, value: object) -> tuple[int | None, int | None]:
-        """Return a process or thread as an integer, or as the string id of its text."""
+        """Return a process or thread as an integer or, if it is text, as its string id."""
         if isinstance(value, (int, float, np.integer, np.floating)) and float(value).is_integer():
             return int(value), None
         return None, self._texts.number(str(value))
@@ -222,7 +222,7 @@ class _Tracks:
 
 @dataclass(frozen=True)
 class _Codes:
-    """A column as indices into its distinct values."""
+    """A column, stored as indices into its distinct values."""
 
     codes: _Numbers
     distinct: list[Any]
@@ -265,23 +265,23 @@ class _Rows:
 
     @property
     def source_index(self) -> _Numbers:
-        """The event_index of each row's recorded event, -1 for none."""
+        """The event_index of each row's recorded event, or -1 if there is none."""
         return self._recorded_values("event_index", _NOTHING)
 
     @property
     def iteration(self) -> _Numbers | None:
-        """The column `iteration`, None if the frame has none."""
+        """The column `iteration`, or None if the frame lacks it."""
         return self._whole_numbers("iteration") if "iteration" in self._frame.columns else None
 
     @cached_property
     def shift_ns(self) -> int:
-        """The time by which all recorded events were shifted; 0 unless all were shifted equally."""
+        """The time by which all recorded events were shifted; 0 unless all were shifted by the same time."""
         is_known = self._is_known
         moved = np.unique((self._start_ns - self._recorded_values("start_ns", 0))[is_known])
         return int(moved[0]) if len(moved) == 1 else 0
 
     def table(self) -> pl.DataFrame:
-        """Return the rows as rows of `events`, without their event_index, in the order of the frame."""
+        """Return the frame's rows in order as rows of `events`, without their event_index."""
         process, thread = (self._track_part(column) for column in ("pid", "tid"))
         track = self._track_numbers(process, thread)
         kind = self._kinds()
@@ -301,7 +301,7 @@ class _Rows:
         return pl.DataFrame({name: column.cast(types[name]) for name, column in columns.items()})
 
     def changed_copies(self, event_numbers: _Numbers) -> pl.DataFrame:
-        """Return changed sizes and bandwidths of copies: event_index and one column each.
+        """Return the changed sizes and bandwidths of copies: event_index, and a column for each of the two that the frame has.
 
         Unchanged values are null.
         """
@@ -323,7 +323,7 @@ class _Rows:
 
     @cached_property
     def _start_ns(self) -> _Numbers:
-        """Return starts in ns, as recorded for unchanged rows, because the frame's times may have lost digits."""
+        """Return starts in ns; unchanged rows keep the recorded time, because the frame's times may have lost digits."""
         given = self._numbers("ts")
         recorded = self._recorded_values("start_ns", 0)
         is_same = self._is_known & (given == (recorded - self._origin_ns) / _NS_OF_A_MICROSECOND)
@@ -345,9 +345,9 @@ class _Rows:
         return self._events.select(pl.when(pl.col("kind").is_in(_DEVICE_KINDS)).then("stream"))["stream"]
 
     def _sources(self) -> _Numbers:
-        """Return the row of each row's recorded event, -1 for none.
+        """Return which row of the recorded events each row comes from, or -1 if there is none.
 
-        A row matches the recorded event of its `index` if the category and either the name or the start are equal.
+        A row matches the recorded event with its `index` if both have the same category, and also the same name or start.
         """
         numbers = self.given_index
         known = self._events["event_index"].to_numpy()
@@ -369,7 +369,7 @@ class _Rows:
         return np.append(values, missing)[self._source]  # the last value is for rows without a recorded event
 
     def _texts_of(self, column: str) -> _Numbers:
-        """Return the string id of each text, or of the text of each symbol id."""
+        """Return the string id of each text, or of the text that each symbol id stands for."""
         return _Codes.of(self._frame[column]).mapped(lambda value: self.texts.number(self._text(column, value)))
 
     def _text(self, column: str, value: object) -> str:
@@ -394,7 +394,7 @@ class _Rows:
         return self.tracks.numbers(process, thread)
 
     def _device(self, kind: npt.NDArray[np.uint8], process: _Codes | None) -> pl.Series:
-        """Return the recorded devices; for new device rows, the process id."""
+        """Return the recorded device of each row or, for new device rows, the process id."""
         recorded = self._gathered(self._events["device"])
         if process is None:
             return recorded
@@ -404,7 +404,7 @@ class _Rows:
         return devices.replace(_NOTHING, None)
 
     def _link(self, column: str, shown: pl.Series | None = None) -> pl.Series:
-        """Return an integer column, null for -1, with recorded values for unchanged rows."""
+        """Return an integer column with null for -1, and with the recorded values for unchanged rows."""
         recorded = self._gathered(self._events[column])
         if column not in self._frame.columns:
             return recorded
@@ -415,7 +415,7 @@ class _Rows:
         return pl.select(pl.when(is_same).then(recorded.cast(pl.Int64)).otherwise(changed)).to_series()
 
     def _gathered(self, column: pl.Series) -> pl.Series:
-        """Return the value of each row's recorded event, null for rows without one."""
+        """Return the value of each row's recorded event, or null for rows without a recorded event."""
         return column.gather(pl.Series(self._source).cast(pl.UInt32, strict=False))
 
     def _numbers(self, column: str) -> npt.NDArray[np.float64]:
@@ -438,7 +438,7 @@ class _Rows:
                 raise InvalidOptionError(_UNFINDABLE.format(column=column, rank=self.rank, way_out=way_out))
 
     def _is_changed_alone(self, column: str) -> bool:
-        """Return whether a derived column changed although the columns it derives from did not."""
+        """Return whether a derived column has changed while the columns that it is derived from have not."""
         given = self._numbers(column)
         start, duration, correlation = (
             self._recorded_values(name, 0) for name in ("start_ns", "duration_ns", "correlation")
@@ -452,7 +452,7 @@ class _Rows:
         return bool((self._is_known & is_as_recorded & (given != follows)).any())
 
     def _partners(self) -> _Numbers:
-        """Return the recorded `index_correlation`, among selected or among all events, whichever equals the frame's."""
+        """Return the recorded `index_correlation` among the selected or among all events, whichever equals the frame's."""
         given = self._whole_numbers("index_correlation")
         if self.recorded is None:
             return given
@@ -473,7 +473,7 @@ def _file_of(rows: _Rows) -> EditedFile:
 
 
 def _unlisted(rows: _Rows) -> pl.DataFrame:
-    """Return the recorded events that frames never list, shifted like the others."""
+    """Return the recorded events that frames never list, shifted like the listed events."""
     if rows.recorded is None:
         return empty_table("events")
     is_listed = pl.col("kind").is_in([kind.value for kind in RANGES]) & pl.col("category").is_not_null()
@@ -486,7 +486,7 @@ def _first_free(recorded: RankTrace | None) -> int:
 
 
 def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> _Numbers:
-    """Return the event_index of each row: that of its recorded event, otherwise its `index` if that is unused.
+    """Return each row's event_index: the one of its recorded event or, without a recorded event, its `index` if that is unused.
 
     Further rows with the same event or `index` get new numbers.
     """
@@ -500,7 +500,7 @@ def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> 
 
 
 def _copied(event_numbers: _Numbers, source_index: _Numbers) -> pl.DataFrame:
-    """Return `source` and `copy` of the events that a frame holds more than once."""
+    """Return `source` and `copy` for the events that a frame contains more than once."""
     is_copy = (source_index >= 0) & (event_numbers != source_index)
     pairs = {"source": source_index[is_copy], "copy": event_numbers[is_copy]}
     return pl.DataFrame(pairs).cast(pl.UInt32)

@@ -22,7 +22,7 @@ def transform_correlation_to_index(
     df: pd.DataFrame,
     symbol_table: TraceSymbolTable,
 ) -> pd.DataFrame:
-    """Add `index_correlation`, the event at the other end of each launch, -1 for none; return the frame.
+    """Add `index_correlation`, the event at the other end of each launch (-1 for none), and return the frame.
 
     A call that launched several device events is linked to the first.
     """
@@ -43,7 +43,7 @@ def transform_correlation_to_index(
 
 
 def add_iteration(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:
-    """Add `iteration`, the step of each event, -1 outside of steps; return the steps: ts, dur, name, s_name, iter.
+    """Add `iteration`, the step of each event (-1 outside of steps), and return the steps: ts, dur, name, s_name, iter.
 
     Host events belong to the step in which they start, device work to the step of its launch call. Requires
     `index_correlation`.
@@ -62,7 +62,7 @@ def add_iteration(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFr
 
 
 def _step_at(times: npt.NDArray[np.float64], steps: pd.DataFrame, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the step that contains each time, the latest if several do; -1 outside of steps."""
+    """Return the step that contains each time, or the latest such step if there are several; -1 outside of steps."""
     steps_at = np.full(len(times), _NONE, np.int64)
     for start, duration, number in zip(steps["ts"], steps["dur"], numbers, strict=True):
         steps_at[(start <= times) & (times < start + duration)] = number

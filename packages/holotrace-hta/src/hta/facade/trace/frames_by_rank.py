@@ -1,4 +1,4 @@
-"""`analyzer.t.traces`: the frame of every rank, created on access, with detection of changes."""
+"""`analyzer.t.traces`: the frame of every rank, created on access, and the detection of changes to frames."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Fingerprint: TypeAlias = tuple[Any, ...]
 
 
 class FramesByRank(MutableMapping[int, "pd.DataFrame"]):
-    """{rank: frame}. Creates a frame on first access and then always returns the same object; scripts may assign others."""
+    """{rank: frame}. Creates each frame on first access and then keeps returning the same object; scripts may assign others."""
 
     def __init__(self, ranks: Iterable[int], make: Callable[[int], pd.DataFrame]) -> None:
         """Create the frames of these ranks with `make` on access."""

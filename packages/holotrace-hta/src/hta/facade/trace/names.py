@@ -17,8 +17,8 @@ _CLOSING = {"<": ">", "(": ")"}
 def shorten_name(name: str) -> str:
     """Shorten a name as HTA does: no template arguments, no parameters, no return type.
 
-    Keeps names of copies and memsets, and names without brackets. Removes anonymous namespaces with their `::`. Keeps
-    names that would become empty, such as `<built-in method …>`.
+    Leaves the names of copies and memsets, and names without brackets, unchanged. Removes anonymous namespaces with their `::`.
+    Leaves names that would become empty, such as `<built-in method …>`, unchanged.
     """
     if _MEMORY.match(name) or not ("<" in name or "(" in name):
         return name
@@ -27,7 +27,7 @@ def shorten_name(name: str) -> str:
 
 
 def shared_texts(strings: pl.Series, ids: pl.Series) -> npt.NDArray[Any]:
-    """Return the texts of string ids as Python objects, None for null; equal texts share one object to save memory."""
+    """Return the text of each string id as a Python object, None for null; equal strings share one object to save memory."""
     numbers = ids.fill_null(len(strings)).to_numpy()
     is_used = np.zeros(len(strings) + 1, np.bool_)
     is_used[numbers] = True
@@ -39,7 +39,7 @@ def shared_texts(strings: pl.Series, ids: pl.Series) -> npt.NDArray[Any]:
 
 
 def _without_brackets(name: str) -> str:
-    """Remove matching brackets with their content; an unmatched opening bracket removes the rest."""
+    """Remove matching brackets with their content; if an opening bracket has no match, remove the rest of the name."""
     kept, expected = [], []
     for character in name:
         if character in _CLOSING:

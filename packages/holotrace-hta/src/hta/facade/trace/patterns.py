@@ -12,7 +12,7 @@ from holotrace.schema import EventKind, KernelKind
 
 @dataclass(frozen=True)
 class GroupingPattern:
-    """A group of names: those that match a regular expression at their start, or all others.
+    """A group of names: all names that match a regular expression at their start, or all names that do not.
 
     pattern        regular expression
     inverse_match  whether the group contains the names that do not match
@@ -33,7 +33,7 @@ def to_grouping_pattern(
     group_name: str | None = None,
     inverse_match: bool | None = None,  # noqa: FBT001 -- HTA's signature
 ) -> GroupingPattern:
-    """Create a group from a regular expression, or from another group, renamed or inverted.
+    """Create a group from a regular expression, or by renaming or inverting another group.
 
     For a list of expressions, the group contains names that match any of them.
 
@@ -61,7 +61,7 @@ def _compiled(pattern: str | list[str] | re.Pattern[str]) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class _KernelGroup(GroupingPattern):
-    """The names of device work of a kind, as decided by rules instead of one expression."""
+    """The names of one kind of device work, as decided by rules rather than by a single expression."""
 
     kind: KernelKind = KernelKind.OTHER
 

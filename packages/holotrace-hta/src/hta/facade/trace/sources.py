@@ -1,4 +1,4 @@
-"""Locations of the traces that HTA's constructors open."""
+"""The locations of the traces that HTA's constructors open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def source_of(trace_files: Mapping[int, str] | Mapping[str, str] | Sequence[str]
     """Return the source for `holotrace.open_trace`: the files, or the folder if there are none.
 
     Raises:
-        InvalidOptionError: a key is not a rank number, as an integer or as text.
+        InvalidOptionError: a key is not a rank number, either as an integer or as text.
     """
     if trace_files is None:
         return trace_dir
@@ -36,7 +36,7 @@ def _located(path: str, trace_dir: str) -> str:
 
 
 def _rank(key: int | str) -> int:
-    """Return a rank given as an integer, or as text like the keys of JSON objects."""
+    """Return a rank that is given as an integer, or as text like the keys of JSON objects."""
     try:
         return int(key)
     except ValueError as error:

@@ -26,7 +26,7 @@ else:
 
 
 class TraceSymbolTable:
-    """Maps symbol ids to text; a text's id is its index in `sym_table`."""
+    """Maps symbol ids to strings; a string's id is its index in `sym_table`."""
 
     def __init__(self) -> None:
         self.sym_table: list[str] = []
@@ -43,7 +43,7 @@ class TraceSymbolTable:
 
     @classmethod
     def create_from_df(cls, df: pd.DataFrame) -> TraceSymbolTable:
-        """Create a table of the texts in `cat` and `name`.
+        """Create a table of the strings in `cat` and `name`.
 
         Raises:
             InvalidOptionError: the columns contain numbers.
@@ -58,7 +58,7 @@ class TraceSymbolTable:
 
     @classmethod
     def from_csv_file(cls, file_path: str) -> TraceSymbolTable:
-        """Create a table from a CSV file with the texts in the column `symbol`, in the order of their ids.
+        """Create a table from a CSV file whose column `symbol` contains the strings in the order of their ids.
 
         Raises:
             InvalidOptionError: the file has no such column.
@@ -80,7 +80,7 @@ class TraceSymbolTable:
 
     @classmethod
     def combine_symbol_tables(cls, tables: Iterable[TraceSymbolTable]) -> TraceSymbolTable:
-        """Merge tables; keeps the ids of the first."""
+        """Merge tables, keeping the ids of the first table."""
         combined = cls()
         for table in tables:
             combined.add_symbols(table.sym_table)
@@ -91,14 +91,14 @@ class TraceSymbolTable:
         return not self.sym_table
 
     def add_symbols(self, symbols: Iterable[str]) -> None:
-        """Assign the next ids to new texts."""
+        """Assign the next ids to new strings."""
         for text in symbols:
             if text not in self.sym_index:
                 self.sym_index[text] = len(self.sym_table)
                 self.sym_table.append(text)
 
     def add_symbols_mp(self, symbols_list: Iterable[Iterable[str]]) -> None:
-        """Assign the next ids to new texts of several lists."""
+        """Assign the next ids to the new strings in several lists."""
         for symbols in symbols_list:
             self.add_symbols(symbols)
 
@@ -111,23 +111,23 @@ class TraceSymbolTable:
         return self.sym_index
 
     def get_sym_table(self) -> list[str]:
-        """Return the texts in the order of their ids."""
+        """Return the strings in the order of their ids."""
         return self.sym_table
 
     def get_sym_index_series(self) -> pd.Series[int]:
-        """Return the ids, indexed by text."""
+        """Return the ids, indexed by string."""
         return pd.Series(self.sym_index, dtype="int64")
 
     def get_sym_table_series(self) -> pd.Series[str]:
-        """Return the texts, indexed by id."""
+        """Return the strings, indexed by id."""
         return pd.Series(self.sym_table, dtype=object)
 
     def find_matches(self, patterns: Iterable[str]) -> list[int]:
-        """Return the ids of the texts that contain one of these strings."""
+        """Return the ids of the symbols that contain any of these strings."""
         return [self.sym_index[text] for text in self.find_matched_symbols(patterns)]
 
     def find_matched_symbols(self, patterns: Iterable[str]) -> list[str]:
-        """Return the texts that contain one of these strings."""
+        """Return the symbols that contain any of these strings."""
         wanted = list(patterns)
         return [text for text in self.sym_table if any(pattern in text for pattern in wanted)]
 
@@ -136,7 +136,7 @@ class TraceSymbolTable:
         return {number: self.sym_table[number] for number in symbol_ids if 0 <= number < len(self.sym_table)}
 
     def get_symbol_ids(self, symbol_pattern: GroupingPattern) -> dict[str, int]:
-        """Return {text: id} for the texts of a group."""
+        """Return {text: id} for the symbols in a group."""
         return {text: number for text, number in self.sym_index.items() if symbol_pattern.match(text)}
 
     def get_profiler_step_ids(self) -> list[int]:
@@ -168,7 +168,7 @@ class TraceSymbolTable:
         return df["cat"].isin([*self._ids(CPU_OP_CATEGORY_PATTERN), *self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN)])
 
     def get_runtime_launch_events_mask(self, df: pd.DataFrame) -> pd.Series[bool]:
-        """Return a mask of the calls that launched work: runtime or driver calls linked to device work, whatever their name."""
+        """Return a mask of the calls that launched work: runtime or driver calls of any name that are linked to device work."""
         is_call = df["cat"].isin(self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN))
         return is_call & (df["index_correlation"] >= 0)
 
@@ -181,23 +181,23 @@ class TraceSymbolTable:
         return f"cat in {self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN)} and index_correlation >= 0"
 
     def update_encoded_df(self, df: pd.DataFrame, old_symbol_table: TraceSymbolTable) -> None:
-        """Replace another table's ids in `cat` and `name` by this table's, adding texts if needed."""
+        """Replace another table's ids in `cat` and `name` with this table's ids, adding symbols if needed."""
         for column in ("cat", "name"):
             texts = old_symbol_table.get_symbol_names(df[column].unique())
             self.add_symbols(texts.values())
             df[column] = df[column].map({number: self.sym_index[text] for number, text in texts.items()})
 
     def ids_matching(self, pattern: str) -> list[int]:
-        """Return the ids of the texts that match a regular expression at their start."""
+        """Return the ids of the symbols that match a regular expression at their start."""
         compiled = re.compile(pattern)
         return [number for number, text in enumerate(self.sym_table) if compiled.match(text)]
 
     def add_symbols_to_trace_df(self, trace_df: pd.DataFrame, col: str) -> None:
-        """Replace each id in a column by its text, "" for unknown ids."""
+        """Replace each id in a column with its text, or with "" if the id is unknown."""
         trace_df[col] = self._texts(trace_df[col], shorten=False)
 
     def encode_df(self, df: pd.DataFrame) -> None:
-        """Replace the texts of `cat` and `name` by ids, adding texts if needed."""
+        """Replace the text in `cat` and `name` with ids, adding symbols if needed."""
         for column in ("cat", "name"):
             self.add_symbols(df[column].unique())
             df[column] = df[column].map(self.sym_index)
@@ -211,7 +211,7 @@ class TraceSymbolTable:
         return list(self.get_symbol_ids(group).values())
 
     def _texts(self, numbers: pd.Series[int], *, shorten: bool) -> pd.Series[str]:
-        """Return the text of each id, "" for unknown ids; looks up each distinct id once."""
+        """Return the text for each id, or "" if the id is unknown; looks up each distinct id once."""
         known = self.get_symbol_names(numbers.unique())
         texts = {number: shorten_name(text) if shorten else text for number, text in known.items()}
         return numbers.map(texts).fillna("").astype(object)

@@ -25,7 +25,7 @@ else:
     from hta.facade.imports.pandas_later import pd
 
 STREAM_KINDS = (*DEVICE_WORK_KINDS, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)
-"""Kinds with a stream; frames ignore the stream in args of host events."""
+"""Kinds of events that have a stream; frames ignore the stream in the args of host events."""
 
 
 _LINKS = ("stream", "correlation", "external_id")
@@ -64,7 +64,7 @@ _SIDE_TABLES = (
     _Source("collectives", {"in_split_sizes": "in_split_size", "out_split_sizes": "out_split_size"}, "[]"),
 )
 _JSON_TABLES = ("operator_inputs",)
-"""Tables whose texts are JSON; their values become lists, as in HTA."""
+"""Tables whose strings are JSON; their values become lists, as in HTA."""
 
 COLUMNS = (
     "index", "cat", "name", "pid", "tid", "ts", "dur", "stream", "correlation", "bytes", "memory_bw_gbps",
@@ -78,11 +78,11 @@ COLUMNS = (
 def trace_frame(
     rank_trace: RankTrace, symbols: TraceSymbolTable, origin_ns: int, *, kinds: Sequence[EventKind] = RANGES
 ) -> pd.DataFrame:
-    """Return a rank's events with a duration, in file order, with HTA's columns; row labels are `index`.
+    """Return a rank's events that have a duration, in file order and with HTA's columns; row labels are `index`.
 
-    Times are microseconds since `origin_ns`: integers if all are whole, otherwise exact thousandths. `end` is `ts + dur`.
-    `stream` is -1 on the host. `index_correlation` is the event at the other end of a launch, the first if a call
-    launched several; -1 for none. `iteration` is the step, -1 outside of steps.
+    Times are microseconds since `origin_ns`: integers if all are whole numbers, otherwise exact to thousandths. `end` is `ts +
+    dur`. `stream` is -1 on the host. `index_correlation` is the event at the other end of a launch (the first one if a call
+    launched several), or -1 if there is none. `iteration` is the step, or -1 outside of steps.
     """
     columns = _event_columns(rank_trace, symbols, origin_ns, kinds)  # frees the events before reading the rest
     columns |= _side_columns(rank_trace, pl.Series("event_index", columns["index"], dtype=pl.UInt32))
@@ -106,7 +106,7 @@ def _event_columns(
 
 
 def _column(values: np.ndarray[Any, Any]) -> pd.Series[Any]:
-    """Return a column without copying and without type inference of objects, which would take memory and time."""
+    """Return a column without copying it and without inferring the types of objects, which would take memory and time."""
     column: pd.Series[Any] = pd.Series(values, dtype=values.dtype, copy=False)
     return column
 
@@ -146,7 +146,7 @@ def _names(rank_trace: RankTrace, events: pl.DataFrame, symbols: TraceSymbolTabl
 
 
 def _translated(ids: pl.Series, rank_trace: RankTrace, numbers: dict[str, int]) -> np.ndarray[Any, Any]:
-    """Convert a rank's string ids to the job's symbol ids, looking up each distinct one once."""
+    """Convert a rank's string ids to the job's symbol ids, looking up each distinct id once."""
     distinct = ids.unique()
     known = [numbers.get(text, -1) for text in rank_trace.texts(distinct)]
     return ids.replace_strict(distinct, known, return_dtype=pl.Int64).to_numpy()
@@ -178,7 +178,7 @@ def _times(events: pl.DataFrame, origin_ns: int) -> dict[str, Any]:
 
 
 def partners(rank_trace: RankTrace, indexes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return the event at the other end of each event's launch, -1 for none."""
+    """Return the event at the other end of each event's launch, or -1 if there is none."""
     pairs = launches(rank_trace).drop_nulls("launch_index").sort("event_index", descending=True)
     work, calls = (column.to_numpy() for column in (pairs["event_index"], pairs["launch_index"]))
     size = 1 + max(int(rows.max(initial=0)) for rows in (work, calls, indexes))

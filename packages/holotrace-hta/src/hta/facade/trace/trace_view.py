@@ -56,9 +56,9 @@ class TraceView:
 
     @property
     def trace(self) -> Trace:
-        """The trace that analyses read: the opened trace, without the last step if that is dropped.
+        """The trace that analyses read: the opened trace, without the last step if it is dropped.
 
-        Ranks with a changed or replaced frame have the events of that frame.
+        Ranks whose frame was changed or replaced have the events of their frame.
 
         Raises:
             InvalidOptionError: a frame has changes that analyses cannot use.
@@ -87,7 +87,7 @@ class TraceView:
 
     @property
     def traces(self) -> FramesByRank:
-        """The frame of every rank. All later analyses use frames that scripts assign or change."""
+        """The frame of every rank. When scripts assign or change frames, all later analyses use these frames."""
         return self._frames
 
     @traces.setter
@@ -134,7 +134,7 @@ class TraceView:
         return sorted(self.traces)
 
     def get_iterations(self, rank: int | None = None) -> list[int]:
-        """Return a rank's step numbers in ascending order; by default for the first rank.
+        """Return a rank's step numbers in ascending order, by default for the first rank.
 
         Raises:
             UnknownRankError: the rank does not exist.
@@ -144,7 +144,7 @@ class TraceView:
     def get_trace(self, rank: int) -> pd.DataFrame:
         """Return the events of a rank; see `hta.facade.trace.trace_frame`.
 
-        Every call returns the same frame. If a script changes its rows, later analyses see the changes; columns that a
+        Every call returns the same frame. If a script changes the frame's rows, later analyses use the changes; columns that a
         script adds stay.
 
         Raises:
@@ -157,7 +157,7 @@ class TraceView:
         return self.traces
 
     def get_trace_duration(self, rank: int | None = None) -> float:
-        """Return the time from a rank's first start to its last end in µs; by default for the first rank."""
+        """Return the time in µs from the start of a rank's first event to its last end, by default for the first rank."""
         events = self.get_trace(self.get_ranks()[0] if rank is None else rank)
         return float(events["end"].max() - events["ts"].min()) if len(events) else 0.0
 
@@ -170,7 +170,7 @@ class TraceView:
     def frame_origin_ns(self, rank: int) -> int:
         """Return the time at which `ts` of a rank's frame is 0, in nanoseconds since 1970.
 
-        This is the start of the job's first event; before the traces are aligned, the start of the file's clock.
+        This is the start of the job's first event or, before the traces are aligned, the start of the file's clock.
         """
         recorded = self._recorded.ranks.get(rank)
         return self.origin_ns if self._is_aligned or recorded is None else recorded.header.base_time_ns
@@ -216,7 +216,7 @@ class TraceView:
     def convert_time_series_to_events(
         self, series: pd.DataFrame, counter_name: str, counter_col: str
     ) -> list[dict[str, Any]]:
-        """Return counter events on the clock of the files, for a frame with `ts`, `pid` and a column of values.
+        """Return counter events on the clock of the files from a frame with `ts`, `pid` and a column of values.
 
         Append them to the `traceEvents` of `get_raw_trace_for_one_rank`.
         """
@@ -245,7 +245,7 @@ class TraceView:
         return event if is_start else event | {"bp": "e"}
 
     def _show(self, trace: Trace) -> None:
-        """Switch to this trace."""
+        """Use this trace from now on."""
         self._recorded = trace
         self.trace_files: dict[int, str] = {rank: rank_trace.source for rank, rank_trace in trace.ranks.items()}
         self._frames = FramesByRank(trace.ranks, self._frame)
@@ -259,14 +259,14 @@ class TraceView:
         return configured(frame, rank_trace, self.parser_config)
 
     def _are_texts_changed(self) -> bool:
-        """Return whether ids map to other texts than when the frames were created; ignores new ids."""
+        """Return whether any id maps to a different string than when the frames were created; ignores new ids."""
         if "symbol_table" not in self.__dict__:  # no script has read it
             return False
         made = self._numbering.get_sym_table()
         return self.symbol_table.get_sym_table()[: len(made)] != made
 
     def _edited(self, rank: int, frame: pd.DataFrame, version: Fingerprint, texts: int) -> RankTrace:
-        """Return a rank with the events of its frame, cached while the frame does not change."""
+        """Return a rank with the events of its frame, cached as long as the frame does not change."""
         known = (version, texts)
         if rank not in self._edits or self._edits[rank][0] != known:
             recorded = self._recorded.ranks.get(rank)
