@@ -45,8 +45,8 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the replays of graphs with fewer device rows than other replays of the same graph, or with none.
 
     A replay with rows is compared with the other replays of its graph, which the graph's number identifies. Most traces lack
-    that number. Then a replay is incomplete if three conditions hold: no other replay has the same kernels; a repeated replay
-    has these kernels and more; and the launches before and after the replay are the same as around a complete one.
+    that number. Without it, a replay is incomplete if three conditions hold: no other replay has the same kernels; a repeated
+    replay has these kernels and more; and the launches before and after the replay are the same as around a complete one.
 
     Returns:
         Sorted by start_ns; empty without graphs:

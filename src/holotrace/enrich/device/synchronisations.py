@@ -35,8 +35,8 @@ _HOST_WAIT = ("call_index", "sync_index", "scope", *_STREAM, "record_index", "so
 def event_records(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls that record an event in a stream.
 
-    A call records an event if a wait or a device row refers to its correlation, which also gives the stream, or if its
-    name says so.
+    A call records an event if its name says so, or if a wait or a device row, which also gives the stream, refers to
+    the call's correlation.
 
     Returns:
         In file order:

@@ -28,8 +28,8 @@ def explained_kernel(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[
     """Yield the operators, modules, inputs and Python frames of a kernel that a graph replays, as (name, text).
 
     Yield nothing for other events. `attributed_by` is how the kernel is attributed; see
-    `holotrace.enrich.graph_attribution.references`. `inferred_layer` is what the order of the kernels shows, if nothing
-    else explains the kernel, and `inferred_operator` what layers elsewhere in the recordings suggest.
+    `holotrace.enrich.graph_attribution.references`. If nothing else explains the kernel, `inferred_layer` is the layer that the
+    order of the kernels shows, and `inferred_operator` is the operator that layers elsewhere in the recordings suggest.
     """
     owner = _owner(rank_trace, event_index)
     if owner is None:

@@ -1,7 +1,7 @@
 """The operators and modules that launched the kernels of a graph when it was captured, once for each replay.
 
-They are added to the trees of the host at the launch of the graph. On the host they take no time, because a replay does
-not call them again.
+They are added to the host trees at the launch of the graph. On the host, they take no time, because a replay does not
+call them again.
 """
 
 from __future__ import annotations

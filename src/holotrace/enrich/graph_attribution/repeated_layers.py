@@ -92,9 +92,9 @@ def _attention_count(names: list[str]) -> int | None:
 def _parts(kernels: _Rows, attention_count: int | None) -> list[_Anchors]:
     """Return the anchors of each part, for the number of layers that explains the sequence best.
 
-    If half as many, longer layers contain the same number of kernels, the larger number of layers wins, because two
-    kinds of layers may alternate. There are at most as many layers as attention calls. If the number of attention calls
-    is unknown, layers with equal kernels win, so that half a layer does not count as a layer.
+    If half as many but longer layers would contain the same number of kernels, the larger number of layers wins,
+    because two kinds of layers may alternate. There are at most as many layers as attention calls. If the number of
+    attention calls is unknown, layers with equal kernels win, so that half a layer does not count as a layer.
     """
     candidates = {
         count: parts

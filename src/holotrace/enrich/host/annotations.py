@@ -1,7 +1,7 @@
 """User annotations on the host and on devices, and the annotation of each piece of device work.
 
 The profiler projects each host annotation onto streams (GPU_USER_ANNOTATION), from the first to the last kernel
-launched inside it. If the profiler did not, because the option was off or its version is older, this module does.
+launched inside it. If the profiler did not do so, because the option was off or its version is older, this module does.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def has_recorded_device_annotations(rank_trace: RankTrace) -> bool:
 def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the innermost annotation of each piece of device work.
 
-    If annotations on streams were recorded, it is the shortest one of the same device and stream in which the work
+    If annotations on streams were recorded, it is the shortest of those on the same device and stream in which the work
     begins. Otherwise, it is the shortest host annotation around the launch on the launching thread. If there is none,
     it is the shortest one on another thread of the process, which may be waiting, as in a backward pass.
 
@@ -134,7 +134,7 @@ def _of_process(table: pl.DataFrame, process: pl.Series) -> pl.DataFrame:
 def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequence[str]) -> npt.NDArray[np.int64]:
     """Return the row of the shortest annotation with the same keys that covers each `moment`, or NO_OWNER.
 
-    `annotations` has start_ns and end_ns, `moments` the column `moment`, in ns or null; both have the keys.
+    `annotations` has start_ns and end_ns, `moments` has `moment` (in ns or null), and both have the keys.
     """
     rows = np.full(len(moments), NO_OWNER, np.int64)
     places = _groups(moments.filter(pl.col("moment").is_not_null()), keys, moments["moment"].is_not_null())

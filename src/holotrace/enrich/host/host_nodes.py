@@ -25,8 +25,8 @@ _BACKWARD_SUFFIX = ".backward"
 def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the nodes of the host trees: the operators, annotations, modules and steps of each thread.
 
-    A node contains another on its thread as `call_stacks` defines it: a range that ends after the range it began in is
-    its sibling. Module calls are nodes; other Python functions, runtime calls, and annotations inside an operator are not.
+    Which node contains which is defined as in `call_stacks`: a range that ends after the range it began in is that range's
+    sibling. Module calls are nodes; other Python functions, runtime calls, and annotations inside an operator are not.
 
     Returns:
         Sorted by tree, start, longest first, so that a node comes after all nodes around it:

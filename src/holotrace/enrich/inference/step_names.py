@@ -1,8 +1,8 @@
 """The names with which inference engines mark their steps, and what the names say.
 
-A name is read by the first rule whose pattern matches all of it. Numbers come from the named groups of the pattern, and from
-pairs such as `bs=32` in the name. Rules in order of priority: rules given with a question, rules that `add_step_name`
-added, rules from the file that `HOLOTRACE_STEP_NAMES` names, then `RULES`.
+The first rule whose pattern matches the whole name reads it. Numbers come from the named groups of the pattern, and
+from pairs such as `bs=32` in the name. Rules in order of priority: rules given with a question, rules that
+`add_step_name` added, rules from the file that `HOLOTRACE_STEP_NAMES` names, then `RULES`.
 """
 
 from __future__ import annotations

@@ -25,8 +25,9 @@ _Bools = npt.NDArray[np.bool_]
 def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
     """Return the phase of each of these rows of `call_stacks`; null for row -1.
 
-    Activation checkpointing computes the forward pass again inside the backward pass. Then operators inside a backward
-    operator record for autograd once more, so they have a sequence number but no thread of a forward operator.
+    Activation checkpointing computes the forward pass again inside the backward pass. Operators of this second forward
+    pass are inside a backward operator but record for autograd again, so they have a sequence number but no thread of a
+    forward operator.
     """
     stacks, at = call_stacks(rank_trace), rows.to_numpy()
     parent = stacks["parent_row"].to_numpy()

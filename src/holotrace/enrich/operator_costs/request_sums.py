@@ -1,8 +1,8 @@
 """Sums over the requests of an inference step, which the names of step annotations contain.
 
-vLLM and SGLang name a step `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37…)`: the numbers of
-its requests in prefill (context) and decode (generation), with the sums of new tokens q (sq), of tokens k in the cache (sk),
-and of q·q and q·k. `holotrace.enrich.inference.step_names` reads them.
+vLLM and SGLang name a step `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37…)`. The name gives
+the number of requests in prefill (context) and in decode (generation), each followed by sums over these requests: of new tokens
+q (sq), of tokens k in the cache (sk), of q·q and of q·k. `holotrace.enrich.inference.step_names` reads the names.
 """
 
 from __future__ import annotations

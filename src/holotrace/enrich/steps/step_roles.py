@@ -45,8 +45,7 @@ def times_within(
 ) -> dict[str, Int64Array]:
     """Return the time of each role, then `other`, in each row of `within` (start_ns, end_ns).
 
-    The time of a role is the length of the union of this role and all roles before it, minus the times of the roles
-    before it.
+    The time of a role is the length of the union of this role and all earlier roles, minus the times of the earlier roles.
 
     Args:
         intervals: the intervals of the `ROLES`.

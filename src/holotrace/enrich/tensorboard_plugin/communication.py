@@ -1,8 +1,8 @@
 """The communication nodes of torch_tb_profiler: host events with the names of five collectives, and their kernels.
 
 The plugin counts a kernel as communication if it has the external id of such an event. Since PyTorch 1.13, the external
-ids of kernel and event differ, so NCCL kernels count as computation; `holotrace.enrich.collectives.collectives` uses
-names and arguments instead.
+ids of the kernel and the event differ, so NCCL kernels count as computation; `holotrace.enrich.collectives.collectives`
+uses names and arguments instead.
 """
 
 from __future__ import annotations

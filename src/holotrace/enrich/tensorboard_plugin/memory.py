@@ -22,7 +22,7 @@ SHOWN_DEVICES = (0, 1)
 def plugin_nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
     """Return the plugin's `nodes_of_memory_events`.
 
-    The plugin identifies threads by their numbers alone, and has float times.
+    The plugin identifies threads by their numbers alone and uses float times.
     """
     events, nodes = memory_events(rank_trace), plugin_host_nodes(rank_trace)
     return innermost_nodes(nodes, _trees(rank_trace, events), rounded_ns(rank_trace, events["time_ns"].to_numpy()))

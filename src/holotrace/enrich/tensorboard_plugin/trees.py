@@ -50,8 +50,8 @@ def plugin_host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
 def plugin_trees(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the plugin's final trees.
 
-    The plugin sums over the trees, then removes the backward operators from their position and inserts those with a
-    known module elsewhere. `summed_row` (int64) is the row of each node in `summed_trees`, -1 on backward nodes.
+    The plugin sums over the trees, then removes the backward operators from their position and, if their module is
+    known, inserts them elsewhere. `summed_row` (int64) is the row of each node in `summed_trees`, -1 on backward nodes.
     """
     return with_backward_modules(rank_trace, summed_trees(rank_trace))
 

@@ -47,9 +47,9 @@ class _Layer(NamedTuple):
 def fused_experts(arguments: Arguments, hidden: int = 0, first: int = 1, second: int = 2, chosen: int = 4) -> Cost:
     """2·T·k·(H·N + I·H) for T tokens that choose k experts, whose weights are H x N and I x H; bytes of tokens, result and weights.
 
-    N is I, or 2·I with a gate. Weights count if routing evenly would reach practically every expert. With fewer tokens,
-    bytes are unknown, because the trace does not say which experts they chose. Operations are unknown, too, if experts
-    are on several ranks.
+    N is I, or 2·I with a gate. Weights count if evenly spread tokens would reach practically every expert. With fewer
+    tokens, bytes are unknown, because the trace does not say which experts they chose. Operations are unknown, too, if
+    experts are on several ranks.
     """
     if any(_maps_experts(arguments, index) for index in range(chosen + 1, arguments.count)):
         message = "experts are on several ranks, and which tokens reach those of this rank is data"
@@ -231,7 +231,7 @@ def _maps_experts(arguments: Arguments, index: int) -> bool:
 
 
 def _reaches_all(experts: int, chosen: int, tokens: int) -> bool:
-    """Whether routing evenly leaves less than half an expert idle on average: E·(1 - k/E)^T < 1/2."""
+    """Whether evenly spread tokens leave less than half an expert idle on average: E·(1 - k/E)^T < 1/2."""
     if chosen >= experts:
         return True
     return experts * (1 - chosen / experts) ** min(tokens, 1 << 40) < 1 / 2
