@@ -68,6 +68,7 @@ PLANTED = {
     "two_ranks-sharded-slow_rank1": "late_rank",
     "two_ranks-tensor_parallel-slow_rank1": "late_rank",
     "two_ranks-pipeline-slow_rank1": "host_falls_behind",
+    "ddp_sequence_lengths": "uneven_inputs",
 }
 """The rule that describes the mistake of each recorded job; the sleep in the pipeline costs nothing yet in the recorded steps."""
 
@@ -212,7 +213,7 @@ def recordings() -> Iterator[tuple[str, Path, str | None]]:
             yield path.name, path, PLANTED.get(path.name)
     for path in sorted(CPU.iterdir()):
         if path.is_dir():
-            yield path.name, path, None if path.name.endswith("healthy") else "late_rank"
+            yield path.name, path, None if path.name.endswith("healthy") else PLANTED.get(path.name, "late_rank")
 
 
 @cache
