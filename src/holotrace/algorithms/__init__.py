@@ -1,1 +1,1 @@
-"""Algorithms on arrays and texts, independent of traces."""
+"""Algorithms on arrays and strings, independent of traces."""

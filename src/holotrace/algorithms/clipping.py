@@ -11,7 +11,7 @@ _Rows = npt.NDArray[np.int64]
 
 
 class Clipped(NamedTuple):
-    """The parts of intervals that lie in windows, window by window, in the order of the intervals.
+    """The parts of intervals inside windows: window by window, and in each window in the order of the intervals.
 
     window    row of the window
     interval  row of the interval
@@ -28,10 +28,10 @@ def clipped(start: _Rows, end: _Rows, begin: _Rows, finish: _Rows) -> Clipped:
     """Return the part of each interval in each window `[begin, finish)`.
 
     Args:
-        start: of the intervals, which are sorted and do not overlap.
-        end: of the intervals.
-        begin: of the windows, which may overlap.
-        finish: of the windows.
+        start: starts of the intervals, which are sorted and do not overlap.
+        end: ends of the intervals.
+        begin: starts of the windows, which may overlap.
+        finish: ends of the windows.
 
     >>> parts = clipped(np.array([0, 5, 9]), np.array([4, 9, 12]), np.array([2]), np.array([10]))
     >>> parts.interval.tolist(), parts.start.tolist(), parts.end.tolist()

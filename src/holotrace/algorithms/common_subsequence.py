@@ -14,7 +14,7 @@ _Int64: TypeAlias = npt.NDArray[np.int64]
 
 
 def common_subsequence(first: _Int64, second: _Int64) -> _Int64:
-    """Return for each row of `first` its row in `second` within a longest common subsequence, else `NO_PARTNER`.
+    """Return, for each row of `first`, its partner in `second` in a longest common subsequence, else `NO_PARTNER`.
 
     Equal beginnings and ends are paired directly. Between them, each row of the shorter side updates the lengths of all
     prefixes of the other side at once, as one integer with a bit for each row.

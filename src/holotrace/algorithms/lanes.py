@@ -16,8 +16,8 @@ _Rows = npt.NDArray[np.int64]
 def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, npt.NDArray[np.int32]]:
     """Assign each interval a lane in its group, so that it overlaps no other interval of the lane.
 
-    A nested interval is one lane below the innermost one around it; of two equal intervals, the earlier row is the outer
-    one. A group has as many lanes as it has intervals that are open at the same time. An empty interval counts as one
+    A nested interval is one lane below the innermost interval around it; if two intervals are equal, the earlier row is the
+    outer one. A group needs only as many lanes as there are intervals open at the same time. An empty interval counts as one
     nanosecond long.
 
     Returns:
@@ -40,12 +40,12 @@ def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Ro
 
 
 def in_few_bits(numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
-    """Return numbers from 0 in 16 bits if they fit, because numpy sorts these with a radix sort, which is faster."""
+    """Return non-negative numbers as 16-bit integers if they fit, because NumPy sorts those faster, with a radix sort."""
     return numbers.astype(np.uint16) if numbers.max(initial=0) < 1 << 16 else numbers
 
 
 def _order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> _Rows:
-    """Sort by group, start and length; if group and start fit one 64-bit number, sorting takes a third of the time."""
+    """Sort by group, start and length; if group and start fit into one 64-bit number, sorting takes a third of the time."""
     if not len(start):
         return np.zeros(0, np.int64)
     span = int(start.max()) - int(start.min()) + 1
@@ -73,7 +73,7 @@ def _times_in_a_row(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) ->
 
 
 def _in_crowded_places(lane: npt.NDArray[np.int32], start: _Rows, end: _Rows) -> _Rows:
-    """Return all intervals of each stretch between two idle times in which intervals overlap in a lane."""
+    """Return all intervals of each busy stretch in which intervals overlap within a lane."""
     by_lane = np.argsort(in_few_bits(lane), kind="stable")
     same = lane[by_lane][1:] == lane[by_lane][:-1]
     overlapping: _Rows = by_lane[1:][same & (end[by_lane][:-1] > start[by_lane][1:])]

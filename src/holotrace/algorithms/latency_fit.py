@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 FEWEST_SIZES = 3
 LEAST_SPREAD = 4.0
-"""A fit needs this many sizes, and the largest must be this many times the smallest."""
+"""A fit needs at least this many sizes, and the largest must be at least this many times the smallest."""
 
 _MOST_SIZES = 24
 _MOST_SAMPLES = 200
@@ -27,7 +27,7 @@ _Floats = npt.NDArray[np.float64]
 class LatencyFit:
     """Estimates with their 95 % confidence intervals: times in ns, bandwidths in bytes/s.
 
-    A bandwidth is infinite where the time does not grow with the size.
+    A bandwidth is infinite if the time does not grow with the size.
     """
 
     latency_ns: float
@@ -72,7 +72,7 @@ def fit_latency(byte_counts: npt.NDArray[np.int64], times_ns: npt.NDArray[np.int
 def _by_size(
     byte_counts: npt.NDArray[np.int64], times_ns: npt.NDArray[np.int64]
 ) -> tuple[_Floats, list[npt.NDArray[np.int64]]]:
-    """Return the distinct sizes and the times of each; many sizes are grouped with their neighbours."""
+    """Return the distinct sizes and the times of each; if there are many sizes, neighbouring sizes are grouped."""
     order = np.argsort(byte_counts, kind="stable")
     ordered, times = byte_counts[order], times_ns[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))

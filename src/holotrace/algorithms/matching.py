@@ -32,7 +32,7 @@ def distinct(values: _Int64) -> tuple[_Int64, _Int64]:
 
 
 def distinct_rows(columns: Sequence[_Int64]) -> tuple[_Int64, _Int64]:
-    """Return the first row of each distinct combination, and the number of the combination of each row, as `distinct` does.
+    """Return the first row of each distinct combination and, for each row, the number of its combination, like `distinct`.
 
     All values are at least -1.
     """

@@ -3,7 +3,7 @@
     std::enable_if<(((8)>(0))), void>::type vllm::fused_add_rms_norm_kernel<c10::Half, 8>(c10::Half*, float)
     └─ return type ──────────────────────┘  └ scope ┘└ name ──────────────┘└ arguments ┘  └ parameters ┘
 
-Names come from the traced program, so at most `_SCANNED_LENGTH` characters of a name are read, in linear time, and a text
+Names come from the traced program, so at most `_SCANNED_LENGTH` characters of a name are read, in linear time, and a string
 that does not fit the grammar is not a signature.
 """
 
@@ -17,7 +17,7 @@ from typing import TypeAlias
 from holotrace import _native
 
 _SCANNED_LENGTH = 16_384
-"""Characters read of a name; the longest kernel name in public traces has about 6,000."""
+"""Number of characters read from a name; the longest kernel name in public traces has about 6,000."""
 
 _REMEMBERED_NAMES = 8_192
 """The number of names to cache; the ranks of a job run the same kernels."""
@@ -57,7 +57,7 @@ _Item: TypeAlias = "str | _Group"
 
 @dataclass
 class _OpenGroups:
-    """The open groups around a position in the name; `certain` has the positions in the stack of groups not opened by `<`."""
+    """The open groups around a position in the name; `certain` has the stack positions of groups not opened by `<`."""
 
     groups: list[_Group] = field(default_factory=list)
     certain: list[int] = field(default_factory=list)
@@ -111,7 +111,7 @@ class Signature:
 
 
 def signature(name: str) -> Signature | None:
-    """Parse a signature, mangled or not; return None for any other text, such as `Memcpy HtoD (Pinned -> Device)`."""
+    """Parse a signature, mangled or not; return None for any other string, such as `Memcpy HtoD (Pinned -> Device)`."""
     return _signature(name[:_SCANNED_LENGTH])
 
 
@@ -131,8 +131,8 @@ def _arguments(group: _Group | None) -> tuple[str, ...] | None:
 def function_name(name: str) -> str:
     """Return only the qualified function name: no return type, anonymous namespace, template or call arguments.
 
-    Template arguments may contain any functors and types; only the function name shows what a kernel does. If the text is
-    not a signature, return the part before the first bracket.
+    Template arguments may contain any functors and types; only the function name shows what a kernel does. If the string is not
+    a signature, return the part before the first bracket.
     """
     return _function_name(name[:_SCANNED_LENGTH])
 
@@ -202,7 +202,7 @@ def _opens_template(before: str, items: list[_Item], within: list[_Group]) -> bo
 
 
 def _qualified_function(items: list[_Item]) -> list[_Part] | None:
-    """Return the parts of the qualified function name; None if the text is not a signature."""
+    """Return the parts of the qualified function name; None if the items are not a signature."""
     parts: list[_Part] = []
     position, had_return_type = 0, False
     while position < len(items):
@@ -227,7 +227,7 @@ def _stands_alone(item: _Item) -> bool:
 
 
 def _chain(items: list[_Item], start: int) -> tuple[list[_Part], int]:
-    """Read `part::part::part` from `start`; return its parts and the position behind it."""
+    """Read `part::part::part` from `start`; return its parts and the position after it."""
     parts: list[_Part] = []
     position = start + (items[start] == "::")
     while position < len(items):
@@ -258,7 +258,7 @@ def _part(item: _Item) -> _Part | None:
 
 
 def _with_groups(part: _Part, items: list[_Item], position: int) -> int:
-    """Add template arguments and parameters that follow a part; return the position behind them."""
+    """Add template arguments and parameters that follow a part; return the position after them."""
     if part.name == "operator":  # a conversion such as `operator bool`
         while position < len(items) and not (isinstance(items[position], _Group)):
             position += 1
@@ -318,7 +318,7 @@ def _lambda_name(group: _Group, inside: str) -> str:
 
 
 def _flat(group: _Group) -> str:
-    """Return the beginning of the content of a group as text, leaving out the groups inside it."""
+    """Return the beginning of a group's content as a string, leaving out the groups inside it."""
     return "".join(item for item in group.items[:40] if isinstance(item, str))
 
 

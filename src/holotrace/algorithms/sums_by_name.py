@@ -16,7 +16,7 @@ def sums_by_name(events: pl.DataFrame, place: npt.NDArray[np.int64], is_marked: 
 
     Args:
         events: kind, name, duration_ns, as in `holotrace.schema`; durations below 0 count as 0.
-        place: a number for each event, such as that of its step; -1 for none.
+        place: a number for each event, such as the number of its step; -1 for none.
         is_marked: for each place, whether its events also count as marked.
 
     Returns:

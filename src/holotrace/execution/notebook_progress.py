@@ -39,7 +39,7 @@ class NotebookProgress:
         self._handle: Any = None
 
     def start(self, total_bytes: int, description: str) -> None:
-        """Begin to count the bytes of a file."""
+        """Start counting the bytes of a file."""
         self._description, self._total, self._done = description, total_bytes, 0
         self._drawn_at = time.monotonic() + _PATIENCE_S - _REDRAW_S
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 _MEMORY_OF_A_WORKER = 1 << 30
 _MOST_KEYS = 100_000
-"""A pool remembers which workers ran the calls with the latest keys."""
+"""A pool remembers which workers ran the calls with this many of the latest keys."""
 
 
 def processes(workers: int | None = None) -> RetryingExecutor:
@@ -133,7 +133,7 @@ def default_worker_count(memory_of_a_worker: int = 0) -> int:
 
 
 def available_cores() -> int:
-    """Return the number of cores this process may run on; in a container fewer than the machine has."""
+    """Return the number of cores this process may run on; in a container, these may be fewer than the machine has."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

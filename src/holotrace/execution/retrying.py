@@ -19,7 +19,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_LOSSES = 3
-"""A call fails after it has lost this many workers; the last time it runs alone, so it must be the cause."""
+"""A call fails after it has lost this many workers; the last time, it runs alone, so it must be the cause."""
 
 
 class Pool(Protocol):

@@ -36,7 +36,7 @@ def begin(threads: int, workers: int, lifeline: Connection) -> None:
 
 
 def call(function: Callable[[], T]) -> T:
-    """Call the function in a worker, and exit at once if the worker was asked to end meanwhile."""
+    """Call the function in a worker, and exit at once if the worker was asked to end in the meantime."""
     try:
         return function()
     except SystemExit:  # by now the call has cleaned up; the pool would return the exception as a result

@@ -9,8 +9,8 @@ a file comes from the first of these that states one:
     4. the next free number, in the natural order of the names (a2 before a10)
 
 Two files never share a rank silently. In a folder or a pattern, several files of one rank count as several recordings,
-such as the spans that a profiler schedule writes one after the other: the newest file is opened, the others are skipped
-with a reason that says how to open them. In a list the user names every file, so a shared rank is an error.
+such as the spans that a profiler schedule writes one after the other: the newest file is opened, and the others are skipped
+with a reason that says how to open them. In a list, the user names every file, so a shared rank is an error.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def traces_among(source: str, paths: list[str], read_rank: ReadRank) -> JobFiles
 
 
 def _without_captures(paths: list[str]) -> tuple[list[str], list[SkippedFile]]:
-    """Set aside the recordings of captured graphs, which explain the traces beside them; alone they are traces."""
+    """Set aside the recordings of captured graphs, which explain the traces beside them; on their own, they are traces."""
     captures = [path for path in paths if is_capture_name(path)]
     traces = [path for path in paths if path not in set(captures)]
     if not captures or not any(map(is_or_was_a_trace, traces)):
@@ -345,7 +345,7 @@ def _older(path: str, rank: int, newest: str) -> SkippedFile:
 
 
 def _recorded_at(path: str) -> tuple[int, tuple[tuple[int, int, str], ...]]:
-    """Return a sort key: the time in the file name, else the time of its last change; then the name."""
+    """Return a sort key: the time in the file name, else the time of the file's last change; then the name."""
     times = [int(digits.ljust(19, "0")) for digits in _TIME_IN_NAME.findall(name_of(path))]
     return times[-1] if times else status_of(located(path)).mtime_ns, natural_order(path)
 

@@ -14,7 +14,7 @@ from holotrace.store.health import Finding, state_of
 from holotrace.store.trace import RankTrace, Trace
 
 RankOrigin = Literal["distributedInfo", "file name", "collectives", "given or next free number"]
-"""What a rank's number was taken from; the last one means the caller's choice or the next free number."""
+"""Where a rank's number comes from; the last value means the caller's choice or the next free number."""
 
 State = Literal["clean", "repaired", "with losses", "unreadable"]
 

@@ -23,13 +23,13 @@ from holotrace.store.tables.arrow_tables import MemoryTables
 from holotrace.units import size_text
 
 _LONG_HEADER_BYTES = 64 << 20
-"""Bytes to search for the events behind an unusually long header, for example one with thousands of process groups."""
+"""Bytes to search for the events after an unusually long header, for example one with thousands of process groups."""
 
 EXPANSION_VARIABLE = "HOLOTRACE_MOST_EXPANSION"
 """Environment variable: the highest ratio of decompressed to compressed size; `MOST_EXPANSION` if unset."""
 
 MOST_EXPANSION = 100
-"""Default of the highest ratio: traces compress 10-fold to 50-fold, files made to fill a disk 1,000-fold and more."""
+"""Default for the highest ratio: traces compress 10-fold to 50-fold, files made to fill a disk 1,000-fold and more."""
 
 _SMALL_BYTES = 256 << 20
 """Every file may decompress to this size, whatever its ratio."""

@@ -37,16 +37,16 @@ def open_trace(  # noqa: PLR0913 -- one option per choice
     """Open the profiler traces of a job.
 
     Files are read when an analysis first needs them. Their tables are kept in a cache, so opening them again takes
-    milliseconds. `holotrace.ingest.discover` describes how files are found and get their ranks.
+    milliseconds. `holotrace.ingest.discover` describes how files are found and how they get their ranks.
 
     Args:
         source: a trace file, a folder of them, a glob pattern, a list of files, `{rank: file}`, or a store that
-            `holotrace.write_store` wrote; paths may be URLs such as `s3://bucket/job`. Or a finished
+            `holotrace.write_store` wrote; paths may be URLs such as `s3://bucket/job`. It can also be a finished
             `torch.profiler.profile`, whose last recording is opened.
         ranks: open only these ranks.
         capture: recordings that say which operators launched the kernels of CUDA and HIP graphs: files or folders with
-            the trace of a capture, the trace of the same step without graphs, or annotations by graph node id. By
-            default, those that vLLM and SGLang write next to a local trace; an empty list uses none.
+            the trace of a capture, the trace of the same step without graphs, or annotations by graph node id. By default, the
+            recordings that vLLM and SGLang write next to a local trace; an empty list uses none.
         cache: where to keep the tables. True: the user's cache folder (or the one HOLOTRACE_CACHE_DIR names); "beside":
             `.holotrace_cache` beside the trace; a `pathlib.Path`: that folder; the URL of a folder: the user's
             cache folder, and that folder, which several machines can share; False: only in memory.
@@ -60,7 +60,7 @@ def open_trace(  # noqa: PLR0913 -- one option per choice
         UnreadableTraceError: a file cannot be read; for URLs its subclass UnreachableError.
         DuplicateRankError: two files of a list have the same rank.
         UnknownRankError: a rank in `ranks` does not exist.
-        InvalidOptionError: the profiler still runs, has recorded nothing, or was already exported.
+        InvalidOptionError: the profiler is still running, has recorded nothing, or was already exported.
 
     >>> import holotrace
     >>> import tempfile

@@ -25,7 +25,7 @@ def export(profiler: Profiler) -> str:
     The file has its own folder; `keep_while_used` deletes both.
 
     Raises:
-        InvalidOptionError: the profiler still runs, has recorded nothing, or was already exported.
+        InvalidOptionError: the profiler is still running, has recorded nothing, or was already exported.
     """
     folder = tempfile.mkdtemp(prefix="holotrace-")
     path = Path(folder, "profiler.pt.trace.json")

@@ -5,9 +5,9 @@ with the folder's name. The log folder is a path or a URL. PyTorch names a file 
 the number, usually the time, distinguishes the recordings of a worker. Other file names work too: the worker is then
 the name without `.json` and similar suffixes. Compression is detected from the content.
 
-The spans of a run are the times at which its workers recorded, counted from 1 in numeric order. If workers have
-different numbers of recordings, those made at about the same time are one span; if the numbers are not times, the first
-recordings of all workers are the first span, and so on.
+The spans of a run are the times at which its workers recorded, counted from 1 in numeric order. If workers have different
+numbers of recordings, recordings made at about the same time are one span; if the numbers are not times, the first recordings
+of all workers are the first span, and so on.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from holotrace.store.trace import SkippedFile, Trace
 _CAPTURES = "captures of CUDA graphs; the traces beside this folder use them"
 _MOST_NAMED = 4
 _DIGITS_OF_A_TIME = {10, 13, 16, 19}
-"""Factors that convert Unix times in s, ms, µs or ns to nanoseconds."""
+"""The numbers of digits of Unix times in s, ms, µs and ns."""
 
 _State: TypeAlias = tuple[int, int, int | str]
-"""Size, time of the last change, and inode or version of a file, which counts as unchanged while these are the same."""
+"""Size, time of the last change, and inode or version of a file; a file counts as unchanged while these are the same."""
 
 _Content: TypeAlias = tuple[Hashable, dict[str, "_State | None"]]
 """The identity of a folder, and the state of each entry in it, which is None for a subfolder."""

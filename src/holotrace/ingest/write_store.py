@@ -67,8 +67,8 @@ def write_store(trace: Trace, store: Address, *, overwrite: bool = False, execut
         executor: runs the work on the ranks; its workers must be able to reach the traces and the store.
 
     Raises:
-        InvalidOptionError: the store contains a rank of another file, `trace` is itself a store or has a selection of
-            events, or the folder contains something else.
+        InvalidOptionError: the store contains a rank that was read from another file, `trace` is itself a store or has a
+            selection of events, or the folder contains something else.
         NotATraceError, UnreadableTraceError: a file is not a trace, or cannot be read.
         OSError: something cannot be written.
 
@@ -142,7 +142,7 @@ def _trace_file(rank_trace: RankTrace) -> TraceFile:
 
 
 def _unchanged(rank_trace: RankTrace, store: Location) -> StoredRank | None:
-    """Return the stored rank, None if it must be written.
+    """Return the stored rank; None if it must be written.
 
     Raises:
         InvalidOptionError: the stored rank was read from another file.

@@ -24,12 +24,12 @@ _MOST_AT_ONCE = 16
 
 
 def is_url(text: str) -> bool:
-    """Whether a text is a URL such as `s3://bucket/trace.json`; `file://` counts as a path."""
+    """Whether a string is a URL such as `s3://bucket/trace.json`; `file://` counts as a path."""
     return _URL.match(text) is not None and _FILE.match(text) is None
 
 
 def address_text(address: Address) -> str:
-    """Return the text of an address: a path with `~` expanded, or a URL without secrets."""
+    """Return an address as a string: a path with `~` expanded, or a URL without secrets."""
     text = str(address) if isinstance(address, RemotePath) else os.fspath(address)
     if is_url(text):
         return str(RemotePath.of(text))

@@ -1,4 +1,4 @@
-"""A file or folder behind a URL, with those methods of `pathlib.Path` that holotrace uses."""
+"""A file or folder behind a URL, with the methods of `pathlib.Path` that holotrace uses."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RemotePath:
         return cls(_trimmed(shown), secret if secret != NO_SECRET else secret_of(shown))
 
     def __post_init__(self) -> None:
-        """Remember the secret, so that the text of this path suffices to open it, also in a worker process."""
+        """Remember the secret, so that this path's string is enough to open it, even in a worker process."""
         remember(self.url, self.secret)
 
     def __reduce__(self) -> tuple[type[RemotePath], tuple[str, Secret]]:

@@ -32,7 +32,7 @@ _IN_TEXT = re.compile(
 )
 _HIDDEN = "…"
 _SHORTEST = 6
-"""Messages keep shorter secrets, which would match inside words."""
+"""Shorter secrets are not removed from messages, because they would match inside words."""
 
 
 class Secret(NamedTuple):
@@ -64,7 +64,7 @@ def remember(url: str, secret: Secret) -> None:
 
 
 def secret_of(url: str) -> Secret:
-    """Return the secret of a URL, else the secret of its nearest parent with a known one."""
+    """Return the secret of a URL, else the secret of its nearest parent whose secret is known."""
     above = [known for known in _known if url == known or url.startswith(f"{known}/")]
     return _known[max(above, key=len)] if above else NO_SECRET
 

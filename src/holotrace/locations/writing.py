@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 def drafted(location: Path | RemotePath, *, replace: bool = True, sync: bool = True) -> Iterator[BinaryIO]:
     """Open a file for writing; it appears, and replaces an existing file, when the block ends without an error.
 
-    A local file is synced before it appears, so not even a power cut leaves a partial file; `sync=False` saves this
-    wait. For a URL, the content goes into a temporary file and is sent when complete. With `replace=False`, a file
-    that another process has written to the URL meanwhile may be kept: some file systems cannot replace a file without
-    removing it for a short time.
+    A local file is synced before it appears, so not even a power cut leaves a partial file; `sync=False` skips this wait. For a
+    URL, the content goes into a temporary file and is sent when complete. With `replace=False`, a file that another process has
+    written to the URL meanwhile may be kept: some file systems cannot replace a file without removing it for a short time.
 
     Raises:
         OSError: the file cannot be written; an UnreachableError for URLs. Nothing is left behind.
@@ -152,7 +151,7 @@ def _send(draft: Path, location: RemotePath, *, replace: bool) -> None:
 
 
 def _replacing(filesystem: AbstractFileSystem) -> dict[str, bool] | None:
-    """Return the options with which `mv` replaces a file in one operation; None if the file system cannot."""
+    """Return the options with which `mv` replaces a file in one operation; None if the file system cannot do that."""
     if type(filesystem).__module__.startswith("hdfs_native"):
         return {"overwrite": True}
     return {} if "local" in filesystem.protocol else None

@@ -34,7 +34,7 @@ _MODULE_KEYS = ("module_fqn", "fqn")
 _MODULE_PREFIX = "nn.Module: "
 
 _MOST_LAYERS, _MOST_PARTS = 256, 4
-"""Further layers have no name; 256 are twice those of Llama 3.1 405B (126): https://arxiv.org/abs/2407.21783, table 3."""
+"""Layers beyond 256 have no name; Llama 3.1 405B has 126: https://arxiv.org/abs/2407.21783, table 3."""
 
 _ANNOTATED = {"event_index": pl.UInt32, "module": pl.String}
 
@@ -55,14 +55,14 @@ class CaptureSource(Protocol):
     """The recordings for the ranks of a job; pickles as their addresses."""
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
-        """Return the recordings that fit a rank, given all texts of its trace, which include the batch sizes it ran."""
+        """Return the recordings that fit a rank, given all strings of its trace, which include the batch sizes that it ran."""
 
     def annotations(self) -> Mapping[int, Mapping[str, Any]]:
         """Return what annotation files say about graph nodes, by node id."""
 
 
 def replays_graphs(texts: pl.Series) -> bool:
-    """Return whether a trace with these texts may replay a graph."""
+    """Return whether a trace with these strings may replay a graph."""
     return bool(texts.str.contains(_GRAPH_LAUNCH, literal=True).any())
 
 
@@ -72,7 +72,7 @@ def is_graph_launch(names: pl.Series) -> pl.Series:
 
 
 def with_other_texts(texts: pl.Series, others: Iterable[pl.Series]) -> pl.Series:
-    """Return the texts, followed by all others; existing ids stay valid."""
+    """Return the strings of `texts`, followed by all others; existing ids stay valid."""
     parts = [part.alias(texts.name) for part in others if len(part)]
     if not parts:
         return texts
@@ -83,10 +83,10 @@ def with_other_texts(texts: pl.Series, others: Iterable[pl.Series]) -> pl.Series
 def annotated_modules(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the module that annotations of graph nodes name for each kernel: event_index uint32, module str.
 
-    A name begins like those of recorded modules, `nn.Module: layers.0.attention.wq`.
+    A name begins like the names of recorded modules: `nn.Module: layers.0.attention.wq`.
 
-    PyTorch collects the annotations by node while it captures a graph. They are args of the kernels, if the trace was
-    written with them, or in a file of their own.
+    PyTorch collects the annotations by node while it captures a graph. They are in the args of the kernels if the trace was
+    written with them, else in a separate file.
     """
     nodes = rank_trace.file.table("kernels", ["event_index", "graph_node_id"]).filter(pl.col("graph_node_id") > 0)
     if nodes.is_empty():
@@ -106,7 +106,7 @@ def annotated_modules(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def inferred_layer_name(layer: int, part: int | None = None) -> str:
-    """Return the name of a layer that the order of kernels shows, like those of recorded modules.
+    """Return the name of a layer inferred from the order of kernels, in the form of recorded module names.
 
     >>> inferred_layer_name(3), inferred_layer_name(3, part=2)
     ('nn.Module: inferred layer 3', 'nn.Module: inferred layer 3 of part 2')
@@ -116,7 +116,7 @@ def inferred_layer_name(layer: int, part: int | None = None) -> str:
 
 @functools.cache
 def inferred_layer_names() -> pl.Series:
-    """Return all names that inferred layers may have, because string ids are given out before layers are known."""
+    """Return all names that inferred layers may have, because string ids are assigned before layers are known."""
     numbers = range(1, _MOST_LAYERS + 1)
     parts = (None, *range(1, _MOST_PARTS + 1))
     return pl.Series("text", [inferred_layer_name(layer, part) for part in parts for layer in numbers])

@@ -84,7 +84,7 @@ def _count(value: object) -> int | None:
 
 
 def _text(value: object) -> str | None:
-    """Return a text; half a surrogate pair, which UTF-8 cannot encode, becomes a question mark."""
+    """Return a string; half a surrogate pair, which UTF-8 cannot encode, becomes a question mark."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None
 
 

@@ -95,7 +95,7 @@ def _finding(raw: dict[str, Any]) -> Finding:
 
 
 def loss_text(events_lost: int, bytes_lost: int) -> str:
-    """Print what was lost: `2 events in 1,205 bytes`; "" for nothing."""
+    """Describe what was lost: `2 events in 1,205 bytes`; "" for nothing."""
     events = f"{events_lost:,} event{'' if events_lost == 1 else 's'}" if events_lost else ""
     size = f"{bytes_lost:,} byte{'' if bytes_lost == 1 else 's'}" if bytes_lost else ""
     return " in ".join(filter(None, (events, size)))

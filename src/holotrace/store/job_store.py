@@ -91,7 +91,7 @@ class StoredRank:
         """Restore an object from its `asdict`.
 
         Raises:
-            KeyError, TypeError, ValueError: `raw` is something else, for example with a path as the rank.
+            KeyError, TypeError, ValueError: `raw` is something else; for example, its rank is a path.
         """
         if rank_or_none(operator.index(raw["rank"])) is None or not isinstance(raw["source"], str):
             message = "not a rank"
@@ -269,7 +269,7 @@ class StoredFile:
         return self._checked(lambda tables: tables.read(name, columns))
 
     def _checked(self, read: Callable[[ParquetTables], T]) -> T:
-        """Read from the tables; retry in case another process is just replacing the rank."""
+        """Read from the tables; retry in case another process is replacing the rank at this time."""
         for _ in range(_TRIES - 1):
             with suppress(DamagedTableError):
                 return read(self._open()[1])
@@ -295,7 +295,7 @@ class StoredFile:
 
 
 def _tried(read: Callable[[], T]) -> T:
-    """Read a file that is known to exist; retry in case another process is just replacing it."""
+    """Read a file that is known to exist; retry in case another process is replacing it at this time."""
     for _ in range(_TRIES - 1):
         with suppress(UnreadableTraceError):
             return read()

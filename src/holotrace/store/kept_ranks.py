@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Generic, Protocol, TypeVar
 
 MOST_EVENTS_KEPT = 10_000_000
-"""The workers of a pool together keep this many events (some 100 bytes each)."""
+"""The workers of a pool together keep at most this many events (about 100 bytes each)."""
 
 
 class Rank(Protocol):
@@ -23,7 +23,7 @@ R = TypeVar("R", bound=Rank)
 
 
 class KeptRanks(Generic[R]):
-    """The ranks that were used last, up to a number of events."""
+    """The most recently used ranks, up to a total number of events."""
 
     def __init__(self) -> None:
         """Keep no rank yet."""

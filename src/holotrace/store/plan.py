@@ -44,7 +44,7 @@ class Plan(Generic[Partial, Result]):
         return self.answer(trace, executor).result
 
     def answer(self, trace: Trace, executor: Executor) -> Answer[Result]:
-        """Return the result of a trace, and the ranks it covers; skipped ranks are the first of its findings."""
+        """Return the result of a trace, and the ranks it covers; its findings begin with the skipped ranks."""
         visit = trace.visit(partial(_answer_or_missing, self.one_rank), executor)
         return Answer(with_findings(visit.findings, self.result_of(visit.results)), visit.trace)
 
@@ -52,7 +52,7 @@ class Plan(Generic[Partial, Result]):
         """Combine the ranks that have the input; the findings of the result begin with the ranks that lack it.
 
         Raises:
-            MissingDataError: no rank has the input, or some lack it and the result has no findings to say so.
+            MissingDataError: no rank has the input, or some ranks lack it and the result has no findings in which to say so.
         """
         known = {rank: answer for rank, answer in answers.items() if not isinstance(answer, MissingDataError)}
         missing = [answer for answer in answers.values() if isinstance(answer, MissingDataError)]
@@ -89,7 +89,7 @@ class Answers:
 
 
 def with_findings(findings: tuple[str, ...], result: Result) -> Result:
-    """Put these findings before those of the result, if results of its type have findings."""
+    """Put these findings before the result's own findings, if results of its type have findings."""
     if not findings or not hasattr(result, "findings"):
         return result
     more: Any = result

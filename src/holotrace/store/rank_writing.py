@@ -100,7 +100,7 @@ def _is_of_this_version(store: Location) -> bool:
 
 
 def is_begun(folder: Location) -> bool:
-    """Whether a folder contains only the first files of `begin_store`: another process is just creating the store."""
+    """Whether a folder contains only the first files of `begin_store`: another process is creating the store at this time."""
     return all(path.name.startswith(f".{STORE_MANIFEST}.") or path.name == STORE_MANIFEST for path in folder.iterdir())
 
 
@@ -168,7 +168,7 @@ def leave_out(store: Location, skipped: Iterable[SkippedFile]) -> None:
 
 
 def take_in(store: Location, sources: Iterable[str]) -> None:
-    """Remove the records that these files were skipped.
+    """Remove the records which say that these files were skipped.
 
     Raises:
         OSError: the store cannot be written.
@@ -180,7 +180,7 @@ def take_in(store: Location, sources: Iterable[str]) -> None:
 
 
 def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank:
-    """Write the tables of a rank; they count once all are written, and replace earlier ones.
+    """Write the tables of a rank; they take effect once all are written, and replace earlier tables.
 
     Args:
         run: the run that was passed to `await_ranks`.
@@ -208,7 +208,7 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
 
 
 def remove_rank(store: Location, rank: int) -> None:
-    """Remove a rank, first the files that make it count."""
+    """Remove a rank, beginning with the files that make it count as stored."""
     state_file(store, rank).unlink(missing_ok=True)
     folder = rank_folder(store, rank)
     if (folder / RANK_MANIFEST).exists():
@@ -252,7 +252,7 @@ def _publish(store: Path, draft: Path, stored: StoredRank, *, overwrite: bool) -
     """Give the folder of a rank its final name, replacing an older one.
 
     Raises:
-        InvalidOptionError: the older one was read from another file.
+        InvalidOptionError: the older folder was read from another file.
         OSError: the folder cannot be renamed.
     """
     folder = store / f"{RANK_FOLDER}{stored.rank}"
@@ -269,7 +269,7 @@ def _publish(store: Path, draft: Path, stored: StoredRank, *, overwrite: bool) -
 
 
 def _renamed(draft: Path, folder: Path) -> bool:
-    """Rename a folder unless a non-empty one of that name exists."""
+    """Rename a folder, unless a non-empty folder with the new name exists."""
     try:
         draft.rename(folder)
     except OSError as error:

@@ -1,7 +1,7 @@
 """Tables of rules about names: which rules are in force, how they reach workers, and how rule files are read.
 
-Rules in order of priority: those that a program added, those of the file that an environment variable names, those that
-ship. `Trace.map` sends the rules in force along with its function, so workers decide as the caller would.
+Rules have this order of priority: rules added by a program, rules in the file that an environment variable names, rules that
+ship with holotrace. `Trace.map` sends the rules in force along with its function, so workers decide as the caller would.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 Rule = TypeVar("Rule")
 
 RulesInForce: TypeAlias = "tuple[tuple[str, tuple[Any, ...]], ...]"
-"""The rules of each table, by the variable of the table, in a form that hashes and pickles."""
+"""The rules of each table, by the variable of the table, in a form that can be hashed and pickled."""
 
 _TABLES: dict[str, RuleTable[Any]] = {}
 
@@ -35,7 +35,7 @@ class RuleTable(Generic[Rule]):
         shipped: the rules that come with holotrace.
         variable: environment variable with the path of a rule file; also the name of the table.
         wanted: the keys of a rule in such a file, for error messages.
-        read: makes a rule of one object of the file; its second argument says in messages where the object is.
+        read: makes a rule from one object in the file; its second argument is where the object is, for messages.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class RuleTable(Generic[Rule]):
         self._added.insert(0, rule)
 
     def remove_added(self) -> None:
-        """Remove every rule of `add`."""
+        """Remove every rule that `add` added."""
         self._added.clear()
 
     def active(self) -> tuple[Rule, ...]:
@@ -94,7 +94,7 @@ class RuleTable(Generic[Rule]):
 
 
 def rules_in_force() -> RulesInForce:
-    """Return the rules in force of every table."""
+    """Return the rules in force in every table."""
     return tuple((variable, table.active()) for variable, table in sorted(_TABLES.items()))
 
 
@@ -110,7 +110,7 @@ def checked_pattern(pattern: object, where: str) -> str:
     """Return the pattern of a rule; `where` says in error messages which rule it is.
 
     Raises:
-        InvalidOptionError: the pattern is not a text, is empty, or is not a regular expression.
+        InvalidOptionError: the pattern is not a string, is empty, or is not a regular expression.
     """
     try:
         re.compile(str(pattern))

@@ -97,7 +97,7 @@ class RankFile(Protocol):
         """Return columns of a table."""
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return columns of the events of these kinds, in file order; with `names`, only those with these string ids."""
+        """Return columns of the events of these kinds, in file order; `names` (string ids) keeps only these names."""
 
     def forget(self) -> None:
         """Free the memory of header, health and tables."""
@@ -107,8 +107,8 @@ class RankTrace:
     """The recording of one rank, as the tables of `holotrace.schema.TABLES`.
 
     Files are opened when first needed. A RankTrace pickles as its address (file, rank, selections, captures), so a worker
-    opens its own copy. Workers of `holotrace.processes` keep the copies that they used last: every copy of a RankTrace
-    has the same `identity`, and a trace that is opened again has another one.
+    opens its own copy. Workers of `holotrace.processes` keep their most recently used copies. All copies of a RankTrace have
+    the same `identity`; a trace that is opened again has a new one.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class RankTrace:
 
     @functools.cached_property
     def identity(self) -> str:
-        """A text that this RankTrace shares only with its copies in other processes."""
+        """A string that this RankTrace shares only with its copies in other processes."""
         return uuid.uuid4().hex
 
     @property
@@ -200,10 +200,10 @@ class RankTrace:
 
     @functools.cached_property
     def strings(self) -> pl.Series:
-        """The text of every string id `i`, `strings[i]`; the series is named `text`.
+        """All strings: string id `i` stands for `strings[i]`; the series is named `text`.
 
-        The texts of the file come first, then those of its captures, the modules that annotations of graphs name, and the
-        names of inferred layers.
+        The strings of the file come first, then the strings of its captures, the modules that annotations of graphs name, and
+        the names of inferred layers.
         """
         texts = self._own_strings
         if not replays_graphs(texts):
@@ -216,11 +216,11 @@ class RankTrace:
         return self.table("strings")["text"].rechunk()
 
     def texts(self, ids: pl.Series) -> pl.Series:
-        """Return the text of each id of a `string` or `json` column, null for null."""
+        """Return the string for each id of a `string` or `json` column; null for null."""
         return self.unselected.strings[ids].alias(ids.name)
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """Return columns of a table, all for None, with the types of `holotrace.schema`.
+        """Return columns of a table, with the types of `holotrace.schema`; None selects all columns.
 
         Rows are in file order. Selections apply to `events` only; side tables stay complete and join by `event_index`.
 
@@ -236,7 +236,7 @@ class RankTrace:
     def events_of(
         self, kinds: Iterable[EventKind], columns: Sequence[str], *, names: pl.Series | None = None
     ) -> pl.DataFrame:
-        """Return columns of the selected events of these kinds, in file order; with `names`, only those with these string ids.
+        """Return columns of the selected events of these kinds, in file order; `names` (string ids) keeps only these names.
 
         For a few kinds this takes much less memory than filtering `table("events")`: other events are never loaded.
         The events are not kept in memory, but facts derived from them are (`holotrace.store.derived`).
@@ -266,7 +266,7 @@ class RankTrace:
         return selected
 
     def event_counts(self) -> dict[EventKind, int]:
-        """Return {kind: number of selected events}, without kinds that have none."""
+        """Return {kind: number of selected events}, without kinds that do not occur."""
         counts = np.bincount(self.table("events", ["kind"])["kind"].to_numpy(), minlength=len(EventKind))
         return {kind: int(counts[kind]) for kind in EventKind if counts[kind]}
 
@@ -316,7 +316,7 @@ _KEPT: KeptRanks[RankTrace] = KeptRanks()
 
 
 def _copy(identity: str, *address: Any) -> RankTrace:  # noqa: ANN401 -- as `RankTrace`
-    """Return a copy of a pickled rank; in a worker, the one that it keeps from an earlier call."""
+    """Return a copy of a pickled rank; in a worker, return the copy that it kept from an earlier call."""
     rank_trace = RankTrace(*address)
     rank_trace.identity = identity
     if not worker.pool_size:
@@ -330,7 +330,7 @@ Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
 
 @runtime_checkable
 class DeviceSelection(Protocol):
-    """A selection that can be evaluated for device work alone: a fifth of a trace, and all that many analyses need."""
+    """A selection that can be evaluated for device work alone, which is a fifth of a trace and all that many analyses need."""
 
     def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
         """Return whether to keep each row of `holotrace.enrich.device.device_work.device_rows`, as calling the selection would."""
@@ -394,7 +394,7 @@ class Trace:
         """Return the trace with only the ranks whose files can be read; the others are in `skipped`, with the error.
 
         Raises:
-            NotATraceError, UnreadableTraceError: no file can be read; the error of the first one.
+            NotATraceError, UnreadableTraceError: no file can be read; this is the error of the first file.
         """
         visit = self.visit(_reading_error, executor)
         errors = {rank: error for rank, error in visit.results.items() if error is not None}
@@ -427,7 +427,7 @@ class Trace:
                 future.cancel()
 
     def _error_of_rank(self, future: Future[Any]) -> Exception | None:
-        """Wait for a call; return its error if only the rank is to be skipped, and raise any other."""
+        """Wait for a call; return its error if only this rank is to be skipped, and raise any other error."""
         try:
             future.result()
         except (*ABOUT_THE_QUESTION, *_THE_EXECUTOR_IS_GONE):
@@ -509,7 +509,7 @@ def _reading_error(rank_trace: RankTrace) -> NotATraceError | UnreadableTraceErr
 
 
 def _reason(rank: int, error: Exception) -> str:
-    """Return the message of an error, with the rank unless it names the file."""
+    """Return the message of an error, with the rank if the message does not name the file."""
     if isinstance(error, (NotATraceError, UnreadableTraceError)):
         return str(error)
     return (

@@ -49,7 +49,7 @@ class Reader(Protocol):
 class TraceFile:
     """One trace file: its address, and the tables read so far.
 
-    It pickles as its address, so a worker opens its own copy; through the cache that takes milliseconds.
+    It pickles as its address, so a worker opens its own copy; with the cache, this takes milliseconds.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class TraceFile:
     def borrowed(self) -> Iterator[Entry]:
         """Yield the current content: from the cache, or read into a temporary folder that is removed afterwards.
 
-        This serves callers that need the whole content once and should not fill the cache with it.
+        This is for callers that need the whole content once and should not fill the cache with it.
 
         Raises:
             NotATraceError, UnreadableTraceError: the file is not a trace, cannot be read, or there is no room for it.

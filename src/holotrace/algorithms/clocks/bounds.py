@@ -1,7 +1,8 @@
 """Hard bounds on clocks, from operations in which some participants wait for others.
 
-When clock a shows t, the reference clock shows t + z_a(t). Clocks run at constant rates, so z_a(t) = o + d·t. An operation
-has a time G that follows the start of every participant that is waited for, and precedes the end of every one that waits:
+When clock a shows t, the reference clock shows t + z_a(t). Clocks run at constant rates, so z_a(t) = o + d·t. Each operation
+has a time G, which is after the start of every participant that others wait for, and before the end of every participant that
+waits:
 
     start + z_a(start) ≤ G ≤ end + z_a(end)
 
@@ -85,7 +86,7 @@ class ClockBounds:
 
 
 def knots_around(*times: Float64Array) -> Float64Array:
-    """Return equally spaced times that cover all times given."""
+    """Return equally spaced times that cover all the given times."""
     first = min((float(some.min()) for some in times if len(some)), default=0.0)
     last = max((float(some.max()) for some in times if len(some)), default=0.0)
     return np.linspace(first, max(last, first + 1.0), _INTERVAL_COUNT + 1)
@@ -134,7 +135,7 @@ class _State(NamedTuple):
 
 
 def _next_round(state: _State, starts: _Side, ends: _Side, operation_count: int, reference: int) -> _State:
-    """Derive bounds on G of every operation from those on the clocks, then bounds on the clocks from those on G."""
+    """Derive bounds on each operation's G from the bounds on the clocks, then bounds on the clocks from the bounds on G."""
     latest = ends.least_by_operation(ends.time + ends.interpolated(state.of_z), operation_count)
     minus_earliest = starts.least_by_operation(starts.interpolated(state.of_minus_z) - starts.time, operation_count)
     upper = starts.tightest(latest[starts.operation] - starts.time, len(state.of_z))
@@ -164,7 +165,7 @@ class _Points(NamedTuple):
 
 
 def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
-    """Return the slopes of lines that pass below the points of `upper` and above those of `lower`.
+    """Return the slopes of lines that pass below the points of `upper` and above the points of `lower`.
 
     With z(t) ≤ u and z(s) ≥ l: d ≤ (u - l) / (t - s) if t > s, and d ≥ (u - l) / (t - s) if t < s.
     """
@@ -178,10 +179,10 @@ def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
 
 
 def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Array:
-    """Return the greatest value at each knot of any line that is below all points and has a slope within `slopes`.
+    """Return, for each knot, the greatest value there of any line below all points with a slope within `slopes`.
 
     Two points, or one point and a limit of the slope, determine this value: it solves a linear programme with two
-    variables. If the bounds on the slope contradict each other, no line fits, and the value means nothing.
+    variables. If the bounds on the slope contradict each other, no line fits, and the value is meaningless.
     """
     low, high = slopes.low[:, None], slopes.high[:, None]
     by_knot = []
@@ -219,7 +220,7 @@ class _Positions(NamedTuple):
         return cls(knot, intervals - knot)
 
     def interpolated(self, upper: Float64Array, clock: Int64Array) -> Float64Array:
-        """Interpolate upper bounds [clocks, times]: a line below two of them is also below those between."""
+        """Interpolate upper bounds [clocks, times]: a line below two of them is also below the values between them."""
         before, after = upper[clock, self.knot], upper[clock, self.knot + 1]
         with np.errstate(invalid="ignore"):
             value: Float64Array = (1 - self.fraction) * before + self.fraction * after
@@ -228,7 +229,7 @@ class _Positions(NamedTuple):
 
 @dataclass(frozen=True)
 class _Side:
-    """The starts, or the ends, with the orders in which the rounds need them."""
+    """The starts, or the ends, with the orderings that the rounds need."""
 
     operation: Int64Array
     clock: Int64Array
@@ -276,7 +277,7 @@ class _Side:
         return _Points(time.reshape(clock_count, -1), least.reshape(clock_count, -1))
 
     def _least_in_cells(self, ordered: Float64Array) -> Int64Array:
-        """Return the row of the least value of each cell; of equal values, the last row."""
+        """Return the row of the least value of each cell; if values are equal, the last row."""
         lengths = np.diff(self.first_of_cell, append=len(ordered))
         is_least = ordered == np.repeat(np.minimum.reduceat(ordered, self.first_of_cell), lengths)
         rows = np.zeros(len(self.cells), np.int64)

@@ -94,7 +94,7 @@ def fit(participants: Participants, clock_count: int, reference: int, *, largest
         participants: the participants; the times of each clock count from its own base.
         clock_count: number of clocks; some may have no participants.
         reference: the clock that the others are compared with.
-        largest_drift: the rate of a clock differs from that of the reference by at most this.
+        largest_drift: the most by which the rate of a clock can differ from the rate of the reference.
     """
     clocks = _fit_lines(participants, clock_count, reference, largest_drift)
     if not clocks.bounds.is_contradictory.any():
@@ -164,7 +164,7 @@ def _divided(
 
 
 def _without_impossible(participants: Participants, clocks: FittedClocks) -> Int64Array:
-    """Drop operations that, by the estimated clocks, one participant leaves before another has entered."""
+    """Drop operations that one participant leaves before another has entered, according to the estimated clocks."""
     clock = participants.clock
     shift = clocks.estimated(clock, clocks.lines.at(clock, participants.reading))
     last_start, first_end = np.full((2, int(participants.operation.max()) + 1), -np.inf)

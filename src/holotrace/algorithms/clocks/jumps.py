@@ -28,7 +28,7 @@ _FEWEST_IN_SEGMENT = 3
 _SEARCHED_AROUND_JUMP = 64
 _NEAR_CONFLICT = 16
 _EQUAL = 0.3
-"""At least three operations within 16 of a conflict that are apart by equal times, to 30 %, show a jump."""
+"""At least three operations, within 16 of a conflict, that differ from the line by the same time (within 30 %) show a jump."""
 
 _FEWEST_TO_SPLIT = 8
 
@@ -63,12 +63,12 @@ class Participants(NamedTuple):
         )
 
     def only(self, rows: BoolArray | Int64Array) -> Participants:
-        """Return some rows in the same order, with their operations numbered anew, without gaps."""
+        """Return some rows in the same order, with their operations renumbered without gaps."""
         chosen = self.rows(rows)
         return chosen._replace(operation=np.unique(chosen.operation, return_inverse=True)[1])
 
     def readings(self) -> Readings:
-        """Return the ends, to estimate clocks from."""
+        """Return the ends, from which clocks are estimated."""
         return Readings(self.operation, self.clock, self.reading, self.is_together)
 
     def marks(self) -> tuple[Marks, Marks]:
@@ -121,7 +121,7 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
 
 
 def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[_Part, BoolArray]]:
-    """Yield each segment of a clock with the times that lie in that segment alone."""
+    """Yield each segment of a clock with the times that are in no other segment."""
     fits = [part.holds(part.rate * reading + part.offset) for part in parts]
     is_clear = np.sum(fits, axis=0) == 1
     for part, fit in zip(parts, fits, strict=True):
@@ -129,7 +129,7 @@ def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[
 
 
 class _Part(NamedTuple):
-    """A segment: its line, its begin and end on the reference clock, and the rows from which these are known.
+    """A segment: its line, its start and end on the reference clock, and the rows from which these are known.
 
     undecided  rows between this segment and the next one
     """
@@ -170,7 +170,7 @@ class _Pair(NamedTuple):
     def parts(self) -> Iterator[_Part]:
         """Divide the clock into segments.
 
-        Operations without a known hub are taken to begin or end at most as long outside as the others last.
+        Operations without a known hub are assumed to be at most as far outside the others as the time that the others span.
         """
         begin, count = 0, len(self.rows)
         length = float(np.ptp(self.parent.reading)) if count else 0.0
@@ -209,7 +209,7 @@ class _Pair(NamedTuple):
             dropped += wrong
 
     def _surely_before(self, fitting: Int64Array, end: int) -> Int64Array:
-        """Leave out what follows the last operation that shows on which side of the jump it is: one in which all wait for all."""
+        """Leave out everything after the last operation in which all wait for all; only these show their side of the jump."""
         together = fitting[self.child.is_together[fitting]]
         is_unclear = end < len(self.rows) and len(together) >= _FEWEST_IN_SEGMENT
         return fitting[fitting <= together[-1]] if is_unclear else fitting
@@ -244,9 +244,10 @@ class _Pair(NamedTuple):
         return None
 
     def _moved_together(self, begin: int, conflict: int, wrong: list[int]) -> set[int]:
-        """Return the operations that seem wrong shortly before the conflict, if they are apart from the line by the same time.
+        """Return the operations near the conflict that seem wrong, if they all differ from the line by the same time.
 
-        Wrong matches are apart by different times; equal ones are a jump of which only some operations show anything.
+        Wrong matches differ from the line by different times; equal differences come from a jump that only some operations
+        show.
         """
         recent = [row for row in wrong if begin < row and abs(row - conflict) <= _NEAR_CONFLICT]
         before = self._without(begin, min(recent, default=begin), wrong)
@@ -269,7 +270,7 @@ class _Pair(NamedTuple):
         return np.where(self.child.is_together[kept], apart, left_before)
 
     def _jump_near(self, begin: int, conflict: int, dropped: list[int]) -> int:
-        """Return the operation at which the readings of the two clocks move apart; the conflict may only appear later.
+        """Return the operation at which the readings of the two clocks move apart; the conflict may appear only later.
 
         Chooses the position that minimises the sum of the distances from the medians before and after it.
         """

@@ -26,7 +26,7 @@ _LAST_RESORT = 1 << 20
 
 _UNREACHED = 1 << 40
 _RIDGE = 1e-6
-"""Keeps the equations solvable if the readings do not determine a clock; its weight is small beside that of one reading."""
+"""Keeps the equations solvable if the readings do not determine a clock; its weight is small compared with one reading."""
 
 _USUAL_DRIFT = 50e-6
 _USUAL_JITTER_NS = 5_000.0
@@ -80,14 +80,14 @@ class ClockGraph:
 
     @property
     def by_distance(self) -> Int64Array:
-        """The clocks connected with the reference, the nearest first, without the reference itself."""
+        """The clocks connected with the reference, nearest first, excluding the reference itself."""
         order = np.argsort(self.distance, kind="stable")
         reached: Int64Array = order[self.parent_edge[order] >= 0]
         return reached
 
 
 def clock_graph(readings: Readings, clock_count: int, reference: int) -> ClockGraph:
-    """Connect every clock with the reference by as few operations as possible."""
+    """Connect every clock with the reference through as few operations as possible."""
     first = _first_rows(readings.operation)
     distance = _distances(readings, first, clock_count, reference)
     hub_row = _hub_rows(readings, first, distance)
@@ -194,7 +194,7 @@ def _least_squares(
 
 
 def _closure_error(chunks: pl.DataFrame, graph: ClockGraph) -> float | None:
-    """Return the largest median difference on edges that close a cycle, because the rough alignment did not use them."""
+    """Return the largest median difference on edges that close a cycle, which the rough alignment did not use."""
     closing = chunks.filter(~pl.col("edge").is_in(graph.parent_edge.tolist()))
     by_edge = closing.group_by("edge").agg(pl.col("difference").median().abs())
     return None if by_edge.is_empty() else float(by_edge["difference"].to_numpy().max())
@@ -229,7 +229,7 @@ def _hub_rows(readings: Readings, first: Int64Array, distance: Int64Array) -> In
 
 
 def _parent_edges(edges: Int64Array, counts: Int64Array, distance: Int64Array) -> Int64Array:
-    """Return, for each clock, the edge with most readings among those from clocks one operation nearer to the reference."""
+    """Return, for each clock, the edge with the most readings from a clock one operation nearer to the reference."""
     hub, clock = edges.T
     step = distance[clock] - distance[hub]
     order = np.lexsort((counts, -step))
@@ -244,7 +244,7 @@ def _median_lines(
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Return a robust line for each edge: its middle time, its value at this time, and its slope.
 
-    The slope is the median of the slopes between any two chunks, each represented by its medians: Theil, Sen,
+    The slope is the median of the slopes between all pairs of chunks, each represented by its medians: Theil, Sen,
     https://en.wikipedia.org/wiki/Theil%E2%80%93Sen_estimator.
     """
     chunks = _chunks(edge, time, difference)
@@ -258,7 +258,7 @@ def _median_lines(
 
 
 def _median_slopes(times: Float64Array, values: Float64Array) -> Float64Array:
-    """Return the median slope between any two chunks of each edge, 0 if there is only one chunk."""
+    """Return the median slope between pairs of chunks of each edge; 0 if there is only one chunk."""
     later, earlier = np.triu_indices(_CHUNK_COUNT, 1)[::-1]
     run = times[:, later] - times[:, earlier]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -33,7 +33,7 @@ def has_cycle(edges: Edges) -> bool:
 
 
 def binding_edges(edges: Edges, arrival: Int64Array) -> Int64Array:
-    """Return, of the edges into each node, the one that arrives last; of equal ones, the first. `NO_EDGE` if there is none."""
+    """Return, for each node, the incoming edge that arrives last; on a tie, the first of them; `NO_EDGE` if there is none."""
     return _native.binding_edges(*edges, arrival)
 
 
@@ -78,7 +78,7 @@ def slacks(edges: Edges, spare: Int64Array) -> Int64Array:
 
 
 class Contracted(NamedTuple):
-    """The edges of a smaller graph whose nodes keep their numbers; `weight` is the length of the path each replaces."""
+    """The edges of a smaller graph whose nodes keep their numbers; `weight` is the length of the path an edge replaces."""
 
     source: Nodes
     target: Nodes
@@ -86,10 +86,10 @@ class Contracted(NamedTuple):
 
 
 def contracted(edges: Edges, weight: Int64Array, is_kept: npt.NDArray[np.bool_]) -> Contracted:
-    """Remove nodes that are not kept, where this does not add edges; longest paths between kept nodes stay as long.
+    """Remove nodes that need not be kept, if this adds no edges; the longest paths between kept nodes keep their lengths.
 
-    A node with i edges in and o edges out is replaced by at most i·o edges, the longest of parallel ones, while
-    i·o ≤ i + o.
+    A node with i incoming and o outgoing edges is removed only if i·o ≤ i + o. At most i·o edges replace it; of parallel edges,
+    only the longest is kept.
 
     Raises:
         ValueError: there is a cycle.

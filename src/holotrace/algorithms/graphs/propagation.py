@@ -1,4 +1,4 @@
-"""Amounts that nodes pass on until they reach a final target; whole numbers that add up exactly."""
+"""Pass amounts from node to node until they reach a final target, in whole numbers that add up exactly."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Arrived(NamedTuple):
 
 
 def pass_on(shares: Shares, node: Int64Array, label: Int64Array, amount: Int64Array) -> Arrived:
-    """Pass on the amount of each label, first received by a node, from the last node to the first.
+    """Pass on the amount of each label from the node that receives it first, visiting nodes from the last to the first.
 
-    The amounts of each label add up to what it had, because sums are rounded instead of parts.
+    The results for each label add up exactly to its amount, because sums are rounded instead of parts.
 
     >>> shares = Shares(np.array([0, 1, 3]), np.array([-1, 0, -2]), np.array([1, 2, 1]))
     >>> arrived = pass_on(shares, np.array([1]), np.array([7]), np.array([100]))

@@ -16,7 +16,7 @@ NO_LANE = -1
 
 
 class Points(NamedTuple):
-    """The starts and ends of activities in time order; the first and the last are the ends of a window.
+    """The starts and ends of activities in time order; the first and the last point are the bounds of a window.
 
     start, end   the point at which each activity begins and ends
     time_ns      time of each point
@@ -87,8 +87,8 @@ class ThreadEdges(NamedTuple):
 def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _Int64, host_end_ns: int) -> ThreadEdges:
     """Return the dependencies along lanes, and between the main thread and lanes that work for it.
 
-    The points of the main thread divide its time into segments. Another lane works from each point at which it begins
-    after a pause until it pauses again: in a gap without a range that continues into a later segment.
+    The points of the main thread divide its time into segments. Another lane works from the point at which it begins after a
+    pause until it pauses again. A pause is a gap between ranges that continues into a later segment.
 
     The main thread waits in a segment if another lane ends its work there, and other lanes are busy for at least half of
     the segment. This counts in gaps of the main thread and in ranges in which it waits. Inside other ranges, only the

@@ -43,7 +43,7 @@ class Innermost(EqualByContent):
 
 
 def innermost(start_ns: _Int64, end_ns: _Int64) -> Innermost:
-    """Find the shortest half-open interval that covers each time; of equally short intervals, take the last row.
+    """Find the shortest half-open interval that covers each time; if several are equally short, take the last row.
 
     Intervals may overlap in any way; intervals without length cover nothing. The search takes O(n log n) time. It runs
     entirely in numpy if the intervals are nested or disjoint, like the calls of one thread.

@@ -33,10 +33,9 @@ class Nesting(NamedTuple):
 def nesting(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> Nesting:
     """Find the innermost interval of the same group that wholly contains each interval.
 
-    Of two equal intervals, the earlier row is the outer one. If several intervals contain another, its parent is the
-    one that begins last; of those with equal starts, the shortest. An interval that begins inside another and ends
-    after it is its
-    sibling; the parent of both is the nearest interval that contains both.
+    If two intervals are equal, the earlier row is the outer one. If several intervals contain an interval, its parent is the
+    one that begins last; if their starts are equal, the shortest. An interval that begins inside another and ends after it is
+    its sibling; the parent of both is the nearest interval that contains both.
     """
     return Nesting(*_native.nest(*_columns(group, start, end)))
 
@@ -84,7 +83,7 @@ def subtree_sums(parent: _Rows, values: _Rows, by_level: list[_Rows] | None = No
 
 
 def levels(parent: _Rows) -> list[_Rows]:
-    """Return the rows that have a parent, level by level: those of depth 1, of depth 2, and so on."""
+    """Return the rows that have a parent, level by level: the rows of depth 1, of depth 2, and so on."""
     depth = depths(parent)
     order = np.argsort(depth, kind="stable")
     return np.split(order, np.searchsorted(depth[order], np.arange(1, int(depth.max(initial=0)) + 1)))[1:]

@@ -1,4 +1,4 @@
-"""The time of several threads, divided by the range that runs innermost."""
+"""The time of several threads, divided among the ranges that are innermost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Int64 = npt.NDArray[np.int64]
 
 
 class Segments(NamedTuple):
-    """Parts of time of groups, in order of group and time; they do not overlap, and cover what the intervals cover.
+    """Parts of each group's time, in order of group and time; they do not overlap, and cover the same time as the intervals.
 
     group
     start, end
@@ -73,7 +73,7 @@ def _around_starts(group: npt.NDArray[np.integer], end: _Int64, nested: Nesting)
 
 
 def _latest_siblings(rows: _Int64, end: _Int64, family: _Int64) -> _Int64:
-    """Return the row before each row that ends last; the first row of a family has none, and gets any row."""
+    """Return, of the rows before each row, the one that ends last; the first row of a family gets an arbitrary row."""
     # Ranks of ends instead of ends, so that adding the number of the family cannot overflow.
     by_end = np.argsort(end, kind="stable")
     rank = np.empty(len(rows), np.int64)

@@ -79,7 +79,7 @@ class Cache:
         """Return the cache for `option`, None for no cache.
 
         Raises:
-            InvalidOptionError: `option` is not one of those described at `CacheOption`.
+            InvalidOptionError: `option` is none of the values described at `CacheOption`.
         """
         if option is True:
             return cls(user_cache_folder(), _limit_bytes(), shared_folder(os.environ.get(FOLDER_VARIABLE)))
@@ -127,7 +127,7 @@ class Cache:
         return None
 
     def _copied(self, folder: RemotePath, home: Path) -> Entry | None:
-        """Copy a shared entry; return None if it is damaged, after removing it, so that the trace is read instead."""
+        """Copy a shared entry; if it is damaged, remove it and return None, so that the trace is read instead."""
         with _temporary_folder(home) as temporary:
             fetch_entry(folder, temporary)
             try:
@@ -152,9 +152,9 @@ class Cache:
                 logger.warning("the cache %s cannot be written: %s", self.shared, error)
 
     def add(self, source: Location, read: Callable[[Path], Reading]) -> Entry:
-        """Let `read` write the tables of `source` into a folder, and keep it; an interrupt leaves no files.
+        """Let `read` write the tables of `source` into a folder, and keep the folder; an interrupt leaves no files.
 
-        Files are not synced to disk: after a power cut, damaged ones fail their checksums and are read again.
+        Files are not synced to disk: after a power cut, damaged files fail their checksums, and the trace is read again.
 
         Raises:
             CacheWriteError: the folder cannot be written.
@@ -207,7 +207,7 @@ def _home_name(source: Location, *, user: str = "") -> str:
 
 
 def _user() -> str:
-    """Return the user id after a NUL, which no path contains; empty on systems without user ids."""
+    """Return a NUL, which no path contains, followed by the user id; empty on systems without user ids."""
     return f"\0{os.getuid()}" if hasattr(os, "getuid") else ""
 
 
@@ -288,6 +288,6 @@ def _touch(folder: Path) -> None:
 
 
 def _is_outdated(folder: Path, keep: Entry) -> bool:
-    """Whether `folder` is an entry of earlier content of the trace, or of an older reader."""
+    """Whether `folder` is an entry for earlier content of the trace, or from an older reader."""
     _, separator, version = folder.name.rpartition("-r")
     return folder != keep.folder and bool(separator) and version.isdecimal() and int(version) <= READER_VERSION

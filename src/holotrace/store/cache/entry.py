@@ -34,7 +34,7 @@ class OtherVersionError(DamagedEntryError):
 
 @dataclass(frozen=True)
 class Reading:
-    """The output of a reader: two JSON texts, and the tables unless they were written to a folder."""
+    """The output of a reader: two JSON strings, and the tables if they were not written to a folder."""
 
     header: str
     health: str
@@ -77,7 +77,7 @@ class Stamp:
         return cls(status.size, mtime_ns, taken_ns, status.etag, status.changed_ns, status.inode)
 
     def surely_same_as(self, now: Stamp) -> bool:
-        """Whether the file cannot have changed since: same version, or same times that are old enough to be trusted."""
+        """Whether the file cannot have changed since: the version is the same, or the times are the same and old enough."""
         if self.etag or now.etag:
             return (self.size, self.etag) == (now.size, now.etag)
         settled = max(self.mtime_ns, self.changed_ns) < self.taken_ns - _TIMESTAMP_RESOLUTION_NS
@@ -86,7 +86,7 @@ class Stamp:
 
 @dataclass(frozen=True)
 class Entry:
-    """The content of one trace file: two JSON texts and the tables."""
+    """The content of one trace file: two JSON strings and the tables."""
 
     header: str
     health: str

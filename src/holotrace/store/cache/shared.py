@@ -42,7 +42,7 @@ def fetch_entry(folder: RemotePath, to: Path) -> None:
 
 
 def share_entry(folder: Path, to: RemotePath) -> None:
-    """Copy an entry to a URL, its manifest last; an existing entry stays.
+    """Copy an entry to a URL, its manifest last; an existing entry is kept.
 
     Raises:
         OSError: the entry cannot be written there.

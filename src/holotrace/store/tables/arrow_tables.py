@@ -44,7 +44,7 @@ class Tables(Protocol):
         """Return `columns` of table `name`, both known to the schema."""
 
     def read_events(self, columns: Sequence[str], kinds: Sequence[int], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return `columns` of the events of these kinds, in file order; with `names`, only those with these string ids."""
+        """Return `columns` of the events of these kinds, in file order; `names` (string ids) keeps only these names."""
 
     def scan(self, name: str) -> pl.LazyFrame:
         """Return table `name` as a lazy frame, so that a large one can be collected in parts."""
@@ -149,7 +149,7 @@ class ColumnMemo:
         self._held: pl.DataFrame | None = None
 
     def get(self, columns: Sequence[str]) -> pl.DataFrame:
-        """Return `columns`, loading those that are missing."""
+        """Return `columns`, loading any that are missing."""
         with self._lock:
             if self._held is None:
                 self._held = self._load(columns)
@@ -163,7 +163,7 @@ Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 
 def of_kinds(events: Frame, kinds: Sequence[int], names: pl.Series | None = None) -> Frame:
-    """Return the events of these kinds; with `names`, only those with these string ids."""
+    """Return the events of these kinds; `names` (string ids) keeps only events with these names."""
     is_wanted = pl.col("kind").is_in(pl.Series(list(map(int, kinds)), dtype=pl.UInt8).implode())
     return events.filter(is_wanted if names is None else is_wanted & pl.col("name").is_in(names.implode()))
 
@@ -212,7 +212,7 @@ def known_columns(name: str, columns: Sequence[str] | None) -> list[str]:
 
 
 def schema_fingerprint() -> str:
-    """Return a short text that changes whenever a stored table or column changes."""
+    """Return a short string that changes whenever a stored table or column changes."""
     declared = [(name, [(column.name, column.type) for column in columns]) for name, columns in TABLES.items()]
     return hashlib.sha256(repr(declared).encode()).hexdigest()[:16]
 

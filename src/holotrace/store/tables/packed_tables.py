@@ -1,4 +1,4 @@
-"""Tables as few bytes, on their way from the process of a rank to the one that joins all ranks."""
+"""Tables packed into few bytes, to send them from the process of a rank to the process that joins all ranks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def unpacked(table: PackedTable) -> pl.DataFrame:
 
 
 def reduced(record: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Return what `__reduce__` of a NamedTuple returns, so that pickling the record compresses its tables."""
+    """Return a value for a NamedTuple's `__reduce__` to return, so that pickling the record compresses its tables."""
     fields = [packed(value) if isinstance(value, pl.DataFrame) else value for value in record]
     return _restored, (type(record), *fields)
 

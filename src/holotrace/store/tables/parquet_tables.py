@@ -1,9 +1,9 @@
 """The tables of one rank as Parquet files that any engine can read, and reading them back.
 
-The columns are those of `holotrace.schema.TABLES`, made readable: `string` and `json` columns contain the text, the
-`kind` of an event is its name in lower case, and `collectives.rank` is called `recorded_rank`, since the folder is
-named after the rank. Texts are dictionary-encoded. String ids are not stored: they are looked up in `strings`, which
-keeps its order. A table without rows has no file, except those in `ALWAYS_WRITTEN`.
+The columns of `holotrace.schema.TABLES` are made readable: `string` and `json` columns contain the string itself, the `kind` of
+an event is its name in lower case, and `collectives.rank` is called `recorded_rank`, since the folder is named after the rank.
+Strings are dictionary-encoded. String ids are not stored: they are looked up in `strings`, which keeps its order. A table
+without rows has no file, except those in `ALWAYS_WRITTEN`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def parquet_name(table: str, column: str) -> str:
 
 
 def is_text(table: str, column: Column) -> bool:
-    """Whether a column is text in the file: texts, JSON and the kind of an event."""
+    """Whether a column contains strings in the file: strings, JSON and the kind of an event."""
     return column.type in ("string", "json", "text") or (table, column.name) == ("events", "kind")
 
 
@@ -196,7 +196,7 @@ class ParquetTables(Tables):
             raise self._damaged(name, error) from error
 
     def _stored(self, table: str, column: Column) -> pl.Expr:
-        """Convert a column of the file back to that of `holotrace.schema`."""
+        """Convert a column of the file back to the column of `holotrace.schema`."""
         values = pl.col(parquet_name(table, column.name))
         if column.type in ("string", "json"):
             values = values.cast(self._string_ids).to_physical()
