@@ -43,9 +43,9 @@ def main() -> None:
 def _run_and_report_errors() -> None:
     _prepare_streams()
     _collect_less_garbage()
-    if not sys.warnoptions:  # libraries address their warnings to programmers, not to users of a command
+    if not sys.warnoptions:  # libraries' warnings are meant for programmers, not for the users of a command
         warnings.simplefilter("ignore")
-    for name in ("SIGTERM", "SIGHUP"):  # sent by a scheduler that ends the job, or by a terminal that closes
+    for name in ("SIGTERM", "SIGHUP"):  # sent by a scheduler that ends the job, or by a closing terminal
         if number := getattr(signal, name, None):
             signal.signal(number, _end)
     try:
@@ -55,7 +55,7 @@ def _run_and_report_errors() -> None:
         raise
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
-    except BaseException as error:  # a panic in native code is not an Exception
+    except BaseException as error:  # a panic in native code is a BaseException
         if _is_bug(error) and os.environ.get(TRACEBACK_VARIABLE):
             raise
         _stop(_described(error))

@@ -71,7 +71,7 @@ class _LazyGroup(TyperGroup):
         write_groups(formatter, ((heading, [(name, _LISTED[name]) for name in names]) for heading, names in _groups()))
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:  # noqa: ANN401 -- typer brings its own click
-        if not sys.stdout.isatty():  # readers of a pipe or file want whole lines
+        if not sys.stdout.isatty():  # whoever reads a pipe or file wants whole lines
             settings.setdefault("terminal_width", UNLIMITED)
         return super().make_context(*arguments, **settings)
 

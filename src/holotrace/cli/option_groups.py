@@ -20,7 +20,7 @@ def with_option_groups(command: Callable[..., None], options: Iterable[Option] =
     Positional fields come before the command's own parameters, the other fields after them. Each of `options` becomes a
     parameter as well; if it is set, its value is passed to the command as `Option.argument`.
     """
-    hints = inspect.get_annotations(command, eval_str=True)  # get_type_hints of Python 3.10 adds None to types
+    hints = inspect.get_annotations(command, eval_str=True)  # in Python 3.10, get_type_hints adds None to types
     groups = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
     own = [parameter.replace(annotation=hints[name]) for name, parameter in _parameters(command) if name not in groups]
     fields = [parameter for group in groups.values() for parameter in _fields(group)]

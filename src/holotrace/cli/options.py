@@ -13,7 +13,7 @@ from holotrace.store.trace import OnError
 
 if TYPE_CHECKING:
     Target = Location
-else:  # typer does not support unions; with `parser=located` an option has the type above
+else:  # typer does not support unions; with `parser=located`, the option's value has the type above
     Target = str
 
 

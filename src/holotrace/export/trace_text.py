@@ -42,7 +42,7 @@ def _pieces_of(file: BinaryIO) -> Iterator[bytes]:
     try:
         while piece := cast("io.BufferedReader", file).read1(PIECE):
             yield piece
-    except (EOFError, zlib.error, gzip.BadGzipFile):  # truncated or damaged: everything before the break is valid
+    except (EOFError, zlib.error, gzip.BadGzipFile):  # truncated or damaged, but everything before this point is valid
         return
 
 

@@ -49,15 +49,15 @@ _Int64: TypeAlias = npt.NDArray[np.int64]
 class CallsOptions:
     """The options of simulated calls.
 
-    hosts, ranks_per_host  size of the job
-    operations             operations of each rank, of all kinds
+    hosts, ranks_per_host  the size of the job
+    operations             the number of operations of each rank, of all kinds
     topology               which groups cross hosts
     clock_offset_ns        how far the clocks may be off, in either direction
     clock_drift_ppb        by how many parts in 10^9 they may run fast or slow
-    slow_host              the ranks of this host compute `slow_ns` longer before every operation; None for no such host
+    slow_host              the host whose ranks compute `slow_ns` longer before every operation; None for no slow host
     missing_fraction       the share of calls that were not recorded
-    late_host              this host's recording begins after a third of the operations; None for no such host
-    seed                   of everything random
+    late_host              the host whose recording begins after a third of the operations; None for no late host
+    seed                   the seed for everything random
     """
 
     hosts: int = 4
@@ -103,8 +103,8 @@ class JobCalls(NamedTuple):
     calls        `CALL_SCHEMA`, sorted by rank and start
     hosts        name of the host of each rank
     clocks       clock of each host
-    shortest_ns  from the last start to the first end, in true time: the least over all operations that let ranks of
-                 several hosts leave together. No constraint between start and end can say more about a clock.
+    shortest_ns  the shortest true time from the last start to the first end of any operation that ranks of several hosts
+                 leave together. No constraint between start and end can say more about a clock.
     """
 
     calls: pl.DataFrame
@@ -249,7 +249,6 @@ def _nobody_waits(_group: _Int64, start: _Int64, transfer: _Int64) -> _Int64:
 
 
 def _largest(group: _Int64, values: _Int64) -> _Int64:
-    """Return the largest value of each group."""
     largest = np.full(int(group.max()) + 1, np.iinfo(np.int64).min // 4)
     np.maximum.at(largest, group, values)
     return largest

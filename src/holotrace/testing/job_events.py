@@ -1,4 +1,4 @@
-"""The trace file of one rank of a simulated job, as Kineto would write it."""
+"""Writes the trace file of one rank of a simulated job as Kineto would write it."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class RankTruth:
 class JobTruth:
     """The truth about a job.
 
-    straggler_rank        the rank that computes slower by straggler_delay_ns in every step; null if none does
+    straggler_rank        the rank whose computation takes straggler_delay_ns longer in every step; null if there is none
     launch_design_ns      the constants of the host's and the device's timing, by name
     """
 
@@ -114,7 +114,7 @@ class JobTruth:
     ranks: tuple[RankTruth, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the truth as values that JSON supports."""
+        """Return the truth as a dict of values that JSON supports."""
         return asdict(self)
 
 

@@ -22,7 +22,7 @@ from holotrace.testing.job_plan import JobOptions, JobPlan, RankPlan, plan_job
 from holotrace.testing.job_truth import JobTruth, job_truth
 
 TRUTH_FILE = "truth.json"
-"""Name of the file with the truth."""
+"""Name of the file that contains the truth about the job."""
 
 _COMPRESSION_LEVEL = 4
 

@@ -86,7 +86,7 @@ class DeviceWork:
 class Call:
     """One host operation: nested operators, outermost first, and the work that the innermost one launches.
 
-    sequence   number of an autograd operation within its step; the forward and the backward call share it
+    sequence   number of an autograd operation within its step, shared by its forward and backward calls
     """
 
     operators: tuple[str, ...]
@@ -96,7 +96,7 @@ class Call:
 
     @property
     def is_autograd(self) -> bool:
-        """Whether the call is part of the forward or the backward pass."""
+        """Whether the call is part of the forward or backward pass."""
         return self.sequence is not None
 
 
@@ -104,7 +104,7 @@ class Call:
 class TrainingStep:
     """The calls of a step, in launch order.
 
-    gradients   for each layer, the last first: its backward calls and the all-reduce of its gradients
+    gradients   for each layer, from the last to the first: its backward calls and the all-reduce of its gradients
     """
 
     load: tuple[Call, ...]

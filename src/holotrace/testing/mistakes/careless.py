@@ -9,7 +9,7 @@ from holotrace.testing.mistakes.recorder import COMPUTE, COPY, Kernel
 
 
 def read_scalar(torch: Operators, _: Tensor) -> None:
-    """Read a value from the device."""
+    """Read a single value from the device."""
     with torch.recorder.function("<built-in method item of Tensor object at 0x7fa2c4d1e3a0>"):
         with (
             torch.operator("aten::item", Tensor(())),

@@ -12,7 +12,7 @@ _FEW = 20_000
 
 
 def parameters(options: JobOptions) -> list[int]:
-    """Return how many elements each parameter has."""
+    """Return the number of elements of each parameter."""
     if options.model == "images":
         return [9 * options.hidden**2, options.hidden, options.hidden] * options.layers
     block = [width * options.hidden**2 for width in (3, 1, 4, 4)]

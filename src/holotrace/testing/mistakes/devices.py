@@ -15,8 +15,8 @@ _FULL_GRID_NS = 600
 class GpuModel:
     """A device with its peak rates.
 
-    tflops      by precision, dense
-    efficiency  of large well-shaped products, by precision
+    tflops      peak rate of dense products, by precision
+    efficiency  share of the peak rate that large, well-shaped products reach, by precision
     """
 
     name: str
@@ -47,7 +47,7 @@ class GpuModel:
         return size / (self.pcie_gb_per_s / 4 if pageable else self.pcie_gb_per_s) + 1_000
 
     def properties(self, ordinal: int) -> dict[str, Any]:
-        """Return the entry of `deviceProperties`."""
+        """Return the device's entry in `deviceProperties`."""
         return {
             "id": ordinal,
             "name": self.name,

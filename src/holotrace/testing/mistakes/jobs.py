@@ -24,7 +24,7 @@ _STEPS_NS: dict[str, float] = {}
 
 
 def step_ns_of(options: JobOptions) -> float:
-    """Return how long a step of a job takes."""
+    """Return how long a step of this job takes."""
     key = repr(options)
     if key not in _STEPS_NS:
         _STEPS_NS[key] = TrainingJob(options).step_ns

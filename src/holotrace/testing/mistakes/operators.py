@@ -34,7 +34,7 @@ class Tensor(NamedTuple):
         return self.elements * {"float": 4, "long int": 8, "c10::Float8_e4m3fn": 1, "bool": 1}.get(self.type, 2)
 
     def of(self, *dims: int, kind: str | None = None) -> Tensor:
-        """Return a tensor of another shape or type."""
+        """Return a tensor with another shape or element type."""
         return Tensor(dims or self.dims, kind or self.type)
 
     @property
@@ -240,7 +240,7 @@ class Operators:
             self.product(Product(m, k, n, n, "NNT", count), efficiency)
 
     def layer_norm(self, x: Tensor) -> Tensor:
-        """Normalise the rows."""
+        """Apply layer normalisation to each row."""
         rows, width = x.elements // x.dims[-1], x.dims[-1]
         with self.recorded("NativeLayerNormBackward0", lambda: self._norm_gradient(x)) as number:
             with self.operator("aten::layer_norm", x, [width], x.of(width), x.of(width), 1e-5, True, sequence=number):
@@ -309,7 +309,7 @@ class Operators:
         return self.batched(scores, flat).of(*query.dims)
 
     def softmax(self, x: Tensor, operator: str, node: str) -> None:
-        """Normalise the exponentials of the rows."""
+        """Apply softmax to each row."""
         outer = operator.replace("::_", "::")
 
         def gradient() -> None:
@@ -392,7 +392,7 @@ class Operators:
                 self.recorder.runtime("cudaMalloc", 110_000)
 
     def free(self) -> None:
-        """Free what the step allocated."""
+        """Free everything that the step has allocated."""
         for size in self._kept:
             self.recorder.allocate(-size)
         self._kept.clear()
@@ -415,7 +415,7 @@ class Operators:
 
     @property
     def position(self) -> int:
-        """How many nodes are recorded so far."""
+        """How many nodes have been recorded so far."""
         return len(self._tape)
 
     def again(self, since: int, recompute: Callable[[], None]) -> None:
@@ -442,7 +442,7 @@ class Operators:
             return
         number, place = next(self._sequence), len(self.recorder.rows)
         yield number
-        forward = self.recorder.rows[place].start  # a range comes before what is inside
+        forward = self.recorder.rows[place].start  # a range comes before the rows inside it
         self._tape.append(_Node(name, number, forward, gradient))
 
 

@@ -16,26 +16,26 @@ Parallelism = Literal["data", "tensor", "experts"]
 class JobOptions:
     """The options of a simulated job.
 
-    precision        of matrix products
-    autocast         weights are float32, and converted for each product
-    compiled         torch.compile: one region per step, in fused kernels
-    tokens           of a rank in a step; of images, their number
-    ranks_per_host   the tensor axis stays within a host
+    precision        precision of matrix products
+    autocast         whether weights are float32 and converted for each product
+    compiled         whether the job uses torch.compile: one region per step, with fused kernels
+    tokens           tokens of a rank in a step; for images, the number of images
+    ranks_per_host   ranks on a host, which are also the tensor-parallel group
     reads_loss       whether the script logs the loss of each step
     stacks           whether Python functions and modules are recorded (with_stack=True)
     shapes           whether the inputs of operators are recorded (record_shapes=True)
     memory           whether allocations are recorded (profile_memory=True)
-    sync_events      whether waits of streams are recorded (enable_cuda_sync_events)
-    host_factor      how slow the processor is
+    sync_events      whether stream waits are recorded (enable_cuda_sync_events)
+    host_factor      how slow the processor is, as a factor on the host's time
     link_gb_per_s    bandwidth of each rank's link
-    link_latency_ns  what a collective takes at least
-    memory_before    bytes that are allocated before the recording begins
+    link_latency_ns  the minimum duration of a collective
+    memory_before    bytes allocated before the recording begins
     unused_reserved  bytes that the allocator reserves and cannot use
-    uneven           by how much the work of a rank in a step differs from the mean, as a share
-    jitter           by how much each duration differs, as a share
+    uneven           by how much a rank's work in a step may differ from the mean, as a share of the mean
+    jitter           by how much each duration may vary, as a share of the duration
     mistakes         what is wrong with the job, by name: times in ns, or counts; `training.py` acts on each
     mistake_rank     the only rank with the mistakes; None if all have them
-    remedies         what the job does better than most, in the same way
+    remedies         what the job does better than most jobs, in the same form as `mistakes`
     """
 
     seed: int = 0

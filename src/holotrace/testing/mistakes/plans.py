@@ -22,8 +22,8 @@ class Pair:
     """A job with a mistake, and its healthy twin.
 
     rule     the rule that describes the mistake
-    planted  the job with it
-    healthy  the job without it
+    planted  the job with the mistake
+    healthy  the job without the mistake
     """
 
     rule: str

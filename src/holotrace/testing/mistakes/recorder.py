@@ -185,7 +185,7 @@ class Recorder:
         self._called(name, start, correlation)
 
     def synchronise(self, call: str, streams: Sequence[int] = (COMPUTE,)) -> None:
-        """Let the host wait for streams."""
+        """Let the host wait for these streams."""
         correlation, start, _ = self._call(2_500)
         ends = [(self._last[stream], _WAKE_UP_NS) for stream in streams if stream in self._last]
         self.host = self._course.point((self.host, 0), *ends)

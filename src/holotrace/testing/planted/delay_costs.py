@@ -38,7 +38,7 @@ class _History(NamedTuple):
 
 
 class DelayCosts:
-    """The causes of all waiting in a job."""
+    """Finds the causes of all waiting in a job, and what each of them costs."""
 
     def __init__(self, course: Course, calls: Iterable[PlannedCall], times: npt.NDArray[np.int64]) -> None:
         self._course, self._times = course, times

@@ -36,8 +36,8 @@ _SOMETIMES = 0.2
 class CauseTruth:
     """What a planted cause costs.
 
-    waited_ns   waiting that it causes, summed over all ranks
-    others_ns   the same without the rank of the cause, which may wait less when it is late
+    waited_ns   how long it makes ranks wait, summed over all ranks
+    others_ns   the same for all other ranks; the late rank itself may wait less
     """
 
     cause: Cause

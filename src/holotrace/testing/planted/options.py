@@ -27,18 +27,18 @@ CauseKind = Literal[
     garbage_collection  Python collects garbage before the forward pass
     python_function     a function of the training script sleeps before the forward pass
     late_start          the first kernel of the step starts long after its launch
-    host_gap            the host does nothing that the profiler records, before the forward pass
+    host_gap            before the forward pass, the host does nothing that the profiler records
     slow_host           the host takes longer for every operator, so that the device waits for launches
-    slow_microbatch     all layers compute longer, in one microbatch
+    slow_microbatch     all layers compute longer in one microbatch
 """
 
 Damage = Literal["none", "missing_rank", "missing_sends", "missing_launches", "cut"]
 """What the recording lacks:
 
-    missing_rank      the file of one rank that causes nothing
+    missing_rank      the file of one rank that causes no delay
     missing_sends     some sends and receives of one rank
     missing_launches  some launching calls of every rank
-    cut               the first third of the events of one rank that causes nothing
+    cut               the first third of the events of one rank that causes no delay
 """
 
 FIRST_STEP = 10
@@ -60,9 +60,9 @@ HOST_KINDS: tuple[CauseKind, ...] = tuple(kind for kind in DEVICE_KINDS if kind 
 class Cause:
     """A delay planted on a rank.
 
-    step        the step in which it happens; None for every step
-    microbatch  of slow_microbatch and slow_kernel
-    layer       of slow_kernel, counted within the stage of the rank
+    step        the step in which the delay happens; None for every step
+    microbatch  the microbatch of slow_microbatch and slow_kernel
+    layer       the layer of slow_kernel, counted within the rank's stage
     """
 
     kind: CauseKind
@@ -82,13 +82,13 @@ class PlantedOptions:
     """The options of a simulated job.
 
     data, tensor, pipeline  number of ranks along each axis; their product is the size of the job
-    layers                  of each pipeline stage
+    layers                  number of layers in each pipeline stage
     layer_ns                time to compute the forward pass of a layer in one microbatch; the backward pass takes twice as long
-    clock_offset_ns         how far the clocks of hosts may be off, in either direction
+    clock_offset_ns         how far the hosts' clocks may be off, in either direction
     clock_drift_ppb         by how many parts in 10^9 they may run fast or slow
-    jitter                  how much each duration may vary, as a part of it
+    jitter                  how much each duration may vary, as a share of the duration
     has_stacks              whether Python functions and modules are recorded (with_stack=True)
-    has_waits               whether waits of streams are recorded (enable_cuda_sync_events)
+    has_waits               whether stream waits are recorded (enable_cuda_sync_events)
     """
 
     backend: Backend = "nccl"
@@ -196,7 +196,7 @@ _OFTEN = 0.7
 
 
 def _axes(dice: random.Random, backend: Backend, ranks: int) -> tuple[int, int]:
-    """Return the number of ranks along the tensor and the pipeline axis."""
+    """Return the number of ranks along the tensor axis and along the pipeline axis."""
     if backend == "gloo":
         return 1, dice.choice((1, ranks if ranks <= _LONGEST_PIPELINE else 1))
     possible = [(tensor, pipeline) for tensor, pipeline in _AXES if tensor * pipeline <= ranks]

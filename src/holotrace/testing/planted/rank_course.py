@@ -54,7 +54,7 @@ class PlannedCall(NamedTuple):
     """One rank's part in an operation: when it starts, when all ranks have arrived, and when it ends.
 
     key      the same on all ranks of the operation
-    members  the ranks that take part
+    members  the ranks that take part in the operation
     arrived  equals `start` if the rank waits for nobody
     """
 

@@ -252,7 +252,7 @@ def align_module_with_kernels(
     sym_table: TraceSymbolTable | None = None,
     include_original_cpu_events: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
 ) -> pd.DataFrame:
-    """Return the device events, plus one annotation for each matching host event that spans the kernels launched by that event.
+    """Return the device events, plus an annotation for each matching host event, spanning the kernels that the event launched.
 
     Args:
         events_df: events with the columns of `hta.common.trace_call_graph.CallGraph`.
@@ -368,7 +368,6 @@ def _label(trace: str, rank: int, kind: int, thread: str, depth: int, stream: in
 
 
 def _texts(df: pd.DataFrame, column: str, symbol_table: TraceSymbolTable | None) -> pd.Series[str]:
-    """Return names or categories as text."""
     if not _is_number(df[column]):
         return df[column]
     if symbol_table is not None:

@@ -216,7 +216,6 @@ def _label(stack: CallStackGraph, texts: list[str]) -> str:
 
 
 def _stack_columns(rank_trace: RankTrace, events: pd.Series[int], origin_ns: int) -> dict[str, npt.NDArray[Any]]:
-    """Return the call-stack columns of these events."""
     calls, work = call_stacks(rank_trace), device_rows(rank_trace)
     launched_by = rows_of_events(calls, launches(rank_trace)["launch_index"])
     above = np.concatenate([calls["parent_row"].to_numpy(), launched_by])

@@ -110,7 +110,7 @@ class BeforeOperatorFilter(OperatorFilter):
 
 
 class CombinedOperatorFilter(Filter):
-    """Keep those of the first step's events that are under one operator, after a second operator and before a third.
+    """Keep events of the first step that are under one operator, after a second operator and before a third.
 
     Args:
         root_op_name: keeps events under the first operator of this name.

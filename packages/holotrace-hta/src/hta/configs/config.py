@@ -1,6 +1,6 @@
 """The logger, and HTA's configuration files.
 
-Analyses do not read configuration files; `HtaConfig` only returns what a script's author has put into `trace_analyzer.json`.
+Analyses do not read configuration files; `HtaConfig` only returns the content of `trace_analyzer.json` for scripts.
 """
 
 from __future__ import annotations

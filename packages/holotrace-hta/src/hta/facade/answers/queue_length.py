@@ -66,7 +66,7 @@ def _frame(rank_trace: RankTrace, table: pl.DataFrame, origin: int) -> pd.DataFr
             "ts": microseconds(table["time_ns"] - origin),
             "pid": process,
             "tid": thread,
-            "stream": np.array(table["stream"]),  # copies, because the table is cached
+            "stream": np.array(table["stream"]),  # a copy, because the table is cached
             "queue_length": np.array(table["queue_length"]),
         },
         index=pd.Index(table["event_index"].to_numpy().astype(np.int64), name="index"),
@@ -82,7 +82,7 @@ def _full_times(frame: pd.DataFrame, max_queue_length: int) -> dict[int, float]:
     keys = [frame[column].to_numpy() for column in _QUEUE]
     lasts = _last_of_queues(keys)
     queues = list(zip(*(key[lasts].tolist() for key in keys), strict=True))
-    if len(set(queues)) < len(queues):  # rows of different queues alternate
+    if len(set(queues)) < len(queues):  # the rows of several queues are interleaved
         together = np.argsort(frame.groupby(_QUEUE, sort=False).ngroup().to_numpy(), kind="stable")
         return _full_times(frame.iloc[together], max_queue_length)
     if not queues:
@@ -101,6 +101,5 @@ def _full_times(frame: pd.DataFrame, max_queue_length: int) -> dict[int, float]:
 
 
 def _last_of_queues(keys: list[npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
-    """Return the last row of each queue."""
     is_last = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
     return np.append(np.flatnonzero(is_last), [len(keys[0]) - 1]) if len(keys[0]) else np.empty(0, np.int64)

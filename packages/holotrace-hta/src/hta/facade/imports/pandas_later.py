@@ -44,7 +44,7 @@ def import_pandas_aside() -> None:
 
 def _import_pandas() -> None:
     is_enabled = gc.isenabled()
-    gc.disable()  # garbage collections during an import free nothing and take a tenth of its time
+    gc.disable()  # garbage collection during an import frees nothing and takes a tenth of the import's time
     try:
         with suppress(Exception):  # the first use of pandas raises the error again
             import_module("pandas")

@@ -13,7 +13,7 @@ from hta.facade.trace.symbols import TraceSymbolTable
 
 _NONE = -1
 _WAITS_OF_DEVICES = ("Event Sync", "Context Sync")
-"""Names of device events without a stream."""
+"""Names of device events that have no stream."""
 
 _STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)")
 

@@ -80,9 +80,9 @@ def trace_frame(
 ) -> pd.DataFrame:
     """Return a rank's events that have a duration, in file order and with HTA's columns; row labels are `index`.
 
-    Times are microseconds since `origin_ns`: integers if all are whole numbers, otherwise exact to thousandths. `end` is `ts +
-    dur`. `stream` is -1 on the host. `index_correlation` is the event at the other end of a launch (the first one if a call
-    launched several), or -1 if there is none. `iteration` is the step, or -1 outside of steps.
+    Times are microseconds since `origin_ns`: integers if all are whole numbers, otherwise exact to thousandths. `end` is
+    `ts + dur`. `stream` is -1 on the host. `index_correlation` is the event at the other end of a launch (the first one if a
+    call launched several), or -1 if there is none. `iteration` is the step, or -1 outside of steps.
     """
     columns = _event_columns(rank_trace, symbols, origin_ns, kinds)  # frees the events before reading the rest
     columns |= _side_columns(rank_trace, pl.Series("event_index", columns["index"], dtype=pl.UInt32))
@@ -183,7 +183,7 @@ def partners(rank_trace: RankTrace, indexes: npt.NDArray[Any]) -> npt.NDArray[np
     work, calls = (column.to_numpy() for column in (pairs["event_index"], pairs["launch_index"]))
     size = 1 + max(int(rows.max(initial=0)) for rows in (work, calls, indexes))
     partner: npt.NDArray[np.int64] = np.full(size, -1, np.int64)
-    partner[calls] = work  # the last assignment wins: the first event in the file
+    partner[calls] = work  # the last assignment wins, which is the first event in the file
     partner[work] = calls
     partners: npt.NDArray[np.int64] = partner[indexes]
     return partners
