@@ -97,7 +97,7 @@ class Signature:
     """The name of a function.
 
     scopes     the namespaces and functions around it, outermost first, without unnamed ones
-    name       the name of the function; for a lambda, that of the enclosing function and `lambda`
+    name       the name of the function; for a lambda, the name of the enclosing function and `lambda`
     arguments  the template arguments of the function without namespaces; None if it has none
     """
 

@@ -54,7 +54,7 @@ class CaptureFiles:
     """The files of the captures of a job; listed when a rank first needs them.
 
     paths      files and folders
-    named      whether the user named them, so that a file that is no capture is an error
+    named      whether the user named them; if so, a file that is not a capture is an error
     reader_of  returns the reader of a file; None for a file that may not be read
     """
 

@@ -24,7 +24,7 @@ class FileHealth:
     """One file of a job.
 
     path           the path as the user wrote it
-    rank           number of the file's rank; rank_origin: what the number was taken from
+    rank           number of the file's rank; rank_origin: where the number came from
     format         plain, gzip or zstd
     bytes_read     size of the file; bytes_decoded: size of the JSON text in it
     event_count    events of every phase

@@ -43,7 +43,7 @@ _ANNOTATED = {"event_index": pl.UInt32, "module": pl.String}
 class Capture:
     """A recording of a capture, or of the same work without graphs.
 
-    trace       its events
+    trace       the trace with its events
     batch_size  batch size, or number of tokens, for which the graphs were captured; None if unknown
     """
 

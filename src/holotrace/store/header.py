@@ -23,7 +23,7 @@ class Header:
     """Top-level keys of a trace; missing keys are None, 0 or empty.
 
     rank, world_size, backend   from `distributedInfo`
-    device_properties           one dict per visible device, with its strings and those numbers that fit 64 bits
+    device_properties           one dict per visible device, with its strings and the numbers that fit into 64 bits
     base_time_ns                `baseTimeNanoseconds`; every stored time already has it added
     options                     every name of OPTION_NAMES: whether that profiler option was on
     host_name, trace_name       names as written in the file

@@ -21,7 +21,7 @@ class Finding:
     offsets      byte offsets of the first few occurrences in the decompressed text
     example      an excerpt of the text at the first offset
     events_lost  events that the tables lack because of the fault, as far as they can be counted
-    bytes_lost   bytes of text that were skipped; compressed bytes if they could not be decoded
+    bytes_lost   bytes of text that were skipped; if these could not be decoded, compressed bytes
     """
 
     kind: str

@@ -69,7 +69,7 @@ class SkippedFile:
     """A file that was found and skipped.
 
     is_unreadable  whether it looks like a trace but cannot be read
-    rank           the rank, if the file is another recording of a rank, else None
+    rank           the rank if the file is another recording of a rank, else None
     """
 
     path: str
@@ -477,7 +477,7 @@ class Visit(Generic[T]):
     """The results of a function for the ranks of a trace.
 
     results   {rank: result}, sorted by rank
-    trace     the trace with only these ranks; its `skipped` also lists those that failed
+    trace     the trace with only these ranks; its `skipped` also lists the ranks that failed
     findings  a sentence per rank that failed
     """
 

@@ -39,7 +39,7 @@ class Participants(NamedTuple):
     operation    int64    from 0, without gaps
     clock        int64    from 0
     start        float64  the latest start that others wait for, on this clock; -inf if nobody waits for it
-    end          float64  the earliest end that waits for others; inf if it waits for nobody
+    end          float64  the earliest end that waits for others; inf if it waits for no one
     reading      float64  the earliest end
     is_together  bool     whether all participants of the operation wait for each other
     """

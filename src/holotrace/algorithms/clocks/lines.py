@@ -124,7 +124,7 @@ def rough_lines(readings: Readings, graph: ClockGraph, reference: int, largest_d
 class Adjustment(NamedTuple):
     """The result of `adjusted`.
 
-    middle         the time in which the adjusted lines are expanded
+    middle         the time around which the adjusted lines are expanded
     value, slope   float64 [clocks]  add value + slope · (time - middle) to a clock
     closure_error  largest median difference on an edge that closes a cycle; None without a cycle
     """

@@ -40,7 +40,7 @@ def binding_edges(edges: Edges, arrival: Int64Array) -> Int64Array:
 class MeasuredBinding(NamedTuple):
     """Which edges determine measured times.
 
-    binding             as `binding_edges` returns it; an edge arrives at most at the measured time of its target
+    binding             as `binding_edges` returns it; arrivals after the measured time of the target count as at that time
     delay               for binding edges, the time from their arrival to the measured time; 0 for others
     contradicted_count  edges that arrive after the measured time
     """
@@ -109,7 +109,7 @@ def path_to(last: int, edges: Edges, binding: Int64Array) -> Nodes:
 class Chains(NamedTuple):
     """The chains of binding edges that end at chosen nodes; a chain that meets an earlier one ends there.
 
-    edges         the edges of all chains, chain by chain, each from its end backwards
+    edges         the edges of all chains, chain by chain, each chain from its end backwards
     first         the edges of chain i are `edges[first[i]:first[i + 1]]`
     parent        the chain that contains the node where each chain begins; `NO_EDGE` if that node has no binding edge
     origin        the node where each chain begins

@@ -31,7 +31,7 @@ class Arrived(NamedTuple):
     label     as given
     target    the final target -1 - target, or the node that kept the amount
     amount
-    received  for each node, what it received from other nodes
+    received  for each node, the amount it received from other nodes
     """
 
     label: Int64Array

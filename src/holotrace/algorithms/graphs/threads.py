@@ -42,13 +42,13 @@ def sorted_points(start_ns: _Int64, end_ns: _Int64, first_ns: int, last_ns: int)
 class Ranges(NamedTuple):
     """Activities, of which some are ranges of threads.
 
-    lane        thread of each range, or a lane of its own; `NO_LANE` for activities that are not on a thread
+    lane        thread of each range, or a separate lane; `NO_LANE` for activities that are not on a thread
     thread      the thread that recorded it
-    parent      the range of its lane around it, -1 if there is none
+    parent      the range around it in the same lane; -1 if there is none
     start_ns
     is_waiting  whether the thread waits
     is_call     whether it is a call during which other threads never work for this one
-    ends_on_thread  whether a range with a lane of its own ends when its thread has waited for it
+    ends_on_thread  whether a range with a separate lane ends when its thread has waited for it
     """
 
     lane: _Int64

@@ -43,7 +43,7 @@ def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
         wait_ns                 int64  null if no other rank recorded the collective
         transfer_ns             int64
         transfer_basis          str    one clock, aligned clocks, or shortest duration
-        is_last                 bool   the only rank that waited least, where others waited
+        is_last                 bool   the one rank that waited least, if others waited longer
     """
     known = calls.join(_instances(calls), on="instance", how="left", maintain_order="left").with_columns(
         _basis().alias("transfer_basis")

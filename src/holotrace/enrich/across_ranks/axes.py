@@ -26,9 +26,9 @@ NamedBy = Literal["description", "equal groups", "collectives", "nothing"]
 Exchange = Literal["in turn", "ring", "undecided", "unknown"]
 """How the ranks of a group send.
 
-    in turn    a rank mostly sends in a step only after it received, as all stages of a pipeline but the first do
-    ring       every rank of three or more receives, sends to one other rank, and mostly does so before it received
-    undecided  one of both: two ranks that send to each other at once, or a circle that sends in turn
+    in turn    in a step, a rank mostly sends only after receiving, like all pipeline stages except the first
+    ring       each of three or more ranks receives, and sends to one other rank, mostly before it has received
+    undecided  either of the two: two ranks send to each other at once, or ranks in a circle send in turn
     unknown    no send or receive is known
 """
 
@@ -79,7 +79,7 @@ class Use(NamedTuple):
     """How a group is used.
 
     families          kinds of communication
-    forward_fraction  part of the bytes of its all-reduces that ranks request in the forward pass, 0..1; None if unknown
+    forward_fraction  fraction of its all-reduced bytes that ranks request in the forward pass, 0..1; None if unknown
     has_uneven        whether it has all-to-alls with uneven splits
     is_fsdp           whether operators of FSDP ask for its collectives
     is_ddp            whether DDP asks for its all-reduces

@@ -21,7 +21,7 @@ def message_bytes() -> pl.Expr:
         reduce_scatter                    S = in, else out * n
         gather                            S = in * n
         scatter                           S = out * n
-        all_to_all                        S = in; with uneven splits each rank has its own
+        all_to_all                        S = in; with uneven splits, S differs between ranks
         send, recv, send_recv             S = in on the sender and out on the receiver
         barrier                           null: a barrier moves no data
 

@@ -19,7 +19,7 @@ class JobRanges(NamedTuple):
     table     one row per range:
 
               rank              int32
-              wait_ns           int64  time in which the rank only waits for others; null if no other rank has the collective
+              wait_ns           int64  time in which the rank only waits for others; null if no other rank recorded it
               step              int64  null outside the steps
               is_before         bool   launched before the recording
               collective        str
@@ -28,7 +28,7 @@ class JobRanges(NamedTuple):
               is_call           bool   false on further ranges of the same call
               start_ns, end_ns  int64
 
-    findings  calls that were not matched, or not by a number
+    findings  calls that were not matched, or were matched without a number
     """
 
     table: pl.DataFrame

@@ -94,7 +94,7 @@ def communication(rank_trace: RankTrace) -> pl.DataFrame:
         event_index          uint32
         described_index      uint32  event whose args describe it: itself, or the host call around its launch; null if none
         start_ns, end_ns     int64
-        asked_ns             int64   when the host asked for it; null if before the recording
+        asked_ns             int64   when the host requested it; null if before the recording
         name                 str     name of the kernel or annotation
         recorded_collective  str     its name in the args of the trace, such as `allreduce`; null if they have none
         family               str     `collective_family` of its args, else of its name; `unknown` if neither shows it

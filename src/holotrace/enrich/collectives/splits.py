@@ -19,7 +19,7 @@ _IS_WHOLE = ~_TEXT.str.contains(_CUT, literal=True) & ~_TEXT.str.contains(rf"\d{
 def splits() -> list[pl.Expr]:
     """Return the columns derived from the split sizes of an all-to-all; they are null for other calls.
 
-        is_even     bool         whether every rank gets equally much; null if unknown
+        is_even     bool         whether every rank gets the same amount; null if unknown
         in_splits   list[int64]  rows sent to each rank, in the order of the group; null if the list is empty, cut or
                                  not recorded
         sent_bytes  int64        bytes sent to other ranks; null if in_splits is null

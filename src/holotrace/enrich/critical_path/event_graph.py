@@ -70,7 +70,7 @@ class EventGraph(EqualByContent):
     nodes        the points in time, in order: node 0 is the start of the window, the last node its end:
 
         activity      uint32  row of `activities`; null for the first and the last node
-        is_start      bool    whether the activity begins or ends there; true for the first, false for the last node
+        is_start      bool    whether the activity begins there (else it ends); true for the first node, false for the last
         time_ns       int64   the measured time
 
     edges        time(target) >= time(source) + weight_ns:
@@ -78,7 +78,7 @@ class EventGraph(EqualByContent):
         source        uint32  row of `nodes`
         target        uint32  row of `nodes`
         type          uint8   EdgeType
-        weight_ns     int64   the least time it takes
+        weight_ns     int64   the least time that the edge takes
         delay_ns      int64   on the binding edge of each node, the time beyond weight_ns; 0 on other edges, and on
                               edges that the measured times contradict
         path_class    uint8   PathClass of weight and delay
@@ -88,7 +88,7 @@ class EventGraph(EqualByContent):
     contradicted_count  edges whose target was measured before their source, because of clocks; a replay respects them,
                         and the path is clipped there
     inferred_wait_count  waits of streams that were not recorded, inferred from timing alone
-    unknown_launch_count  pieces of device work in the window whose launch is not recorded
+    unknown_launch_count  pieces of device work in the window whose launch was not recorded
     """
 
     window_start_ns: int

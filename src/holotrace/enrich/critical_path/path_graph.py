@@ -23,7 +23,7 @@ class PathGraph(EqualByContent):
 
     graph     the dependencies
     window    the window in words
-    names     the text of each string id in `graph.activities`: name uint32, text str
+    names     the string for each string id in `graph.activities`: name uint32, text str
     segments  the path, in time order; without gaps, they cover the window:
 
         edge         uint32  row of `graph.edges`

@@ -13,8 +13,8 @@ _WITHIN_RANK = ["step", "rank"]
 def by_time(operations: pl.DataFrame) -> Dependencies:
     """Return the dependencies of operations whose communications are known.
 
-        computation    after the computation before it on its rank, and after the communication that ended between both
-        communication  after the computation that ended before it began, and after the communication that ended last since
+        computation    after the previous computation on its rank, and after the communication that ended between the two
+        communication  after the last computation that ended before it began, and after the last communication since then
 
     If a rank's part of a communication ended before the last rank began, it waited for no one; otherwise it waited for the last
     rank.

@@ -14,8 +14,8 @@ class Dependencies(NamedTuple):
     """The dependencies between operations.
 
     after     row (uint32) starts only once the operation `before` (uint32) has ended
-    instance  int64, per operation: the number of its communication; null if it has none, or its other ranks are unknown
-    waits     bool, per operation: whether it waits for the other ranks of its communication, or only they for it
+    instance  int64, per operation: the number of its communication; null if it has none or the other ranks are unknown
+    waits     bool, per operation: whether it waits for the other ranks of its communication (else only they wait for it)
     is_alone  bool, per operation: whether it communicates with ranks that are not in the table, so that it may also wait
     """
 
@@ -32,8 +32,8 @@ def by_kind(operations: pl.DataFrame) -> Dependencies:
     https://www.usenix.org/conference/osdi25/presentation/lin-jinkun:
 
         data-loading, preparation   before the first pass
-        passes                      one after the other on their rank
-        messages                    one after the other, per kind
+        passes                      one after another on their rank
+        messages                    one after another, per kind
         receive                     after the pass before the one that needs it; that pass starts after the receive
         send                        after the pass that computes its content
         first backward message      after the second-last pass before the first backward pass
@@ -71,11 +71,11 @@ def passes_of(operations: pl.DataFrame) -> pl.DataFrame:
     Returns:
         The rows of passes, and:
 
-        direction   str   forward or backward; weight-compute has neither neighbour nor direction
+        direction   str   forward or backward; weight-compute has neither a neighbour nor a direction
         number      int64 among the passes of this kind on the rank, from 0
         needs_recv  bool  whether another chunk computes its input
         needs_send  bool  whether another chunk needs its output
-        previous    uint32  the pass before it of its kind
+        previous    uint32  the previous pass of its kind
     """
     passes = operations.filter(pl.col("kind").is_in(PASSES)).sort(*WITHIN_RANK, "start_ns", "sequence", "kind")
     is_first, is_last = pl.col("global_chunk") == 0, pl.col("global_chunk") == pl.col("global_chunk").max().over("step")

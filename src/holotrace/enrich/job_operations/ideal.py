@@ -16,7 +16,7 @@ def ideal_ns(operations: pl.DataFrame) -> pl.Series:
     """Return the ideal time of each operation.
 
         computation    the mean over all operations of its kind
-        communication  the median over all operations of its kind and message size; of those whose ranks are recorded, if any
+        communication  the median over all operations of its kind and message size (if possible, only those with recorded ranks)
 
     Communication that begins during an operation divides it into parts. If all operations of a kind have the same number of
     parts, each part gets the mean of that part; otherwise, the parts divide the mean of the operation in proportion to their

@@ -20,8 +20,8 @@ class Messages(NamedTuple):
     """The messages of a pipeline.
 
     table  the messages that belong to a pass: the columns of the messages, is_recv (bool), pass (uint32: the row of the
-           pass that needs a receive or made what is sent) and previous (uint32: the pass before it of its kind)
-    pairs  row and pair, equal for the two ends of a message
+           pass that needs a receive or computed what is sent) and previous (uint32: the previous pass of its kind)
+    pairs  row and pair; pair is equal for the two ends of a message
     """
 
     table: pl.DataFrame

@@ -8,7 +8,7 @@ bounds, x is estimated from the ends of the calls, which are nearly the same on 
 
     offset      the estimate of x at some time
     half width  the largest distance from the estimate to a bound: x is in [offset - half width, offset + half width]
-    drift       by how much faster the reference clock runs, in parts in 10^9
+    drift       how much faster the reference clock runs, in parts per 10^9
 
 The bounds hold if clocks run at constant rates, and if the calls are matched correctly. A half-width cannot be much smaller
 than the duration of the shortest call, from its last start to its first end. A jump that is shorter than the waits in the calls
@@ -70,12 +70,12 @@ class Clocks(EqualByContent):
                       host                  str
                       rank                  int32    null if the ranks of the host share the clock
                       rank_count            int64
-                      valid_from_ns, valid_to_ns  int64    when a clock that jumped has this line, on the clock itself; else null
-                      instance_count        int64    calls that the clock is compared by
+                      valid_from_ns, valid_to_ns  int64    when this line applies, on the clock itself; null without a jump
+                      instance_count        int64    calls used to compare the clock
                       offset_at_ns          int64    the middle of these calls, on the clock itself
-                      offset_ns             int64    to add at this time, to get the time on the reference clock
+                      offset_ns             int64    what to add at this time to get the time on the reference clock
                       half_width_ns         int64
-                      drift_ppb             float64  by how much faster the reference clock runs
+                      drift_ppb             float64  how much faster the reference clock runs
                       drift_half_width_ppb  float64
 
                       What is unknown is null: the calls do not connect the host, or bound its clock on one side only.
@@ -87,7 +87,7 @@ class Clocks(EqualByContent):
                       forward_ns              int64  negative if the clock was set back
     reference         host and, if it has its own clock, rank
     closure_error_ns  the largest sum of estimated differences around a cycle of hosts, 0 if all agree; null without a cycle
-    dropped_count     instances left out, since they contradict the others
+    dropped_count     instances left out because they contradict the others
     findings          what is unknown, doubtful or contradictory, in sentences
     """
 
@@ -108,7 +108,7 @@ class Clocks(EqualByContent):
         Returns:
             The same rows and columns, and:
 
-            clock              int64  number of the clock; calls with the same clock compare without any error
+            clock              int64  number of the clock; calls with the same clock can be compared without error
             aligned_start_ns   int64
             aligned_end_ns     int64
             half_width_ns      int64  of both times
@@ -133,7 +133,7 @@ class Clocks(EqualByContent):
 
         Returns:
             at_ns          int64  as given
-            offset_ns      int64  to add, to get the time on the reference clock; null if unknown
+            offset_ns      int64  what to add to get the time on the reference clock; null if unknown
             half_width_ns  int64  null if unknown
         """
         times = pl.DataFrame({"rank": np.full(len(at_ns), rank, np.int32), "start_ns": at_ns, "end_ns": at_ns})
@@ -155,7 +155,7 @@ class ClockModel(NamedTuple):
     fit        lines and bounds, relative to `base_ns`
     base_ns    the time that each clock's times are relative to
     reference  number of the reference clock
-    of_ranks   the clocks of each rank: rank, clock, and from_ns and to_ns, between which a clock that jumped has this line
+    of_ranks   the clocks of each rank: rank, clock, and from_ns and to_ns, between which its line applies if it jumped
     """
 
     fit: Fit

@@ -1,10 +1,10 @@
 """Which ranks wait for each other in the matched calls.
 
     all_reduce, all_gather, reduce_scatter, barrier   everyone waits for everyone
-    all_to_all                                        the same if every rank sends something to every rank
+    all_to_all                                        the same if every rank sends data to every rank
     send, recv                                        the receiver waits for the sender; a host that sends by itself records
                                                       that only afterwards, so the send starts when it is asked for
-    broadcast, scatter, reduce, gather, others        not used: their root is not recorded, or they need not wait
+    broadcast, scatter, reduce, gather, others        not used: their root is not recorded, or ranks need not wait
 
 Other all-to-alls are not used either, since a rank does not wait for one that sends it nothing.
 """
@@ -32,7 +32,7 @@ def waiting_calls(calls: pl.DataFrame) -> pl.DataFrame:
         Sorted by instance and rank, at least two rows per instance:
 
         rank, instance    as in `calls`
-        start_ns, end_ns  int64  `end_ns` is later than recorded by the error of rounding, so that start ≤ end holds
+        start_ns, end_ns  int64  `end_ns` is later than recorded by the rounding error, so that start ≤ end holds
         is_entered        bool   others wait for the start
         is_left           bool   the end waits for others
         is_together       bool   all ranks of the instance wait for each other
@@ -99,7 +99,7 @@ class HostCheck(NamedTuple):
 
     host                str
     contradicted_count  int64  instances in which a rank left before another had entered
-    largest_ns          int64  the longest such time: the devices' clocks are apart by at least this much
+    largest_ns          int64  the longest such time: the devices' clocks differ by at least this much
     """
 
     by_host: pl.DataFrame

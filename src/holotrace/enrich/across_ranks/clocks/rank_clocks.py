@@ -40,7 +40,7 @@ class ClockLine(NamedTuple):
 class RankClock:
     """The clock of a rank: how to convert its times to times on the reference clock.
 
-    lines  in the order of time; empty if the clock is unknown: then `corrected` returns times as they are
+    lines  in time order; if the clock is unknown, they are empty, and `corrected` returns times unchanged
     """
 
     host: str

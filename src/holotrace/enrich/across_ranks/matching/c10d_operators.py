@@ -47,7 +47,7 @@ def asked_by_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFra
         One row per call:
 
         asked_ns    int64  start of the operator; start of the call if the operator is unknown
-        group_peer  int32  other end of a send or receive, as its group numbers it; null if unknown
+        group_peer  int32  number within the group of the rank at the other end of a send or receive; null if unknown
         tag         int64  null if unknown
     """
     operators, asked = _operators(rank_trace), _with_dims(rank_trace, calls)

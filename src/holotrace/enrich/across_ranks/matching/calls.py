@@ -85,7 +85,7 @@ class RankFacts(NamedTuple):
 
     host        name of the host or, if the trace does not say, the path of its file
     world_size  number of ranks of the job; None if unknown
-    groups      the process groups that the header lists, and those of the rank's calls
+    groups      the process groups that the header lists, and the groups of the rank's calls
     libraries   nccl, gloo, …
     """
 
@@ -122,21 +122,21 @@ def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
         dtype              str     PyTorch's name of the element type; null if unknown
         start_ns, end_ns   int64
         asked_ns           int64   time of the host's request; null if before the recording
-        window             int64   the step in which the host asked for it, null outside all
+        window             int64   the step in which the host requested it; null outside all steps
         group              uint64  number of its process group, see `ProcessGroup`; null if unknown
         sequence           int64   number within the group; null if not recorded
         communication_id   uint64  null if not recorded
-        content            uint64  stands for the element type and, if all ranks must agree on it, the size
+        content            uint64  a hash of the element type and, if all ranks must agree on it, the size
         in_bytes           int64   this rank's input; null if unknown
         out_bytes          int64   this rank's output; null if unknown
-        is_even            bool    whether an all-to-all sends equally much to every rank; null if unknown
+        is_even            bool    whether an all-to-all sends the same amount to every rank; null if unknown
         in_splits          list[int64]  rows that an all-to-all sends to each rank, in the order of the group; null if
                                    PyTorch recorded no list, or cut it
         sent_bytes         int64   bytes that an all-to-all with in_splits sends to other ranks
         partners           list[int64]  ranks that a batch of sends and receives sends to, and -1 - rank for each that it
                                    receives from; null if unknown
         peer               int32   rank at the other end of a send or receive; null if unknown
-        group_peer         int32   the same as its group numbers it, where only this is recorded
+        group_peer         int32   the same rank's number within the group, if only this is recorded
         tag                int64   tag of a send or receive; null if unknown
         stream             int64   null on the host
         is_asynchronous    bool    null if unknown

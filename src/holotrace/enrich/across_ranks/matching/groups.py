@@ -29,7 +29,7 @@ _NO_DESCRIPTION = "undefined"
 class ProcessGroup(NamedTuple):
     """A process group.
 
-    number       below 2^64; the same on all ranks of the group, and different for other groups
+    number       below 2^64; the same on all ranks of the group, but different for other groups
     ranks        its ranks in the order of the group, so that `ranks[2]` is the rank that the group itself calls 2; None if
                  the trace lists only some
     size         number of ranks

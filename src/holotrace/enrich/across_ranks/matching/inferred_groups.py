@@ -47,8 +47,8 @@ _MEMBER_SHARE = 0.75
 class Inferred(NamedTuple):
     """The inferred groups of calls.
 
-    groups     row uint32 and group uint64, of the calls whose group was inferred
-    ambiguous  row uint32, of calls that several groups of equal size fit
+    groups     row uint32 and group uint64 of the calls whose group was inferred
+    ambiguous  row uint32 of the calls that several groups of equal size fit
     """
 
     groups: pl.DataFrame

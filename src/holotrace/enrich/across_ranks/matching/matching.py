@@ -45,12 +45,12 @@ class Matching(EqualByContent):
     groups    one row per process group:
 
               group        uint64
-              ranks        list[int32]  in the order of the group; those that use it if not all are known
+              ranks        list[int32]  in the order of the group; if not all are known, the ranks that use it
               size         int64
               description  str    null if there is none
               is_inferred  bool   whether calls were assigned to it because their times and order fit
 
-    coverage  one row per way of matching, and one for calls that are not matched; calls in groups of one rank do not count:
+    coverage  one row per way of matching, and one for unmatched calls; calls in groups of one rank do not count:
 
               matched_by     Enum     null: not matched
               call_count     int64
