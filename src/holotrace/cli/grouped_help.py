@@ -17,7 +17,7 @@ _HEADINGS = (_OTHERS, TRACES, OUTPUT, WORK)
 
 
 def write_groups(formatter: Any, groups: Iterable[tuple[str, list[tuple[str, str]]]]) -> None:  # noqa: ANN401 -- typer's own click
-    """Write each group of names and texts under its heading."""
+    """Write each group of names and descriptions under its heading."""
     for heading, rows in groups:
         if rows:
             with formatter.section(heading):

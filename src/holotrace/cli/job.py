@@ -1,4 +1,4 @@
-"""Open the traces that the options name, with an executor for the work on their ranks."""
+"""Open the traces that the options name, together with an executor for the work on their ranks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BYTES_WORTH_A_WORKER = 8 << 20
 """Starting a worker takes about as long as one analysis of this many small ranks, or of this many compressed bytes."""
 
 _MEMORY_PER_BYTE = 16
-"""Memory that a worker may need per byte of a compressed file, for all analyses together."""
+"""How much memory a worker may need for all analyses together, per byte of the compressed file."""
 
 _COMPRESSION = 16
 """Compression makes a trace about this many times smaller; estimates divide the size of uncompressed files by it."""
@@ -140,7 +140,7 @@ class SidesOptions:
 
 @contextmanager
 def opened_job(job: JobOptions) -> Iterator[tuple[Trace, Executor]]:
-    """Open the traces, with an executor for the work on them."""
+    """Open the traces, together with an executor for the work on them."""
     with job.execution.opened(job.reading) as ((trace,), executor):
         yield trace, executor
 

@@ -18,7 +18,7 @@ else:  # typer does not support unions; with `parser=located`, the option's valu
 
 
 def without_secret(text: str) -> str:
-    """Return an address without its secret, which is kept for the requests to this address."""
+    """Return an address without its secret, which is remembered for requests to this address."""
     return address_text(text) if is_url(text) else text
 
 

@@ -48,7 +48,7 @@ def print_line(to: Console, text: str, style: str = "") -> None:
 
 
 def print_findings(to: Console, findings: Sequence[str]) -> None:
-    """Print the first findings, one per line."""
+    """Print the first few findings, one per line."""
     for finding in findings[:MOST_FINDINGS]:
         print_line(to, f"· {bounded(finding)}", "yellow")
     if len(findings) > MOST_FINDINGS:

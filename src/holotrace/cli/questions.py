@@ -78,7 +78,7 @@ def show(  # noqa: PLR0913 -- what to show, and how
     *,
     views: Sequence[View] | None = None,
 ) -> None:
-    """Write the figure if wanted, then print tables, or one JSON object: `about`, the tables, findings and `further`.
+    """Write the figure if wanted, then print tables or a single JSON object: `about`, the tables, findings and `further`.
 
     The tables are `views`, by default the question's own views; the answer in one sentence comes before them.
     """

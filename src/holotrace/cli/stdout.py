@@ -1,4 +1,4 @@
-"""Writing to stdout, which may be a full disk or a closed pipe."""
+"""Write to stdout, which may be on a full disk or a closed pipe."""
 
 from __future__ import annotations
 

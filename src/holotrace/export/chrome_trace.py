@@ -180,7 +180,7 @@ def _edited(rank_trace: RankTrace, edits: Edits, events: Iterator[Event | str]) 
 
 
 def _in_order(edits: Edits) -> Change:
-    """Return a function for `rewritten` that applies the edits; it expects all events in file order."""
+    """Return a function for `rewritten` that applies the edits; it has to be called with all events in file order."""
     numbers = itertools.count()
 
     def changed(event: dict[str, Any]) -> Event | None:

@@ -28,7 +28,7 @@ ALL_COUNTERS = TimeSeriesTypes.QUEUE_LENGTH | TimeSeriesTypes.MEMCPY_BANDWIDTH
 
 
 def counter_events(rank_trace: RankTrace, kinds: TimeSeriesTypes = ALL_COUNTERS) -> Iterator[str]:
-    """Yield the JSON text of counter events, one for each change of a queue length or a bandwidth.
+    """Yield the JSON text of counter events, one for each change of a queue length or bandwidth.
 
         Queue Length   `id` is the stream; the value is the number of launched kernels and copies that have not started
         Memcpy DtoH …  one counter for each kind of copy; the value is in GB/s
@@ -76,7 +76,7 @@ def _bandwidths(trace: Trace) -> pl.DataFrame:
 
 
 def _is_last_at_its_time(*keys: str) -> pl.Expr:
-    """Whether a row is the last of several changes at the same time; a timeline can show only one value at a time."""
+    """Whether a row is the last of all changes at the same time; a timeline can show only one value per time."""
     return pl.any_horizontal(pl.col(key).ne_missing(pl.col(key).shift(-1)) for key in keys)
 
 

@@ -1,4 +1,4 @@
-"""A copy of a trace with the critical path marked: its events, and arrows between them."""
+"""A copy of a trace that shows the critical path: its events are marked, and arrows connect them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def write_critical_path_overlay(  # noqa: PLR0913 -- what to show, and where to 
     arrows: Collection[EdgeType] = BETWEEN_ACTIVITIES,
     overwrite: bool = False,
 ) -> None:
-    """Copy a rank's file, mark the events of the critical path, and draw its edges as arrows.
+    """Copy a rank's file, mark the events on the critical path, and draw the path's edges as arrows.
 
     A marked event has the arg `critical`. An arrow is a flow with the category `critical_path` and the args `weight` (µs),
     `critical` and `type`. Unmarked events are copied byte by byte, and a file of any size takes little memory.

@@ -41,7 +41,7 @@ def events_text(events: Sequence[Mapping[str, Any] | str]) -> str:
 
 
 def file_time(time_ns: int, base_time_ns: int) -> int | Decimal:
-    """Return a time as written in the file: exact microseconds since `header.base_time_ns`."""
+    """Return a time as the file writes it: exact microseconds since `header.base_time_ns`."""
     microseconds, rest = divmod(time_ns - base_time_ns, _NS_OF_A_MICROSECOND)
     return microseconds if not rest else Decimal(time_ns - base_time_ns).scaleb(-3)
 

@@ -39,7 +39,7 @@ class EventReader:
     """
 
     def __init__(self, source: str, pieces: Iterable[bytes]) -> None:
-        """Read from `pieces`; `source` is the name of the file in errors."""
+        """Read from `pieces`; `source` names the file in error messages."""
         self._source = source
         self._texts = _decoded(pieces)
         self._buffer = ""
@@ -81,7 +81,7 @@ class EventReader:
         self._missing_end = ""
 
     def tail(self) -> Iterator[str]:
-        """Yield the text from the bracket that ends the list of events on; for a truncated file, yield the missing brackets."""
+        """Yield the text from the bracket that closes the list of events; for a truncated file, yield the missing brackets."""
         if self._missing_end:
             yield self._missing_end
             return

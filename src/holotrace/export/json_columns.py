@@ -1,4 +1,4 @@
-"""Build JSON text for whole columns at once, for copies with many added events."""
+"""Build JSON text for whole columns at once, which makes it fast to add many events to a copy."""
 
 from __future__ import annotations
 

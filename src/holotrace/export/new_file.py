@@ -15,7 +15,7 @@ PAGES = (".html", ".htm")
 """Suffixes of HTML files."""
 
 _COMPRESSION_LEVEL = 3
-"""gzip level that compresses a trace about 15-fold; higher levels take several times as long for a few percent."""
+"""This gzip level compresses a trace about 15-fold; higher levels take several times as long to save a few percent."""
 
 
 def expect_writable(target: Location, *, overwrite: bool) -> None:
@@ -47,7 +47,7 @@ def expect_page(path: Location, *, overwrite: bool) -> None:
 
 @contextmanager
 def new_file(target: Location, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """Open a file for writing bytes, compressed if its name ends in `.gz`; it appears when the block ends.
+    """Open a file for writing bytes, compressed if its name ends in `.gz`; the file appears only when the block ends.
 
     Raises:
         InvalidOptionError: see `expect_writable`.

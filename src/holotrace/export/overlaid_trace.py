@@ -22,7 +22,7 @@ _SPAN_EVENT = {"ph": "X", "cat": "Trace", "name": _SPAN, "pid": _SPANS_PROCESS, 
 _ZSTD_ENDINGS = (".zst", ".zstd")
 
 LONGEST_LABEL = 1_000
-"""Maximum length of the pattern in each event, in characters; a pattern of thousands of kernels takes half a MiB."""
+"""Maximum length of the pattern in each event, in characters; the pattern of thousands of kernels would take half a MiB."""
 
 
 def overlaid_name(source: str, copy: int = 1) -> str:
@@ -60,8 +60,8 @@ def write_overlaid_trace(  # noqa: PLR0913 -- what to mark, and where to write
 ) -> None:
     """Copy a rank's file and mark the calls of its most frequent kernel sequences, their launches and their kernels.
 
-    A marked event has the arg `Patterns`, `{pattern: count}`; patterns longer than `LONGEST_LABEL` are shortened. Unless
-    `compress_others` is set, all other events are copied byte by byte. A file of any size takes little memory.
+    A marked event has the arg `Patterns` with the value `{pattern: count}`; patterns longer than `LONGEST_LABEL` are shortened.
+    Unless `compress_others` is set, all other events are copied byte by byte. A file of any size takes little memory.
 
     Args:
         rank_trace: the rank.
@@ -115,7 +115,7 @@ def _shortened(rank_trace: RankTrace, edits: Edits, spans: pl.Series, names: pl.
 
 
 def _label(row: dict[str, Any]) -> str:
-    """Return a pattern, shortened if it is long because every marked event contains it."""
+    """Return a pattern; long ones are shortened, because every marked event contains its pattern."""
     pattern: str = row["pattern"]
     if len(pattern) <= LONGEST_LABEL:
         return pattern

@@ -3,7 +3,7 @@
     manifest.json       format, version, the trace it was made from, numbers, and the hash of each table
     activities.parquet  … nodes, edges, segments: the tables of `PathGraph`; names are texts, so other tools can read them
 
-Loading reads only these members, and only into memory, so an archive cannot choose a path to write to.
+Only these members are loaded, and only into memory, so an archive cannot make holotrace write to a path of its choice.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def export_tables(
 ) -> list[Location]:
     """Write each rank's nonempty tables as `<folder>/rank_<rank>/<table>.<format>`, with string ids resolved.
 
-    Columns are those of `holotrace.schema.TABLES`. The folder is created if its parent exists. In CSV, strings that a
+    The columns are described in `holotrace.schema.TABLES`. The folder is created if its parent exists. In CSV, strings that a
     spreadsheet would run as a formula are prefixed with an apostrophe, unless `escape_formulas` is false.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Copy the trace files of a job with counters added."""
+"""Copy the trace files of a job and add counters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holotrace.locations import Location, located, name_of
 from holotrace.store.trace import Trace
 
 COUNTERS_SUFFIX = "_with_counters"
-"""The suffix of copies; `open_trace` skips them in a folder."""
+"""The suffix of copies; `open_trace` skips files with this suffix in a folder."""
 
 _JSON = ".json"
 

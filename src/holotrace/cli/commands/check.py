@@ -1,4 +1,4 @@
-"""`holotrace check`: the health of the files of a job."""
+"""`holotrace check`: the health of a job's files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`holotrace export`: a trace in the formats of other tools."""
+"""`holotrace export`: write a trace in the formats of other tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`holotrace serve`: runs as pages in a browser."""
+"""`holotrace serve`: show runs as pages in a browser."""
 
 from __future__ import annotations
 

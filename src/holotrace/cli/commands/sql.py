@@ -104,7 +104,7 @@ def sql(  # noqa: PLR0913 -- one argument an option
 
 
 def _asked(result_format: ResultFormat | None, *, as_json: bool) -> ResultFormat | None:
-    """Return the format that the options ask for; --json is short for --format json."""
+    """Return the format that the options request; --json is short for --format json."""
     if as_json and result_format not in (None, ResultFormat.json):
         message = f"--json and --format {result_format.value}: choose one"
         raise InvalidOptionError(message)
@@ -133,7 +133,7 @@ def _format(asked: ResultFormat | None, target: Location | None) -> ResultFormat
     """Return the format of the output.
 
     Raises:
-        InvalidOptionError: the options contradict each other, or do not determine a format.
+        InvalidOptionError: the options contradict each other, or do not say which format to use.
     """
     if target is None:
         if asked in (ResultFormat.parquet, ResultFormat.arrow):
@@ -160,7 +160,7 @@ def _expect_a_view(query: str) -> None:
 
 
 def _print(rows: pl.DataFrame) -> None:
-    """Print the first rows; numbers have no units."""
+    """Print the first rows, with numbers that have no units."""
     to, shown = console(), rows.head(_MOST_ROWS)
     cells = tuple(tuple(map(_cell, row)) for row in shown.iter_rows())
     more = f" of {len(rows):,}, the first {len(shown):,}" if len(rows) > len(shown) else ""

@@ -29,7 +29,7 @@ def summary(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Print the verdict, what costs time and what to do about it, the caveats, and tables."""
+    """Print the verdict, what costs time, what to do about it, caveats and tables."""
     with opened_job(job) as (trace, executor):
         whole = summarize(trace, executor=executor)
     if as_json:

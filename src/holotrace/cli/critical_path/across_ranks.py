@@ -1,4 +1,4 @@
-"""`holotrace critical-path --across-ranks`: one path through all ranks, and what changes would save the job."""
+"""`holotrace critical-path --across-ranks`: one path through all ranks, and how much time changes would save the job."""
 
 from __future__ import annotations
 

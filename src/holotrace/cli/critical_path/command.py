@@ -1,4 +1,4 @@
-"""`holotrace critical-path`: what bounds a step, as a table, an overlay or a saved graph, and what changes would save."""
+"""`holotrace critical-path`: what bounds a step, as a table, overlay or saved graph, and how much time changes would save."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def path_events(path: pl.DataFrame, hops: pl.DataFrame, pid: int, base_ns: int) 
         path: rank, name, module, path_class, start_ns and end_ns of the segments, on the reference clock.
         hops: time_ns, from_rank, to_rank and collective.
         pid: the process's pid in the merged trace.
-        base_ns: `baseTimeNanoseconds` of the merged trace.
+        base_ns: the merged trace's `baseTimeNanoseconds`.
     """
     yield _metadata("process_name", pid, 0, {"name": PROCESS_NAME})
     yield _metadata("process_sort_index", pid, 0, {"sort_index": -1})

@@ -23,7 +23,7 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text
 
 Opened: TypeAlias = Callable[[RankTrace], AbstractContextManager[Path | RemoteStream]]
-"""A function that opens the file of a rank for the native module."""
+"""A function that opens a rank's file for the native module."""
 
 _EVENTS_AT_ONCE = 1_000
 
@@ -32,7 +32,7 @@ class RankPlace(NamedTuple):
     """Where in the merged trace the events of a rank go.
 
     base_ns        `baseTimeNanoseconds` of its file
-    merged_base_ns the same of the merged trace
+    merged_base_ns the same for the merged trace
     pids           {pid in its file: pid in the merged trace}; other pids are numbered after them
     """
 
