@@ -1,1 +1,1 @@
-"""Ranges that lie inside one another."""
+"""Ranges that are inside one another."""

@@ -28,8 +28,8 @@ def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: in
     other threads work; and, in other threads, between the parts of their work that the main thread starts. The main
     thread is `track_id` or, if that has no points, the thread with the most ranges.
 
-    Another thread works in a gap of the main thread if it ends its work within the gap and is busy for at least half of
-    it. If a thread runs the backward operators that belong to the main thread's forward operators, its gaps count as work. It
+    Another thread works in a gap of the main thread if it ends its work within the gap and is busy for at least half of the
+    gap. If a thread runs the backward operators that belong to the main thread's forward operators, its gaps count as work. It
     may also work inside an operator of the main thread, because the main thread requests the backward pass and waits for it.
 
     If the main thread begins to wait for a collective on another lane after the collective has started, an edge leads from the

@@ -91,7 +91,7 @@ class WhatIf:
 
     @property
     def saved_fraction(self) -> float | None:
-        """The saved share of the window; None for a window without length."""
+        """The saved share of the window; None for a window of length zero."""
         return self.saved_ns / self.measured_ns if self.measured_ns else None
 
 

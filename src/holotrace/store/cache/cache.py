@@ -241,7 +241,7 @@ def _temporary_folder(home: Path) -> Iterator[Path]:
 
 
 def _make_folder(folder: Path) -> None:
-    """Create a folder and its parent, which another process may remove meanwhile because it is empty."""
+    """Create a folder and its parent, which another process may remove in the meantime because it is empty."""
     for attempt in range(_TRIES):
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         try:

@@ -3,7 +3,7 @@
     all_reduce, all_gather, reduce_scatter, barrier   everyone waits for everyone
     all_to_all                                        the same if every rank sends data to every rank
     send, recv                                        the receiver waits for the sender; a host that sends by itself records
-                                                      that only afterwards, so the send starts when it is asked for
+                                                      this only afterwards, so the send starts when it is requested
     broadcast, scatter, reduce, gather, others        not used: their root is not recorded, or ranks need not wait
 
 Other all-to-alls are not used either, since a rank does not wait for one that sends it nothing.

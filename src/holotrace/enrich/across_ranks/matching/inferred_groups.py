@@ -56,7 +56,7 @@ class Inferred(NamedTuple):
 
 
 def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
-    """Infer the groups of the collectives whose group is not recorded.
+    """Infer the groups of the collectives whose group was not recorded.
 
     Args:
         rows: the rows of `rows_of` that are not matched yet.

@@ -10,14 +10,14 @@ from holotrace.enrich.across_ranks.matching.rows import MATCHES, instances, matc
 from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _MOST_WITH_ONE_NUMBER = 8
-"""If more calls of a rank and group than this share one number, on average, the numbers do not count calls."""
+"""If, on average, more than this many calls of a rank and group share one number, the numbers do not count calls."""
 
 
 def by_number(rows: pl.DataFrame) -> pl.DataFrame:
     """Match collectives by group and sequence number or, without a sequence number, by communication id.
 
-    Matching calls must also have the same family and content. If ranks have different numbers of kernels for one number, the
-    calls were coalesced: all kernels of the number are one operation.
+    Matching calls must also have the same family and content. If ranks have different counts of kernels with one number, the
+    calls were coalesced: all kernels with this number are one operation.
 
     Args:
         rows: `rows_of` all ranks.
