@@ -652,12 +652,12 @@ ADVICE = (
     _mean("worth_ns", "most time of a mean step that the advice can save; null if unknown", "worth at most"),
     _fraction("worth_fraction", "largest share of the mean step that the advice can save; null if unknown"),
     _text("finding", "what happens, in a sentence"),
-    _length("stake_ns", "what mending the cause saves per step at most, averaged over all ranks", "at stake per step"),
+    _length("stake_ns", "what fixing the cause saves per step at most, averaged over all ranks", "at stake per step"),
     _length(
         "stake_error_ns", "half of the range of stake_ns over the replayed steps; null if fewer than two", "± at stake"
     ),
     _fraction("stake_fraction", "stake_ns over the mean step", "of the step"),
-    _text("basis", "what-if: the step was replayed without the cause; bound: mending the cause saves at most this"),
+    _text("basis", "what-if: the step was replayed without the cause; bound: fixing the cause saves at most this"),
     _text("confidence", "high, medium or low: how sure the cause is"),
     _text("source_line", "innermost line and function of the user's code; null if unknown", "line"),
     _text("part_of", "the rule whose finding explains most of the same time; null if none does", "part of"),

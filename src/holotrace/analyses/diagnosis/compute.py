@@ -63,7 +63,7 @@ class Diagnosis(Result):
         rule            str      its section in docs/reference/analyses/diagnosis.md
         finding         str      what happens, in a sentence
         advice          str      what to do about it
-        stake_ns        int64    what mending it saves per step at most, averaged over all ranks; null if unknown. No time
+        stake_ns        int64    what fixing it saves per step at most, averaged over all ranks; null if unknown. No time
                                  counts for two findings, so together they are at most the step
         stake_error_ns  int64    half of the range of stake_ns over the replayed steps; null if fewer than two were
         stake_fraction  float64  0..1 of the mean step

@@ -84,4 +84,4 @@ def _basis(row: dict[str, Any]) -> str:
         return f"{sure}; the cost is unknown"
     if row["basis"] == "what-if":
         return f"{sure}; a replay of the step without it saves {duration_text(row['stake_ns'])}"
-    return f"{sure}; the cost is an upper bound: mending it may save less"
+    return f"{sure}; the cost is an upper bound: fixing it may save less"

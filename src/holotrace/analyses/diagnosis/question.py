@@ -11,9 +11,9 @@ QUESTION = Analysis(
     section="Overview",
     definitions=(
         ("per step", "in the mean steady step: steps that warm up, or take far longer than the others, are left out"),
-        ("cost", "what mending the cause saves per step at most, averaged over all ranks; no time counts twice"),
+        ("cost", "what fixing the cause saves per step at most, averaged over all ranks; no time counts twice"),
         ("what-if", "the step was replayed without the cause, and got this much shorter"),
-        ("bound", "mending the cause saves at most this, and may save less"),
+        ("bound", "fixing the cause saves at most this, and may save less"),
         ("part of", "most of the same time belongs to the finding of this rule"),
     ),
     alias="diagnose",

@@ -51,13 +51,13 @@ class Case:
     further         idle time that the case explains, too, as far as its replay saves more than `explained`
     is_certain      what a case explains is its cost even if the replay saves less
     value           what the rule measured, in the unit of its threshold
-    saved_fraction  the share of the explained time that mending the cause can save at most
+    saved_fraction  the share of the explained time that fixing the cause can save at most
     count           how many events caused it, in all steady steps
     subject         tells several cases of one rule apart, for example an operator; each subject becomes its own finding
     place           where to look
-    change          the change, or changes, of the critical path's graph that mend the cause, to predict what it saves
+    change          the change, or changes, of the critical path's graph that fix the cause, to predict what it saves
     words           what the sentences of the rule need besides
-    is_at_most      the change is the best that mending the cause can do, so that what its replay saves is still a bound
+    is_at_most      the change is the best that fixing the cause can do, so that what its replay saves is still a bound
     """
 
     explained: Intervals
@@ -77,7 +77,7 @@ class Case:
 class JobCase:
     """One application of a rule between ranks.
 
-    cost_ns  the time per step that mending the cause saves at most, on each rank that loses it; all of it is exposed
+    cost_ns  the time per step that fixing the cause saves at most, on each rank that loses it; all of it is exposed
              communication
     rank     the rank that causes it; None if none does
     The rest is as in `Case`.

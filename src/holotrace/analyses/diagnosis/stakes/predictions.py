@@ -1,4 +1,4 @@
-"""Predict what mending the causes saves, by replaying the critical path's graph of a steady step without them."""
+"""Predict what fixing the causes saves, by replaying the critical path's graph of a steady step without them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products: alignment, precision, tensor cores, and distance from the lower bound, with what mending each saves."""
+"""Matrix products: alignment, precision, tensor cores, and distance from the lower bound, with what fixing each saves."""
 
 from __future__ import annotations
 

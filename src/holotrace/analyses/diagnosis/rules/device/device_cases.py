@@ -1,4 +1,4 @@
-"""Cases about device work: what explains time, what mending it saves, and where to look."""
+"""Cases about device work: what explains time, what fixing it saves, and where to look."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holotrace.enrich.host.source_lines import records_python
 from holotrace.schema import LAUNCH_KINDS, EventKind
 
 LEAST_SHARE = 0.03
-"""Rules about device work apply if mending the cause saves this share of the step or more."""
+"""Rules about device work apply if fixing the cause saves this share of the step or more."""
 
 LAYOUT_KERNELS = r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose|AddPadding"
 """Kernels by which cuDNN and MIOpen convert their inputs and results; https://docs.nvidia.com/deeplearning/performance/
@@ -71,12 +71,12 @@ def case_of(
 
     Args:
         evidence: the rank.
-        rows: at least one row, with `saved_ns`: what mending the cause saves of its time. If the speed of the mended work
+        rows: at least one row, with `saved_ns`: what fixing the cause saves of its time. If the speed of the fixed work
             is only known within limits, `saved_ns` is what it typically saves, which decides whether the rule applies, and
             `most_ns` what it saves at best, which is the stake.
         subject: tells several cases of one rule apart.
         words: what the sentences need besides; `kernel`, `operator`, `count` per step and `shape` are there already.
-        waits: time without device work that the cause also explains, all of which mending it saves.
+        waits: time without device work that the cause also explains, all of which fixing it saves.
     """
     busy = intervals_of(rows)
     explained = busy if waits is None else union(*concatenated([busy, waits]))
