@@ -58,10 +58,14 @@ def test_occupancy_needs_the_properties_of_the_device() -> None:
 
 
 def test_tiny_kernels_cost_their_fixed_time() -> None:
-    """150 kernels of 3 µs per step: starting each takes 2 of them, and 2 µs are idle before all but the first; 20 do not matter."""
-    for count, cost_ns in ((150, [598_000]), (20, [])):
+    """150 kernels of 3 µs per step: starting each takes 2 of them, and 2 µs are idle before all but the first; 20 do not matter.
+
+    Fused into other kernels, they may cost nothing.
+    """
+    for count, cost_ns in ((150, [748_000]), (20, [])):
         job = DeviceJob()
         for number in range(count):
             job.call("aten::add", "add_kernel", start_us=10 + 5 * number, duration_us=3)
         cases = cases_of(job.build(), "tiny_kernels").values()
         assert [round(case.cost_ns) for case in cases] == [pytest.approx(cost, rel=0.001) for cost in cost_ns]
+        assert [case.value for case in cases] == [pytest.approx(0.598, rel=0.05) for _ in cost_ns]

@@ -57,3 +57,24 @@ def test_jobs_that_the_host_does_not_hold_up_without_the_profiler(name: str, *, 
     trace = recorded(name)
 
     assert bool(cases_of(trace, "launch_bound") or cases_of(trace, "python_overhead")) is is_bound
+
+
+@pytest.mark.parametrize(("first_kernel_us", "lost_us"), [(245, 85), (290, 100)])
+def test_a_graph_break_costs_what_the_next_region_starts_late(first_kernel_us: int, lost_us: int) -> None:
+    """Between two regions, the host works for 100 µs, and the device first finishes its backlog of 60 µs.
+
+    It then idles for 40 µs, and on in the second region, but for no more than 100 µs because of the break.
+    """
+    trace = TraceBuilder()
+    for number in range(3):
+        begin = 500 * number
+        trace.step(number, begin, 500)
+        trace.operator("Torch-Compiled Region: 0/0", start_us=begin, duration_us=100)
+        trace.kernel("fused_0", start_us=begin + 10, duration_us=150, launch_us=begin + 5)
+        trace.operator("aten::sort", start_us=begin + 110, duration_us=80)
+        trace.operator("Torch-Compiled Region: 1/0", start_us=begin + 200, duration_us=100)
+        start = begin + first_kernel_us
+        trace.kernel("fused_1", start_us=start, duration_us=500 - first_kernel_us, launch_us=start - 4)
+    (case,) = cases_of(trace.build(), "graph_breaks").values()
+
+    assert case.explained_ns == pytest.approx(1000 * lost_us, abs=10)

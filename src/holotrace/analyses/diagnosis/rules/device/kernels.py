@@ -103,7 +103,10 @@ def _limit(row: dict[str, Any]) -> str:
 def tiny_kernels(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for kernels that take less than 5 µs, most of which is the fixed cost of a kernel, and the short gaps before."""
     tiny = evidence.costed.filter((pl.col("kernel_kind") == KernelKind.COMPUTATION) & (DURATION < _TINY_NS))
-    rows = tiny.with_columns(saved_ns=pl.min_horizontal(DURATION, pl.lit(_FIXED_NS)).cast(pl.Float64))
+    # Fused into large ones, they leave no more than their lower bound.
+    rows = tiny.with_columns(
+        saved_ns=pl.min_horizontal(DURATION, pl.lit(_FIXED_NS)).cast(pl.Float64), most_ns=DURATION - FLOOR.fill_null(0)
+    )
     if len(rows):
         words = {"mean_ns": rows["duration_ns"].mean()}
         yield case_of(evidence, rows, words=words, waits=_short_gaps(evidence, rows["start_ns"]))

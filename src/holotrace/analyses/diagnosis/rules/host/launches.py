@@ -124,10 +124,18 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
-    """Return the time between the first and the last region of each step, outside all regions."""
+    """Return the time between the first and the last region of each step, outside all regions.
+
+    While the devices work on a backlog, a break delays the host, but not yet them. If they then idle into the next region,
+    they idle for this delay, so as much of the region counts.
+    """
     step = holding((evidence.steady["start_ns"].to_numpy(), evidence.steady["end_ns"].to_numpy()), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))
-    return regions[1][same], regions[0][same + 1]
+    begins, ends = regions[1][same], regions[0][same + 1]
+    gap = holding(evidence.idle, ends)
+    idle_from, idle_until = (np.append(times, 0)[gap] for times in evidence.idle)
+    hidden_ns = np.maximum(0, idle_from - begins)
+    return union(begins, np.where(gap >= 0, np.minimum(idle_until, ends + hidden_ns), ends))
 
 
 def _ranges(evidence: RankEvidence, pattern: str) -> pl.DataFrame:
