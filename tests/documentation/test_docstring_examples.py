@@ -1,14 +1,17 @@
-"""Every public function has a correct example in its docstring."""
+"""Every public function has an example in its docstring, and every example is correct."""
 
 from __future__ import annotations
 
 import doctest
 import inspect
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import holotrace
 import holotrace.testing
+import hta
 
 FUNCTIONS = {
     f"{module.__name__}.{name}": inspect.unwrap(getattr(module, name))
@@ -26,3 +29,17 @@ def test_the_example_of_a_function_is_correct(name: str) -> None:
 
     assert result.attempted > 0, f"{name} has no example"
     assert result.failed == 0
+
+
+MODULES = sorted(
+    ".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(".__init__")
+    for root in (Path(holotrace.__file__).parent, Path(hta.__file__).parent)
+    for path in root.rglob("*.py")
+    if ">>> " in path.read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module_are_correct(name: str) -> None:
+    """The examples of private functions and classes print what they say, too."""
+    assert doctest.testmod(import_module(name)).failed == 0

@@ -48,7 +48,7 @@ def pass_on(shares: Shares, node: Int64Array, label: Int64Array, amount: Int64Ar
     >>> shares = Shares(np.array([0, 1, 3]), np.array([-1, 0, -2]), np.array([1, 2, 1]))
     >>> arrived = pass_on(shares, np.array([1]), np.array([7]), np.array([100]))
     >>> arrived.target.tolist(), arrived.amount.tolist(), arrived.received.tolist()
-    ([-2, -1], [25, 75], [75, 0])
+    ([-2, -1], [33, 67], [67, 0])
 
     Raises:
         ValueError: a node passes on to itself or to a later node.
