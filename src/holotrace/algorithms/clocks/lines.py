@@ -55,7 +55,7 @@ class Lines(NamedTuple):
     offset: Float64Array
 
     def at(self, clock: Int64Array, time: Float64Array) -> Float64Array:
-        """Return the value of the line of each clock at each time."""
+        """Return, for each pair of a clock and a time, the value of the clock's line at this time."""
         value: Float64Array = self.rate[clock] * time + self.offset[clock]
         return value
 

@@ -18,7 +18,7 @@ QUESTION = Analysis(
         ),
         (
             "compute-bound, memory-bound",
-            "kernels run, and by their rooflines arithmetic or memory takes longer at peak rates",
+            "kernels run; at the device's peak rates, their arithmetic or their memory traffic would take longer",
         ),
         ("bound unknown", "kernels run whose operations, bytes or device are unknown"),
         ("waits for launch", "nothing runs, but the host has begun to launch work"),

@@ -20,7 +20,7 @@ def kinds_of_steps(result: Inference) -> pl.DataFrame:
 
 
 def batches_of_steps(result: Inference) -> pl.DataFrame:
-    """Return the steps of each kind and number of requests."""
+    """Return the steps, grouped by kind and number of requests."""
     columns = ("rank", "kind", "is_draft", "request_count", *_COUNTS, *_TIMES, "bound")
     return _shown(result.per_batch.select(columns), "p50_step_ns")
 

@@ -13,8 +13,11 @@ QUESTION = Analysis(
     definitions=(
         ("tensor cores", "whether the kernel's name shows that it uses tensor or matrix cores"),
         ("eligible", "whether tensor cores could do the work of the operator"),
-        ("blocks per SM", "blocks of the launch divided by the device's SMs, averaged over the calls by duration"),
-        ("est. occupancy", "threads on an SM relative to its maximum, averaged over the calls by duration"),
+        (
+            "blocks per SM",
+            "blocks of the launch divided by the device's SMs, the mean over the calls, weighted by duration",
+        ),
+        ("est. occupancy", "threads on an SM relative to its maximum; the mean over the calls, weighted by duration"),
         ("known for", "share of the calls' time whose launch shape is known; the means cover only these"),
     ),
     options=(COMPAT,),

@@ -13,7 +13,7 @@ QUESTION = Analysis(
     definitions=(
         (
             "line",
-            "innermost Python function of the user on the thread, without PyTorch, installed libraries and built-in functions",
+            "innermost of the user's own Python functions on the thread, ignoring PyTorch, installed libraries and built-in functions",
         ),
         ("host, itself", "time of all host threads in which the line is the innermost one of the user"),
         ("host in Python", "the part outside operators, runtime calls and waits"),

@@ -212,7 +212,7 @@ def devices_from_file(path: str | Path) -> tuple[Device, ...]:
 def _device_of(entry: dict[str, Any], where: str) -> Device:
     rates = entry.get("matrix_tflops", {})
     if not isinstance(rates, dict) or not set(rates) <= set(PRECISIONS):
-        message = f"{where}: matrix_tflops={rates!r} needs precisions among: {', '.join(PRECISIONS)}"
+        message = f"{where}: matrix_tflops={rates!r} may only name these precisions: {', '.join(PRECISIONS)}"
         raise InvalidOptionError(message)
     figures = {name: _figure(entry.get(name, 0), name, where) for name in _FIGURES}
     matrix = tuple((precision, _figure(rate, precision, where)) for precision, rate in rates.items())

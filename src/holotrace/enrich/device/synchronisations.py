@@ -123,7 +123,7 @@ def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
 def device_drained_ns(rank_trace: RankTrace) -> int:
     """Return the end of the first call that waits for a whole device.
 
-    Work from before the recording has ended by then. If no such call exists, return a time after all events.
+    By then, all work launched before the recording has ended. If no such call exists, return a time after all events.
     """
     calls = _calls(rank_trace).filter(_has_name(rank_trace, _DEVICE_WAIT_NAME))
     first = calls["end_ns"].min()

@@ -30,7 +30,7 @@ def node_times(rank_trace: RankTrace) -> pl.DataFrame:
 
         host_total = end - start
         host_self = host_total - the part that children and calls take
-        device_self = summed duration of its kernels, copies and memsets; parallel ones both count
+        device_self = summed duration of its kernels, copies and memsets; those that overlap each count in full
         device_total = device_self + sum of device_total over the children
 
     A node is eligible for tensor cores if its name shows it, if its own kernels used tensor cores, or, for operators,

@@ -285,7 +285,7 @@ def _tokens(
 
 
 def _padded(numbers: Mapping[str, int], requests: int | None, tokens: int | None) -> int | None:
-    """Return the tokens with padding, if the name gives more than the tokens of its requests."""
+    """Return the number of tokens including padding, if the name gives more tokens than its requests have."""
     padded = numbers.get("padded_tokens")
     if padded is not None:
         return padded if tokens is None or padded > tokens else None

@@ -158,7 +158,7 @@ def _chosen(
 def _on_one_clock(
     job: JobCalls, own: Mapping[int, PathWindow], without_steps: Sequence[int]
 ) -> tuple[dict[int, PathWindow], tuple[str, ...]]:
-    """Return the window of each rank's graph on its own clock, from the start of the job's window to its own end.
+    """Return the window of each rank's graph, on the rank's clock: from the start of the job's window to the end of the rank's window.
 
     Windows of ranks without steps are cut to the other ranks' windows.
     """

@@ -229,7 +229,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^(job_exe|packet|pe_exe|cpum_exe_subgraph|collective_subgraph_execution)",
         KernelKind.OTHER,
-        "MTIA jobs, packets and programs whose content the row does not say; HTA keeps them apart from computation too",
+        "MTIA jobs, packets and programs whose contents the row does not give; HTA keeps them apart from computation too",
         _MTIA,
     ),
 )

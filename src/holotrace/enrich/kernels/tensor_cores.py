@@ -111,7 +111,7 @@ RULES: tuple[Rule, ...] = (
         r"^(void )?(cub|at_cuda_detail|thrust|hipcub|rocprim|fft2d|regular_fft|vector_fft|multi_bluestein_fft)\w{0,99}::|"
         r"(^|[\s:])(regular|vector|postprocess|preprocess)_?(c2c|r2c|c2r)?_?fft|fft2d_(r2c|c2r)|flip_filter",
         "ordinary",
-        "CUB, Thrust and rocPRIM sort, scan and reduce; cuFFT",
+        "the sorts, scans and reductions of CUB, Thrust and rocPRIM; cuFFT",
     ),
     # NVIDIA: the instruction or its shape in the name
     Rule(

@@ -47,9 +47,9 @@ def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
         yield Doubt(
             "overlapping_work",
             f"Work on device {device}, stream {stream} overlaps {times_text(len(rows))} by more than "
-            f"{duration_text(LONGEST_OVERLAP_NS)}, though a stream runs its work in turn: sums of durations count "
+            f"{duration_text(LONGEST_OVERLAP_NS)}, though a stream runs one piece of work after another: sums of durations count "
             f"{duration_text(twice_ns)} twice ({percent_text(twice_ns / busy_ns)} of the stream's work); busy and idle times "
-            "are unions and stay right",
+            "are unions and remain correct",
             count=len(rows),
             event_index=rows.item(0, "event_index"),
             times=times_of(doubled, "start_ns", "both_ns"),

@@ -151,7 +151,7 @@ def _images(job: JobOptions, dice: random.Random) -> JobOptions:
 
 
 def _copied(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Copy large batches to the device that could be pinned or copied ahead of time."""
+    """Copy to the device large batches that could be pinned, or copied ahead of time."""
     job = _images(job, dice)
     size = dice.choice((100, 200)) << 20
     healthy = job.with_remedy("prefetched", size)

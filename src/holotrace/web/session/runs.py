@@ -131,7 +131,7 @@ def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
 
 
 def _bound_captures(source: CaptureSource | None, root: str | None) -> CaptureSource | None:
-    """Return captures found beside a trace, bound like the trace; captures that the user chose stay as they are."""
+    """Return captures found beside a trace, restricted to its folder like the trace; captures that the user chose stay as they are."""
     if not isinstance(source, CaptureFiles) or source.named:
         return source
     return replace(source, reader_of=partial(_bound_reader, root=root))

@@ -13,7 +13,7 @@ _INDEX = "/index.html"
 
 
 class Mount:
-    """A WSGI application mounted at the first `path` in the requested addresses."""
+    """A WSGI application mounted where `path` first occurs in the requested address."""
 
     def __init__(self, path: str, make: Callable[[], WSGIApplication]) -> None:
         """Mount the application that `make` returns below `path`."""

@@ -22,7 +22,7 @@ def needs_device(evidence: RankEvidence) -> str | None:
 
 
 def needs_results(*names: str) -> Callable[[JobEvidence], str | None]:
-    """Return what says how to record communication, if results of questions about several ranks are missing."""
+    """Return a function that says how to record communication if questions about several ranks have no results."""
     return partial(_missing_results, names=names)
 
 

@@ -68,7 +68,7 @@ def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int
 def _replays_of_step(
     trace: Trace, number: int, ranks: Sequence[int], executor: Executor
 ) -> Iterator[tuple[int, _Replay]]:
-    """Yield what each rank saves if it is on time, beside those before it: two late ranks may hide each other."""
+    """Yield what is saved if each rank is on time, in addition to the ranks before it: two late ranks may hide each other."""
     try:
         window = job_window(trace, WindowOptions(instance=number, data_loading=tuple(DATA_LOADING)), executor)
     except HolotraceError:

@@ -46,7 +46,7 @@ def comparison(arguments: Arguments) -> Cost:
 
 
 def copy(arguments: Arguments) -> Cost:
-    """`destination, source`: 1 for each element, a conversion; bytes of both."""
+    """`destination, source`: one operation, a conversion, for each element; bytes of both tensors."""
     elements = arguments.elements(0)
     moved = elements * arguments.element_bytes(0) + arguments.bytes(1)
     return Cost(elements, moved, "copy", arguments.precision(0))

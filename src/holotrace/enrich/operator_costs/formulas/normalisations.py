@@ -121,7 +121,7 @@ def _backward(  # noqa: PLR0913 -- positions of inputs
 ) -> Cost:
     """Return the cost of a backward pass; gradient and input are inputs 0 and 1.
 
-    A bias is not read; `bias` is an input of its size. The mask says which gradients were requested; if it was not
+    The bias itself is not read; `bias` is the position of an input of the same size. The mask says which gradients were requested; if it was not
     recorded, all were.
     """
     used = [index for index in (0, 1, weight, *statistics) if _is_used(arguments, index)]

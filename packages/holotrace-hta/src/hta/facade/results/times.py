@@ -26,7 +26,7 @@ def microseconds(times_ns: pl.Series) -> npt.NDArray[Any]:
 
 
 def in_microseconds(time_ns: int) -> float:
-    """Return an integer if the time is whole microseconds, otherwise exact thousandths."""
+    """Return an integer if the time is a whole number of microseconds, otherwise a float that is exact to the thousandth."""
     return time_ns / 1_000 if time_ns % 1_000 else time_ns // 1_000
 
 

@@ -99,7 +99,7 @@ def _named(evidence: RankEvidence, pattern: str) -> pl.DataFrame:
 
 
 def _precision(evidence: RankEvidence, products: pl.DataFrame) -> str | None:
-    """Return the precision of the fused kernel: 16 bits if anything computes in 16 bits, since mixed precision is on."""
+    """Return the precision of the fused kernel: 16 bits if anything computes in 16 bits, because mixed precision is then presumably on."""
     all_products = evidence.costed.filter(pl.col("cores") == "matrix")["precision"].drop_nulls()
     low = next((name for name in ("bfloat16", "float16") if (all_products == name).any()), None)
     return low or products.row(int(np.argmax(products["duration_ns"].to_numpy())), named=True)["precision"]

@@ -241,7 +241,7 @@ def unexplained_idle(evidence: RankEvidence) -> Iterator[Case]:
 def _say_unexplained(_: Sequence[RankCase]) -> Said:
     return Said(
         "the GPU waits, and no event says what the host does",
-        "Record with_stack=True to see the Python functions; without any, look for another process on the cores of this rank.",
+        "Record with_stack=True to see the Python functions; if none runs in the gap, look for another process on this rank's cores.",
     )
 
 

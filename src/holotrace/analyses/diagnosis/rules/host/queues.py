@@ -147,7 +147,7 @@ RULES = (
         "idle time in which the next work was launched at least 0.1 ms before",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="A GPU of its own starts work within 20 µs of the launch; processes that share a GPU wait for their turn of 2 ms.",
+        reason="A GPU that serves one process starts work within 20 µs of the launch; processes that share a GPU take turns of 2 ms.",
         source="https://docs.nvidia.com/deploy/mps/index.html",
         check=late_starts,
         say=_say_late,

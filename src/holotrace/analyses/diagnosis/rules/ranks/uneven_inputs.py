@@ -53,7 +53,7 @@ def _for_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.Dat
 
 
 def _larger(evidence: JobEvidence) -> pl.DataFrame:
-    """Return the steps and ranks with larger inputs than the median of the other ranks that make as many calls."""
+    """Return the steps and ranks whose inputs are larger than the median of the other ranks that make the same number of calls."""
     rows = []
     steps = {step for rank in evidence.ranks.values() for step in rank.input_sizes}
     for step in sorted(steps) if not overloaded(evidence) else ():
