@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { stepText } from "../../../src/holotrace/web/assets/timeline/stepping.js";
+import { stepText } from "../../../src/holotrace/web/assets/timeline/navigation/stepping.js";
 import { freeName } from "../../../src/holotrace/web/assets/timeline/window/flags.js";
 import { afterKey, dragged, gripAt } from "../../../src/holotrace/web/assets/timeline/window/minimap.js";
 

@@ -90,7 +90,7 @@ def test_axe_finds_nothing_serious_in_the_parts_of_the_timeline(served, browser)
         seen.settle(seen.page.main_frame, "Timeline")
         seen.page.wait_for_function("() => window.holotrace.timeline?.ranks.length === 2", timeout=PATIENCE_MS)
         seen.page.evaluate(
-            "() => { const it = window.holotrace.timeline; it.setSpan({ ...it.view.whole, rows: null }); it.describeSpan(); }"
+            "() => { const it = window.holotrace.timeline; it.selection.setSpan({ ...it.view.whole, rows: null }); it.selection.describeSpan(); }"
         )
         seen.page.locator(".holotrace-flames").wait_for(timeout=PATIENCE_MS)
         found = [trouble for width in WIDTHS for trouble in troubles_of(seen, width, "area")]

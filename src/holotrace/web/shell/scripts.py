@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import posixpath
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -31,6 +33,7 @@ ASSETS = Path(__file__).parent.parent / "assets"
 _SHELL = "shell"
 _STYLES = ("style.css", "timeline.css")
 _START = "shell/start.js"
+_IMPORT = re.compile(r'^(?:import|export|\}) .*?from "(\.[^"]+)";$', re.MULTILINE)
 
 _REQUESTED_AT_THE_START = ("_dash-layout", "_dash-dependencies")
 _SUITES = "_dash-component-suites"
@@ -96,7 +99,7 @@ class LeanDash(Dash):
         yield from (f'<link rel="stylesheet" href="{self.get_asset_url(name)}">' for name in _STYLES)
         for path in _REQUESTED_AT_THE_START:
             yield f'<link rel="preload" as="fetch" crossorigin href="{self._url(path)}">'
-        for name in (*modules_in(_SHELL), *(_modules_of(page.module) if page.module else ())):
+        for name in dict.fromkeys((*modules_in(_SHELL), *(imported_by(page.module) if page.module else ()))):
             yield f'<link rel="modulepreload" href="{self.get_asset_url(name)}">'
         if page.parts:
             yield f'<script async id="holotrace-plotly" src="{self._url(_plotly())}"></script>'
@@ -139,9 +142,15 @@ def modules_in(folder: str) -> list[str]:
     return sorted(path.relative_to(ASSETS).as_posix() for path in (ASSETS / folder).rglob("*.js"))
 
 
-def _modules_of(module: str) -> list[str]:
-    """Return the modules in the folder of a page's module, and the top-level modules, which it imports."""
-    return [*modules_in(module.partition("/")[0]), *sorted(path.name for path in ASSETS.glob("*.js"))]
+@cache
+def imported_by(module: str) -> tuple[str, ...]:
+    """Return a module and those that it imports, directly or not, but none that it loads later with `import()`."""
+    modules = [module]
+    for name in modules:  # grows meanwhile
+        paths = _IMPORT.findall((ASSETS / name).read_text(encoding="utf-8"))
+        imported = (posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) for path in paths)
+        modules += [other for other in imported if other not in modules]
+    return tuple(modules)
 
 
 def register_scripts(flask: Flask) -> None:

@@ -62,7 +62,7 @@ def test_the_map_moves_the_visible_range(url, browser) -> None:
     """The brush covers the visible range; it can be drawn, dragged, resized and moved with keys."""
     with visit(browser, f"{url}&ranks=0") as seen:
         drawn = Drawn(seen, ranks=1)
-        drawn.until("it.minimap.busy.size === 1")
+        drawn.until("it.minimap?.busy.size === 1")
         brush = seen.page.get_by_role("slider", name="visible part of the recording")
         box = seen.page.locator(".holotrace-timeline-map").bounding_box()
         assert box is not None
@@ -76,7 +76,7 @@ def test_the_map_moves_the_visible_range(url, browser) -> None:
         assert drawn.of("it.minimap.busy.get(0).percent.findIndex((share) => share > 0)") == 64
         seen.page.keyboard.press("w")
         seen.page.keyboard.press("0")
-        drawn.of("it.moveTo(0, 1000)")
+        drawn.of("it.movement.moveTo(0, 1000)")
         drawn.drag(at(100_000), at(200_000))
         assert shows(100_000, 200_000)
         drawn.drag(at(150_000), at(250_000))
@@ -100,7 +100,7 @@ def test_the_map_shows_every_rank(tmp_path, browser) -> None:
     """Ranks that come first because they are late are on the map too."""
     write_job(tmp_path, ranks=4, steps=2, layers=1)
     with serving(tmp_path) as address, visit(browser, address) as seen:
-        seen.page.wait_for_function("() => window.holotrace.timeline?.minimap.busy.size === 4", timeout=PATIENCE_MS)
+        seen.page.wait_for_function("() => window.holotrace.timeline?.minimap?.busy.size === 4", timeout=PATIENCE_MS)
         assert not seen.troubles
 
 
@@ -127,7 +127,7 @@ def test_flags_are_set_named_shown_and_deleted(url, browser) -> None:
         drawn = Drawn(seen)
         fields = drawn.details.get_by_label("name of the flag")
         assert [field.input_value() for field in fields.all()] == ["forward ends", MARKUP]
-        drawn.of("it.moveTo(0, 20000)")
+        drawn.of("it.movement.moveTo(0, 20000)")
         drawn.details.get_by_title(f"show {MARKUP}").click()
         drawn.until("it.view.start < 300000 && it.view.end > 300000")
         assert length(drawn.window) == pytest.approx(20_000)
@@ -149,7 +149,7 @@ def test_a_copied_link_shows_the_same(url, browser) -> None:
         drawn = Drawn(seen)
         seen.page.mouse.click(*drawn.at(15_000, 0, "thread 1", depth=1))
         drawn.details.get_by_text("MmBackward0 (50 µs)").wait_for(timeout=PATIENCE_MS)
-        drawn.of("it.moveTo(5000, 90000)")
+        drawn.of("it.movement.moveTo(5000, 90000)")
         seen.page.mouse.move(*drawn.on_page(600, 100))
         seen.page.mouse.wheel(0, 130)
         drawn.until("it.view.scroll > 0")

@@ -26,7 +26,7 @@ const LEAST_NS = 20;
  * Return a text that identifies an item: "3.row2" is row 2 of rank 3.
  * @param {Item} item
  */
-const keyOf = (item) => {
+export const keyOf = (item) => {
   const number = item.kind === "row" ? item.row.at : item.kind === "counter" ? item.counter.at : "";
   return `${item.rank.number}.${item.kind}${number}`;
 };

@@ -49,7 +49,7 @@ export class ViewAddress {
   }
 
   write() {
-    const { base, flags, isClosed, panel, rows, selected, shown, span, sqlBox, view } = this.state;
+    const { base, flags, isClosed, panel, rows, selected, shown, span, view } = this.state;
     if (isClosed || !this.isFollowed) {
       return;
     }
@@ -66,7 +66,7 @@ export class ViewAddress {
       top: top ? topText(top) : "",
       flags: flagsText(flags.all, base),
       rows: String(rows),
-      sql: sqlBox.kept,
+      sql: this.state.query,
       panel: panel.shown === "flags" ? "flags" : "",
     };
     Object.entries(values).forEach(([key, value]) => address.put(params, key, value));

@@ -2,6 +2,7 @@
 
 import { fromAxis } from "./clocks.js";
 import { ask, lanesOf, pathOf } from "./server.js";
+import { keyOf } from "../view.js";
 import { clamp } from "../../units.js";
 
 /** @typedef {import("../../types.js").Counter} Counter */
@@ -14,6 +15,7 @@ import { clamp } from "../../units.js";
 /**
  * @typedef {object} Actions
  * @property {() => void} drawn
+ * @property {() => void} answered the slices of a rank have arrived, or the server cannot give them
  * @property {() => void} arranged
  * @property {(text: string) => void} say
  * @property {() => void} pathKnown
@@ -28,15 +30,17 @@ export class Loader {
    * @param {Timeline} state
    * @param {Actions} actions
    */
-  constructor(state, { drawn, arranged, say, pathKnown, findingsKnown }) {
+  constructor(state, { drawn, answered, arranged, say, pathKnown, findingsKnown }) {
     this.state = state;
     this.view = state.view;
     this.drawn = drawn;
+    this.answered = answered;
     this.arranged = arranged;
     this.say = say;
     this.pathKnown = pathKnown;
     this.findingsKnown = findingsKnown;
     this.timer = 0;
+    this.begun = ""; // what `first` has requested, until the next load
   }
 
   close() {
@@ -47,7 +51,36 @@ export class Loader {
   /** Load the visible range once the view has not moved for `SETTLED_MS`. */
   later() {
     window.clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => this.state.ranks.forEach((rank) => this.load(rank)), SETTLED_MS);
+    this.timer = window.setTimeout(() => this.loadAll(), SETTLED_MS);
+  }
+
+  loadAll() {
+    const { begun } = this;
+    this.begun = "";
+    this.state.ranks.filter((rank) => this.wanted(rank) !== begun).forEach((rank) => this.load(rank));
+  }
+
+  /**
+   * Load the first rank at once: each rank that follows moves the view, so `later` waits for all of them.
+   * @param {Rank} rank
+   */
+  first(rank) {
+    this.begun = this.wanted(rank);
+    this.load(rank);
+  }
+
+  /**
+   * Return what a load would request, as a text.
+   * @param {Rank} rank
+   */
+  wanted(rank) {
+    const { pattern, shown } = this.state;
+    return JSON.stringify([this.query(rank), this.visible(rank).map(keyOf), pattern, [...shown]]);
+  }
+
+  /** @param {Rank} rank */
+  visible(rank) {
+    return this.view.items.filter((item) => item.rank === rank && this.view.isVisible(item));
   }
 
   /**
@@ -72,16 +105,18 @@ export class Loader {
     rank.request?.abort();
     rank.request = new AbortController();
     const { signal } = rank.request;
-    const items = this.view.items.filter((item) => item.rank === rank && this.view.isVisible(item));
+    const items = this.visible(rank);
     const query = this.query(rank);
     try {
       await this.slices(rank, items, query, signal);
+      this.answered();
       await this.counters(rank, items, query, signal);
       await this.path(rank, items, query, signal);
     } catch (error) {
       const { message, name } = /** @type {Error} */ (error);
       if (name !== "AbortError") {
         this.say(message);
+        this.answered();
       }
     }
   }

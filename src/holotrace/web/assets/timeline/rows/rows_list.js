@@ -7,7 +7,7 @@ import { fullLabel, shortLabel } from "./row_state.js";
 /** @typedef {import("../../types.js").Rank} Rank */
 /** @typedef {import("../../types.js").Row} Row */
 /** @typedef {import("./row_state.js").RowState} RowState */
-/** @typedef {{ ranks: Rank[], rows: RowState }} State */
+/** @typedef {{ ranks: Rank[], rows: RowState, rowsButton: HTMLElement }} State */
 
 const MOST_LISTED = 400;
 
@@ -19,8 +19,7 @@ export class RowsList {
   constructor(state, changed) {
     this.state = state;
     this.changed = changed;
-    this.toggle = button("rows", "filter, pin, hide and move rows", () => this.open(this.root.hidden));
-    this.toggle.setAttribute("aria-expanded", "false");
+    this.toggle = state.rowsButton;
     this.root = element("section", "holotrace-timeline-rows");
     this.root.setAttribute("aria-label", "rows");
     this.root.dataset.keys = "";

@@ -10,7 +10,7 @@ import { countText } from "../../units.js";
 /**
  * @typedef {object} Actions
  * @property {(place: SqlPlace) => void} show
- * @property {() => void} asked
+ * @property {(query: string) => void} asked receives the query for the address; empty if it is too long
  */
 
 const LONGEST_IN_ADDRESS = 1_500;
@@ -27,8 +27,6 @@ export class SqlBox {
     this.show = show;
     this.asked = asked;
     this.attempt = 0;
-    /** The query for the address: the last one that was asked, unless it is too long. */
-    this.kept = query;
     this.root = element("section", "holotrace-sql");
     this.root.setAttribute("aria-label", "SQL");
     this.query = this.queryField(query || FIRST_QUERY);
@@ -77,8 +75,7 @@ export class SqlBox {
   async answer() {
     const attempt = (this.attempt += 1);
     const query = this.query.value;
-    this.kept = query.length > LONGEST_IN_ADDRESS ? "" : query;
-    this.asked();
+    this.asked(query.length > LONGEST_IN_ADDRESS ? "" : query);
     this.status.textContent = "computing";
     /** @param {string} text */
     const waiting = (text) => {

@@ -1,18 +1,13 @@
 // Flags: times that the visitor marks and names.
 
-import { LONGEST_FLAGS, LONGEST_NAME, flagsOf, flagsText } from "../address/texts.js";
-import { button, element } from "../elements.js";
-import { durationText } from "../../units.js";
+import { LONGEST_FLAGS, flagsOf, flagsText } from "../address/texts.js";
+import { toAxis } from "../data/clocks.js";
+import { SIZES } from "../view.js";
 
 /** @typedef {import("../address/texts.js").Flag} Flag */
 /** @typedef {import("../timeline.js").Timeline} Timeline */
-/**
- * @typedef {object} Actions
- * @property {() => void} changed
- * @property {(flag: Flag) => void} goTo
- * @property {() => void} leave
- * @property {(text: string) => void} say
- */
+
+const REACH_PX = 6;
 
 /**
  * Return the first name of the form "flag 1" that no flag has.
@@ -25,20 +20,16 @@ export const freeName = (flags) => {
 };
 
 export class Flags {
-  /**
-   * @param {Timeline} state
-   * @param {Actions} actions
-   */
-  constructor(state, actions) {
-    this.state = state;
-    this.actions = actions;
+  /** @param {Timeline} timeline */
+  constructor(timeline) {
+    this.timeline = timeline;
     /** @type {Flag[]} */
     this.all = [];
   }
 
   /** Set the flags of the address, once the origin of the times is known. */
   open() {
-    this.all = flagsOf(this.state.attributes.flags ?? "", this.state.base);
+    this.all = flagsOf(this.timeline.attributes.flags ?? "", this.timeline.base);
   }
 
   /**
@@ -47,12 +38,12 @@ export class Flags {
    */
   add(time) {
     const flag = { time: Math.round(time), name: freeName(this.all) };
-    if (flagsText([...this.all, flag], this.state.base).length > LONGEST_FLAGS) {
-      this.actions.say("the address has no room for more flags; delete some");
+    if (flagsText([...this.all, flag], this.timeline.base).length > LONGEST_FLAGS) {
+      this.timeline.say("the address has no room for more flags; delete some");
       return null;
     }
     this.all = [...this.all, flag].sort((one, other) => one.time - other.time);
-    this.actions.changed();
+    this.changed();
     return flag;
   }
 
@@ -69,63 +60,69 @@ export class Flags {
   /** @param {Flag} flag */
   remove(flag) {
     this.all = this.all.filter((other) => other !== flag);
-    this.actions.changed();
+    this.changed();
   }
 
-  /**
-   * Return the parts of a list of all flags.
-   * @param {() => void} redraw
-   */
-  list(redraw) {
-    const list = element("ul", "holotrace-timeline-flags");
-    list.append(...this.all.map((flag) => this.line(flag, redraw)));
-    const heading = this.all.length ? "Flags" : "No flags";
-    const how = "Click on the ruler, or press Shift F, to set a flag. The address holds the flags.";
-    return [element("h2", "", heading), element("p", "", how), list];
+  changed() {
+    this.timeline.draw();
+    this.timeline.minimap?.draw();
+    this.timeline.address.later();
   }
 
-  /**
-   * @param {Flag} flag
-   * @param {() => void} redraw
-   */
-  line(flag, redraw) {
-    const line = element("li");
-    const at = durationText(flag.time - this.state.view.whole.start);
-    const remove = button("delete", `delete ${flag.name}`, () => {
-      this.remove(flag);
-      redraw();
-    });
-    line.append(this.nameField(flag), button(`at ${at}`, `show ${flag.name}`, () => this.actions.goTo(flag)), remove);
-    return line;
+  /** @param {boolean} isWanted */
+  async showList(isWanted) {
+    if (isWanted) {
+      await this.timeline.withLater(({ flagList }) => flagList.show());
+    } else {
+      this.timeline.selection.unselect();
+    }
   }
 
   /** @param {Flag} flag */
-  nameField(flag) {
-    const field = element("input");
-    field.value = flag.name;
-    field.maxLength = LONGEST_NAME;
-    field.setAttribute("aria-label", "name of the flag");
-    field.addEventListener("input", () => {
-      flag.name = field.value;
-      this.actions.changed();
-    });
-    field.addEventListener("keydown", ({ key }) => {
-      if (key === "Enter" || key === "Escape") {
-        this.actions.leave();
-      }
-    });
-    return field;
+  edit(flag) {
+    this.timeline.withLater(({ flagList }) => flagList.edit(flag));
+  }
+
+  /** @param {number} time */
+  set(time) {
+    const flag = this.add(time);
+    if (flag) {
+      this.edit(flag);
+    }
   }
 
   /**
-   * Select the name of a flag in the list, so that the visitor can type another one.
-   * @param {Flag} flag
-   * @param {HTMLElement} list
+   * Set a flag at a pixel, else at the selected event, else in the middle of the view.
+   * @param {number | null} x
    */
-  edit(flag, list) {
-    const field = list.querySelectorAll("input")[this.all.indexOf(flag)];
-    field?.focus({ preventScroll: true });
-    field?.select();
-    field?.scrollIntoView({ block: "nearest" });
+  setAt(x) {
+    const { selected, view } = this.timeline;
+    const rank = selected && this.timeline.rankOf(selected.rank);
+    if (!view.isOpen) {
+      return;
+    }
+    if (x !== null && x > SIZES.labels) {
+      this.set(view.timeAt(x));
+    } else {
+      this.set(rank && selected.at ? toAxis(rank.clock, selected.at[2]) : (view.start + view.end) / 2);
+    }
+  }
+
+  /**
+   * Edit the flag at a pixel of the ruler; set one where there is none.
+   * @param {number} x
+   */
+  press(x) {
+    const { view } = this.timeline;
+    if (x <= SIZES.labels) {
+      return;
+    }
+    const time = view.timeAt(x);
+    const known = this.near(time, (REACH_PX * view.length) / view.pixels);
+    if (known) {
+      this.edit(known);
+    } else {
+      this.set(time);
+    }
   }
 }

@@ -87,7 +87,8 @@ export class Minimap {
     this.drag = null;
     this.canvas = element("canvas");
     this.brush = element("div", "holotrace-timeline-brush");
-    this.root = element("div", "holotrace-timeline-map");
+    this.root = state.map;
+    this.loading = Promise.resolve();
     this.note = element("span", "holotrace-timeline-map-note");
     this.canvas.setAttribute("aria-hidden", "true");
     this.brush.tabIndex = 0;
@@ -112,8 +113,12 @@ export class Minimap {
     });
   }
 
-  /** Ask for each rank how busy it is, after the ranks have been drawn. */
-  async load() {
+  /** Ask for each rank how busy it is, one rank after the other. */
+  load() {
+    this.loading = this.loading.then(() => this.loadMissing());
+  }
+
+  async loadMissing() {
     const { ranks, run } = this.state;
     try {
       for (const { number } of ranks.filter((rank) => !this.busy.has(rank.number))) {

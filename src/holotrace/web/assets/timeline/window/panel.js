@@ -96,10 +96,14 @@ export class Panel {
     return group;
   }
 
-  /** List the flags. */
-  flags() {
-    this.shown = "flags";
-    this.fill(this.state.flags.list(() => this.flags()));
+  /**
+   * Show a list that a button of the toolbar has opened.
+   * @param {"flags"} name
+   * @param {Node[]} parts
+   */
+  list(name, parts) {
+    this.shown = name;
+    this.fill(parts);
   }
 
   searching() {

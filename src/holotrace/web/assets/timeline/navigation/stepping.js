@@ -1,10 +1,10 @@
 // Goes from the selected event to the next or previous one on its row, or of its name.
 
-import { ask } from "./data/server.js";
-import { countText } from "../units.js";
+import { ask } from "../data/server.js";
+import { countText } from "../../units.js";
 
-/** @typedef {import("../types.js").Place} Place */
-/** @typedef {import("./timeline.js").Timeline} Timeline */
+/** @typedef {import("../../types.js").Place} Place */
+/** @typedef {import("../timeline.js").Timeline} Timeline */
 /** @typedef {{ at: Place | null, number: number, count: number }} Neighbour */
 /** @typedef {"row" | "name"} Of */
 

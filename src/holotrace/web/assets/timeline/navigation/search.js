@@ -1,13 +1,13 @@
 // Searches events by a part of their name on all shown ranks, and steps from one match to the next.
 
-import { toAxis } from "./data/clocks.js";
-import { ask } from "./data/server.js";
-import { countText } from "../units.js";
+import { toAxis } from "../data/clocks.js";
+import { ask } from "../data/server.js";
+import { countText } from "../../units.js";
 
-/** @typedef {import("../types.js").Place} Place */
-/** @typedef {import("../types.js").Rank} Rank */
-/** @typedef {import("../types.js").SearchAnswer} SearchAnswer */
-/** @typedef {import("./timeline.js").Timeline} Timeline */
+/** @typedef {import("../../types.js").Place} Place */
+/** @typedef {import("../../types.js").Rank} Rank */
+/** @typedef {import("../../types.js").SearchAnswer} SearchAnswer */
+/** @typedef {import("../timeline.js").Timeline} Timeline */
 /** @typedef {{ rank: number, event: number, length: number, time: number }} Match */
 
 /**
