@@ -93,13 +93,12 @@ def test_axe_finds_nothing_serious_in_the_parts_of_the_timeline(served, browser)
             "() => { const it = window.holotrace.timeline; it.selection.setSpan({ ...it.view.whole, rows: null }); it.selection.describeSpan(); }"
         )
         seen.page.locator(".holotrace-flames").wait_for(timeout=PATIENCE_MS)
-        found = [trouble for width in WIDTHS for trouble in troubles_of(seen, width, "area")]
-        seen.page.set_viewport_size({"width": WIDTHS[0], "height": 1000})
+        found = [*troubles_in_both_schemes(seen, "area")]
         seen.page.get_by_role("button", name="SQL").click()
         seen.page.get_by_role("textbox", name="SQL query").press("Control+Enter")
         seen.page.get_by_text("20 rows", exact=True).wait_for(timeout=PATIENCE_MS)
         seen.page.get_by_role("button", name="rows", exact=True).click()
-        found += [trouble for width in WIDTHS for trouble in troubles_of(seen, width, "query and rows")]
+        found += troubles_in_both_schemes(seen, "query and rows")
         assert not seen.troubles
     assert not found, "\n".join(found)
 
@@ -122,9 +121,14 @@ def troubles_at(seen: Visit, url: str, title: str) -> Iterator[str]:
     seen.page.goto(url)
     seen.settle(seen.page.main_frame, title)
     seen.page.evaluate("() => document.querySelectorAll('#page details').forEach(one => { one.open = true; })")
+    yield from troubles_in_both_schemes(seen, title)
+
+
+def troubles_in_both_schemes(seen: Visit, what: str) -> Iterator[str]:
+    """Yield what is wrong with the page as it is now, light and dark, at all widths."""
     for _ in ("light", "dark"):
         for width in WIDTHS:
-            yield from troubles_of(seen, width, title)
+            yield from troubles_of(seen, width, what)
         seen.page.set_viewport_size({"width": WIDTHS[0], "height": 1000})
         seen.page.locator("#dark").click()
 
