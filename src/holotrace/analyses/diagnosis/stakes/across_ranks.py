@@ -87,10 +87,11 @@ def _replays_of_step(
 
 
 def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl.DataFrame:
-    """Return the findings with the new stakes, the costliest first; a late rank keeps the place of its bound.
+    """Return the findings with the new stakes, the costliest first.
 
-    Its bound competes with the bounds of other findings, which no replay lowers. If the job is hardly faster without a late
-    rank, a cause of low confidence is chance, and left out; a clear one keeps its bound, because other ranks may hide it.
+    The stake of a late rank competes with the bounds of other findings, which no replay lowers, so it counts double, up to
+    its own bound. If the job is hardly faster without a late rank, its cause is chance, and left out, unless it is a line
+    of code: that keeps its bound, because other ranks may hide it.
     """
     rows = result.per_finding.to_dicts()
     bounds_ns = [row["stake_ns"] or 0 for row in rows]
@@ -99,9 +100,11 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
         if row["rule"] == _RULE and row["rank"] in replays:
             others_ns = sum(other["stake_ns"] or 0 for other in rows if other is not row)
             stake = _stake(replays[row["rank"]], step_ns, max(0, step_ns - others_ns))
-            if row["confidence"] == "low" or (stake["stake_fraction"] or 0) >= LEAST_COST_BETWEEN_RANKS:
+            is_clear = row["confidence"] != "low" and row["source_line"] is not None
+            if not is_clear or (stake["stake_fraction"] or 0) >= LEAST_COST_BETWEEN_RANKS:
                 row.update(stake)
-    places = [max(row["stake_ns"] or 0, bound_ns) for row, bound_ns in zip(rows, bounds_ns, strict=True)]
+    stakes_ns = [row["stake_ns"] or 0 for row in rows]
+    places = [max(ns, min(2 * ns, bound_ns)) for ns, bound_ns in zip(stakes_ns, bounds_ns, strict=True)]
     order = sorted(range(len(rows)), key=lambda place: (rows[place]["part_of"] is not None, -places[place]))
     kept = [rows[place] for place in order if not _is_refuted(rows[place])]
     return pl.DataFrame(kept, result.per_finding.schema, orient="row")
