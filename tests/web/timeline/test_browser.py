@@ -333,9 +333,12 @@ def test_a_row_about_one_event_leads_to_that_event(url, browser) -> None:
     with visit(browser, url.replace("view=timeline", "view=critical_path")) as seen:
         table = seen.page.locator("#page section.holotrace-table", has_text="The longest segments of each path")
         row = table.locator(".ag-center-cols-container .ag-row").first
-        row.click(timeout=PATIENCE_MS)
+        link = table.get_by_role("link", name="in the timeline")
+        while not link.count():  # the first rows are visible before they can be selected
+            row.click(timeout=PATIENCE_MS)
+            seen.page.wait_for_timeout(500)
         rank, event, name, *_ = row.inner_text().split("\n")
-        table.get_by_role("link", name="in the timeline").click()
+        link.click()
         drawn = Drawn(seen, ranks=1)
         drawn.details.locator("h2").get_by_text(name).wait_for(timeout=PATIENCE_MS)
 

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
 def test_events_are_requested_before_the_other_parts(url, browser) -> None:
-    """The browser requests the first events before the second rank's rows, the module of the other parts, and the map."""
+    """The browser requests the first events before the module of the other parts, and the map."""
     with visit(browser, url) as seen:
         requested: list[str] = []
         seen.page.on("request", lambda request: requested.append(request.url.partition("/timeline/")[2]))
@@ -27,7 +27,6 @@ def test_events_are_requested_before_the_other_parts(url, browser) -> None:
         Drawn(seen).until("it.minimap?.busy.size === 2")
         first = next(at for at, name in enumerate(requested) if name.startswith("slices?"))
         before = [name.partition("?")[0] for name in requested[:first]]
-        assert before.count("rows") == 1
         assert not {"later.js", "window/minimap.js", "sql/sql_box.js", "area/area.js", "busy"} & set(before)
         assert [name.partition("?")[0] for name in requested].count("busy") == 2
         assert not seen.troubles
