@@ -47,10 +47,11 @@ RECORDINGS = {
     "two_rank_128": TRACES / "two_rank_128",
 }
 SOME_PAGES = {
+    "ddp_gloo_4rank": {"overview", "source_lines", "wait_causes", "stragglers", "modules", "memory_timeline"},
     "two_rank_128": {"overview", "kernels", "operators", "kernel_breakdown", "collectives"},
     "many_ranks": {"overview", "timeline", "stragglers", "temporal_breakdown"},
 }
-"""The pages to visit of a recording with names of several hundred letters, and of a job of 128 ranks."""
+"""The pages to visit of a job without GPU, of a recording with names of several hundred letters, and of a job of 128 ranks."""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def served(tmp_path_factory):
 
 @pytest.mark.parametrize("name", [*RECORDINGS, "many_ranks"])
 def test_axe_finds_nothing_serious_on_any_page(served, browser, name) -> None:
-    """Every page of a recording passes, light and dark, 1440 and 390 px wide."""
+    """Every page of a recording passes, light and 1440 px wide, and dark and 390 px wide."""
     session, url = served
     run = next(known.id for known in session.runs if known.name == name)
     pages = [page for page in PAGES if name not in SOME_PAGES or page.name in SOME_PAGES[name]]
@@ -116,12 +117,15 @@ def test_axe_finds_nothing_serious_in_a_report(browser, tmp_path) -> None:
 
 
 def troubles_at(seen: Visit, url: str, title: str) -> Iterator[str]:
-    """Yield what is wrong with a page in both schemes and at all widths; the page loads once."""
+    """Yield what is wrong with a page, once light and wide, once dark and narrow; the page loads once."""
     seen.page.set_viewport_size({"width": WIDTHS[0], "height": 1000})
     seen.page.goto(url)
     seen.settle(seen.page.main_frame, title)
     seen.page.evaluate("() => document.querySelectorAll('#page details').forEach(one => { one.open = true; })")
-    yield from troubles_in_both_schemes(seen, title)
+    for width in WIDTHS:
+        yield from troubles_of(seen, width, title)
+        seen.page.set_viewport_size({"width": WIDTHS[0], "height": 1000})
+        seen.page.locator("#dark").click()
 
 
 def troubles_in_both_schemes(seen: Visit, what: str) -> Iterator[str]:
