@@ -50,13 +50,13 @@ def printed(*arguments: object) -> str:
 
 @each_command(["summary", "advice", "check", "runs", *(analysis.command for analysis in ANALYSES)])
 def test_a_pipe_gets_complete_lines(command, job, monkeypatch) -> None:
-    """On a pipe, COLUMNS has no effect; no line is cut or ends with spaces."""
+    """On a pipe, COLUMNS has no effect; no line is cut or ends with spaces. Only the answer, in line 2, shortens names."""
     outputs = set()
     for width in WIDTHS:
         monkeypatch.setenv("COLUMNS", width)
         outputs.add(printed(command, job))
     (output,) = outputs
-    assert "…" not in output
+    assert not [line for line in output.splitlines()[2:] if "…" in line]
     assert "no room for" not in output
     assert [line for line in output.splitlines() if line != line.rstrip()] == []
 
