@@ -257,15 +257,14 @@ export class Painter {
     const name = `${rank.isFolded ? "▸" : "▾"} rank ${rank.number}`;
     const middle = view.y(top) + sizes.head / 2;
     pen.fillText(name, 8, middle);
-    const nameWidth = pen.measureText(name).width;
+    const clockStart = pen.measureText(name).width + 18;
+    const clock = rank.clock.host ? clockText(rank.clock) : "";
     pen.font = FONT;
-    if (rank.clock.host) {
-      pen.fillStyle = theme.muted;
-      pen.fillText(clockText(rank.clock), nameWidth + 18, middle);
-    }
+    pen.fillStyle = theme.muted;
+    pen.fillText(clock, clockStart, middle);
     if (rank.reason) {
-      pen.fillStyle = theme.muted;
-      pen.fillText(rank.reason, this.sizes.labels + 8, middle);
+      const clockEnd = clockStart + pen.measureText(clock).width;
+      pen.fillText(rank.reason, Math.max(this.sizes.labels + 8, clockEnd + 16), middle);
     }
   }
 
