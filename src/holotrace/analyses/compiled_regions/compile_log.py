@@ -76,7 +76,7 @@ def read_compile_logs(address: Address) -> CompileLogs:
     """Read the folder TORCH_TRACE, or one of its files.
 
     Raises:
-        InvalidOptionError: there is no such file, or no file contains compilations.
+        InvalidOptionError: the file does not exist, or no file in the folder records a compilation.
     """
     location = located(address)
     files = _files(location)

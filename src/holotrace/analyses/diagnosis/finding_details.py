@@ -25,7 +25,7 @@ class FindingDetails(NamedTuple):
     text     what it costs and what happens
     ranks    (rank, ns per step that it costs there), the costliest first
     places   (what, name): the line, module, operator and kernel, as far as they are known
-    effects  what happens because of it, in words: the findings that are part of it
+    effects  its effects, in words: the findings that are part of it
     basis    how sure its cost is, in words
     rule     what decided that it applies
     """
