@@ -1,4 +1,4 @@
-"""Facts about a rank that the TensorBoard plugin defines in another way, and how analyses sum them up.
+"""Facts about a rank that the TensorBoard plugin defines differently.
 
 An analysis with the option `compat` takes these facts from an `Attribution`, so the same sums give our numbers or the
 plugin's. The methods here give our numbers; `holotrace.enrich.tensorboard_plugin.attribution` overrides the methods
@@ -39,7 +39,7 @@ from holotrace.store.trace import RankTrace
 class Attribution:
     """Our attribution; it has no fields, so that it pickles and all instances are equal."""
 
-    # The host: nesting of calls, and the work they caused
+    # The host: how calls nest, and the work that they caused
 
     def host_nodes(self, rank_trace: RankTrace) -> pl.DataFrame:
         """Return the host trees; see `holotrace.enrich.host.host_nodes.host_nodes`."""
@@ -88,7 +88,7 @@ class Attribution:
         return kernels
 
     def listed_launches(self, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels that the table of launch shapes lists, with their operator, which is null if unknown."""
+        """Return the kernels for the table of launch shapes, each with its operator; null if unknown."""
         return kernels
 
     def mean_by_duration(self, column: str) -> pl.Expr:
@@ -98,7 +98,7 @@ class Attribution:
         return pl.when(known > 0).then((value * weight).sum() / known)
 
     def kernels_on_tensor_cores(self, _: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels among whose time the share on tensor cores is measured."""
+        """Return the kernels whose summed time is the whole of the share on tensor cores."""
         return kernels
 
     def kernels_of_unknown_size(self, kernels: pl.DataFrame) -> pl.DataFrame:
@@ -127,14 +127,14 @@ class Attribution:
     def series_edges(self, _: RankTrace, whole: Int64Array, parts: int) -> Int64Array:
         """Return the edges of a time series; `whole` holds the start of the first step and the end of the last."""
         start_ns, end_ns = whole.tolist()
-        # Divide differences of times, because a double cannot hold an absolute time to the nanosecond.
+        # Scale the distance from the start, because a double cannot hold an absolute time to the nanosecond.
         edges: Int64Array = start_ns + np.linspace(0, end_ns - start_ns, parts + 1).astype(np.int64)
         return edges
 
     # Communication
 
     def communication(self, rank_trace: RankTrace, _: pl.DataFrame) -> OfRank:
-        """Return the communication of a rank, as `job_ranges` takes it; the steps are the second argument."""
+        """Return the communication of a rank, in the form that `job_ranges` expects."""
         return of_rank(rank_trace)
 
     def job_ranges(self, of_ranks: Mapping[int, OfRank], steps: pl.DataFrame) -> JobRanges:
@@ -154,11 +154,11 @@ class Attribution:
         return pl.when(pl.col("step").is_not_null()).then(counts.fill_null(0)).otherwise(counts)
 
     def steps_in_means(self, per_step: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of `per_step` over which the mean step is taken."""
+        """Return the rows of `per_step` that the mean step averages."""
         return per_step.drop_nulls("step")
 
     def steps_in_mean_waiting(self, per_step: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of `per_step` over which the mean waiting is taken."""
+        """Return the rows of `per_step` that the mean waiting averages."""
         return per_step.drop_nulls("step")
 
     def used_devices(self, rank_trace: RankTrace) -> list[int]:
@@ -174,7 +174,7 @@ class Attribution:
         return devices
 
     def communication_findings(self, findings: tuple[str, ...], _of_matching: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the findings about communication that are shown, given all and those of `job_ranges`."""
+        """Return the findings about communication to show, given all findings and those of `job_ranges`."""
         return findings
 
     # Memory
@@ -184,7 +184,7 @@ class Attribution:
         return nodes_of_memory_events(rank_trace)
 
     def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:
-        """Return the operator to which each node belongs, and the enclosing operator; -1 if there is none.
+        """Return the operator that each node belongs to, and the operator around this operator; -1 if there is none.
 
         Args:
             parent: the parent of each host node; the last entry is for node -1.
@@ -213,7 +213,7 @@ class Attribution:
         return nodes.filter(window.touches())
 
     def names_around(self, around: pl.DataFrame) -> pl.DataFrame:
-        """Return the operator names to which each memory change counts, from all operators around it (row, name)."""
+        """Return the operator names that each memory change counts for, given all operators around it (row, name)."""
         return around.unique()
 
     # Findings

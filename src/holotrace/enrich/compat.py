@@ -8,11 +8,11 @@ from holotrace.enrich.attribution import Attribution
 from holotrace.errors import InvalidOptionError
 
 Compat: TypeAlias = Literal["torch_tb_profiler"]
-"""The tool whose numbers to give: PyTorch's TensorBoard plugin, by the last version of its source."""
+"""A tool whose numbers an analysis can reproduce: PyTorch's TensorBoard plugin, by the last version of its source."""
 
 
 def attribution_of(compat: Compat | None) -> Attribution:
-    """Return the attribution of the option `compat`; ours for None.
+    """Return the attribution for the option `compat`; None means our own.
 
     Raises:
         InvalidOptionError: `compat` is neither None nor a known value.

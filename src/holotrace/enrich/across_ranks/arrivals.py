@@ -9,7 +9,7 @@ ALIGNED_CLOCKS = "aligned clocks"
 SHORTEST_DURATION = "shortest duration"
 
 LARGEST_CLOCK_ERROR = 0.1
-"""The clocks of several hosts are used to time a transfer only if their error is at most this fraction of it."""
+"""A transfer is timed on the clocks of several hosts only if their error is at most this fraction of the transfer."""
 
 _DURATION = pl.col("end_ns") - pl.col("start_ns")
 _START, _END = pl.col("aligned_start_ns"), pl.col("aligned_end_ns")
@@ -75,7 +75,7 @@ _OF_INSTANCE = (
 
 
 def _instances(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return what the ranks of each instance have in common."""
+    """Return one row per instance: when its first and last rank start and end, and whether the clocks can time it."""
     first = _START.arg_min()
     return (
         calls.drop_nulls("instance")

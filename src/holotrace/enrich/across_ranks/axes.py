@@ -17,14 +17,14 @@ import polars as pl
 AXES = ("pp", "tp", "cp", "ep", "fsdp", "dp", "world", "unknown")
 """Pipeline, tensor, context, expert, fully sharded data and data parallel, and the group of all ranks beside another axis.
 
-Where several communicate at once, exposed time counts for the first of them: those that block the next layer come before
-those that only block the optimizer.
+If several axes communicate at once, exposed time counts for the first one. Axes that block the next layer come before
+axes that only block the optimizer.
 """
 
 NamedBy = Literal["description", "equal groups", "collectives", "nothing"]
 
 Exchange = Literal["in turn", "ring", "undecided", "unknown"]
-"""How the ranks of a group send.
+"""The order in which the ranks of a group send and receive.
 
     in turn    in a step, a rank mostly sends only after receiving, like all pipeline stages except the first
     ring       each of three or more ranks receives, and sends to one other rank, mostly before it has received
@@ -44,8 +44,9 @@ _NAMES = tuple(
     )
 )
 _PART_OF = {"dp": {"fsdp"}, "cp": {"fsdp", "dp"}, "ep": {"fsdp", "dp", "tp"}}
-"""Names beside which another one only says more about the same axis: `mesh_dp_shard`, "data parallel with context parallel",
-"expert data parallel"."""
+"""If a description names a key and one of its values, the axis is the key: `mesh_dp_shard`, "data
+parallel with context parallel", "expert data parallel".
+"""
 
 FSDP_ANNOTATION = r"^FSDP::"
 """Annotations of fully sharded data parallelism, such as `FSDP::all_gather (layers.0)`.
@@ -76,7 +77,7 @@ Replicas reduce gradients in or after the backward pass, and reduce at most a fe
 
 
 class Use(NamedTuple):
-    """How a group is used.
+    """What a group's communication shows about its purpose.
 
     families          kinds of communication
     forward_fraction  fraction of its all-reduced bytes that ranks request in the forward pass, 0..1; None if unknown
@@ -115,7 +116,7 @@ class Axis(NamedTuple):
 
 
 def axes_of_description(description: str | None) -> tuple[str, ...]:
-    """Return the axes named in the description of a group; several if the group spans a mesh of them.
+    """Return the axes named in the description of a group; several if the group spans several dimensions of a mesh.
 
     >>> axes_of_description("mesh_dp_shard_cp"), axes_of_description("TENSOR_AND_PIPELINE_PARALLEL_GROUP")
     (('fsdp',), ('pp', 'tp'))
@@ -247,7 +248,7 @@ def _shared_axis(described: Collection[str], uses: Iterable[Use]) -> Axis:
 
 
 def _joined(uses: Iterable[Use]) -> Use:
-    """Combine how the groups of one axis are used."""
+    """Combine the uses of all groups of one axis into a single use."""
     listed = list(uses)
     fractions = [use.forward_fraction for use in listed if use.forward_fraction is not None]
     exchanges = {use.exchange for use in listed} - {"unknown"}

@@ -52,14 +52,14 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
 
 
 PARTS = ("transfer_ns", "wait_ns", "unmatched_ns")
-"""What a call does in its exposed time; when calls of an axis overlap, the first of these counts."""
+"""The ways in which a call uses exposed time; if calls of one axis overlap, the first way in this list counts."""
 
 _TRANSFER, _WAIT, _UNMATCHED = range(len(PARTS))
 _NO_CALL = pl.DataFrame({"row": [None], "part": [_UNMATCHED]}, {"row": pl.Int64, "part": pl.Int32})
 
 
 def _pieces(calls: pl.DataFrame, priority: Sequence[str]) -> pl.DataFrame:
-    """Return the parts of each call in order of increasing preference."""
+    """Return the waiting, transferring and unmatched parts of each call, the most preferred last."""
     places = {axis: place for place, axis in enumerate(priority)}
     known = calls.with_columns(
         pl.col("row").cast(pl.Int64), pl.col("axis").replace_strict(places, return_dtype=pl.Int64).alias("place")

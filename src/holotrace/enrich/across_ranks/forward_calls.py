@@ -12,7 +12,8 @@ from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 
 BACKWARD = r"^(autograd::engine::evaluate_function|torch::autograd::)|Backward\d*$"
-"""Operators of the backward pass. The autograd engine names them, and calls the hooks of DDP, which reduce gradients, inside.
+"""Operators of the backward pass. The autograd engine records them, and runs DDP's hooks, which reduce gradients,
+inside them.
 
 Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/autograd/engine.cpp
 """

@@ -1,4 +1,4 @@
-"""When the ranks of a job communicate in each step, and which of these ranges are the same collective on several ranks."""
+"""The time ranges in which ranks communicate in each step, matched across ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How each process group is used, from which its axis follows."""
+"""How the ranks of each process group communicate; its axis follows from this."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from holotrace.enrich.across_ranks.axes import DDP, FSDP_ANNOTATION, Exchange, U
 _IS_SEND, _IS_RECEIVE = pl.col("collective") == "send", pl.col("collective") == "recv"
 
 LEAST_RING = 3
-"""In a group of two ranks, a ring and a two-stage pipeline have the same pairs."""
+"""Fewest ranks of a ring: with two ranks, a ring and a two-stage pipeline look the same."""
 
 MOSTLY = 0.5
-"""Even in a ring, a late rank may have received before it sends."""
+"""Share of sends from which on a rank sends first; even in a ring, a late rank may receive before it sends.
+"""
 
 
 def uses_of_groups(calls: pl.DataFrame) -> dict[int, Use]:

@@ -48,7 +48,7 @@ _FAMILIES = tuple(
         ("recv", r"recv|receive|(^|_|::)get_signal"),
     )
 )
-"""The collectives as torch.distributed names them, with patterns of kernels and annotations; the first match decides.
+"""The collectives, as torch.distributed names them, with patterns of names; the first match decides.
 
 Source: https://docs.pytorch.org/docs/stable/distributed.html#collective-functions
 """
@@ -65,10 +65,10 @@ POINT_TO_POINT = ("send", "recv")
 """Calls between two ranks."""
 
 IS_POINT_TO_POINT = pl.col("family").is_in(POINT_TO_POINT)
-"""Whether an operation is between two ranks; its sender need not wait for the rest of the group."""
+"""Whether an operation is between two ranks; the rest of the group need not wait for it."""
 
 COLLECTIVE_CALL = r"^(nccl|rccl|xccl|hccl|mccl|cncl|ucc|mpi|gloo):(\w+)"
-"""PyTorch's annotation of the host range in which a library launches a collective on a device or performs it itself."""
+"""Matches PyTorch's annotation of a host range that launches a collective on a device or performs it on the host."""
 
 
 def collective_family(name: str) -> str | None:
@@ -191,7 +191,7 @@ def _described(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _call_name(rank_trace: RankTrace, known: pl.DataFrame) -> pl.Series:
-    """Return the collective that a call's name contains: `all_reduce` for `nccl:all_reduce`."""
+    """Return the collective named in a call's annotation: `all_reduce` for `nccl:all_reduce`."""
     events = rank_trace.events_of([EventKind.CPU_OP, EventKind.USER_ANNOTATION], ["event_index", "name"])
     return rank_trace.texts(of_events(events, known["described_index"])["name"]).str.extract(COLLECTIVE_CALL, 2)
 
@@ -267,7 +267,7 @@ def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _family_of(*names: pl.Series) -> pl.Series:
-    """Return the family that the first conclusive name shows."""
+    """Return the family shown by the first name that shows any."""
     told = pl.DataFrame(
         [answers(texts.fill_null(""), collective_family, pl.String).alias(str(n)) for n, texts in enumerate(names)]
     )

@@ -68,9 +68,10 @@ def _work(activities: WindowActivities) -> GraphEdges:
 def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
     """Return the edge from each launching call to the work it launches.
 
-    If the work starts after the call, the edge begins at the end of the call, and the work waited from then on. The reason for
-    the wait is unknown if the work may have waited for other work from before the recording. If the work starts within the
-    call, the edge begins at the start of the call, and the time of the edge belongs to the call.
+    If the work starts after the call, the edge begins at the end of the call, and the time until the start is the
+    work's wait. The reason for the wait is unknown if the work may have waited for other work from before the
+    recording. If the work starts within the call, the edge begins at the start of the call, and the time of the edge
+    belongs to the call.
     """
     calls = activities.launching_row
     rows = np.flatnonzero(calls >= 0)
@@ -93,8 +94,8 @@ def _is_unknown(
     """Return for each of these rows whether the work may have waited for other work from before the recording.
 
     This is possible if the work begins long after its launch, is the first recorded work of its stream (in the window
-    or not), and was launched before the host had waited for the whole device. But if recorded work keeps the device busy for
-    most of the time between launch and start, the wait was for the recorded work.
+    or not), and was launched before the host had waited for the whole device. But if recorded work keeps the device
+    busy for most of the time between launch and start, the wait is attributed to that recorded work.
     """
     whole = rank_trace.unselected
     start_ns, launched_ns = activities.column("start_ns")[rows], activities.column("end_ns")[calls]
@@ -153,7 +154,7 @@ def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
 def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> _Rows:
     """Return, for each wanted row, the last row of its group that began earlier and ended by its start, or -1."""
     in_order = np.sort(end_ns)
-    width = len(end_ns) + 1  # the keys contain positions instead of times to stay small
+    width = len(end_ns) + 1  # keys are built from positions, not times, so that they stay small
     ends = group * width + np.searchsorted(in_order, end_ns, side="right")
     starts = group[wanted] * width + np.searchsorted(in_order, start_ns[wanted], side="right")
     order = np.argsort(ends, kind="stable")
@@ -194,7 +195,7 @@ def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> Graph
 
     Work B on one stream waited for work A on another stream of the device if A was launched earlier, B starts right after A
     ends, and A ends long after both B's launch and the end of the previous work on B's stream. If a send and other work end at
-    the same time, B waited for the other work: B may need what a receive brings, but needs nothing from a send.
+    the same time, B waited for the other work: B may need the data of a receive, but needs nothing from a send.
     """
     rows = np.flatnonzero(~activities.is_host)
     if has_recorded_waits(rank_trace) or not len(rows):

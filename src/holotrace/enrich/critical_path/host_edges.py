@@ -90,7 +90,7 @@ def _backward_lanes(rank_trace: RankTrace, activities: WindowActivities, main: i
 
 
 def _kinds(edges: ThreadEdges) -> list[ThreadEdges]:
-    """Split the edges by kind."""
+    """Return one set of edges per kind."""
     ends = np.cumsum(edges.counts).tolist()
     return [edges.between(begin, end) for begin, end in pairwise([0, *ends])]
 
@@ -116,7 +116,7 @@ def _classes(activities: WindowActivities, owner: npt.NDArray[np.int32]) -> npt.
         [PathClass.DATA_LOADING, PathClass.SYNCHRONISATION_WAIT, PathClass.COMMUNICATION],
         PathClass.CPU_OPERATOR,
     )
-    # The last class is for gaps, whose owner is -1.
+    # Gaps have the owner -1, which selects the last class.
     return np.append(by_activity, PathClass.HOST_GAP).astype(np.uint8)[owner]
 
 

@@ -129,8 +129,8 @@ def window_activities(
         window: the window.
         data_loading: regular expressions, searched in the names of host ranges.
         collectives_apart: a thread that requests a collective from the host continues while the collective runs. Ranges such as
-            `gloo:recv` therefore move to separate lanes and do not contain what the requesting thread does next. Python
-            functions in which a thread waits for a collective become waiting activities.
+            `gloo:recv` therefore move to separate lanes, so that they do not contain later work of the requesting
+            thread. Python functions in which a thread waits for a collective become waiting activities.
     """
     device = _device(rank_trace, window)
     launched = device.filter("in_window")
@@ -159,8 +159,8 @@ _TRACK = pl.col("track_id").cast(pl.Int64)
 def _in_lanes(rows: pl.DataFrame) -> pl.DataFrame:
     """Add the lane of each row: a new lane for a collective, the thread for any other row.
 
-    A thread that does nothing outside collectives performs them. What it does inside them is left out: it is part of the
-    collective, and may wait for other ranks.
+    A thread that does nothing outside collectives performs them. Ranges inside its collectives are left out: they are
+    part of the collective, and may be waiting for other ranks.
     """
     if not rows["is_collective"].any():
         return rows.with_columns(_TRACK.alias("lane"))

@@ -20,7 +20,7 @@ from holotrace.store.trace import DeviceSelection, RankTrace
 DEVICE_ROW_COLUMNS = ("event_index", "start_ns", "end_ns", "kind", "name", "device", "stream", "correlation")
 
 _NO_WORK = 255
-"""Stands for rows that only wait or mark something, in an array of kernel kinds."""
+"""In arrays of kernel kinds, the value for rows that only wait or mark something."""
 
 _KIND_OF_EVENT = {
     EventKind.GPU_MEMCPY: KernelKind.MEMORY,
@@ -59,7 +59,7 @@ def device_work(rank_trace: RankTrace) -> pl.DataFrame:
 def by_device(work: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
     """Yield each device, in order, with its part of `device_work`."""
     devices = work["device"].unique().sort().to_list()
-    if len(devices) == 1:  # the usual case; filtering would copy
+    if len(devices) == 1:  # the usual case; filtering would copy the table
         yield devices[0], work
         return
     for device in devices:
@@ -120,12 +120,12 @@ def _device_rows(rank_trace: RankTrace) -> pl.DataFrame:
     missing = pl.col("device", "stream", "correlation").fill_null(-1)
     in_order = np.argsort(
         rows["start_ns"].to_numpy(), kind="stable"
-    )  # a stable sort merges the sorted runs that most files consist of
+    )  # fast, because most files consist of sorted runs, which a stable sort merges
     return rows.with_columns(missing)[in_order]
 
 
 def _kept_by_selections(rank_trace: RankTrace) -> npt.NDArray[np.bool_] | None:
-    """Return whether to keep each device row of the whole rank; None if a selection needs all events."""
+    """Return whether the selections keep each device row of the rank; None if a selection needs all events."""
     selections: tuple[object, ...] = rank_trace.selections
     able = [selection for selection in selections if isinstance(selection, DeviceSelection)]
     if not able or len(able) < len(selections):

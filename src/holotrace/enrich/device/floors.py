@@ -9,7 +9,7 @@ import polars as pl
 from holotrace.enrich.device.peaks import Device
 
 MEMORY = "memory"
-"""Stands for the memory bandwidth in the table of peaks; the other peaks are named after a precision."""
+"""The name of the memory bandwidth in the table of peaks; the other peaks are named after a precision."""
 
 _SHORTEST_NS = 10_000
 """Shorter calls say nothing about the rates a device attains: clocks and launches distort their times."""
@@ -18,7 +18,7 @@ PEAKS_SCHEMA = {"resource": pl.String, "is_matrix": pl.Boolean, "peak": pl.Float
 
 
 class Peaks(NamedTuple):
-    """What a device can do.
+    """The peak rates of a device.
 
     table        resource (a precision, or "memory"), is_matrix, peak in FLOP/s or bytes/s, source
     cache_bytes  size of the last cache; 0 if unknown
@@ -76,7 +76,7 @@ def with_floors(operators: pl.DataFrame, peaks: Peaks) -> pl.DataFrame:
 
 
 def _bound() -> pl.Expr:
-    """Return which takes longer, computing or moving data; null if the bytes, or the operations of products, are unknown."""
+    """Return whether `compute` or `memory` takes longer; null if the bytes, or the operations of products, are unknown."""
     compute, memory = pl.col("_compute"), pl.col("_memory")
     is_half_known = pl.col("bytes_moved").is_null() | ((pl.col("work") == "matrix") & pl.col("flops").is_null())
     return (
@@ -91,7 +91,7 @@ def _bound() -> pl.Expr:
 
 def _contradiction(peaks: Peaks) -> pl.Expr:
     """Return why a lower bound exceeds the measured time; null if it does not."""
-    # Up to one cache's worth of inputs may already be cached, and up to one of results may stay there.
+    # Inputs up to the size of the cache may already be cached, and as many bytes of results may stay there.
     if_cached = pl.col("_memory") * (1 - 2 * peaks.cache_bytes / pl.col("bytes_moved")) <= pl.col("busy_ns")
     return (
         pl.when((pl.col("floor_ns") > pl.col("busy_ns")).fill_null(value=False))
@@ -124,7 +124,7 @@ def _peak(peaks: Peaks, resource: str, *, is_matrix: bool) -> float | None:
 
 
 def attained_rates(operators: pl.DataFrame, cache_bytes: float = 0) -> pl.DataFrame:
-    """Return the best rate of each precision, and of the memory, among calls that are long enough to tell.
+    """Return the best rate of each precision and of the memory, among calls that are long enough to measure a rate.
 
     Calls whose data may stay in a cache of this size say nothing about the memory.
 

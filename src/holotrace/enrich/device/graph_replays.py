@@ -25,7 +25,7 @@ GRAPH_LAUNCH = r"(?i)graph_?launch"
 
 _DEVICE_WAIT = r"(?i)(device|ctx)_?synchroni[sz]e"
 _FEWEST_REPLAYS = 2
-"""A graph is known by its row count only if at least this many of its replays have that many rows."""
+"""A row count counts as the size of a complete replay only if at least this many replays of the graph have it."""
 
 _INCOMPLETE = {
     "event_index": pl.UInt32,
@@ -46,7 +46,8 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
 
     A replay with rows is compared with the other replays of its graph, which the graph's number identifies. Most traces lack
     that number. Without it, a replay is incomplete if three conditions hold: no other replay has the same kernels; a repeated
-    replay has these kernels and more; and the launches before and after the replay are the same as around a complete one.
+    replay has these kernels and more; and the launches before and after the replay are the same as those around a
+    complete replay.
 
     Returns:
         Sorted by start_ns; empty without graphs:
@@ -85,7 +86,7 @@ def unknown_work(rank_trace: RankTrace, device: int | None = None, stream: int |
 
 
 def unknown_length(unknown: Intervals, work: Intervals) -> int:
-    """Return how much of `unknown` is not covered by work, from the first to the last piece of `work`."""
+    """Return the length of `unknown` between the first and last piece of `work`, outside all work."""
     starts, ends = work
     if not len(unknown[0]) or not len(starts):
         return 0
@@ -127,7 +128,7 @@ def _replays(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def graph_launches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return event_index, start_ns and correlation of the calls that replay graphs; of nested calls, the outer ones."""
+    """Return event_index, start_ns and correlation of the outermost calls that replay graphs."""
     names = rank_trace.strings.str.contains(GRAPH_LAUNCH).arg_true().cast(pl.UInt32)
     columns = ["event_index", "start_ns", "correlation", "kind"]
     calls = event_ranges(rank_trace, LAUNCH_KINDS, columns, names=names).filter(pl.col("correlation") > 0)
@@ -136,7 +137,7 @@ def graph_launches(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _expected_by_graph(replays: pl.DataFrame) -> list[int | None]:
-    """Return the most frequent row count of each replay's graph; of equally frequent ones, the largest."""
+    """Return the most frequent row count of each replay's graph; if several are equally frequent, the largest."""
     counts = replays.filter(pl.col("row_count") > 0).group_by("graph", "row_count").agg(pl.len().alias("replays"))
     often = counts.filter(pl.col("replays") >= _FEWEST_REPLAYS).sort("replays", "row_count", descending=True)
     modes = dict(often.unique("graph", keep="first", maintain_order=True).select("graph", "row_count").iter_rows())
@@ -144,7 +145,7 @@ def _expected_by_graph(replays: pl.DataFrame) -> list[int | None]:
 
 
 def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[int | None]:
-    """For each replay that equals no other, return the row count of the repeated replay that it seems to be a part of."""
+    """For each replay that equals no other one, return the row count of the repeated replay that it seems to be part of."""
     signatures = _signatures(rank_trace, replays)
     often = {kernels for kernels, count in Counter(signatures).items() if kernels and count >= _FEWEST_REPLAYS}
     expected: list[int | None] = [len(kernels) if kernels in often else None for kernels in signatures]
@@ -157,7 +158,7 @@ def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[i
         if kernels in often:
             places.setdefault(place, set()).add(kernels)
     for row in rare:
-        if None in around[row]:  # a recording may begin or end within a chain of graphs, whose ends differ
+        if None in around[row]:  # differs where the recording cuts off a chain of graphs
             continue
         complete = [kernels for kernels in places.get(around[row], ()) if _is_part(signatures[row], kernels)]
         expected[row] = max(map(len, complete), default=None)
@@ -193,12 +194,12 @@ def _is_part(some: _Signature, whole: _Signature) -> bool:
 
 
 def _with_ends(rank_trace: RankTrace, replays: pl.DataFrame) -> pl.DataFrame:
-    """Add `until_ns`: when the stream's next work began or a wait for the device ended; at the latest, when all work ended."""
+    """Add `until_ns`: when the stream's next work began, a wait for the device ended, or all work had ended."""
     return with_until(rank_trace, replays, ["device", "stream"] if replays["stream"].count() else [])
 
 
 def with_until(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Add `until_ns`, the time by which the work of these calls (start_ns, keys) had ended, judging by work launched later."""
+    """Add `until_ns`: when later work with the same keys had started, so that the work of these calls must have ended."""
     rows = device_rows(rank_trace)
     launched = rows.select("device", "stream", "start_ns").hstack(launches(rank_trace).select("launch_start_ns"))
     later = launched.drop_nulls("launch_start_ns").select(

@@ -21,8 +21,8 @@ def launches(rank_trace: RankTrace) -> pl.DataFrame:
 
     The row and the call have the same `correlation`, which is above 0. One call may launch many rows, as the launch of
     a CUDA graph does. Several calls may have the same correlation, because a runtime call contains a driver call, or
-    because the file joins several processes. Then prefer, in this order: a call with the same `external_id` as the row;
-    a call that began no later than the row; a runtime call; the call that began last.
+    because the file joins several processes. The preferred call is, in this order: a call with the same `external_id`
+    as the row; a call that began no later than the row; a runtime call; the call that began last.
 
     Returns:
         The rows of `device_rows`, in the same order:
@@ -107,7 +107,7 @@ def _calls(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _best_calls(rank_trace: RankTrace, rows: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
-    """For each of these device rows, which have several calls, return the row in `calls` of the best one."""
+    """For each of these device rows, return the row in `calls` of the preferred call."""
     pairs = rows.with_row_index("place").join(calls.with_row_index("call"), on="correlation")
     external_id = _external_ids(rank_trace, pl.concat([pairs["event_index"], pairs["launch_index"]]))
     best_first = pairs.sort(

@@ -1,8 +1,8 @@
 """Peak rates of devices by full name, from public data sheets; users can add devices and override figures.
 
-All figures are dense: the doubled rates that data sheets give for 2:4 sparsity are halved here. Where the two
-dies of a GPU appear as two devices (MI250), each has the figures of one die. A JSON or TOML file that `HOLOTRACE_DEVICES`
-names adds devices:
+All figures are dense: the doubled rates that data sheets give for 2:4 sparsity are halved here. If the profiler shows
+the two dies of a GPU as two devices (MI250), each device has the figures of one die. A JSON or TOML file that
+`HOLOTRACE_DEVICES` names adds devices:
 
     [[rules]]
     pattern = "My GPU 2"
@@ -141,9 +141,11 @@ DEVICES = (
     Device(r"(AMD )?Instinct MI355X( VF)?( OAM)?", 8000, 268.4, (157.3, 78.6), _matrix(78.6, 157.3, 0, 2516.6, 2516.6, 5033.2, 10066.3, 10066.3, 5033.2), _AMD + "mi350/mi355x.html", _DATE, ("float64",)),
 )
 # fmt: on
-"""The devices that holotrace knows. Rates of GeForce cards at float16 and float8 are those with float16 accumulation, the
-highest; the lower bounds that follow from them are valid for both kinds of accumulation. Sources disagree on FP4 and int8 of
-B300 and on float64 and int8 of GB300, which stay unknown. GH200 names the memory of the host (480 GB) or that of the GPU (144 GB)."""
+"""The devices that holotrace knows. Rates of GeForce cards at float16 and float8 are those with float16 accumulation,
+the highest ones, so the lower bounds computed from them hold for float32 accumulation, too. FP4 and int8 of B300, and
+float64 and int8 of GB300, stay unknown because sources disagree. The name of a GH200 contains the size of the host's
+memory (480 GB) or of the GPU's memory (144 GB).
+"""
 
 
 def device_named(name: str | None) -> Device | None:
@@ -161,7 +163,7 @@ def add_device(  # noqa: PLR0913 -- the columns of the table
     float64_tflops: float = 0,
     cache_megabytes: float = 0,
 ) -> None:
-    """Set the peaks of devices whose whole name matches `pattern`, with priority over all others.
+    """Set the peaks of devices whose whole name matches `pattern`; they take priority over all other entries.
 
     Args:
         pattern: a regular expression.

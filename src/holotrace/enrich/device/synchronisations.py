@@ -182,7 +182,7 @@ def _known_stream(column: str) -> pl.Expr:
 
 
 def _scopes(texts: pl.Series) -> pl.Series:
-    """Return `wait` for a stream that waits, else what the host waits for: `event`, `stream` or `device`."""
+    """Return `wait` if a stream waits; if the host waits, return what for: `event`, `stream` or `device`."""
     words = texts.str.to_lowercase()
     by_word = [pl.when(words.str.contains(word)).then(pl.lit(word)) for word in ("wait", "event", "stream")]
     return pl.select(pl.coalesce(*by_word, pl.lit("device")).alias("scope")).to_series()
@@ -207,7 +207,7 @@ def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _at_the_record(waits: pl.DataFrame) -> pl.DataFrame:
-    """In waits for an event, use the stream and time of the call that recorded the event."""
+    """Replace the stream and time of a wait for an event by those of the call that recorded the event."""
     for_event = pl.col("scope") != "stream"
     moment = pl.when(for_event).then(pl.coalesce("record_start_ns", "moment_ns")).otherwise("moment_ns")
     stream = pl.when(for_event).then("waited_stream").otherwise("stream")
@@ -275,13 +275,13 @@ def _candidates(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_idle(waits: pl.DataFrame, with_work: pl.DataFrame) -> pl.DataFrame:
-    """Add the `waits` that had no work to wait for."""
+    """Add the `waits` that have no work to wait for."""
     idle = waits.join(with_work, on="call_index", how="anti")
     return pl.concat([with_work, idle], how="diagonal")
 
 
 def _blocking_copies(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the copies whose call returned after they ended."""
+    """Return the copies that ended before their call returned."""
     work = _launched_work(rank_trace)
     waited = work.filter((pl.col("kind") == EventKind.GPU_MEMCPY) & (pl.col("launch_end_ns") >= pl.col("end_ns")))
     return waited.select(

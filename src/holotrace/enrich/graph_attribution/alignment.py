@@ -11,7 +11,7 @@ from holotrace.algorithms.common_subsequence import NO_PARTNER, common_subsequen
 
 _Int64 = npt.NDArray[np.int64]
 UNNAMED = -1
-"""Number of a launch whose kernel the recording does not name, as on NVIDIA."""
+"""The number of a launch whose kernel has no name in the recording, as on NVIDIA."""
 
 
 class Work(NamedTuple):
@@ -28,9 +28,10 @@ class Work(NamedTuple):
 def aligned(replayed: Work, streams: _Int64, captured: Work) -> _Int64:
     """Return the captured launch of each replayed piece of work, `NO_PARTNER` if unknown.
 
-    Each stream runs its kernels in the order of their launches. So the streams take turns, the one with the most work first:
-    each takes a longest common subsequence of the launches that are left. Launches without a name are between named ones. If as
-    many launches as kernels are left between two pairs, and their kinds agree, they are paired in order.
+    Each stream runs its kernels in the order of their launches. So each stream is aligned in turn, the stream with the
+    most work first, by a longest common subsequence with the launches that are still unpaired. Launches without a name
+    are between named ones. If as many launches as kernels remain between two pairs, and their kinds agree, they are
+    paired in order.
     """
     partner = np.full(len(streams), NO_PARTNER, np.int64)
     is_left = np.ones(len(captured.names), np.bool_)
@@ -59,7 +60,7 @@ def _in_order(replayed: Work, captured: Work) -> _Int64:
 
 
 def _with_unnamed(found: _Int64, replayed: Work, captured: Work) -> _Int64:
-    """Pair what is left between two pairs if both sides have the same length and the same kinds, and no names contradict."""
+    """Pair the launches and kernels between two pairs if they agree in number and kind, and no names contradict."""
     rows = np.concatenate([[-1], np.flatnonzero(found != NO_PARTNER), [len(found)]])
     others = np.concatenate([[-1], found[rows[1:-1]], [len(captured.names)]])
     for row, next_row, other, next_other in zip(rows, rows[1:], others, others[1:], strict=False):

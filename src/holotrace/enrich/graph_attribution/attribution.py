@@ -27,8 +27,9 @@ _Rows = npt.NDArray[np.int64]
 
 _LEAST_SHARE = {CAPTURE: 0.5}
 _LEAST_SHARE_ELSEWHERE = 0.8
-"""A recording explains a replay only from this share of its work on. A recording without graphs may hold similar kernels
-of other work, so more must agree."""
+"""A recording explains a replay only if at least this share of the replay's work agrees. A recording without graphs may
+contain similar kernels of other work, so it needs the larger share.
+"""
 
 
 class Match(NamedTuple):
@@ -102,7 +103,7 @@ def _listed(rank_trace: RankTrace) -> Iterator[_Candidate]:
 
 
 def _batch_sizes(rank_trace: RankTrace, launches: pl.Series) -> list[int | None]:
-    """Return the batch size that annotations around each launch state, from the innermost that states one, or None."""
+    """Return the batch size in the innermost annotation around each launch that contains one, or None."""
     nodes, owners = recorded_nodes(rank_trace), recorded_runtime_owner(rank_trace)
     stated = batch_sizes(rank_trace.texts(nodes["name"])).to_list()
     parent = nodes["parent"].to_list()
@@ -119,7 +120,7 @@ def _nearest(stated: list[int | None], parent: list[int], node: int) -> int | No
 
 
 class _Choice:
-    """Chooses among the candidates; replays with the same work are compared only once."""
+    """Chooses the recording that explains a replay; replays with the same work are compared only once."""
 
     def __init__(self, rank_trace: RankTrace, work: pl.DataFrame, candidates: list[_Candidate]) -> None:
         self._work = work
@@ -149,7 +150,7 @@ class _Choice:
         return Match(reference, sequence.how, np.append(sequence.nodes, NO_PARENT)[partner], is_sure)
 
     def _is_sure(self, chosen: int, compared: list[int] | range) -> bool:
-        """Return whether all compared recordings of the same work have the same shapes."""
+        """Return whether all compared recordings with the same work have the same shapes."""
         equal = [number for number in compared if self._same[number] == self._same[chosen]]
         return all(self._shapes(number) == self._shapes(chosen) for number in equal)
 
@@ -216,7 +217,7 @@ def _compared_kind(kind: int) -> int:
 
 
 def _first_equal(candidates: list[_Candidate]) -> list[int]:
-    """Return, for each candidate, the first with the same names and kinds: the layers of a model are often equal."""
+    """Return, for each candidate, the first one with the same names and kinds; the layers of a model are often equal."""
     first: dict[tuple[object, ...], int] = {}
     return [
         first.setdefault((one.sequence.names, one.sequence.kinds.tobytes()), number)

@@ -1,8 +1,8 @@
 """Operators that the layers of another recording suggest for the layers of a graph.
 
-A recording that runs the same layers with partly different kernels, such as a prefill when the graph is a decode step,
-explains too little of a replay. Kernels with equal names at the same position of a layer are still likely to have the
-same operators. These operators are hints, shown beside a kernel, and count nowhere.
+A recording may run the same layers with partly different kernels, such as a prefill when the graph is a decode step. It
+then explains too little of a replay. Kernels with equal names at the same position of a layer are still likely to have
+the same operators. These operators are hints, shown beside a kernel; no table contains them.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _operators(reference: RankTrace, rows: _Rows) -> list[str]:
 
 
 def _suggested(kernels: list[str], models: list[_Layer]) -> list[str | None]:
-    """Return the operator of each kernel on which all layers with enough common kernels agree."""
+    """Return the operator of each kernel, if all layers with enough common kernels agree on it."""
     said: list[set[str]] = [set() for _ in kernels]
     for model in models:
         own, others = numbered_names([*kernels], [name for name, _ in model])

@@ -28,8 +28,9 @@ def explained_kernel(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[
     """Yield the operators, modules, inputs and Python frames of a kernel that a graph replays, as (name, text).
 
     Yield nothing for other events. `attributed_by` is how the kernel is attributed; see
-    `holotrace.enrich.graph_attribution.references`. If nothing else explains the kernel, `inferred_layer` is the layer that the
-    order of the kernels shows, and `inferred_operator` is the operator that layers elsewhere in the recordings suggest.
+    `holotrace.enrich.graph_attribution.references`. If nothing else explains the kernel, `inferred_layer` is its layer
+    according to the order of the kernels, and `inferred_operator` is the operator of the matching kernel in another
+    recording of such a layer.
     """
     owner = _owner(rank_trace, event_index)
     if owner is None:
@@ -61,7 +62,7 @@ def _layer(rank_trace: RankTrace, event_index: int) -> list[tuple[int, int, int]
 
 
 def _owner(rank_trace: RankTrace, event_index: int) -> tuple[int, str | None] | None:
-    """Return the row of a kernel's innermost node and how the node is known; None for work outside graphs."""
+    """Return the row of a kernel's innermost node and the kind of attribution; None for work outside graphs."""
     if not may_graft(rank_trace):
         return None
     rows = grafts(rank_trace).owners.filter(pl.col("event_index") == event_index)

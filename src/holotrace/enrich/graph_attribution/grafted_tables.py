@@ -15,7 +15,7 @@ _TEXT_TYPES = ("string", "json")
 
 
 def described_events(rank_trace: RankTrace, table: str, columns: Sequence[str]) -> pl.DataFrame:
-    """Return columns of a table of the file, followed by rows for what graphs replay, from the recording of each graph.
+    """Return columns of a table, followed by rows for replayed operators and modules, from the recording of each graph.
 
     `columns` begins with `event_index`.
     """

@@ -1,7 +1,7 @@
 """The operators and modules that launched the kernels of a graph when it was captured, once for each replay.
 
-They are added to the host trees at the launch of the graph. On the host, they take no time, because a replay does not
-call them again.
+They are added to the host trees at the launch of the graph. They take no host time, because a replay does not call them
+again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _OWNERS = {"event_index": pl.UInt32, "graft": pl.Int64, "how": pl.String}
 
 
 class Grafts(NamedTuple):
-    """What graphs replay on the host.
+    """The operators and modules of replayed graphs, and the work that belongs to them.
 
     nodes   operators and modules, each after those around it:
 
@@ -98,7 +98,7 @@ def grafts(rank_trace: RankTrace) -> Grafts:
 
 
 class _Part(NamedTuple):
-    """Nodes and, for each piece of work, the row of its node (-1 if unknown) and how the node is known."""
+    """Nodes and, for each piece of work, the row of its node (-1 if unknown) and the kind of attribution."""
 
     nodes: pl.DataFrame
     owner: _Rows
@@ -136,7 +136,7 @@ def _explained(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
 
 
 def _placed(nodes: pl.DataFrame, template: _Template, before: int, launch: dict[str, Any]) -> pl.DataFrame:
-    """Return the nodes of one replay; `before` nodes of earlier replays precede them."""
+    """Return the nodes of one replay; their rows follow the `before` nodes of earlier replays."""
     return nodes.with_columns(
         pl.Series("above", np.where(template.above == NO_PARENT, NO_PARENT, template.above + before)),
         launch_index=pl.lit(launch["launch_index"], pl.UInt32),
@@ -215,7 +215,7 @@ def _ids_of_texts(rank_trace: RankTrace, texts: pl.Series) -> pl.Series:
 
 
 class _Templates:
-    """The nodes of each distinct replay, made once."""
+    """Makes the nodes of each distinct replay once."""
 
     def __init__(self, rank_trace: RankTrace) -> None:
         self._rank_trace = rank_trace
@@ -264,7 +264,7 @@ class _Templates:
         return _Template(kept, place[nearest_above(parent, is_kept, kept)], place[itself])
 
     def _names_around(self, launch: int) -> frozenset[str]:
-        """Return the names of the operators and modules around a graph's launch; recordings of the graph contain them, too."""
+        """Return the names of the operators and modules around a graph's launch, which its recording also contains."""
         nodes, owners = recorded_nodes(self._rank_trace), recorded_runtime_owner(self._rank_trace)
         row = rows_of_events(owners, pl.Series([launch], dtype=pl.UInt32))[0]
         at = np.array([NO_PARENT if row == NO_PARENT else owners["node"][int(row)]])

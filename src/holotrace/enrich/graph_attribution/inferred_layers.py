@@ -1,6 +1,6 @@
-"""The layers that the order of a graph's kernels shows, where no recording names their operators.
+"""Layers inferred from the order of a graph's kernels, if no recording names their operators.
 
-They are inferred, not recorded, so their kernels never count as attributed: the layers only divide the rest.
+Inferred layers do not count as attribution: they only divide the work that no recording explains.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _COLUMNS = {
 def inferred_layers(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the layer of each piece of work of replays that no recording explains.
 
-    A graph that replays a whole model is divided on its own. Graphs that each replay a part of a layer, as piecewise
-    graphs do, are divided together if they belong to one pass through the model, which begins with the same graph each
-    time, or to one annotation.
+    A graph that replays a whole model is divided on its own. Piecewise graphs, each of which replays a part of a layer,
+    are divided together if they belong to one annotation or to one pass through the model. A pass begins with the same
+    graph each time.
 
     Returns:
-        In the order of `replayed_work`, only work inside layers:
+        Only work inside layers, in the order of `replayed_work`:
 
         event_index  uint32
         module       str    such as `nn.Module: inferred layer 3`
@@ -99,7 +99,7 @@ class _Search:
         return self._known[key]
 
     def passes(self, replayed: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """Yield the first replay of each pass through the model, and the replay after its last."""
+        """Yield, for each pass through the model, its first replay and the replay after its last one."""
         around = self._annotations(self._launches.gather([first for first, _ in replayed]))
         contents = [self._kernels[first:last].tobytes() for first, last in replayed]
         begin = 0

@@ -1,4 +1,4 @@
-"""Compare the names that different recordings give to one kernel: mangled, demangled, or the name of a copy."""
+"""Compare names of kernels across recordings, which may be mangled or demangled, or name a copy differently."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 COPY, MEMSET = "\x1fcopy", "\x1fmemset"
-"""Stand for every copy and every memset; no kernel has such a name."""
+"""The names given to every copy and every memset; no kernel has such a name."""
 
 _COPIES = re.compile(r"^(Memcpy|CopyDevice|CopyHost|__amd_rocclr_copy)", re.IGNORECASE)
 _MEMSETS = re.compile(r"^(Memset|__amd_rocclr_fill)", re.IGNORECASE)
-"""ROCm runs copies and memsets of graphs as kernels of its own."""
+"""ROCm implements copies and memsets of graphs as kernels."""
 
 _ARGUMENTS = re.compile(r"[<(].*$", re.DOTALL)
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|\(anonymous class\)::")
@@ -43,7 +43,7 @@ def function_name(name: str) -> str:
 
 
 def _mangled_function(name: str) -> str:
-    """Return the last of the names at the start of a mangled name, each of which follows its length.
+    """Return the last part of a mangled name's qualified name, in which the length of each part precedes the part.
 
     https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling
     """
@@ -58,7 +58,8 @@ def _mangled_function(name: str) -> str:
 def numbered_names(first: list[str | None], second: list[str | None]) -> tuple[npt.NDArray[np.int64], ...]:
     """Return a number for each name, equal where two names may belong to one kernel; -1 for None.
 
-    A name that only one side has is compared by its function alone, because the sides may write it differently.
+    A name that occurs in only one of the lists is compared by its function alone, because recordings may write it
+    differently.
     """
     plain = [[None if name is None else plain_name(name) for name in names] for names in (first, second)]
     shared = set(plain[0]) & set(plain[1])

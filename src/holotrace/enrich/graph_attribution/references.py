@@ -1,4 +1,4 @@
-"""Recordings that name the operators of replayed kernels: of the graph's capture, or of the same work without the graph."""
+"""Recordings that name the operators of replayed kernels: the graph's capture, or the same work without the graph."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Rows = npt.NDArray[np.int64]
 
 NODE_ID, CAPTURE, WITHOUT_GRAPH, KERNEL_NAME = "node_id", "capture", "eager", "kernel_name"
 """How a kernel of a graph is attributed: by an annotation of its node, by the trace of the capture, by a recording of the
-same work without graphs, or by the name of a kernel that torch.compile generated, which is that of its operator."""
+same work without graphs, or by the name that torch.compile gives to both a generated kernel and its operator."""
 
 LAYER = "layer"
 """The operator is unknown, but the order of the kernels shows the layer; see `inferred_layers`."""
@@ -123,7 +123,7 @@ def _captures(calls: pl.DataFrame, texts: pl.Series) -> list[tuple[int, int]]:
 
 
 def _launch_calls(rank_trace: RankTrace, calls: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
-    """Return the calls that launch one piece of work each, with its name, its kind and the node around the call."""
+    """Return the calls that launch a single piece of work, with the work's name and kind, and the node around the call."""
     named = of_events(rank_trace.table("runtime_calls", ["event_index", "launched_kernel"]), calls["event_index"])
     kernels = rank_trace.texts(named["launched_kernel"])
     kind_of = {text: _kind(text) for text in texts.unique().drop_nulls()}
@@ -175,7 +175,7 @@ def _between(rank_trace: RankTrace, launched: pl.DataFrame, start_ns: int, end_n
 
 
 def _batch_size(rank_trace: RankTrace, time_ns: int) -> int | None:
-    """Return the batch size that the shortest annotation around the start of a capture states."""
+    """Return the batch size in the shortest annotation around the start of a capture."""
     ranges = event_ranges(rank_trace, [EventKind.USER_ANNOTATION], ["name", "start_ns", "end_ns"])
     around = ranges.filter((pl.col("start_ns") <= time_ns) & (pl.col("end_ns") >= time_ns))
     shortest_first = around.sort(pl.col("end_ns") - pl.col("start_ns"))

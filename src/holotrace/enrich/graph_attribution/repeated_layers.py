@@ -1,8 +1,8 @@
 """The layers of a model in a sequence of kernels: the same kernels in the same order, again and again.
 
 A model with n layers launches most kernels of a layer n times, or a multiple of it. Kernels that do so, always in the
-same order, are the anchors of the layers. The other kernels are between the anchors, so layers may differ (experts,
-local and global attention) and contain kernels that occur only now and then.
+same order, are the anchors of the layers. The kernels between the anchors may differ from layer to layer, as with
+experts or with local and global attention.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import numpy.typing as npt
 _Rows = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 _Anchors = npt.NDArray[np.int64]
-"""One line per anchor, with its row in the sequence for each layer; sorted by the first of these rows."""
+"""One line per anchor, with the anchor's row in the sequence for each layer; lines are sorted by their first row."""
 
 FEWEST_LAYERS = 3
-"""Two equal sequences may be a coincidence."""
+"""Only two equal layers may be a coincidence."""
 
 _FEWEST_ANCHORS = 3
 _LEAST_ANCHORS = 1 / 3
 """Anchors must be at least this share of the kernels from the first anchor to the last."""
 
 _MOST_LEADERS = 100
-"""About this many kernels are tried as the first anchor, so that sequences without layers do not take long."""
+"""About this many kernels are tried as the first anchor, to save time on sequences without layers."""
 
 _MOST_IN_A_LAYER = 8
 """A kernel that a layer runs more often than this is not an anchor."""
@@ -84,7 +84,7 @@ def repeated_layers(kernels: _Rows, names: list[str]) -> Layers | None:
 
 
 def _attention_count(names: list[str]) -> int | None:
-    """Return how often attention runs, once per layer; None without kernels that are known to be attention."""
+    """Return the number of attention kernels, which run once per layer; None if no kernel is known to be attention."""
     counts = Counter(name for name in names if _ATTENTION.search(name))
     return max(counts.values()) if counts else None
 
@@ -92,9 +92,9 @@ def _attention_count(names: list[str]) -> int | None:
 def _parts(kernels: _Rows, attention_count: int | None) -> list[_Anchors]:
     """Return the anchors of each part, for the number of layers that explains the sequence best.
 
-    If half as many but longer layers would contain the same number of kernels, the larger number of layers wins,
-    because two kinds of layers may alternate. There are at most as many layers as attention calls. If the number of
-    attention calls is unknown, layers with equal kernels win, so that half a layer does not count as a layer.
+    If half as many layers, each twice as long, contain as many kernels, the larger number of layers wins, because two
+    kinds of layers may alternate. A model has at most as many layers as attention calls. If the number of attention
+    calls is unknown, layers with equal kernels win, so that half a layer does not count as a layer.
     """
     candidates = {
         count: parts
@@ -122,7 +122,7 @@ def _equal_share(kernels: _Rows, parts: list[_Anchors]) -> float:
 
 
 def _layer_counts(kernels: _Rows) -> list[int]:
-    """Return the layer counts that some kernel allows because it occurs that many times, or a small multiple of that."""
+    """Return the possible numbers of layers: some kernel occurs that many times, or a small multiple of it."""
     occurrences = np.unique(np.unique(kernels, return_counts=True)[1])
     numbers = {
         int(count) // repeats
@@ -134,7 +134,7 @@ def _layer_counts(kernels: _Rows) -> list[int]:
 
 
 def _lines(kernels: _Rows, layer_count: int) -> _Anchors:
-    """Return the rows of all kernels that can occur the same number of times in each layer: a line for each occurrence."""
+    """Return the rows of the kernels that may occur equally often in all layers: one line per occurrence in a layer."""
     order = np.argsort(kernels, kind="stable")
     _, firsts, counts = np.unique(kernels[order], return_index=True, return_counts=True)
     is_fit = (counts % layer_count == 0) & (counts <= _MOST_IN_A_LAYER * layer_count)
@@ -147,7 +147,7 @@ def _lines(kernels: _Rows, layer_count: int) -> _Anchors:
 
 
 def _consistent(kernels: _Rows, rows: _Anchors) -> list[_Anchors]:
-    """Divide lines of rows into parts in which all lines alternate in the same order, starting with the part's first line.
+    """Divide lines of rows into parts; in a part, every layer has the rows of all lines in the same order.
 
     Parts run one after the other; lines that fit into no part are left out.
     """
@@ -164,13 +164,13 @@ def _consistent(kernels: _Rows, rows: _Anchors) -> list[_Anchors]:
 
 
 def _are_layers(kernels: _Rows, part: _Anchors) -> bool:
-    """Return whether the anchors are several different kernels, not a few that fit by chance among many others."""
+    """Return whether the anchors are several different kernels, rather than a few kernels that repeat by chance."""
     held = part.size / (part.max() - part.min() + 1)
     return len(np.unique(kernels[part[:, 0]])) >= _FEWEST_ANCHORS and held >= _LEAST_ANCHORS
 
 
 def _in_step(rows: _Anchors, first: int) -> _Bools:
-    """Return which lines have one row between every two successive rows of line `first`, and one after its last."""
+    """Return which lines have exactly one row after each row of line `first` and before its next row."""
     own = rows[first]
     in_step: _Bools = (rows > own).all(axis=1) & (rows[:, :-1] < own[1:]).all(axis=1)
     in_step[first] = True
@@ -207,7 +207,7 @@ def _passes(kernels: _Rows, is_norm: _Bools, anchors: _Anchors) -> list[list[tup
 
 
 def _begins_pass(kernels: _Rows, starts: _Rows) -> _Bools:
-    """Return whether each layer follows the same kernels as the first layer; if passes are short, only the first layer does."""
+    """Return whether a pass begins with each layer: the same kernels precede it as precede the first layer."""
     before = kernels[max(0, starts[0] - _COMPARED) : starts[0]]
     is_first = np.array([len(before) > 0 and np.array_equal(kernels[at - len(before) : at], before) for at in starts])
     is_first[0] = True
@@ -223,9 +223,9 @@ def _contents(kernels: _Rows, firsts: _Rows) -> list[bytes]:
 def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, usual: _Rows) -> int:
     """Return how many kernels before its first anchor belong to a layer.
 
-    Kernels between the anchors of two layers may end one layer or begin the next. Before the first layer, there are
-    only kernels that begin a layer. Many models begin a layer with a normalisation, which also adds the residual in all
-    layers but the first, so the first layer may have a different kernel.
+    Kernels between the anchors of two layers may end one layer or begin the next. Between the model's first kernels and
+    the first anchor, all kernels belong to the first layer. Many models begin a layer with a normalisation, which also
+    adds the residual in all layers but the first, so the first layer may have a different kernel.
     """
     before = min(first, len(usual) - 1)
     same = kernels[first - before : first] == usual[len(usual) - before :]
@@ -237,13 +237,13 @@ def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, us
 
 
 def _tails(kernels: _Rows, ends: _Rows, starts: _Rows) -> list[_Rows]:
-    """Return the kernels after the last anchor of a layer, in each of the ways in which many layers end."""
+    """Return the sequences of kernels that often follow the last anchor of a layer."""
     tails = Counter(kernels[end:start].tobytes() for end, start in zip(ends, starts, strict=True))
     fewest = _FREQUENT * max(tails.values(), default=0)
     return [np.frombuffer(tail, kernels.dtype) for tail, count in tails.items() if count >= fewest]
 
 
 def _common(kernels: _Rows, tail: _Rows) -> int:
-    """Return how many kernels both have in common at the beginning."""
+    """Return how many kernels both sequences have in common at the beginning."""
     same = kernels[: len(tail)] == tail[: len(kernels)]
     return len(same) if same.all() else int(np.argmin(same))

@@ -1,7 +1,8 @@
 """User annotations on the host and on devices, and the annotation of each piece of device work.
 
 The profiler projects each host annotation onto streams (GPU_USER_ANNOTATION), from the first to the last kernel
-launched inside it. If the profiler did not do so, because the option was off or its version is older, this module does.
+launched inside it. If the profiler did not, because the option was off or its version is older, this module projects
+them.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
 
     If annotations on streams were recorded, it is the shortest of those on the same device and stream in which the work
     begins. Otherwise, it is the shortest host annotation around the launch on the launching thread. If there is none,
-    it is the shortest one on another thread of the process, which may be waiting, as in a backward pass.
+    it is the shortest one on another thread of the process, such as a main thread that waits for the backward pass.
 
     Returns:
         The rows of `device_work`, in the same order: event_index uint32, annotation_index uint32 (event_index of the
@@ -132,7 +133,7 @@ def _of_process(table: pl.DataFrame, process: pl.Series) -> pl.DataFrame:
 
 
 def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the row of the shortest annotation with the same keys that covers each `moment`, or NO_OWNER.
+    """Return, for each `moment`, the row of the shortest annotation with the same keys that covers it, or NO_OWNER.
 
     `annotations` has start_ns and end_ns, `moments` has `moment` (in ns or null), and both have the keys.
     """
@@ -150,7 +151,7 @@ def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequenc
 def _groups(
     table: pl.DataFrame, keys: Sequence[str], chosen: pl.Series | None
 ) -> dict[tuple[object, ...], npt.NDArray[np.int64]]:
-    """Return the rows of each combination of keys, as rows of the unfiltered table."""
+    """Return, for each combination of keys, its rows in the unfiltered table."""
     original = np.arange(len(table)) if chosen is None else np.flatnonzero(chosen.to_numpy())
     grouped = table.select(keys).with_columns(pl.Series("row", original)).drop_nulls().group_by(keys).agg("row")
     return dict(zip(grouped.select(keys).iter_rows(), (rows.to_numpy() for rows in grouped["row"]), strict=True))

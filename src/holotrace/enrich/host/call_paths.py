@@ -62,7 +62,8 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
         forward and other  everything else
         no operator        device work that belongs to none of the above
 
-    Steps, data-parallel wrappers and other annotations are not part of paths; calls inside them move up a level.
+    Steps, data-parallel wrappers and other annotations are not part of paths; the path of a call inside them leaves
+    them out.
 
     Args:
         rank_trace: the rank.
@@ -96,7 +97,7 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
 
 
 class _Calls(NamedTuple):
-    """The calls that are part of paths.
+    """The host nodes, and which of them are part of paths.
 
     nodes      all of `host_nodes`, with times, `kind` (-1 if a node is not part of paths) and `name`
     parent     row of the node around each
@@ -162,7 +163,7 @@ def _kinds(rank_trace: RankTrace, nodes: pl.DataFrame) -> list[pl.Series]:
 
 
 def _phases(rank_trace: RankTrace, nodes: pl.DataFrame) -> _Rows:
-    """Return the phase that each node would begin as the outermost node."""
+    """Return the phase that each node begins if it is the outermost one."""
     phase = np.full(nodes.height, _FORWARD, np.int64)
     phase[_is_named(nodes, rank_trace.strings.str.contains(_OF_BACKWARD))] = _BACKWARD
     phase[backward_passes(rank_trace)["node"].to_numpy()] = _BACKWARD
@@ -232,7 +233,7 @@ def _phase_rows(calls: _Calls, kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_sums_of_made(rows: pl.DataFrame, is_made: _Bools) -> pl.DataFrame:
-    """Sum the times inside phases and inside modules of the backward phase, which have no times of their own."""
+    """Give phases, and modules of the backward phase, the sums of their content, because no event records their times."""
     parent = rows["parent"].to_numpy()
     totals = {name: rows[name].to_numpy().copy() for name in ("host_total_ns", "device_total_ns")}
     for below in reversed(levels(parent)):

@@ -16,8 +16,8 @@ def execution_nodes(rank_trace: RankTrace, execution_trace: ExecutionTrace) -> p
     """Return the node of each operator and annotation that has one.
 
     Both recordings number operator calls: the execution trace as `rf_id`, the profiler as `Record function id` or, if
-    no event has that, as `External id`. The two may cover different times; calls that only one of them has are left
-    out. If several nodes have the same number, the first counts.
+    no event has that, as `External id`. The recordings may cover different times; calls that only one of them contains
+    are left out. If several nodes have the same number, the first counts.
 
     Returns:
         In file order: `event_index` (uint32) and all columns of `ExecutionTrace.nodes`.

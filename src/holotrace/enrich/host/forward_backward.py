@@ -26,9 +26,9 @@ def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
 
     The profiler draws an arrow from the start of the forward operator to the start of the backward operator. Without an
     arrow, the two are matched by their sequence number and by the thread of the forward operator, which the backward
-    operator names. If several forward operators have that number, the last to begin counts, because in PyTorch it
-    creates the node of the backward graph. Operators inside a backward operator do not count as forward operators,
-    since their thread has its own sequence of numbers.
+    operator names. If several forward operators have that number, the last one to begin counts, because PyTorch creates
+    the node of the backward graph in it. Operators inside a backward operator do not count as forward operators,
+    because their thread numbers operators independently.
 
     Returns:
         One row for each backward operator whose forward operator is known, sorted by event_index:
@@ -43,7 +43,7 @@ def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def forward_of_calls(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
-    """Return the event of the forward operator of the nearest backward operator around each of these rows of `call_stacks`."""
+    """Return the forward operator (event) of the nearest backward operator around each of these rows of `call_stacks`."""
     stacks, links = call_stacks(rank_trace), forward_of(rank_trace)
     backward = rows_of_events(stacks, links["event_index"])
     link_of_row = np.full(stacks.height, NO_PARENT, np.int64)
@@ -106,7 +106,7 @@ def _only_operators(arrows: pl.DataFrame, operators: pl.DataFrame) -> npt.NDArra
 
 
 def _by_sequence_number(rank_trace: RankTrace, operators: pl.DataFrame, with_arrow: pl.Series) -> pl.DataFrame:
-    """Return the links of the backward operators without an arrow."""
+    """Match the backward operators without an arrow by their sequence numbers."""
     is_backward = pl.col("forward_thread_id").fill_null(0) > 0
     numbered = operators.drop_nulls("sequence_number").sort("start_ns", maintain_order=True)
     all_backward = numbered.filter(is_backward).select("sequence_number", "start_ns", "event_index")
@@ -124,7 +124,7 @@ def _by_sequence_number(rank_trace: RankTrace, operators: pl.DataFrame, with_arr
 
 
 def _outside(rank_trace: RankTrace, candidates: pl.DataFrame, backward: pl.Series) -> pl.DataFrame:
-    """Leave out operators inside backward operators, because their threads have their own sequences of numbers."""
+    """Leave out operators inside backward operators, because their threads number operators independently."""
     nodes = host_nodes(rank_trace)
     is_backward = np.zeros(nodes.height, np.bool_)
     is_backward[rows_of_events(nodes, backward)] = True

@@ -49,7 +49,7 @@ _REMOVED_FROM_STANDARD = ("asynchat", "asyncore", "cgi", "cgitb", "imp", "pipes"
 _NAMES_OF_SCRIPTS = frozenset(
     {"calendar", "cmd", "code", "graphlib", "profile", "statistics", "test", "timeit", "trace"}
 )
-"""Modules of the standard library that jobs do not call and whose names suit a user's script."""
+"""Modules of the standard library whose names a user's script may well have, and which jobs do not call."""
 
 _INTERACTIVE = r"^<(ipython-input|stdin)"
 _GENERATED = (
@@ -64,11 +64,11 @@ _MODULE_NUMBER = rf"^{MODULE_PREFIX}(.*?)_\d+$"
 
 
 def is_user_frame(names: pl.Series, libraries: Sequence[str] = ()) -> pl.Series:
-    """Return whether each name is a Python frame of the user: not of PyTorch, an installed or generated file, or Python.
+    """Return whether each name is a frame in the user's own files, rather than in PyTorch, a library or generated code.
 
     Args:
         names: names of events.
-        libraries: folders at the start of file names that are not the user's either: `mylib`, `/opt/mylib`.
+        libraries: further folders, at the start of file names, that are not the user's: `mylib`, `/opt/mylib`.
 
     >>> is_user_frame(pl.Series(["training.py(51): step", "torch/_ops.py(12): __call__", "<built-in function sleep>"])).to_list()
     [True, False, False]

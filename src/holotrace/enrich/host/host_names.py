@@ -1,4 +1,4 @@
-"""The class of a host range, by the name that PyTorch or Lightning gave it: step, data loader, optimizer, collective."""
+"""The class of a host range (step, data loader, optimizer, collective), from the name that PyTorch or Lightning gave it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _NOT_COUNTED = _NAME.str.starts_with("Optimizer.") | _NAME.is_in(
 
 
 def without_addresses(names: pl.Series) -> pl.Series:
-    """Return the names without the objects that Python functions are bound to, whose addresses differ between processes.
+    """Return the names of bound Python functions without their object, because its address differs between processes.
 
     >>> without_addresses(pl.Series(["<built-in method run_backward of torch._C._EngineBase object at 0x7f3a>"])).item()
     '<built-in method run_backward>'

@@ -1,4 +1,4 @@
-"""Our own trees of host calls, and the node that caused each piece of device work."""
+"""The trees of host calls, and the node that caused each piece of device work."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _BACKWARD_SUFFIX = ".backward"
 def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the nodes of the host trees: the operators, annotations, modules and steps of each thread.
 
-    Which node contains which is defined as in `call_stacks`: a range that ends after the range it began in is that range's
-    sibling. Module calls are nodes; other Python functions, runtime calls, and annotations inside an operator are not.
+    Nodes nest as in `call_stacks`: a range that ends after the range it began in is that range's sibling. Module calls
+    are nodes; other Python functions, runtime calls, and annotations inside an operator are not.
 
     Returns:
         Sorted by tree, start, longest first, so that a node comes after all nodes around it:
@@ -87,7 +87,7 @@ class _Trees(NamedTuple):
 
 @derived
 def _with_replayed(rank_trace: RankTrace) -> _Trees:
-    """Return the recorded trees plus the operators and modules that graphs replay, and the owners as rows of these."""
+    """Return the recorded trees with the operators and modules that graphs replay, and the owners as rows of these trees."""
     recorded, replayed = recorded_nodes(rank_trace), grafts(rank_trace)
     runtime, device = recorded_runtime_owner(rank_trace), recorded_device_owner(rank_trace)
     if replayed.nodes.is_empty():
@@ -123,7 +123,7 @@ def _nodes_of(replayed: Grafts, recorded: pl.DataFrame, runtime: pl.DataFrame) -
 def _owners(
     nodes: pl.DataFrame, device: pl.DataFrame, replayed: Grafts, row_of: _Rows, recorded_count: int
 ) -> pl.DataFrame:
-    """Return the recorded owners as rows of the new trees, or the replayed node of each piece of work that has one."""
+    """Return the owners as rows of the new trees; work of a graph belongs to its replayed node, if it has one."""
     graft = np.append(replayed.owners["graft"].to_numpy(), NO_PARENT)[
         rows_of_events(replayed.owners, device["event_index"])
     ]

@@ -38,7 +38,7 @@ MODULE_TIMES: dict[str, pl.DataType] = {
     "depth": pl.Int32(),
     **dict.fromkeys(("call_count", *SUMMED_TIMES), pl.Int64()),
 }
-"""The columns of both tables; `holotrace.analyses.modules.compute.Modules` describes them."""
+"""The columns of the tables of modules and hooks; `holotrace.analyses.modules.compute.Modules` describes them."""
 
 
 class ModuleTimes(NamedTuple):
@@ -115,7 +115,7 @@ def _without_children(parent: _Rows, total_ns: _Rows) -> _Rows:
 def _backward(
     rank_trace: RankTrace, nodes: pl.DataFrame, is_module: _Bools, call_of: _Rows, parent: _Rows
 ) -> list[pl.Series]:
-    """Return the times of the backward pass of each call, with and without the calls inside it."""
+    """Return the backward time of each call, both with and without the calls inside it."""
     parts = backward_passes(rank_trace)
     call = call_of[itself_or_above(nodes["parent"].to_numpy(), is_module, parts["forward"].to_numpy())]
     is_in_module = call != NO_PARENT

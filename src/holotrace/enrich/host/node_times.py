@@ -33,8 +33,8 @@ def node_times(rank_trace: RankTrace) -> pl.DataFrame:
         device_self = summed duration of its kernels, copies and memsets; those that overlap each count in full
         device_total = device_self + sum of device_total over the children
 
-    A node is eligible for tensor cores if its name shows it, if its own kernels used tensor cores, or, for operators,
-    if a child is eligible.
+    A node is eligible for tensor cores if its name says so, if its own kernels used tensor cores, or, for operators, if
+    a child is eligible.
 
     Returns:
         host_total_ns, host_self_ns                  int64
@@ -69,7 +69,7 @@ def eligible_by_name(
 
 
 def summed_times(nodes: pl.DataFrame, calls: pl.DataFrame, work: pl.DataFrame, eligible: Bools) -> pl.DataFrame:
-    """Return the columns of `node_times` for any trees.
+    """Return the columns of `node_times` for the given trees.
 
     Args:
         nodes: as `host_nodes` returns them.

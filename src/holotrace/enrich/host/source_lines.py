@@ -1,4 +1,4 @@
-"""The line of the user's code that runs at each time on the host, and that launched each piece of device work.
+"""The line of the user's code that each host thread runs at each time, and that launched each piece of device work.
 
 A line is the innermost of the user's Python frames on the thread. Frames of PyTorch, installed libraries or Python
 itself, built-in functions, and modules do not count; see `is_user_frame`. PyTorch records a frame once per call, so a
@@ -47,11 +47,11 @@ _OF_EVENT = {
 }
 _OF_ENGINE = r"^autograd::engine::evaluate_function"
 _RUNS_BACKWARD = r"^<built-in .*\brun_backward\b"
-"""Autograd computes gradients on its own threads while this function waits; without a device, this function computes them."""
+"""While this function waits, autograd's own threads compute gradients; without a device, it computes them itself."""
 
 
 class HostLines(NamedTuple):
-    """The host ranges of a rank with the line that each runs for; a range comes after all ranges around it.
+    """The host ranges of a rank, each with the line of code that it runs for; a range comes after all ranges around it.
 
     The arrays have an entry for each range, and a last one for row -1:
 
@@ -81,7 +81,7 @@ class HostLines(NamedTuple):
 
 
 class _Owners(NamedTuple):
-    """The ranges that give a line to everything inside them: the line, and the row of its frame; -1 for other ranges."""
+    """For ranges that determine the line of everything inside them, the line and the row of its frame; -1 for other ranges."""
 
     line: _Rows
     frame: _Rows
@@ -99,7 +99,7 @@ def records_python(rank_trace: RankTrace) -> bool:
 
 
 def host_lines(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> HostLines:
-    """Return the line that every range of the host runs for; files in these folders are not the user's."""
+    """Return the line that every host range runs for; files in `libraries` are not the user's."""
     return _host_lines(rank_trace, libraries)
 
 
@@ -223,7 +223,7 @@ def _is_python(ranges: pl.DataFrame) -> _Bools:
 
 
 def _names_work(ranges: pl.DataFrame) -> _Bools:
-    """Return which ranges say what the thread does: all but annotations, which only mark a part of the program."""
+    """Return which ranges are work of the thread: all except annotations, which only mark a part of the program."""
     return (ranges["kind"] != EventKind.USER_ANNOTATION).to_numpy()
 
 
@@ -266,7 +266,7 @@ def _owners(
 
 
 def _with_backward(owners: _Owners, parent: _Rows, part: _Rows, caller: _Rows) -> _Owners:
-    """Give each part of the backward pass that has no line yet the line around its caller."""
+    """Give each part of the backward pass without a line the line of its caller."""
     around = itself_or_above(parent, owners.line != NO_PARENT, caller)
     known = (around != NO_PARENT) & (owners.line[part] == NO_PARENT)
     part, around = part[known], around[known]
@@ -326,7 +326,7 @@ def _rows_in(by_event: pl.DataFrame, event_index: pl.Series) -> _Rows:
 
 
 def _callees(ranges: pl.DataFrame, parent: _Rows, owners: _Owners, owner: _Rows) -> _Rows:
-    """Return what the line of each range called: the outermost range below its frame, ignoring annotations."""
+    """Return the callee of each range's line: the outermost range below its frame, ignoring annotations."""
     names_work, rows = _names_work(ranges), np.arange(len(ranges))
     is_frame = (owners.frame == rows) & _is_python(ranges)
     around = nearest_above(parent, names_work, rows)
@@ -355,7 +355,7 @@ def _waits(rank_trace: RankTrace, ranges: pl.DataFrame, by_event: pl.DataFrame, 
 
 
 def _begins_anew(known: HostLines, parent: _Rows) -> _Bools:
-    """Return which ranges are outermost, or differ from the range around them in what the thread does."""
+    """Return which ranges are outermost, or differ from the range around them in line, callee or kind."""
     begins: _Bools = parent == NO_PARENT
     for values in (known.line, known.callee, known.is_backward, known.is_wait, known.is_python):
         begins = begins | (values[:-1] != values[parent])

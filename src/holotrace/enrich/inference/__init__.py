@@ -1,1 +1,1 @@
-"""Steps of inference: how engines name them, how they are found without names, and what they work on."""
+"""Steps of inference: how engines name them, how to find them without names, and their requests and tokens."""

@@ -1,4 +1,4 @@
-"""Forward passes of models, which show the steps of inference where no range names them."""
+"""Forward passes of models; they are the steps of inference if no range names the steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ENGINE_FUNCTIONS = (
     ("sglang", r"(^|/)sglang/srt/model_executor/model_runner\.py\(\d+\): forward$"),
     ("tensorrt_llm", r"(^|/)tensorrt_llm/_torch/pyexecutor/py_executor\.py\(\d+\): _forward_step$"),
 )
-"""Functions that run one step of an engine; engine versions that do not name their steps call them, too."""
+"""Functions that run one step of an engine, also in versions that do not name their steps."""
 
 _TRAINING = r"^autograd::engine::evaluate_function|^Optimizer\.step"
 _COMPILED = "## Call CompiledFxGraph "
@@ -107,7 +107,7 @@ def _outermost(ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _most_repeated(ranges: pl.DataFrame) -> pl.DataFrame:
-    """Of the names that occur several times, take the one with the most time and return its ranges."""
+    """Return the ranges of the name with the most time among names that occur several times."""
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time")
     repeated = ranges.group_by("name").agg(pl.len().alias("count"), time).filter(pl.col("count") > 1)
     if repeated.is_empty():

@@ -40,7 +40,7 @@ _ADVICE = 'name the steps with record_function("decode bs=8"), or pass the patte
 
 
 class InferenceSteps(NamedTuple):
-    """The steps of a rank, and what to know about them.
+    """The steps of a rank, and findings about them.
 
     table     one row per step, sorted by start:
 
@@ -58,7 +58,7 @@ class InferenceSteps(NamedTuple):
         start_ns, end_ns      int64   the range on the host
         until_ns              int64   work that the host launches from start_ns until this time belongs to the step
 
-    findings  what could not be read; if there are no steps, the reason is the only one
+    findings  what could not be read; without steps, only the reason why
     """
 
     table: pl.DataFrame
@@ -94,7 +94,7 @@ def _unreadable(named: NamedSteps) -> tuple[str, ...]:
 
 
 def _without_doubtful_tokens(named: list[NamedStep]) -> tuple[list[NamedStep], tuple[str, ...]]:
-    """Forget the tokens of SGLang's `step[DECODE …]` if the rank also verifies drafts: draft steps have that name, too."""
+    """Drop the token counts of SGLang's `step[DECODE …]` if the rank also verifies drafts: draft steps have that name, too."""
     doubtful = {
         place
         for place, step in enumerate(named)
@@ -141,11 +141,11 @@ def _last_ns(rank_trace: RankTrace) -> int:
 
 
 def _pairs(said: StepName) -> int | None:
-    """Return the pairs of tokens under a causal mask: each new token sees one token more than the new token before it."""
+    """Return the number of token pairs under a causal mask, in which each new token sees one token more than the one before."""
     sums = said.sums
     if not sums or any(
         sums[f"{of}_sqsq"] > sums[f"{of}_sqsk"] for of in ("c", "g")
-    ):  # no request has more new tokens than all
+    ):  # no request has more new tokens than all requests together
         return None
     return sum(sums[f"{of}_sqsk"] - (sums[f"{of}_sqsq"] - sums[f"{of}_sq"]) // 2 for of in ("c", "g"))
 
@@ -212,7 +212,7 @@ def _of_passes(passes: Passes, engine: str | None, last_ns: int | None = None) -
 
 
 def _as_profiler_steps(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
-    """If each pass has a `ProfilerStep` to itself, use these as the steps, since their ends are known."""
+    """If each pass has its own `ProfilerStep`, use the profiler steps, because their ends are known."""
     known = steps(rank_trace).sort("start_ns")
     rows = rows_of_windows(known, table["start_ns"].to_numpy())
     if (rows < 0).any() or len(np.unique(rows)) < len(rows):
@@ -224,7 +224,7 @@ def _as_profiler_steps(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFra
 
 
 def _completed(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
-    """Fill in what names do not say, from the shapes of the first token embedding and attention in each step."""
+    """Fill in the facts that names lack, from the shapes of the first token embedding and attention in each step."""
     joined = table.with_row_index("row").join(_evidence(rank_trace, table), on="row", how="left", maintain_order="left")
     batch, length, joined_tokens = pl.col("batch"), pl.col("length"), pl.col("batch").is_null()
     tokens = pl.when(~joined_tokens).then(batch * length)

@@ -21,7 +21,7 @@ _GENERAL_ENGINES = ("annotation", "pattern")
 
 
 class NamedStep(NamedTuple):
-    """A range, its name, and what the name says, together with the names of the ranges inside that mark the same step."""
+    """A range, its name, and the meaning of the name, combined with the names of ranges inside that mark the same step."""
 
     event_index: int
     name: str
@@ -32,7 +32,7 @@ class NamedStep(NamedTuple):
 
 
 class NamedSteps(NamedTuple):
-    """The steps that names mark.
+    """The steps marked by the names of ranges.
 
     steps      sorted by start
     holders    ranges that hold steps without naming them, such as a whole image; sorted by start
@@ -45,7 +45,7 @@ class NamedSteps(NamedTuple):
 
 
 def named_steps(rank_trace: RankTrace, patterns: tuple[str, ...]) -> NamedSteps:
-    """Return the steps that names mark.
+    """Return the steps marked by the names of ranges.
 
     Among nested ranges on a thread, a range with a single step inside is the same step: SGLang's `step[…]` may be
     inside `execute_…`. A range with several steps inside holds steps and is not a step itself.
@@ -94,7 +94,7 @@ def _with_inner(outer: NamedStep, steps: list[NamedStep]) -> list[NamedStep]:
 
 
 def _joined(outer: StepName, inner: StepName) -> StepName:
-    """Return what both names say; where both say something, the outer one counts, except for the engine."""
+    """Combine the meanings of both names; if both give a value, the outer one counts, except for the engine."""
     filled = {name: value for name, value in inner._asdict().items() if getattr(outer, name) is None}
     rule = outer.rule if inner.rule.engine in _GENERAL_ENGINES else inner.rule
     return outer._replace(**filled, rule=rule, sums=outer.sums or inner.sums)

@@ -1,4 +1,4 @@
-"""The names with which inference engines mark their steps, and what the names say.
+"""The names with which inference engines mark their steps, and the numbers in them.
 
 The first rule whose pattern matches the whole name reads it. Numbers come from the named groups of the pattern, and
 from pairs such as `bs=32` in the name. Rules in order of priority: rules given with a question, rules that
@@ -40,7 +40,7 @@ _KEYS = {
     **dict.fromkeys(("g", "d"), "decode_requests"),
     **{name: name for name in SUMS},
 }
-"""What `key=number` in a name says."""
+"""The meaning of each key of `key=number` in a name."""
 
 _PAIR = re.compile(r"\b([a-z_]{1,20})=(\d{1,18})(?:/(\d{1,18}))?\b")
 _LONGEST = 500
@@ -113,11 +113,11 @@ RULES = (
 LIKE_A_STEP = (
     r"^(execute_(\d+_)?(context|new)_|step\[|(\[Executor\] )?_forward_step\b|((dummy_)?(eager_)?(prefill|decode))\[)"
 )
-"""How engines begin the names of steps; a name that begins this way but fits no rule is reported."""
+"""The beginnings of engines' step names; a name that begins in this way but fits no rule is reported."""
 
 
 class StepName(NamedTuple):
-    """What the name of a step says; a number is None where the name does not say it.
+    """The facts in the name of a step; a number is None if the name lacks it.
 
     rule             the rule that reads the name
     kind             prefill, decode, mixed or denoising
@@ -159,7 +159,7 @@ def add_step_name(pattern: str, *, engine: str = "custom", kind: str | None = No
     """Read names that match `pattern` as steps, with priority over all other rules.
 
     Args:
-        pattern: regular expression for the whole name. Its named groups say what parts of the name mean: `kind`,
+        pattern: regular expression for the whole name. Its named groups say what the parts of the name mean: `kind`,
             `requests`, `tokens`, `prefill_requests`, `decode_requests`, `prefill_tokens`, `decode_tokens`, `padded_tokens`.
         engine: name of the engine in results.
         kind: prefill, decode, mixed or denoising, if all such steps have the same kind.

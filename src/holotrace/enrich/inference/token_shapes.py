@@ -1,4 +1,4 @@
-"""What the recorded shapes show about the tokens of a forward pass: token embeddings, and attention."""
+"""Token counts of a forward pass, from the recorded shapes of token embeddings and attention."""
 
 from __future__ import annotations
 
@@ -110,6 +110,6 @@ def _is_causal(values: str | None) -> bool | None:
 def _parsed(text: str | None) -> list[object]:
     try:
         parsed = json.loads(text) if text is not None else []
-    except (ValueError, RecursionError):  # the file is damaged
+    except (ValueError, RecursionError):  # a damaged file
         return []
     return parsed if isinstance(parsed, list) else []

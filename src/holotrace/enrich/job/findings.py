@@ -1,4 +1,4 @@
-"""Join the findings of many ranks, so that each sentence appears once, with its ranks."""
+"""Merge equal findings of many ranks into one sentence that names the ranks."""
 
 from __future__ import annotations
 

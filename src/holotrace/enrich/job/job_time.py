@@ -34,7 +34,7 @@ def listed_events(rank_trace: RankTrace, columns: Sequence[str], kinds: Sequence
     events = rank_trace.events_of(kinds, named)
     listed = (
         events.drop_nulls("category") if events["category"].null_count() else events
-    )  # filtering would copy them all
+    )  # filtering would copy all rows
     return listed.select(columns)
 
 

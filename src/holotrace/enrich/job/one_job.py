@@ -1,7 +1,7 @@
 """Reasons why the traces of a folder may not be one whole job.
 
 A folder may mix files of different jobs, and files may be cut off or unreadable. A verdict on such traces would look
-like a verdict on the whole job, so these reasons come before the verdict.
+like a verdict on the whole job, so the reasons are shown before the verdict.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NO_END = "missing_end"
 
 _RUNTIMES = {"cuda_runtime_version": "CUDA", "hip_runtime_version": "HIP"}
 _TIME_OF_DAY_NS = 10**17
-"""Larger times count from 1970; smaller times count from the start of a recording or machine."""
+"""Times above this count from 1970; smaller ones count from the start of a recording or machine."""
 
 _PROPERTIES: dict[str, Callable[[FileFacts], Hashable | None]] = {
     "the world sizes": lambda of_rank: of_rank.world_size,
@@ -147,7 +147,7 @@ def cut_off_text(rank_trace: RankTrace) -> str:
     """Return a sentence that says where the file was cut off; empty if it is complete."""
     by_kind = {finding.kind: finding for finding in rank_trace.health.findings}
     named = next((by_kind[kind] for kind in CUT_OFF_KINDS if kind in by_kind), None)
-    if named is None and rank_trace.header.raw:  # a file that is a list may leave its bracket open
+    if named is None and rank_trace.header.raw:  # a file that is only a list of events may leave its bracket open
         named = by_kind.get(_NO_END)
     return "" if named is None else _where(rank_trace, named)
 
@@ -199,7 +199,7 @@ def _single(facts: Mapping[int, FileFacts]) -> str:
 
 
 def _is_surely_one_job(facts: Mapping[int, FileFacts]) -> bool:
-    """Whether all ranks report the same world size, large enough for all of them; then the job itself has mixed hardware."""
+    """Whether all ranks report the same, sufficient world size; differing hardware then belongs to one job."""
     sizes = {of_rank.world_size for of_rank in facts.values()}
     return None not in sizes and len(sizes) == 1 and (sizes.pop() or 0) >= len(facts)
 

@@ -19,7 +19,7 @@ _LEAST_SPREAD = 0.02
 
 
 def stands_out(table: pl.DataFrame, value: str, peers: Sequence[str]) -> pl.Series:
-    """Return for each row whether its value is far above its peers: the rows with equal values in the columns `peers`.
+    """Return whether each value is far above its peers, the rows with equal values in the columns `peers`.
 
     Let m be the median of the peers, and s their median absolute deviation times 1.4826, but at least 2 % of m:
 

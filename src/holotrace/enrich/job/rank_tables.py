@@ -1,4 +1,4 @@
-"""Tables of many ranks as one, with the columns and types of a result."""
+"""Concatenate the tables of many ranks, with the columns and types of a result."""
 
 from __future__ import annotations
 

@@ -23,8 +23,9 @@ class CallGraph(EqualByContent):
     """The graph of a rank within a window, with its communication.
 
     graph  the graph of the events. A collective that the host performs is an activity beside its thread: an edge leads
-           from the thread to its start and, where the thread waits for it, another from its end to the thread. If the
-           thread begins to wait later, the time from then on is an edge from the thread to the end of the collective.
+           from the thread to the collective's start and, if the thread waits for it, another from the collective's end
+           to the thread. If the thread begins to wait after that start, the time from then on is an edge from the
+           thread to the end of the collective.
     calls  the calls within the window, in the order of `of_rank(rank_trace).calls`:
 
         event_index  uint32  as in `of_rank(rank_trace).calls`
@@ -40,10 +41,7 @@ class CallGraph(EqualByContent):
 
 
 def call_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str] = DATA_LOADING) -> CallGraph:
-    """Return the graph of a window and the nodes of the rank's calls; `data_loading` as in `window_activities`.
-
-    The window may be a step or the whole recording: see `holotrace.enrich.critical_path.path_window.path_window`.
-    """
+    """Return the graph of a window and the nodes of the rank's calls; `data_loading` as in `window_activities`."""
     activities = window_activities(rank_trace, window, tuple(data_loading), collectives_apart=True)
     graph = graph_of(rank_trace, activities, window.track_id)
     return CallGraph(graph, _calls(rank_trace, activities))

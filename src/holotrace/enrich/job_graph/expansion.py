@@ -70,7 +70,7 @@ def _segments(graph: EventGraph, open_graph: OpenGraph, wanted: Sequence[tuple[i
 
 
 def _chains(open_graph: OpenGraph, wanted: Sequence[tuple[int, int, int]]) -> list[tuple[int, list[int]]]:
-    """Return, for each leg, the edges from the next point on the way back up to the leg's last node, in time order."""
+    """Return the edges of each leg in time order, found by walking back from its last node to the nearest point."""
     before, binding = before_each(open_graph).tolist(), open_graph.binding.tolist()
     is_point = open_graph.is_point.tolist()
     chains = []

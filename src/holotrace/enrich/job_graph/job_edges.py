@@ -21,7 +21,7 @@ class JoinType(IntEnum):
     CHAIN = 0
     """The binding chain of a rank from one of its points to another."""
     SHORTCUT = 1
-    """Another way within a rank."""
+    """The longest path within a rank between two of its points that is not the binding chain."""
     ARRIVAL = 2
     """From the arrival of a rank in a call to the point at which all have arrived."""
     TRANSFER = 3
@@ -45,7 +45,7 @@ class JoinEdges(NamedTuple):
 
 
 def within_ranks(of_ranks: Mapping[int, RankGraph], first: _Int64, time_ns: _Int64) -> list[JoinEdges]:
-    """Return the edges within ranks, binding chains first, so that these bind where other edges arrive at the same time."""
+    """Return the edges within ranks; binding chains come first, so that they bind if another edge arrives at the same time."""
     chains, shortcuts = [], []
     for graph, begin in zip(of_ranks.values(), first, strict=False):
         targets = np.flatnonzero(graph.reached_from >= 0)
@@ -53,7 +53,7 @@ def within_ranks(of_ranks: Mapping[int, RankGraph], first: _Int64, time_ns: _Int
         offset = begin + targets
         measured = time_ns[offset] - time_ns[begin + sources]
         is_whole = graph.time_ns[targets] - graph.time_ns[sources] == graph.chain_ns[targets]
-        # The clocks may run at different rates, so a whole chain takes as long as the reference clock says.
+        # Clocks may run at different rates, so the length of a whole chain is measured on the reference clock.
         lengths = np.where(is_whole, measured, np.minimum(graph.chain_ns[targets], measured))
         chains.append(JoinEdges(begin + sources, offset, JoinType.CHAIN, lengths, np.full(len(targets), -1)))
         shortcuts.append(

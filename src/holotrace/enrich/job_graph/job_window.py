@@ -23,7 +23,7 @@ from holotrace.units import duration_text
 
 
 class WindowOptions(NamedTuple):
-    """Which window to take; see `holotrace.enrich.critical_path.path_window.path_window`."""
+    """The options that select a window; see `holotrace.enrich.critical_path.path_window.path_window`."""
 
     annotation: str | None = None
     instance: int | tuple[int, int] | None = None
@@ -68,7 +68,7 @@ class JobWindow(EqualByContent):
 
 
 class _Known(NamedTuple):
-    """What the first visit learns about a rank: its communication, and the windows to choose from."""
+    """Facts from the first visit to a rank: its communication, and the windows to choose from."""
 
     communication: OfRank
     steps: dict[int, PathWindow]

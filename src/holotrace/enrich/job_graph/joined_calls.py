@@ -18,7 +18,7 @@ _FOREVER_NS = 2**62
 
 
 def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64, time_ns: _Int64) -> pl.DataFrame:
-    """Return the calls that a point belongs to, and the calls of other ranks that belong to the same instance.
+    """Return the calls in the graph, and the calls of other ranks in the same instances.
 
     arrives_ns and ends_ns are on the reference clock; arrival, start and end are null for calls outside the windows.
     """
@@ -36,7 +36,7 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
     concerned = rows.filter(
         pl.col("start").is_not_null() | pl.col("instance").is_in(inside["instance"].drop_nulls().unique().implode())
     )
-    # A host sends and receives from its request on; PyTorch's annotation begins later.
+    # A send or receive of the host begins at its request; PyTorch's annotation begins later.
     from_request = pl.col("collective").is_in(POINT_TO_POINT) & pl.col("stream").is_null()
     arrival = pl.when(from_request).then("asked").otherwise("start")
     early = pl.when(from_request & pl.col("asked_ns").is_not_null()).then(pl.col("start_ns") - pl.col("asked_ns"))
@@ -54,7 +54,7 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
 def _awaited_ns(graph: RankGraph) -> _Int64:
     """Return how long each call lasted after the last event of its own rank that leads to the call's end.
 
-    A thread that waits late for a receive says nothing about when the message arrived.
+    If a thread begins to wait for a receive late, its wait does not show when the message arrived.
     """
     ends = graph.calls["end"].to_numpy()
     reached = graph.reached_from[ends]

@@ -25,7 +25,7 @@ _BETWEEN_RANKS = (JoinType.ARRIVAL, JoinType.TRANSFER, JoinType.ALONE)
 
 @dataclass(frozen=True, eq=False)
 class JobGraph(EqualByContent):
-    """The points of all ranks on one clock, and the ways between them.
+    """The points of all ranks on one clock, and the edges between them.
 
     The first point is the start of the job's step, when the first rank begins; the last point is its end, when the last rank
     has ended.
@@ -119,7 +119,7 @@ def job_graph(of_ranks: Mapping[int, RankGraph], job: JobCalls) -> JobGraph:
 def _without_cycle(
     time_ns: _Int64, parts: Sequence[JoinEdges]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.uint8], _Int64, _Int64]:
-    """Join the parts; if wrong matches or clocks make a cycle, drop edges between ranks that lead back or take no time."""
+    """Join the parts; if wrong matches or clocks cause a cycle, drop edges between ranks that lead back or take no time."""
     source, target, length_ns, call = (
         np.concatenate([getattr(part, name) for part in parts]).astype(np.int64)
         for name in ("source", "target", "length_ns", "call")

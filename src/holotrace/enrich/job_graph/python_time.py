@@ -1,4 +1,4 @@
-"""Changes of the time that threads spend in Python functions, outside the operators and calls within them."""
+"""Changes of the time that threads spend in Python functions themselves, outside operators and calls."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _factor(change: Scale | Remove | Replace, own_ns: int) -> float:
 
 
 def _host_edges(graph: EventGraph) -> tuple[_Int64, _Int64, _Int64, _Int64]:
-    """Return rows, threads, starts and ends of the edges along threads, including edges at the ends of the window, by time."""
+    """Return rows, threads, starts and ends of the edges along threads (with edges at the window's ends), in time order."""
     owner = graph.nodes["activity"]
     beside = owner.gather(graph.edges["source"]).fill_null(owner.gather(graph.edges["target"]))
     tracks = graph.activities["track_id"].cast(pl.Int64).gather(beside)

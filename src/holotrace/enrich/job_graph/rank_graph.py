@@ -25,8 +25,9 @@ class RankGraph(NamedTuple):
     window      the window, up to the end of its device work
     node        per point: its row in `EventGraph.nodes`
     time_ns     the measured time of each point, on the rank's own clock; the first and last are the ends of the window
-    source, target, length_ns  the edges between points. A call does not delay its own end: other ranks may. Edges to
-                the end of a call are only as long as the way to the last event before it
+    source, target, length_ns  the edges between points. No edge leads from a call's start to its own end, because other
+                ranks may delay the end. An edge to the end of a call only includes the time up to the last event before
+                the end.
     reached_from  the point at which the binding chain to each point begins, -1 for the first point and for ends of
                 calls that only communication delays
     chain_ns    the length of that chain

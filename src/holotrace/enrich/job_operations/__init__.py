@@ -1,1 +1,1 @@
-"""A job as a plain table of operations, and how long its steps take if operations take more or less time."""
+"""A job as a plain table of operations, to replay its steps with other operation times."""

@@ -60,7 +60,7 @@ def _calls_after_computation(calls: pl.DataFrame, computation: pl.DataFrame) -> 
 
 
 def _calls_after_calls(calls: pl.DataFrame, computation: pl.DataFrame) -> pl.DataFrame:
-    """Let a call wait for the call that ended last before it, if no computation ended in between."""
+    """Make a call depend on the last call that ended before it, if no computation ended in between."""
     lane_ended = computation.select(*_WITHIN_RANK, pl.col("end_ns").alias("time"), pl.col("end_ns").alias("computed"))
     computed = _latest(calls, lane_ended).select("row", "computed")
     ended = calls.filter(pl.col("duration_ns") > 0).select(

@@ -66,7 +66,7 @@ def by_kind(operations: pl.DataFrame) -> Dependencies:
 
 
 def passes_of(operations: pl.DataFrame) -> pl.DataFrame:
-    """Return the passes in their order on each rank, with what each needs from its neighbours.
+    """Return the passes in their order on each rank, and whether each needs a receive or a send.
 
     Returns:
         The rows of passes, and:
@@ -91,7 +91,7 @@ def passes_of(operations: pl.DataFrame) -> pl.DataFrame:
 
 
 def _chained(ordered: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    """Let each row wait for the previous row on its rank."""
+    """Make each row depend on the previous row on its rank."""
     return ordered.with_columns(pl.col("row").shift(1).over(*WITHIN_RANK, *keys).alias("before"))
 
 
@@ -120,7 +120,7 @@ def _first_backward_message(passes: pl.DataFrame, messages: pl.DataFrame) -> pl.
 
 
 def _of_replicas(operations: pl.DataFrame, passes: pl.DataFrame, *, overlaps: bool) -> list[pl.DataFrame]:
-    """Order the communications between replicas, and the passes that use or produce their content."""
+    """Return the dependencies between communications of replicas and the passes that use or produce their content."""
     ordered = operations.sort("start_ns", "sequence")
     parameters = ordered.filter(pl.col("kind") == "params-all-gather")
     gradients = ordered.filter(pl.col("kind") == "grads-reduce-scatter")
@@ -158,7 +158,7 @@ _SPANS = {
     "embedding-grads-all-reduce": ("step", "dp_rank", LANE),
     "optimizer-clip-main-grad": ("step",),
 }
-"""What the ranks of one communication have in common, by kind."""
+"""For each kind of communication, the columns in which its ranks agree."""
 
 
 def _instances(operations: pl.DataFrame, matched: Messages) -> pl.Series:

@@ -63,7 +63,7 @@ def _late_starts(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls within steps, with their start moved to the time at which they actually began."""
+    """Return the calls within steps, starting at the time at which they really began."""
     known = calls.drop_nulls("step").join(began, on=["rank", "event_index"], how="left", maintain_order="left")
     earlier = (pl.col("start_ns") - pl.col("began_ns")).fill_null(0)
     start = pl.coalesce("aligned_start_ns", "start_ns") - earlier
@@ -72,7 +72,7 @@ def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
-    """Let both sides of a message end at the earlier of their ends, but only count ends after both sides have begun.
+    """End both sides of a message at the earlier end that comes after both have begun.
 
     The host notices the end of its sends and receives when it waits for them, perhaps at the end of the step.
     """
@@ -89,7 +89,7 @@ def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _from_last_call(computation: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
-    """Let computation after a wait begin as soon as the awaited call has ended."""
+    """Extend computation after a wait back to the end of the awaited call."""
     ended = calls.select("rank", "step", (pl.col("start_ns") + pl.col("duration_ns")).alias("last_end"))
     ordered = computation.sort("start_ns").with_columns(
         (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),

@@ -10,9 +10,9 @@ WITHIN_RANK = ("step", "rank")
 LANE = "lane"
 
 CLOCK_ERROR_NS = 50_000
-"""Receives that start this much after the last pass, and sends that end this much before the first, carry nothing.
+"""A receive that starts this long after the last pass, or a send that ends this long before the first, carries no data.
 
-Some recorders also note sends and receives that their schedule skips at the edges of a step.
+Some recorders also write sends and receives that the schedule skips at the beginning and end of a step.
 """
 
 
@@ -31,8 +31,8 @@ class Messages(NamedTuple):
 def messages_of(messages: pl.DataFrame, passes: pl.DataFrame) -> Messages:
     """Match messages to passes, by their order on each rank, and to the messages at their other ends.
 
-    The k-th message of a kind belongs to the k-th pass of its direction that needs one. If every pass has a message, the
-    messages of passes without a neighbour carry nothing.
+    The k-th message of a kind belongs to the k-th pass of its direction that needs one. If every pass has a message,
+    the messages of passes without a neighbour carry no data.
 
     Args:
         messages: operations with a kind in `MESSAGES`.
@@ -76,7 +76,7 @@ def _with_counts(messages: pl.DataFrame, passes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _carrying(counted: pl.DataFrame) -> pl.DataFrame:
-    """Drop messages that carry nothing at the edges of a step, if more messages were recorded than the passes need."""
+    """Drop messages without data at both ends of a step, if more messages were recorded than the passes need."""
     end = pl.col("start_ns") + pl.col("duration_ns")
     is_late = pl.col("start_ns") > pl.col("last_start") + CLOCK_ERROR_NS
     is_early = end < pl.col("first_end") - CLOCK_ERROR_NS

@@ -1,4 +1,4 @@
-"""What a rank computes, and when: forward or backward passes, the optimizer, or loading data."""
+"""When a rank runs forward and backward passes, runs the optimizer, or loads data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _KIND_OF_NAME = (
 )
 _COMMUNICATES = r"^(_?c10d|_?c10d_functional(_autograd)?|gloo|nccl|mpi|ucc)(::|:)|^record_param_comms"
 _MESSAGE = r"^\w+:(send|recv)"
-"""The annotation of a send or receive lasts until the host waits for it, so it contains what the host computes until then."""
+"""The annotation of a send or receive lasts until the host waits for it, so it also contains computation of the host."""
 
 _HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 
@@ -76,7 +76,7 @@ def phases(rank_trace: RankTrace) -> Phases:
 
 
 def _of_host(actions: pl.DataFrame, ranges: Iterable[tuple[str, Intervals]]) -> pl.DataFrame:
-    """Return the phases of the host, by the first that fits: pipeline action, data, optimizer, backward, forward."""
+    """Return the phases of the host; the first that applies counts: pipeline action, data, optimizer, backward, forward."""
     tables = [actions]
     taken = union(*_times(actions))
     for kind, intervals in ranges:

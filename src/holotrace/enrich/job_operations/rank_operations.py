@@ -22,8 +22,7 @@ LEAST_WAIT = 0.5
 """A rank waits for a call if it computes nothing for this long, or this fraction of the call, before the call ends."""
 
 SMALL_PASS = 0.2
-"""Computation that is busy for less than this fraction of the mean of its kind joins its neighbour; it may just detach an
-output."""
+"""Computation that is busy for less than this fraction of its kind's mean joins its neighbour: it may only detach an output."""
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -158,7 +157,7 @@ def _passes(pieces: pl.DataFrame, messages: Int64Array) -> pl.DataFrame:
 
 
 def _prepared(pieces: pl.DataFrame, calls: pl.DataFrame, began: Int64Array) -> pl.DataFrame:
-    """Count operators before the first message of a step as preparation, if the rank receives that message."""
+    """Count operators before the first message of a step as preparation if that message is a receive."""
     family = calls["family"].cast(pl.String)
     messages = pl.DataFrame({"step": calls["window"], "began": began, "family": family})
     first = (

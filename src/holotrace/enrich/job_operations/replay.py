@@ -21,11 +21,11 @@ transfer."""
 
 
 def work_ns(operations: pl.DataFrame, dependencies: Dependencies) -> pl.Series:
-    """Return the time that each operation needs once it may run: without waiting for other ranks.
+    """Return the time that each operation needs by itself, without waiting for other ranks.
 
     computation    its duration; also for communication that waits for no one
-    communication  its end - the last start of any rank; 0 if that is -10 ms or less, because then clocks are wrong
-    step-start     0: like other launch delays, it is not part of the work
+    communication  its end - the last start of any rank; 0 if the difference is -10 ms or less, because then the clocks
+    are wrong step-start     0: like other launch delays, it is not part of the work
     """
     known = operations.with_columns(dependencies.instance, dependencies.waits)
     end = pl.col("start_ns") + pl.col("duration_ns")

@@ -25,7 +25,7 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "instance": pl.Int64,
     "message_bytes": pl.Int64,
 }
-"""Columns of a table of operations; `operations_table` says what each means."""
+"""Columns of a table of operations; `operations_table` describes them."""
 
 PASSES = ("forward-compute", "backward-compute", "weight-compute")
 """Computation of a microbatch: forward, backward (or only the gradients of its inputs), and the gradients of its weights."""
@@ -42,7 +42,7 @@ AFTER_PASSES = (
     "optimizer-clip-main-grad",
     "optimizer",
 )
-"""The kinds that follow the last pass of a step, in this order."""
+"""The kinds that follow the last pass of a step, in order."""
 
 _GRADIENTS = AFTER_PASSES[1:-1]
 _OF_AXES = tuple(f"{axis}-{family.replace('_', '-')}" for axis in AXES for family in FAMILIES)
@@ -140,7 +140,7 @@ def _has_place(columns: Iterable[str]) -> bool:
 
 
 def _time_column(columns: Iterable[str], names: Iterable[str]) -> tuple[str, int] | None:
-    """Return the first column that holds this time, and its unit in nanoseconds."""
+    """Return the first of these columns that the table has, and its unit in nanoseconds."""
     return next(
         ((name + ending, unit) for name in names for ending, unit in _UNITS.items() if name + ending in columns), None
     )
@@ -184,7 +184,7 @@ def _typed(frame: pl.DataFrame, source: str) -> pl.DataFrame:
 
 
 def _with_places(frame: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Add rank, dp_rank, stage and step where the table lacks them."""
+    """Add rank, dp_rank, stage and step if the table lacks them."""
     columns = set(frame.columns)
     for name in {"rank", "dp_rank", "stage", "step"} & columns:
         rows = frame[name].is_null().arg_true()
@@ -243,7 +243,7 @@ def _with_defaults(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _not_negative(name: str) -> pl.Expr:
-    """The published files write -1 where there is no microbatch or chunk."""
+    """The published files write -1 if there is no microbatch or chunk."""
     return pl.when(pl.col(name) >= 0).then(name).alias(name)
 
 

@@ -55,7 +55,7 @@ def described_calls(kernels: pl.DataFrame, shapes: pl.DataFrame, uses_tensor_cor
 
 
 def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the known launch shapes of kernels, which ROCm writes in the launch, and how well each kernel fills its device.
+    """Return the known launch shapes of kernels, and how well each kernel fills its device.
 
     The profiler writes blocks per SM and the estimated achieved occupancy only for NVIDIA's devices. For other devices,
     they are computed in the same way from the shape and the device's properties, if the file has them. The limits set
@@ -75,7 +75,7 @@ def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
         occupancy_fraction    float64  0..1, null if unknown
         is_estimated          bool     whether the last two were computed here
     """
-    return _shapes(rank_trace.unselected)  # a kernel keeps its shape even if its launch is not selected
+    return _shapes(rank_trace.unselected)  # shapes may come from launches that are not selected
 
 
 @derived
@@ -155,7 +155,7 @@ def _estimated(rank_trace: RankTrace, table: pl.DataFrame, shapes: pl.DataFrame)
 
 
 def _processors(rank_trace: RankTrace, used: pl.Series) -> pl.DataFrame:
-    """Return how many SMs each device has and how many threads fit on an SM; files spell the key of the latter in two ways."""
+    """Return how many SMs each device has and how many threads fit on an SM; files spell the second key in two ways."""
     devices = used.drop_nulls().unique().to_list()
     rows = [
         (

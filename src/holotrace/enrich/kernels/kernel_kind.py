@@ -284,7 +284,7 @@ def name_classifier(event_kind: EventKind) -> Callable[[str], KernelKind | None]
 
 @lru_cache(maxsize=16)
 def matcher(rules: tuple[Rule, ...], event_kind: EventKind) -> Callable[[str], KernelKind | None]:
-    """Return `kind_of_name` under these rules."""
+    """Return the function `kind_of_name` under these rules."""
     compiled = [(re.compile(rule.pattern), rule.kind) for rule in rules if rule.only in (None, event_kind)]
 
     def kind(name: str) -> KernelKind | None:

@@ -1,4 +1,4 @@
-"""The kernels of each call as a sequence, in the order in which they ran, to compare and count."""
+"""The kernels of each call as a sequence that can be compared and counted."""
 
 from __future__ import annotations
 

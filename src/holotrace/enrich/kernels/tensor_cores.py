@@ -287,7 +287,7 @@ PLUGIN_OPERATORS = (
     r"rnn_(tanh|relu)_cell|cudnn_convolution(_transpose)?(_backward(_input|_weight)?)?)|"
     r"(CudnnConvolution(Transpose)?|Mm|Addmv|Mv|Addmm|Addbmm)Backward|BmmBackward0"
 )
-"""Whole names of operators that the plugin knew."""
+"""Patterns of whole operator names; the TensorBoard plugin knew these."""
 
 _OPERATORS = (
     # convolutions and recurrent layers, including their backward passes
@@ -306,7 +306,7 @@ _OPERATORS = (
     r"(Addm[mv]|Addbmm|Baddbmm|Bmm|M[mv]|Linear|Convolution|CudnnConvolution(Transpose)?|MiopenConvolution)Backward\d*",
     r"(CudnnRnn|(Scaled)?GroupedMm|ScaledDotProduct\w*Attention|FlashAtt\w*|EfficientAttention)Backward\d*",
 )
-"""Whole names of operators that the plugin did not know."""
+"""Patterns of whole operator names that the plugin did not know."""
 
 
 @derived_under_rules
@@ -398,7 +398,7 @@ def _by_work(name: str, kind_of: Callable[[str], KernelKind | None]) -> bool | N
 
 
 def _scanned(name: str) -> str:
-    """Return the part of a name that patterns see; a mangled name that cannot be demangled stays as it is."""
+    """Return the part of a name that patterns search; a mangled name that cannot be demangled stays as it is."""
     readable = demangled(name)
     return (readable if "(" in readable or not name.startswith("_Z") else name)[:SCANNED_LENGTH]
 

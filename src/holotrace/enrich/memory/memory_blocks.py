@@ -70,7 +70,7 @@ def changes_by_address(events: pl.DataFrame, keys: Sequence[str]) -> pl.DataFram
 
 
 def frees_and_kept(frees: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
-    """Return a block for each change: `frees` end blocks, and `kept` allocations stay allocated."""
+    """Return one block per change: `frees` end blocks, and `kept` allocations stay allocated."""
     ended = frees.select("allocated", pl.col("row").alias("released"))
     return pl.concat([ended, kept.select(pl.col("row").alias("allocated"), released=None).cast(pl.UInt32)])
 

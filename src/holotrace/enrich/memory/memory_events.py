@@ -26,7 +26,7 @@ _DEVICE_TYPES = {
     3: "opengl",
     4: "opencl",
     5: "ideep",
-    6: "cuda",  # HIP: torch.device("cuda") is a GPU of either
+    6: "cuda",  # HIP; torch.device("cuda") is a GPU of NVIDIA or AMD
     7: "fpga",
     8: "maia",
     9: "xla",
@@ -47,7 +47,7 @@ _DEVICE_TYPES = {
 
 @derived
 def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the memory events with the total after each.
+    """Return the memory events, each with the total after it.
 
     The total comes from the file. Files from before 2022 have none; for them, it is the sum of all changes plus the
     smallest initial amount that keeps the total from ever being negative.
@@ -111,7 +111,7 @@ def _nodes(rank_trace: RankTrace) -> Rows:
 def innermost_nodes(nodes: pl.DataFrame, tree: npt.NDArray[np.integer], time_ns: Rows) -> Rows:
     """Return the innermost node of a tree at each time, -1 if there is none.
 
-    It is the last node that has begun, or the nearest node above it that ends later than the time.
+    That is the last node that has begun, or the nearest node above it that is still open.
     """
     if nodes.is_empty():
         return np.full(len(time_ns), NO_PARENT, np.int64)

@@ -52,7 +52,7 @@ class Arguments:
         return self.types[index] if -len(self.types) <= index < len(self.types) else ""
 
     def has_tensor(self, index: int) -> bool:
-        """Whether this input is a tensor of a known element type, or has a shape."""
+        """Whether this input is a tensor: it has a shape or a known element type."""
         if not -self.count <= index < self.count:
             return False
         return element_bytes(self.type(index)) is not None or (

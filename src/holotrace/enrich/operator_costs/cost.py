@@ -8,12 +8,12 @@ from typing import Literal
 from holotrace.errors import HolotraceError
 
 Work = Literal["matrix", "vector", "copy"]
-"""Who does the arithmetic: tensor cores could (matrix), only ordinary cores can (vector), or there is none (copy)."""
+"""Whether tensor cores could do the arithmetic (matrix), only ordinary cores (vector), or there is none (copy)."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The least that one call has to do.
+    """The operations and bytes that one call needs at least.
 
     flops         operations on elements, additions of a bias and the like included; half of a square product under a
                   causal mask; None if unknown
@@ -36,9 +36,9 @@ class Cost:
 
 
 class UnknownCostError(HolotraceError, ValueError):
-    """The recorded inputs do not say what a call costs; the message says what is missing."""
+    """The recorded inputs do not determine the cost of a call; the message says what is missing."""
 
 
 def unknown(reason: str) -> Cost:
-    """Return the cost of a call about which nothing is known."""
+    """Return a cost whose values are all unknown."""
     return Cost(None, None, work=None, dense_flops=None, reason=reason)

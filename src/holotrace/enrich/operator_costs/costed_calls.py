@@ -69,7 +69,7 @@ _SMALL = re.compile(r"^(float[864]).*")
 
 
 class CostedCalls(NamedTuple):
-    """The calls of one rank and what each kind of call costs.
+    """The calls of one rank, and the cost of each distinct call.
 
     calls      one row per call, sorted by row:
 
@@ -148,7 +148,7 @@ def _longest(names: pl.Series, lengths: _Rows, group: _Rows, count: int) -> pl.S
     np.maximum.at(longest, group, lengths)
     at = np.flatnonzero(lengths == longest[group])
     chosen = np.zeros(count, np.int64)
-    chosen[group[at[::-1]]] = at[::-1]  # the first of several equals is written last
+    chosen[group[at[::-1]]] = at[::-1]  # written in reverse, so that the first of several equal values stays
     return names.gather(pl.Series(chosen))
 
 
@@ -160,7 +160,7 @@ def owners_of_work(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
 
 
 def owning_call(rank_trace: RankTrace, stacks: pl.DataFrame, innermost: _Rows) -> _Rows:
-    """Return the call whose rule covers each of these calls: itself, or one around it.
+    """Return the call whose rule covers each of these calls: the call itself, or one around it.
 
     The outermost call whose cost includes the calls inside it is the first choice, then the innermost call with a rule,
     then the call itself.
@@ -195,7 +195,8 @@ def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Boo
 def _calls_itself(stacks: pl.DataFrame, is_whole: _Bools) -> _Bools:
     """Return whether each call contains a call inside a call of the same operator.
 
-    An operator on a DTensor has the shapes of all ranks, and calls itself on this rank's part; the inner call does the work.
+    An operator on a DTensor is recorded with the shapes of the whole tensor, and calls itself on this rank's part; the
+    inner call does the work.
     """
     parent, name, whole = stacks["parent_row"].to_numpy(), stacks["name"].to_numpy(), np.flatnonzero(is_whole)
     around = nearest_above(parent, is_whole, whole)

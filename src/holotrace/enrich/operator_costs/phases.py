@@ -26,8 +26,8 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
     """Return the phase of each of these rows of `call_stacks`; null for row -1.
 
     Activation checkpointing computes the forward pass again inside the backward pass. Operators of this second forward
-    pass are inside a backward operator but record for autograd again, so they have a sequence number but no thread of a
-    forward operator.
+    pass are inside a backward operator, but autograd records them again. So they have a sequence number, but do not
+    name the thread of a forward operator.
     """
     stacks, at = call_stacks(rank_trace), rows.to_numpy()
     parent = stacks["parent_row"].to_numpy()
@@ -47,7 +47,7 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
 
 
 def _records_for_autograd(rank_trace: RankTrace, stacks: pl.DataFrame) -> _Bools:
-    """Whether each row is an operator that has a sequence number, but is no backward operator."""
+    """Whether each row is an operator with a sequence number that is not a backward operator."""
     details = rank_trace.table("operators", ["event_index", "sequence_number", "forward_thread_id"])
     numbered = (pl.col("sequence_number") >= 0) & (pl.col("forward_thread_id").fill_null(0) == 0)
     rows = rows_of_events(stacks, details.filter(numbered)["event_index"])
@@ -57,7 +57,7 @@ def _records_for_autograd(rank_trace: RankTrace, stacks: pl.DataFrame) -> _Bools
 
 
 def _is_within(parent: _Rows, outer: _Bools, inner: _Bools, rows: _Rows) -> _Bools:
-    """Whether the outermost of the `inner` rows around each row is itself inside one of the `outer` rows."""
+    """Whether the outermost `inner` row around each row is inside an `outer` row."""
     furthest = furthest_above(parent, inner, rows)
     furthest = np.where(furthest == NO_PARENT, rows, furthest)
     within: _Bools = nearest_above(parent, outer, furthest) != NO_PARENT

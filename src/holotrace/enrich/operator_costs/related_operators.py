@@ -1,4 +1,4 @@
-"""Other operators that matter for the cost of a call: those inside it, or the one whose gradient it computes."""
+"""Operators on which the cost of a call depends: operators inside it, or the operator whose gradient it computes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Rows = npt.NDArray[np.int64]
 
 
 class RelatedOperators(NamedTuple):
-    """The related operators of calls.
+    """The operators on which the cost of each call depends.
 
     numbers  for each call, the row of its operators in `lists`; null if it has none
     lists    distinct lists of operators: name, shapes, types and values of each, as texts

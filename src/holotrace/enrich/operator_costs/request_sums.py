@@ -1,8 +1,9 @@
-"""Sums over the requests of an inference step, which the names of step annotations contain.
+"""Sums over the requests of an inference step, from the names of step annotations.
 
-vLLM and SGLang name a step `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37…)`. The name gives
-the number of requests in prefill (context) and in decode (generation), each followed by sums over these requests: of new tokens
-q (sq), of tokens k in the cache (sk), of q·q and of q·k. `holotrace.enrich.inference.step_names` reads the names.
+vLLM and SGLang name a step `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37…)`. The name
+gives the number of requests in prefill (context) and in decode (generation). In parentheses are sums over these
+requests: of new tokens q (sq), of tokens k in the cache (sk), of q·q and of q·k.
+`holotrace.enrich.inference.step_names` reads the names.
 """
 
 from __future__ import annotations

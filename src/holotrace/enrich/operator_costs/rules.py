@@ -311,7 +311,7 @@ def add_rule(  # noqa: PLR0913 -- the columns of the table
     is_whole: bool = True,
     source: str = "",
 ) -> None:
-    """Set the cost of operators whose whole name matches `pattern`, with priority over all other rules.
+    """Set the cost of operators whose whole name matches `pattern`; the rule takes priority over all others.
 
     Args:
         pattern: a regular expression.

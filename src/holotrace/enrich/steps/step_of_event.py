@@ -35,7 +35,7 @@ def is_in_steps(rank_trace: RankTrace, numbers: Collection[int] | None = None) -
     rows, is_chosen = step_rows(rank_trace, numbers)
     chosen: npt.NDArray[np.bool_] = np.append(is_chosen, [False])[
         rows
-    ]  # `_OUTSIDE` is -1 and thus indexes the last one
+    ]  # `_OUTSIDE` is -1 and thus selects the last element
     return chosen
 
 

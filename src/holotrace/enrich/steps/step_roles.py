@@ -17,7 +17,7 @@ from holotrace.store.derived import derived_under_rules
 from holotrace.store.trace import RankTrace
 
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu")
-"""The roles in order of priority: time that several roles cover counts for the first of them."""
+"""The roles in order of priority: if several apply at once, the time counts for the first one."""
 
 _HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 _HOST_COLUMNS = ("name", "start_ns", "end_ns", "track_id")
@@ -50,8 +50,8 @@ def times_within(
     Args:
         intervals: the intervals of the `ROLES`.
         within: the steps.
-        restarts: once the roles so far fill all steps, start again from nothing, as the TensorBoard plugin did by
-            mistake.
+        restarts: once the roles so far fill all steps, forget them, so that the next role counts in full, as the
+        TensorBoard plugin did by mistake.
     """
     starts, ends = within["start_ns"].to_numpy(), within["end_ns"].to_numpy()
     taken: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
@@ -98,7 +98,7 @@ def _is_region(rank_trace: RankTrace, names: pl.Series) -> pl.Series:
 
 
 def host_class(rank_trace: RankTrace, names: pl.Series) -> pl.Series:
-    """Return the NodeClass that each name shows, OPERATOR if it shows none."""
+    """Return the NodeClass of each name; OPERATOR if the name shows no other class."""
     nothing = pl.repeat(int(NodeClass.OPERATOR), len(names), dtype=pl.UInt8, eager=True).to_numpy()
     return pl.Series("class", classes_by_name(names, nothing, rank_trace.unselected.strings))
 

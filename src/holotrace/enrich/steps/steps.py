@@ -80,15 +80,15 @@ def annotation_names(rank_trace: RankTrace) -> tuple[str, ...]:
 
 @derived
 def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
-    """Return the `windows` as the devices see them: each lasts until all work that it launched has ended.
+    """Return the `windows`, each extended until all device work that it launched has ended.
 
     Work belongs to the window in which the call that launched it begins. A window begins only when the device work of
     the previous window has ended; the first window begins when earlier work has ended. Windows at the end that launched
-    no work are dropped. So is the last window if it launched less than 80 % of the previous window's work, because the
-    recording ended before its work did. If no window launched work, all windows stay unchanged.
+    no work are dropped. The last window is also dropped if it launched less than 80 % of the previous window's work,
+    because the recording then ended before its work did. If no window launched work, all windows stay unchanged.
 
     Returns:
-        The columns of `windows`, sorted by start_ns; they overlap only if the windows on the host do.
+        The columns of `windows`, sorted by start_ns; the results overlap only if the windows on the host do.
     """
     host = windows(rank_trace, annotation)
     work = device_rows(rank_trace).select("event_index", "start_ns", "end_ns")
@@ -118,7 +118,7 @@ def extended_by_work(host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _one_after_the_other(within: pl.DataFrame, before_ns: int | None) -> pl.DataFrame:
-    """Let every window begin when the previous window has ended, and last until its own work ends."""
+    """Begin every window when the previous one has ended, and end it when its own work ends."""
     ends = pl.max_horizontal("start_ns", "end_ns", "last_ns", pl.lit(before_ns, pl.Int64)).cum_max()
     starts = pl.max_horizontal("start_ns", ends.shift(1), pl.lit(before_ns, pl.Int64))
     return within.select("window", starts, ends.alias("end_ns"))
@@ -179,7 +179,7 @@ before_last_step = BeforeLastStep()
 
 
 def _start_of_last_step(known: pl.DataFrame) -> int | None:
-    """Return when the last step begins on the first of its threads; None if there are fewer than two steps."""
+    """Return when the first thread begins the last step; None if there are fewer than two steps."""
     starts = known.group_by("step").agg(pl.col("start_ns").min(), pl.col("start_ns").max().alias("latest_ns"))
     *earlier, last = starts.sort("latest_ns", "step")["start_ns"].to_list() or [None]
     return last if earlier else None

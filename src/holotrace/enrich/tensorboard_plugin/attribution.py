@@ -1,6 +1,6 @@
-"""The TensorBoard plugin's attribution: it overrides every answer in which the plugin differs from ours.
+"""The TensorBoard plugin's attribution: it overrides every method in which the plugin differs from ours.
 
-The last version of the plugin decides, including its mistakes, so that its users find their numbers. The differences
+It follows the last version of the plugin, including its mistakes, so that users see the same numbers. The differences
 and their reasons are in docs/explanation/differences_from_torch_tb_profiler.md.
 """
 
@@ -89,7 +89,7 @@ class PluginAttribution(Attribution):
         return nodes.sort(finished).filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
-        """Return the answer for the operator's first call."""
+        """Judge an operator by its first call."""
         return pl.col("is_tensor_core_eligible").first()
 
     def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:
@@ -112,7 +112,7 @@ class PluginAttribution(Attribution):
         return plugin_kernel_calls(rank_trace)
 
     def kernels_by_name(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Use the durations in the file, as the plugin did; only its sums by operator used differences of float times."""
+        """Use the durations in the file: the plugin computed durations from float times only in its sums by operator."""
         recorded = rank_trace.events_of([EventKind.KERNEL], ["event_index", "duration_ns"])
         return kernels.drop("duration_ns").join(recorded, on="event_index", how="left", maintain_order="left")
 
@@ -155,7 +155,7 @@ class PluginAttribution(Attribution):
         return plugin_roles(rank_trace)
 
     def role_times(self, intervals: Mapping[str, Intervals], steps: pl.DataFrame) -> dict[str, Int64Array]:
-        """Start again from nothing once the roles so far fill all steps, as the plugin did by mistake."""
+        """Forget the roles so far once they fill all steps, as the plugin did by mistake."""
         return times_within(intervals, steps, restarts=True)
 
     def series_edges(self, rank_trace: RankTrace, _whole: Int64Array, _parts: int) -> Int64Array:
@@ -165,7 +165,7 @@ class PluginAttribution(Attribution):
     # Communication
 
     def communication(self, rank_trace: RankTrace, steps: pl.DataFrame) -> OfRank:
-        """Return the ranges of the plugin's communication nodes."""
+        """Return the time ranges of the plugin's communication nodes."""
         return OfRank(plugin_communication_ranges(rank_trace, steps), _NO_FACTS)
 
     def job_ranges(self, of_ranks: Mapping[int, OfRank], _: pl.DataFrame) -> JobRanges:
@@ -220,7 +220,7 @@ class PluginAttribution(Attribution):
     # Memory
 
     def nodes_of_memory_events(self, rank_trace: RankTrace) -> Rows:
-        """Identify threads by their numbers alone, and use float times."""
+        """Find the nodes as the plugin did: threads by their numbers alone, and float times."""
         return plugin_nodes_of_memory_events(rank_trace)
 
     def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:

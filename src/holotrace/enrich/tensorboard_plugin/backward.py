@@ -42,7 +42,7 @@ class _Node:
     children: list[_Node] = field(default_factory=list)
 
     def within(self) -> Iterator[_Node]:
-        """Yield the node and all below it, parents first."""
+        """Yield the node and all its descendants, parents first."""
         open_nodes = [self]
         while open_nodes:
             node = open_nodes.pop()
@@ -194,7 +194,7 @@ def _backward_of(module: _Node, by_forward: dict[int, list[_Node]], counted: set
 
 
 def _insert(root: _Node, backward: list[_Node]) -> None:
-    """Put each node into the innermost node that is running when it begins; nodes outside all others are lost."""
+    """Insert each node below the innermost node that is running when it begins; nodes outside all others are lost."""
     around: list[tuple[_Node, int]] = []
     place: tuple[_Node, int] | None = (root, 0)
     for node in backward:

@@ -127,7 +127,7 @@ def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> p
 def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
     """Return the ranges of all ranks as the table of `JobRanges`.
 
-    The n-th range of the n-th node is the same on all ranks; its shortest duration is the transfer, and the rest is
+    The n-th range of the n-th node matches on all ranks; its shortest duration is the transfer, and the rest is
     waiting. If a rank lacks a range, all waiting is unknown.
     """
     ranges = of_all_ranks(of_ranks)

@@ -164,7 +164,7 @@ def is_lightning(rank_trace: RankTrace) -> bool:
 
 
 def _without_late_end(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the event that ends the recording if it comes more than 86.4 s after the start; the plugin meant a day."""
+    """Leave out the event that ends the recording if it is more than 86.4 s after the start; the plugin meant a day."""
     end = events.filter(pl.col("name").is_in(_ids(rank_trace.strings == "Record Window End"))).tail(1)
     begin = events.filter(pl.col("name").is_in(_ids(rank_trace.strings.str.starts_with("Iteration Start:")))).tail(1)
     if end.is_empty() or begin.is_empty() or end["start_ns"][0] - begin["start_ns"][0] <= _LATE_END_NS:
@@ -179,7 +179,7 @@ def _ids(chosen: pl.Series) -> pl.Series:
 def _float_microseconds(written_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return times in microseconds as Python's JSON reader gives them: the double nearest to the decimal number.
 
-    Both terms are exact or correctly rounded, and whole microseconds fit a double, so the sum is correctly rounded.
+    Whole microseconds fit a double and the fraction is correctly rounded, so the sum is correctly rounded, too.
     """
     times: npt.NDArray[np.float64] = written_ns // 1_000 + (written_ns % 1_000) / 1_000
     return times

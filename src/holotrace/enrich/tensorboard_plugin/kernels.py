@@ -1,4 +1,4 @@
-"""The kernels of the plugin: by its times, with the launch shapes as the file has them."""
+"""The kernels as the plugin saw them: with its float times and the launch shapes in the file."""
 
 from __future__ import annotations
 

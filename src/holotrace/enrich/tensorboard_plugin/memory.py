@@ -29,7 +29,7 @@ def plugin_nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
 
 
 def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-    """Return the blocks of the window, paired from the events in the window alone; their owners come from all events.
+    """Return the blocks of the window. Only events in the window are paired; the owners of blocks come from all events.
 
     The plugin showed the size of a block's free as the size of the block.
     """

@@ -1,6 +1,6 @@
 """The trees of the last version of the TensorBoard plugin, and its attribution; see `holotrace.enrich.attribution`.
 
-The trees keep the plugin's quirks, so that its users find their numbers; `host_nodes` has the default trees.
+The trees keep the plugin's quirks, so that users see the same numbers; `host_nodes` has the default trees.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holotrace.store.trace import RankTrace
 _Rows = npt.NDArray[np.int64]
 
 _DISCARDED = -2
-"""Stands for the parent's row of a range that the plugin discarded from the tree."""
+"""The parent row of a range that the plugin discarded from the tree."""
 
 _CLASS_OF_TYPE = {
     PluginType.OPERATOR: NodeClass.OPERATOR,
@@ -145,7 +145,7 @@ def _roots(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _first_of_external_ids(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the node of `summed_trees` that takes the calls of each external id; -1 if that node is lost."""
+    """Return the node of `summed_trees` to which the calls with each external id belong; -1 if that node is lost."""
     placed = _placed(rank_trace)
     takes = _row_that_remains(placed)[:-1]
     takes[_has_merged_child(placed)] = NO_PARENT
@@ -199,7 +199,7 @@ def _tree_numbers(ranges: pl.DataFrame) -> pl.Series:
 def _parents(rows: pl.DataFrame) -> _Rows:
     """Return the row of the parent of each range, found with a stack of open ranges.
 
-    The function is a loop, because discarding a range depends on earlier discards; only `compat` pays for this.
+    This is a slow loop, because discarding a range depends on earlier discards; only `compat` uses it.
     """
     starts, ends = rows["start_us"].to_list(), rows["end_us"].to_list()
     parent = [NO_PARENT] * rows.height
@@ -224,7 +224,7 @@ def _with_ends_of_roots(rows: pl.DataFrame) -> pl.DataFrame:
     parent, is_root = rows["parent"].to_numpy(), rows["event_index"].is_null().to_numpy()
     top = np.flatnonzero((parent >= 0) & is_root[parent])
     start_ns, end_ns = (rows[column].fill_null(0).to_numpy().copy() for column in ("start_ns", "end_ns"))
-    start_ns[parent[top[::-1]]] = start_ns[top[::-1]]  # numpy keeps the value of the last child
+    start_ns[parent[top[::-1]]] = start_ns[top[::-1]]  # in reverse, because numpy keeps the last value written
     end_ns[parent[top]] = end_ns[top]
     return rows.with_columns(
         pl.Series("start_ns", start_ns),
@@ -258,7 +258,7 @@ def _remains(placed: pl.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _row_that_remains(placed: pl.DataFrame) -> _Rows:
-    """Return the row in `summed_trees` of each row, or of the row it is merged into; the last entry is for -1."""
+    """Return the row in `summed_trees` of each row, or of the row that it was merged into; the last entry is for row -1."""
     parent, remains = placed["parent"].to_numpy(), _remains(placed)
     known = np.where(parent == _DISCARDED, NO_PARENT, np.arange(len(parent)))
     rows = itself_or_above(np.maximum(parent, NO_PARENT), remains, known)

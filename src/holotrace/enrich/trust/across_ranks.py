@@ -15,16 +15,17 @@ from holotrace.enrich.trust.start_up import TIMES_MEDIAN
 from holotrace.units import duration_text
 
 LARGEST_END_DIFFERENCE = 0.1
-"""Ranks leave a collective nearly together. If ends differ by more than this share of the longest rank's time in it,
-either the calls are not the same or the clocks differ."""
+"""Ranks leave a collective nearly together. If their ends differ by more than this share of the longest duration, the
+calls are not the same or the clocks differ.
+"""
 
 LEAST_CLOCK_DIFFERENCE_NS = 1_000_000
-"""Smaller contradictions between clocks do not change what the job's tables say about whole collectives."""
+"""Smaller contradictions between clocks do not change the tables about whole collectives."""
 
 _LATE_START = "profiler_start_skew"
 
 JobDoubts = Iterator[tuple[int, Doubt]]
-"""Doubts with the rank of each."""
+"""Pairs of a rank and a doubt."""
 
 
 def different_jobs(ranks: Mapping[int, RankRecording]) -> JobDoubts:
@@ -109,7 +110,7 @@ def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt the first collective of ranks that wait in it for another rank whose recording begins only then.
+    """Doubt the first collective of ranks that wait in it for another rank whose recording begins during the collective.
 
     Only calls that all ranks leave together are compared, and only waits longer than 10 times the shortest call count.
 
@@ -154,7 +155,7 @@ JOB_RULES: tuple[Callable[[Mapping[int, RankRecording]], JobDoubts], ...] = (
     different_software,
     profiler_start_skew,
 )
-"""The rules about several ranks; if the files belong to different jobs, only the first rule says something useful."""
+"""The rules about several ranks; if the files belong to different jobs, only the first rule is useful."""
 
 
 def doubts_of_job(ranks: Mapping[int, RankRecording]) -> list[tuple[int, Doubt]]:

@@ -26,7 +26,7 @@ https://docs.nvidia.com/cuda/cuda-c-programming-guide/#programmatic-dependent-la
 def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt the time in which two pieces of work overlap on one stream, which runs its work in order.
 
-    A sum of durations counts that time twice; busy time, a union, does not. Kernels of one graph replay may
+    A sum of durations counts that time twice; busy time, which is a union, does not. Kernels of one graph replay may
     overlap. So may kernels that programmatic dependent launch started early; on CUDA, every kernel without a recorded
     launch could be one of these. Overlaps of up to 2 µs come from the resolution of clocks.
 
@@ -87,7 +87,7 @@ def starts_before_launch(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def _that_should_not(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the kernels that their call may have launched early."""
+    """Leave out the kernels that may overlap: their call may start them early."""
     launched = launches(rank_trace).filter(pl.col("event_index").is_in(rows["event_index"].implode()))
     names = rank_trace.texts(launched["launch_name"])
     may = names.str.contains(_MAY_OVERLAP).fill_null(value=not is_rocm(rank_trace))

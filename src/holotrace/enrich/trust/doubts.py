@@ -1,4 +1,4 @@
-"""One reason to doubt a trace: the rule, where and when it applies, and the sentence that says so."""
+"""One reason to doubt a trace: the broken rule, where and when it is broken, and a sentence about it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Doubt:
 
 
 def all_times(doubts: Iterable[Doubt]) -> Intervals:
-    """Return when at least one of the doubts applies: disjoint intervals in order."""
+    """Return the times at which at least one of the doubts applies: disjoint intervals in order."""
     return union(*concatenated([NO_INTERVALS, *(doubt.times for doubt in doubts)]))
 
 

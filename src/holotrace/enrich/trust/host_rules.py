@@ -22,7 +22,7 @@ LATEST_END_NS = 20_000
 
 FEWEST_LOST_LAUNCHES = 10
 SHORTEST_GAP_NS = 1_000_000
-"""A gap in the host recording counts if it is at least this long and at least this many launches within it are missing."""
+"""A gap in the host recording counts if it is at least this long and lacks at least this many launches."""
 
 _DEVICE_WAIT = r"(?i)(device|ctx)_?synchroni[sz]e"
 _BACKWARD = "autograd::engine::evaluate_function: "
@@ -157,7 +157,7 @@ def _running_after(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
         if chosen.is_empty():
             continue
         last = pl.col("end_ns").cum_max()
-        is_single = work.select(keys).n_unique() == 1  # the usual case; groups would copy
+        is_single = work.select(keys).n_unique() == 1  # the usual case; grouping would copy the rows
         latest = work.select(*keys, "launch_start_ns", (last if is_single else last.over(keys)).alias("last_ns"))
         parts.append(
             chosen.sort("start_ns").join_asof(

@@ -32,7 +32,7 @@ DOUBTS = pl.Schema(
 
 
 class ExaminedRank(NamedTuple):
-    """The doubts about one rank, and what its recording contributes to the doubts about the job.
+    """The doubts about one rank, and the facts about it that the doubts about the job need.
 
     doubts         the doubts about this rank alone
     recording      facts to compare with other ranks

@@ -27,7 +27,7 @@ _VERSIONS = {
 class RankRecording:
     """Facts about a rank's file that should agree with those of other ranks.
 
-    file         what `one_job` compares
+    file         the facts that `one_job` compares
     software     GPUs, versions and profiler options by name, as far as the file gives them
     collectives  the first few collective kernels, with what identifies each call across ranks
     """

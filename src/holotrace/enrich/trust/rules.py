@@ -1,4 +1,4 @@
-"""The rules by which a rank's recording is doubted, one function each."""
+"""The rules that check a rank's recording, one function each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RULES: tuple[Callable[[RankTrace], Iterator[Doubt]], ...] = (
     profiler_overhead,
     steps_with_profiler_start,
 )
-"""The rules about one rank, ordered by what the doubts can distort; the name of a function is the name of its rule."""
+"""The rules about one rank, ordered by the results that they put in doubt; a function's name is the name of its rule."""
 
 
 def doubts_of_rank(rank_trace: RankTrace) -> tuple[Doubt, ...]:

@@ -18,8 +18,9 @@ from holotrace.units import counted, duration_text
 TIMES_MEDIAN = 10
 FEWEST_SAMPLES = 8
 MOST_LEADING = 4
-"""The first steps, or calls of one collective, are a transient if each takes more than 10 times the median, of at least
-8, and at most 4 are so long; the numbers of https://github.com/AMD-AGI/TraceLens/issues/1049."""
+"""The first steps, or the first calls of a collective, are a transient if at most 4 of at least 8 take more than 10
+times the median; the numbers are those of https://github.com/AMD-AGI/TraceLens/issues/1049.
+"""
 
 TIMES_LATER = 2
 """They must also take more than twice as long as any later one, because calls of one collective differ in size."""
@@ -117,7 +118,7 @@ def _leading_count(lengths: Int64Array) -> int:
     if len(lengths) < FEWEST_SAMPLES:
         return 0
     is_long = lengths > TIMES_MEDIAN * np.median(lengths)
-    count = int(np.argmin(is_long))  # the median itself is not long
+    count = int(np.argmin(is_long))  # some value is not long: the median
     is_transient = 0 < count <= MOST_LEADING and lengths[:count].min() > TIMES_LATER * lengths[count:].max()
     return count if is_transient else 0
 

@@ -1,4 +1,4 @@
-"""What is unknown, doubtful or contradictory about the clocks of a job, in sentences."""
+"""Findings about the clocks of a job: which are unknown, doubtful or contradictory."""
 
 from __future__ import annotations
 

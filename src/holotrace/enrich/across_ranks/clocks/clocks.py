@@ -78,7 +78,8 @@ class Clocks(EqualByContent):
                       drift_ppb             float64  how much faster the reference clock runs
                       drift_half_width_ppb  float64
 
-                      What is unknown is null: the calls do not connect the host, or bound its clock on one side only.
+                      Values are null if the calls do not connect the host to the reference, or bound its clock on one
+                      side only.
     jumps             one row per jump, in order of host and time:
 
                       host                    str
@@ -226,7 +227,7 @@ def clocks(calls: pl.DataFrame, hosts: Mapping[int, str]) -> Clocks:
 
 
 class _Owners(NamedTuple):
-    """The owners of the clocks: their names (host, and rank if the host's ranks do not share a clock); each rank's clock."""
+    """The hosts that own the clocks (or single ranks, if a host's ranks share no clock), and the clock of each rank."""
 
     names: list[tuple[str, int | None]]
     clock_of_rank: dict[int, int]
@@ -260,7 +261,7 @@ def _dropped_count(compared: OfClocks, fitted: Fit) -> int:
 
 
 def _spans(compared: OfClocks, fitted: Fit) -> pl.DataFrame:
-    """Return how many operations compare each clock with others, when the first of them begins and when the last ends.
+    """Return how many operations involve each clock, when the first operation begins and when the last ends.
 
     Returns:
         clock, source, instance_count, first_ns, last_ns (times on the clock itself): int64; sorted by source and time.
@@ -281,11 +282,11 @@ def _spans(compared: OfClocks, fitted: Fit) -> pl.DataFrame:
 
 
 def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return the clocks by source and time; from_ns and to_ns limit the time in which a clock that jumped may be on this line.
+    """Return each line of the clocks with the window (from_ns to to_ns) in which it may apply.
 
-    A clock jumps at an unknown time between the last call before the jump and the first call after it. The windows of both
-    lines cover this interval, so a time in two windows is ambiguous. The first window starts before the compared calls, and the
-    last one ends after them, by the length of time that these calls span.
+    A clock jumps at an unknown time between the last call before the jump and the first call after it. The windows of
+    both lines include this interval, so the line for a time in it is ambiguous. The first window starts, and the last
+    one ends, one whole span of the compared calls outside that span.
     """
     ordered = spans.sort("source", "clock")
     beside = ordered.with_columns(
@@ -305,7 +306,7 @@ def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _on_line_of(model: ClockModel, beside: pl.DataFrame, which: str) -> pl.Series:
-    """Convert a time on the line before (or after) a jump to the time that the other line shows then; null if unknown."""
+    """Convert a reading of the clock before a jump to a reading after it, or the reverse; null if unknown."""
     other = beside[which].fill_null(-1).to_numpy()
     at_ns = beside[f"{which}_ns"].fill_null(0).to_numpy()
     there, here = model.correction(other, at_ns), model.correction(beside["clock"].to_numpy(), at_ns)

@@ -6,7 +6,7 @@
                                                       this only afterwards, so the send starts when it is requested
     broadcast, scatter, reduce, gather, others        not used: their root is not recorded, or ranks need not wait
 
-Other all-to-alls are not used either, since a rank does not wait for one that sends it nothing.
+Other all-to-alls are not used either, since a rank does not wait for a rank that sends it nothing.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def waiting_calls(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _usable(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return matched calls with possible times, one row per rank and instance."""
+    """Return the matched calls whose times are possible, one row per rank and instance."""
     is_sound = pl.col("instance").is_not_null() & (pl.col("start_ns") <= pl.col("end_ns"))
     if "matched_by" in calls.columns:
         is_sound &= ~pl.col("matched_by").cast(pl.String).is_in(_FROM_TIMES).fill_null(value=False)
@@ -77,7 +77,7 @@ def _usable(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _start(calls: pl.DataFrame) -> pl.Expr:
-    """Return a time before which a call certainly did not communicate.
+    """Return a time before which the call cannot have communicated.
 
     ProcessGroupGloo first sends, and then creates the object that records `gloo:send`:
     https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupGloo.cpp
@@ -95,7 +95,7 @@ def _resolution_ns(calls: pl.DataFrame) -> int:
 
 
 class HostCheck(NamedTuple):
-    """How much the ranks of each host contradict each other even though they should share a clock.
+    """How often, and by how much, ranks of one host contradict each other although they should share a clock.
 
     host                str
     contradicted_count  int64  instances in which a rank left before another had entered
@@ -127,7 +127,7 @@ def contradictions_within_hosts(waiting: pl.DataFrame, hosts: Mapping[int, str])
 
 
 class OfClocks(NamedTuple):
-    """The participants by clock, with times counted from the base of each clock, and the instance of each operation."""
+    """The participants of each operation by clock, with times relative to the base of each clock."""
 
     participants: Participants
     base_ns: np.ndarray[tuple[int], np.dtype[np.int64]]

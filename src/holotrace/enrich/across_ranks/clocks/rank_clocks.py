@@ -22,7 +22,7 @@ _PARTS = 1e9
 
 
 class ClockLine(NamedTuple):
-    """What to add to a clock while it runs at a constant rate: `offset_ns` at `at_ns`, plus `drift_ppb` ns per second.
+    """The correction of a clock that runs at a constant rate: `offset_ns` at `at_ns`, plus `drift_ppb` ns per second.
 
     first_ns, last_ns  the times for which the line was fitted, on the clock itself; None without a limit
     """

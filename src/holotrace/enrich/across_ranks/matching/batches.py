@@ -1,6 +1,6 @@
 """Batches of sends and receives, one kernel each, matched across ranks.
 
-The batches of partners belong together: the k-th batch in which rank A sends to rank B matches the k-th batch in which B
+Batches are matched through their partners: the k-th batch in which rank A sends to B matches the k-th batch in which B
 receives from A. In ring attention, or in an all-to-all made of sends, such pairs connect the batches of all ranks; in a
 pipeline, they connect two stages.
 """
@@ -52,7 +52,7 @@ def _connected(batched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pairs(batched: pl.DataFrame) -> pl.DataFrame:
-    """Return row and other: batches with the two ends of a transfer, if both ranks have the same number in a step."""
+    """Return row and other: two batches that are the ends of a transfer, if both ranks have equally many in the step."""
     ends = batched.select("row", "rank", "window", "partners").explode("partners").drop_nulls("partners")
     is_send = pl.col("partners") >= 0
     other = pl.when(is_send).then("partners").otherwise(-1 - pl.col("partners"))

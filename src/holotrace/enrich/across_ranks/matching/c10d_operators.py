@@ -37,7 +37,7 @@ _PEER_IN_NAME = r"(?:->|<-) *(\d+)"
 
 
 def asked_by_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """For calls that the host itself performs, return the time, peer and tag from the operators that requested them.
+    """For calls that the host performs, return the time, peer and tag of the operators that requested them.
 
     Args:
         rank_trace: the rank.
@@ -96,7 +96,7 @@ def with_exchange_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Da
 
 
 def _begins(rank_trace: RankTrace, event_index: pl.Series) -> pl.DataFrame:
-    """Return track_id and moment: the thread on which each host call begins, and when."""
+    """Return the thread on which each host call begins (track_id) and its start time (moment)."""
     events = rank_trace.events_of(
         [EventKind.USER_ANNOTATION, EventKind.CPU_OP], ["event_index", "start_ns", "track_id"]
     )
@@ -157,7 +157,7 @@ def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.in
 
 
 def _first_asked(asked_ns: npt.NDArray[np.int64], start_ns: npt.NDArray[np.int64]) -> int:
-    """Return the least number of calls requested before the recording such that no call precedes its request."""
+    """Return how many calls must have been requested before the recording, so that no call precedes its own request."""
     return int(np.max(np.searchsorted(start_ns, asked_ns) - np.arange(len(asked_ns)), initial=0))
 
 

@@ -26,8 +26,10 @@ _POSSIBLE_SHARE_OF_ONLY = 0.5
 
 _FAR_WIDER = 4
 _NOISE_NS = 20_000
-"""All ranks leave a collective together. If the ends differ by more than this factor times their difference in other groups,
-plus this many nanoseconds, several groups made their calls at the same time."""
+"""All ranks of a true group leave a collective together. If the ends within a group differ by more than this factor
+times their difference within smaller groups, plus this many nanoseconds, it was the smaller groups that made these
+calls.
+"""
 
 _FAR_LESS_REGULAR = 3
 _JITTER_NS = 2_000
@@ -37,8 +39,9 @@ by more than this factor times their variation in smaller groups, plus this many
 calls."""
 
 _FEWEST_UNCLEAR = 4
-"""If, over at least 4 calls, the times vary less in smaller groups, but not that clearly, groups of either size may have made
-the calls."""
+"""If, over at least 4 calls, the transfer times vary somewhat less in smaller groups, groups of either size may have
+made the calls.
+"""
 
 _MEMBER_SHARE = 0.75
 """At least this share of the ranks must have made such calls."""
@@ -117,7 +120,7 @@ def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
 
 
 def _leaving_no_rank_alone(largest: pl.DataFrame) -> pl.DataFrame:
-    """Leave out a group that takes the partners of a rank: each of that rank's groups shares a rank with the group.
+    """Leave out a group if choosing it would leave another rank without any group.
 
     For example, ranks 0 to 3 made a call, and the groups {0, 1}, {2, 3} and {0, 2} fit: {0, 2} would leave ranks 1 and 3 alone.
 

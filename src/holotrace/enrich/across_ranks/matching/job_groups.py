@@ -1,4 +1,4 @@
-"""The process groups of a job, from what all its ranks know."""
+"""The process groups of a job, collected from all ranks."""
 
 from __future__ import annotations
 

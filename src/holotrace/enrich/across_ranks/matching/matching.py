@@ -112,7 +112,7 @@ def _large_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
 
 
 def _comparable(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows without batches of sends and receives in groups of more than two: their partners may differ."""
+    """Leave out batches of sends and receives in groups of more than two ranks, because their partners may differ."""
     is_of_large = pl.col("group").is_in(large_groups["group"].implode()).fill_null(value=False)
     return rows.filter(~(IS_BATCH & (is_of_large | pl.col("partners").is_not_null())))
 

@@ -16,8 +16,8 @@ _MOST_WITH_ONE_NUMBER = 8
 def by_number(rows: pl.DataFrame) -> pl.DataFrame:
     """Match collectives by group and sequence number or, without a sequence number, by communication id.
 
-    Matching calls must also have the same family and content. If ranks have different counts of kernels with one number, the
-    calls were coalesced: all kernels with this number are one operation.
+    Matching calls must also have the same family and content. If ranks have different counts of kernels with the same
+    number, the calls were coalesced: all kernels with this number are one operation.
 
     Args:
         rows: `rows_of` all ranks.

@@ -1,6 +1,6 @@
-"""Rough differences between the clocks of a group's ranks, which show which calls cannot be the same operation.
+"""Rough differences between the clocks of a group's ranks; they show which calls cannot be the same operation.
 
-Once the calls are matched, `clocks` estimates them more precisely.
+Once the calls are matched, `clocks` estimates the differences more precisely.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The calls of all ranks in one table, and the matches between them: the tables that the steps of the matching exchange."""
+"""The tables that the steps of the matching exchange: the calls of all ranks, and the matches between them."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ def instances(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def of_most(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Count each rank's calls with the same keys; return the calls of the ranks with the most common count.
+    """For each combination of keys, return the calls of the ranks whose number of such calls is the most common one.
 
-    Keys for which no two ranks have the same count yield no calls. If several counts are most common, the largest applies.
+    If no two ranks have the same number, none of these calls is returned. If several numbers are equally common, the
+    largest applies.
     """
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
     modes = counted.group_by(*keys, "count").agg(pl.col("rank").n_unique().alias("ranks"))

@@ -61,7 +61,8 @@ def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
 def by_order(rows: pl.DataFrame) -> pl.DataFrame:
     """Match sends with receives by source, destination, tag, type, size and order.
 
-    If one rank has one more call than the other in a step, calls are matched as far as the times show which call is missing.
+    If one rank has one more call than the other in a step, times decide which call is missing; calls for which they do
+    not decide stay unmatched.
 
     Args:
         rows: `rows_of` all ranks, with peers.
@@ -123,13 +124,13 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lag(shift: int) -> pl.Expr:
-    """Return how long the receive ends after both calls have begun; absolute, because gloo's annotations may end too early."""
+    """Return how long after the start of both calls the receive ends; absolute, since gloo's annotations may end early."""
     receive_end = pl.when(_IS_SEND).then(f"end_ns_{shift}").otherwise("end_ns")
     return (receive_end - pl.max_horizontal("start_ns", f"start_ns_{shift}")).abs()
 
 
 def _clear_shifts(lags: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return the pairs that are the same for all likely positions of the missing call, with `shift` 0 or 1."""
+    """Return the pairs, with `shift` 0 or 1, that are the same for every likely position of the missing call."""
     before = pl.col("lag_0").cum_sum().over(keys) - pl.col("lag_0")
     after = pl.col("lag_1").cum_sum(reverse=True).over(keys)
     total = before + after  # if the missing call precedes this one

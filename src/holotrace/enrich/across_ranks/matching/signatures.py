@@ -19,7 +19,7 @@ ALIKE = ("group", "window", "family", "content")
 """Calls with the same values in these columns may be the same operation."""
 
 IS_BARE = pl.col("dtype").is_null() & pl.col("stream").is_not_null()
-"""Kernels whose arguments say nothing beyond their kind, such as custom all-reduces."""
+"""Kernels without arguments that identify the call, such as custom all-reduces."""
 
 _FEWEST_AFTER_JUMP = 3
 
@@ -33,7 +33,7 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     4. Calls that then remain, or whose match is impossible because a rank leaves before another enters, match by the
     nearest end.
 
-    Kernels of which only the kind is known are matched in the first way only.
+    Kernels that show only their kind are matched in the first way only.
 
     Args:
         rows: `rows_of` all ranks, with inferred groups.
@@ -77,7 +77,7 @@ def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """Add matches of calls between two operations that all ranks share, if ranks with such calls have the same number."""
     known = pairs
-    for _ in range(2):  # matched calls separate the remaining ones, so a second pass matches more
+    for _ in range(2):  # calls matched in the first pass separate the remaining ones, so a second pass matches more
         rest = without(_with_gaps(rows, known), known)
         if rest.is_empty():
             return known
@@ -99,7 +99,7 @@ def _with_instances(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFrame:
-    """Return row and instance; if one operation of a signature in a step is impossible, leave out all such operations."""
+    """Return row and instance, without any operation of a step and signature that has an impossible one."""
     found = rows.drop_nulls("instance")
     spans = operations(corrected(found.filter(pl.col("family").is_in(SYNCHRONISING)), offsets))
     of_groups = found.group_by("group").agg((pl.col("host").n_unique() > 1).alias("has_hosts"))

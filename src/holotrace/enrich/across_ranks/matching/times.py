@@ -16,8 +16,8 @@ _FAR_NS = 2**62
 def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
     """Match a call to the possible operation that ends clearly nearest to it, unless another call of the rank is nearer.
 
-    Known operations come first. Then, among remaining calls that may be the same operation, the calls of the rank with the most
-    calls serve as operations.
+    Known operations come first. Among the remaining calls that may be the same operation, the calls of the rank with
+    the most calls serve as operations.
 
     Args:
         rows: unmatched calls.
@@ -71,7 +71,7 @@ def _nearest(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _possible(rows: pl.DataFrame, spans: pl.DataFrame, side: Literal["backward", "forward"]) -> pl.DataFrame:
-    """For each call, return the last operation that ends before it, or the first that ends after it, if it is possible."""
+    """For each call, return the operation that ends next to it on one side, if the call can belong to that operation."""
     offered = spans.select("class", "instance", "last_start_ns", "first_end_ns", "middle_end_ns").sort("middle_end_ns")
     joined = rows.sort("end_ns").join_asof(
         offered, left_on="end_ns", right_on="middle_end_ns", by="class", strategy=side, check_sortedness=False

@@ -1,1 +1,1 @@
-"""Why ranks wait: what the rank that they waited for did in the meantime, and what that cost."""
+"""Why ranks wait: what the late rank did in the meantime, and how much waiting it caused."""

@@ -1,4 +1,4 @@
-"""The causes that explain what a host thread does at each time: the kind of work, its name, module and Python function."""
+"""The cause for each moment of a host thread: the kind of work, its name, module and Python function."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ CAUSE_COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "module": pl.String,
     "frame": pl.String,
 }
-"""What identifies a cause across ranks."""
+"""The columns that identify a cause across ranks."""
 
 _KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION, *LAUNCH_KINDS)
 _COLLECTION = r"(?i)^<built-in function collect>|^gc\.py|garbage.collect|^(python )?gc(\b|$)"
@@ -60,7 +60,7 @@ _ENGINE = r"^autograd::engine|^torch::autograd::|^c10d::|^DistributedDataParalle
 
 
 class HostRanges(NamedTuple):
-    """The host ranges of a rank, and the cause that each range stands for while it is the innermost range of its thread.
+    """The host ranges of a rank, and the cause to which a thread's time belongs while a range is its innermost one.
 
     ranges      event_index, track_id, start_ns, end_ns, name (string id)
     parent      row of the range around each one
@@ -211,7 +211,7 @@ def _with_texts(distinct: pl.DataFrame, cleaned: pl.Series) -> pl.DataFrame:
 
 
 def _outermost_operators(parent: _Rows, is_python: _Bools, is_operator: _Bools) -> _Rows:
-    """Return, for each range, the outermost operator (or the range itself) that no Python function separates from the range."""
+    """Return, for each range, the outermost operator around it below the nearest Python function; else the range itself."""
     rows = np.arange(len(parent))
     cut = np.where((parent != NO_PARENT) & is_python[parent] | is_python, NO_PARENT, parent)
     outermost = furthest_above(cut, is_operator, rows)

@@ -1,4 +1,4 @@
-"""What each cause costs the ranks that wait because of it, computed as in Scalasca's delay analysis.
+"""How long ranks wait because of each cause, computed as in Scalasca's delay analysis.
 
 Source: Böhme et al., "Identifying the Root Causes of Wait States in Large-Scale Parallel Applications", ACM Transactions on
 Parallel Computing 3(2), 2016, https://doi.org/10.1145/2934661
@@ -46,7 +46,7 @@ _OF_A_CALL = (
 
 @dataclass(frozen=True, eq=False)
 class DelayCosts(EqualByContent):
-    """What every cause costs.
+    """The waiting that each cause is responsible for.
 
     costs  one row per step, cause and waiting rank; they add up to the waits of the job:
 
@@ -74,14 +74,14 @@ def delay_costs(
 ) -> DelayCosts:
     """Divide the waits of a job among their causes.
 
-    Rank b waits in a communication for rank a, the last to arrive. Since the ranks of this communication were last together,
-    both a and b have spent their time on causes p. If t(p) is the time spent on a cause:
+    Rank b waits in a communication for rank a, the last to arrive. Both ranks have divided their time among causes p
+    since the ranks of this communication were last together. If t(p) is the time spent on a cause:
 
         excess(p) = max(0, t_a(p) - t_b(p))
         cost(p)   = wait_b * excess(p) / sum of excess
 
-    If rank a itself waited for others in that period, these waits count among the causes p. Their cost is passed on to the
-    causes of these waits, which are divided in the same way, until no wait is left.
+    If rank a itself waited for others in that period, these waits count among the causes p. Each of these waits is
+    divided among its own causes in the same way, until no wait is left.
 
     Args:
         calls: `JobCalls.calls`, with the column of `with_call_rows`.
@@ -100,7 +100,7 @@ def delay_costs(
 
 
 def with_call_rows(calls: pl.DataFrame, of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Add to the calls of a job each call's row in the `OfRank.calls` of its rank."""
+    """Add to each call of a job its row in the `OfRank.calls` of its rank."""
     rows = [
         known.calls.select(pl.lit(rank, pl.Int32).alias("rank"), "event_index").with_row_index("call")
         for rank, known in of_ranks.items()
@@ -194,7 +194,7 @@ def _named_row(causes: JobCauses) -> pl.Expr:
 
 
 def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort by wait and target; sorting by one combined key takes a fifth of the time of sorting by two columns."""
+    """Sort by wait and target, with one combined key: sorting by two columns takes five times as long."""
     wait, target = rows["wait"].to_numpy(), rows["target"].to_numpy()
     return rows[np.argsort(wait * (int(np.ptp(target)) + 1) + target, kind="stable")] if len(rows) else rows
 

@@ -49,7 +49,7 @@ _LONG_GAP_NS = 30_000
 
 
 class _Steps(NamedTuple):
-    """The edges that take time, of all chains, each chain from its beginning to its end.
+    """The edges of all chains that take time, each chain from its beginning to its end.
 
     line
     start_ns, end_ns
@@ -106,7 +106,7 @@ def _steps(graph: EventGraph, found: Chains) -> tuple[_Steps, _Rows]:
 
 
 def _monotone(line: _Rows, start: _Rows, end: _Rows) -> tuple[_Rows, _Rows]:
-    """Make no edge end later than a later edge of its chain, which may happen where host and device clocks disagree."""
+    """Clip edges that end after a later edge of their chain, which happens if host and device clocks disagree."""
     backwards = pl.DataFrame({"line": line, "end": end}).reverse()
     least = backwards.select(pl.col("end").cum_min().over("line"))["end"].reverse().to_numpy()
     return np.minimum(start, least), least
@@ -189,7 +189,7 @@ def _on_devices(steps: _Steps, cause: _Rows, call_of_activity: _Rows) -> pl.Data
 
 
 def _on_threads(host: HostRanges, steps: _Steps) -> pl.DataFrame:
-    """Divide the time on each thread by what the thread did."""
+    """Divide the time on each thread among the causes that its ranges stand for."""
     parts = [pl.DataFrame(schema=RUNS)]
     none = pl.DataFrame({"start_ns": [], "end_ns": []}, {"start_ns": pl.Int64, "end_ns": pl.Int64})
     for track in np.unique(steps.track[steps.track != _NO_TRACK]).tolist():
@@ -209,7 +209,7 @@ def _on_threads(host: HostRanges, steps: _Steps) -> pl.DataFrame:
 
 
 def _stretches(line: _Rows, start: _Rows, end: _Rows) -> tuple[_Rows, _Rows, _Rows]:
-    """Join steps of a line that follow each other."""
+    """Join consecutive steps of a line."""
     follows = (line[1:] == line[:-1]) & (start[1:] == end[:-1])
     first = np.flatnonzero(np.append(np.ones(min(1, len(line)), np.bool_), ~follows))
     last = np.append(first[1:], len(line))[: len(first)] - 1
@@ -217,7 +217,7 @@ def _stretches(line: _Rows, start: _Rows, end: _Rows) -> tuple[_Rows, _Rows, _Ro
 
 
 def _in_order(runs: pl.DataFrame) -> pl.DataFrame:
-    """Sort by line and start; a stable sort by one key merges sorted parts, much faster than a sort by two columns."""
+    """Sort by line and start, with one key: a stable sort merges the sorted parts, much faster than sorting by two columns."""
     line, start_ns = runs["line"].to_numpy().astype(np.int64), runs["start_ns"].to_numpy()
     return runs[np.argsort(line * (int(np.ptp(start_ns)) + 1) + start_ns, kind="stable")] if len(runs) else runs
 

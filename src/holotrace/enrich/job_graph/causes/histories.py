@@ -23,7 +23,7 @@ _Rows = npt.NDArray[np.int64]
 
 
 class Histories(NamedTuple):
-    """What a rank did before each of its calls, in the form that travels to the comparison of ranks.
+    """What a rank did before each of its calls; ranks send this for comparison.
 
     lines     see `Lines`; `Runs.cause` refers to `causes`, `Runs.call` to the rows of `of_rank(rank_trace).calls`
     causes    distinct causes, with the columns of `CAUSE_COLUMNS`
@@ -40,8 +40,8 @@ def histories(rank_trace: RankTrace) -> Histories:
     """Return what the rank did before each of its calls.
 
     A kernel's history follows the binding edges of `EventGraph` back from the kernel's start: earlier work on the stream,
-    awaited work on other streams, launches, and the launching thread. A call that the host performs starts soon after a thread
-    requested it, so its history is what that thread did.
+    awaited work on other streams, launches, and the launching thread. A call that the host performs starts soon after a
+    thread requests it, so its history is the history of that thread.
     """
     calls = of_rank(rank_trace).calls
     begin_ns = _begin_ns(rank_trace)

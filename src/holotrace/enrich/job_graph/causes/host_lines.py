@@ -15,9 +15,11 @@ _Rows = npt.NDArray[np.int64]
 NO_CALL = -1
 
 _MOST_OPEN = 16
-"""How many calls are considered for each stretch: the ones that started last before it ended."""
+"""For each stretch of time, this many calls are considered: the last ones that started before the stretch ended."""
 _LATE_END_NS = 100_000
-"""A thread continues within this time of the end of what it waited for, or within `_LATE_END` of the wait if that is shorter."""
+"""A waiting thread continues at most this long after the awaited call ends, or after `_LATE_END` of the wait if that is
+shorter.
+"""
 _LATE_END = 0.1
 _LEAST_COVERED = 0.5
 """If a stretch's name does not show waiting, it is a wait if one communication covers at least this share and ends in it."""
@@ -86,8 +88,8 @@ class Runs(NamedTuple):
 def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
     """Return the runs of a thread.
 
-    A stretch is spent inside a call of the host if its name says that it waits (`<built-in method wait …>`), or if no name
-    says what the thread does, and the call covers most of it and ends with it.
+    A stretch is spent inside a call of the host if its name says that it waits (`<built-in method wait …>`), or if no
+    name says what the thread does, and the call covers most of the stretch and ends with it.
 
     Args:
         known: the host ranges of the rank.
@@ -104,7 +106,7 @@ def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
 
 
 class _Signs(NamedTuple):
-    """What the innermost range of each stretch says about waiting; see `HostRanges`."""
+    """Whether the innermost range of each stretch may wait, or says that it does; see `HostRanges`."""
 
     waits: npt.NDArray[np.bool_]
     may_wait: npt.NDArray[np.bool_]
@@ -122,7 +124,7 @@ def _joined(*parts: _Columns) -> _Columns:
 
 
 def _with_waits(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> Runs:
-    """Cut waiting runs at both ends of the call that they wait for, then treat the rest before and after it in the same way."""
+    """Cut each waiting run at both ends of the awaited call, then treat the parts before and after the call in the same way."""
     may_wait = signs.waits | signs.may_wait | signs.is_python
     parts = [runs.where(~may_wait)]
     rest, signs = runs.where(may_wait), signs.where(may_wait)
@@ -150,7 +152,8 @@ def _calls_waited_for(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> tuple[_
     overlap = np.where(exists, np.minimum(ends[rows], end) - np.maximum(starts[rows], start), -1)
     tolerance = np.minimum(_LATE_END_NS, _LATE_END * (end - start))
     ends_inside = ends[rows] <= end + tolerance
-    # Of calls that overlap for the same time, the thread waits for the call that ends last before the thread continues.
+    # If several calls overlap the run equally long, the thread waits for the one that ends last before the thread
+    # continues.
     score = overlap.astype(np.float64) * np.where(ends_inside, 1.0, 0.5) + 1e-9 * ends_inside * (ends[rows] - start)
     best = np.argmax(score, axis=1)
     at = np.arange(len(best))

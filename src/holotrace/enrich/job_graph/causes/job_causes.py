@@ -27,8 +27,8 @@ class JobCauses(NamedTuple):
     """The distinct causes of all ranks.
 
     table     `CAUSE_COLUMNS`
-    of_rank   {rank: row of `table` for each of `Histories.causes`, then for `UNKNOWN`, `SYNCHRONISATION` and `LAUNCH_DELAY`, so
-              that these negative numbers find theirs from the end}
+    of_rank   {rank: row of `table` for each of `Histories.causes`, then for `UNKNOWN`, `SYNCHRONISATION` and
+              `LAUNCH_DELAY`, so that these negative numbers, as indexes from the end, find their rows}
     """
 
     table: pl.DataFrame
@@ -39,7 +39,7 @@ class JobCauses(NamedTuple):
         return self._rows_of("unknown")
 
     def row_of_transfer(self) -> dict[str | None, int]:
-        """Return {kind of collective: row of the cause that stands for its transfer}."""
+        """Return {kind of collective: row of its transfer as a cause}."""
         return self._rows_of("communication")
 
     def _rows_of(self, kind: str) -> dict[str | None, int]:

@@ -1,4 +1,4 @@
-"""The time before a rank's calls, as lines whose parts several calls can share."""
+"""What a rank did before its calls, as lines of time that several calls can share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POSITIONS: dict[str, pl.DataType | type[pl.DataType]] = {"line": pl.Int32, "at_n
 
 
 class Lines(NamedTuple):
-    """What a rank did, as lines of time that branch off each other.
+    """What a rank did, as lines of time; a line branches off from another line.
 
     runs   sorted by line and start_ns, without overlaps:
 
@@ -79,7 +79,8 @@ class Lines(NamedTuple):
         start, end = self.runs["start_ns"].to_numpy(), self.runs["end_ns"].to_numpy()
         lowest = int(start.min()) if len(start) else 0
         width = (int(end.max()) if len(end) else 0) - lowest + 2
-        # Each line has its own range of numbers, so that runs are sorted across all lines.
+        # Shift the times of each line into a range of its own, so that the runs of all lines are in one ascending
+        # order.
         shift = self.runs["line"].to_numpy().astype(np.int64) * width - lowest
         from_ns, to_ns = (np.clip(times, lowest, lowest + width - 1) for times in (begin, finish))
         moved = line * width - lowest

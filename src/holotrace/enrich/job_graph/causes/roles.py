@@ -23,7 +23,7 @@ _CAUSE = tuple(CAUSE_COLUMNS)
 
 
 def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
-    """Return each rank's cost, how much it waits and passes on, its largest cause, and its role.
+    """Return, for each rank, how much waiting it causes, suffers and passes on, its largest cause, and its role.
 
     A culprit causes at least a tenth of all waiting, three times as much as the median rank, and more than it passes on.
     A victim passes on more than it causes, or waits more than it causes, mostly because of culprits.

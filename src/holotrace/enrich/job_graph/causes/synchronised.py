@@ -1,4 +1,4 @@
-"""When the ranks of a communication were last together before it."""
+"""When the ranks of a communication were last together, in an earlier communication."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import polars as pl
 
 
 def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
-    """Return, for each call, when its ranks were last together: when all had arrived in an earlier communication of them all.
+    """Return when the ranks of each call were last together: the time at which all had arrived in an earlier communication.
 
-    In the earlier communication, the last rank must have arrived before the first rank of this communication started. Ranks on
-    different clocks take that time from their own call: its start plus the time that the rank waited in it. Without an earlier
-    communication, the time is the latest start of these ranks' recordings or, where the clocks are unknown, the start of the
-    rank's own recording.
+    In the earlier communication, the last rank must have arrived before the first rank of this communication started.
+    If clocks differ, each rank takes that time from its own call there: the call's start plus the rank's wait. Without
+    an earlier communication, the time is the latest start of these ranks' recordings or, where the clocks are unknown,
+    the start of the rank's own recording.
 
     Args:
         calls: matched calls that waited or were waited for: instance, rank, start_ns, wait_ns, and the columns of
@@ -57,7 +57,7 @@ def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
 
 
 def _containing(sets: list[list[int]]) -> pl.DataFrame:
-    """Return the pairs of a set of ranks and a set that contains it; every set contains itself."""
+    """Return all pairs of a set of ranks and a set that contains it, including the set itself."""
     bits = [sum(1 << rank for rank in members) for members in sets]
     with_rank: dict[int, list[int]] = defaultdict(list)
     for number, members in enumerate(sets):

@@ -1,4 +1,4 @@
-"""What the ranks of a communication did since they were last together, and for how long."""
+"""How the ranks of a communication have spent their time since they were last together."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _of_rank(history: Histories, asked: pl.DataFrame, calls: pl.DataFrame, cause
         asked["query"].gather(parts["query"]).alias("query"), pl.Series("cause", cause_row[parts["cause"].to_numpy()])
     )
     length_ns = (pl.col("end_ns") - pl.col("start_ns")).alias("ns")
-    # Using one key instead of two halves the time.
+    # A single key halves the run time.
     width = int(cause_row.max(initial=0)) + 1
     key = (pl.col("query") * width + pl.col("cause")).alias("key")
     summed = known.filter(pl.col("call") < 0).group_by(key).agg(length_ns.sum())

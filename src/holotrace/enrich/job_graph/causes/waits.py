@@ -83,7 +83,7 @@ def explained(waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_errors(targets: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
-    """Add how far the cost of each cause of a wait may be off, since several causes may explain the same time.
+    """Add the error of each cause's cost, since several causes may explain the same time.
 
     If w is the wait, e the excess of the cause, and S the sum of the excesses of all causes, then the cost is at least w - (S -
     e), and at most the smaller of e and w. The error of the clocks may add to this.
@@ -97,7 +97,7 @@ def _with_errors(targets: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_excess(resolved: pl.DataFrame, waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
-    """Return each wait with the queries of both ranks, and how it divides between the late rank's work and waiting.
+    """Return each wait with the queries of both ranks, divided into what the late rank's work and its own waiting explain.
 
     Returns:
         wait, query, late_query, late, wait_ns
@@ -139,7 +139,7 @@ def _own(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
 
 
 def _upstream(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
-    """Divide the late rank's extra waiting among its earlier waits; `upstream` is null for a wait of which nothing is known."""
+    """Divide the late rank's extra waiting among its earlier waits; `upstream` is null for waits with unknown causes."""
     waiting = spent.filter(pl.col("cause").is_null()).select("upstream", late_query="query", late_ns="ns")
     earlier = pairs.filter(pl.col("waited_ns") > 0).join(waiting, on="late_query")
     share = pl.col("waited_ns") * (pl.col("late_ns") / pl.col("late_ns").sum().over("wait"))

@@ -36,8 +36,8 @@ REPLAY_TOLERANCE = 0.03
 class FasterLink:
     """Transfers take `latency_factor` times their latency and 1 / `bandwidth_factor` times the rest.
 
-    The latency comes from a line fitted to the transfer times of each group and collective by message size. Where the sizes are
-    too similar for a fit, the whole transfer is scaled by the bandwidth.
+    The latency comes from a line fitted to the transfer times of each group and collective by message size. If the
+    sizes are too similar for a fit, the whole transfer is divided by `bandwidth_factor`.
     """
 
     bandwidth_factor: float = 2.0
@@ -68,10 +68,10 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
 ) -> WhatIf:
     """Predict how long the step of the job would take with these changes.
 
-    Every start and end on every rank is computed anew. A rank that gets faster arrives earlier in its collectives, and the
-    ranks that waited for it continue earlier, until another rank arrives last. Delays and gaps stay as measured. If Python
-    functions were recorded, changes also select them; this applies to their time outside the operators and calls that they
-    contain.
+    Every start and end on every rank is computed anew. A rank that gets faster arrives earlier in its collectives, and
+    ranks that waited for it continue earlier, unless another rank then arrives last. Delays and gaps stay as measured.
+    If Python functions were recorded, changes also select them; this applies to their time outside the operators and
+    calls that they contain.
 
     Args:
         trace: the job.
@@ -268,7 +268,7 @@ def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
 def _delayed_ends(
     graph: JobGraph, source: _Int64, target: _Int64, length: npt.NDArray[np.float64]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.float64]]:
-    """Return the remaining edges to the ends of calls that the call's own rank bound, lengthened by the measured delay."""
+    """Return the remaining edges to the ends of calls that were bound by their own rank, plus the measured delays."""
     delays = _delays(graph)
     rows = np.flatnonzero((graph.type == JoinType.CHAIN) & (delays > 0))
     late_source, late_target = (side[rows].astype(np.int64) for side in (graph.edges.source, graph.edges.target))

@@ -19,7 +19,7 @@ RankEdges: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.N
 
 @dataclass(frozen=True)
 class PeersMedian:
-    """These ranks work between their calls as their median peer does; by default, this applies to all ranks.
+    """Between their calls, these ranks (by default all) work as long as their median peer.
 
     The peers of a rank make the same calls in the same order, with messages of the same size. The median peer is the one
     with the median time between calls. The chosen ranks are not peers, unless all ranks are chosen.

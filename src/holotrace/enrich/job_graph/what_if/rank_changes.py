@@ -26,7 +26,7 @@ _Floats = npt.NDArray[np.float64]
 
 
 class ChangedRank(NamedTuple):
-    """What a rank sends about changes.
+    """The result of the changes on one rank, as the rank sends it.
 
     source, target, length_ns  edges between rows of `EventGraph.nodes`, as in `RankGraph`
     calls     event_index uint32; factor float64, by which the transfer gets longer; replaced_ns float64, its new length,
@@ -65,7 +65,7 @@ def changed_rank(
     for change in changes:
         before = _sums(into, replay.length_ns)
         selected = False
-        with suppress(InvalidOptionError):  # another rank may have what the change selects
+        with suppress(InvalidOptionError):  # the change may select something on another rank
             replay, selected = changed(named, replay, change), True
         if isinstance(change, Scale | Remove | Replace):
             in_python = with_python_time(known.graph, replay, functions, change)
@@ -94,7 +94,7 @@ def _sums(into: Sequence[npt.NDArray[np.int64]], length_ns: _Floats) -> _Floats:
 
 
 def _follow(factor: _Floats, replaced: _Floats, before: _Floats, after: _Floats, *, is_new: bool) -> None:
-    """Record by which factor a change lengthened the calls, or which length it gave them."""
+    """Record the factor by which a change lengthened each call, or the length that it set."""
     differs = before != after
     if is_new:
         replaced[differs] = after[differs]

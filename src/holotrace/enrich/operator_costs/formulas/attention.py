@@ -10,7 +10,7 @@ from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
 
 _LENGTHS = "the lengths of the sequences are data"
 _FLASH_3_LENGTHS = (3, 10, 11, 14, 15, 16)
-"""Inputs of FlashAttention 3 that move the lengths into the data: new keys, used lengths, cache pages and rows, padding."""
+"""Inputs of FlashAttention 3 with which lengths depend on data: new keys, used lengths, cache pages and rows, padding."""
 
 
 class Attention(NamedTuple):
@@ -251,7 +251,7 @@ def pairs_in_window(queries: int, keys: int, left: int, right: int) -> int:
 
 
 def _clamped_sum(count: int, highest: int, start: int) -> int:
-    """Return the sum of the `count` numbers start, start + 1, …, each limited to 0..highest."""
+    """Return the sum of `count` consecutive numbers from `start` on, each clamped to 0..highest."""
 
     def up_to(last: int) -> int:
         if last <= 0:

@@ -1,4 +1,4 @@
-"""Costs of operators that treat each element alone: operations for each element of the result, every tensor moved once."""
+"""Costs of element-wise operators: some operations for each element of the result, every tensor moved once."""
 
 from __future__ import annotations
 

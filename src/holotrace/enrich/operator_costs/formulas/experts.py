@@ -37,7 +37,7 @@ class Weights(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    """What the shapes of the weights say about one expert: multiplications for a token in each product, values per element."""
+    """One expert, by the shapes of the weights: multiplications for a token in each product, and values per element."""
 
     first: int
     second: int
@@ -231,7 +231,7 @@ def _maps_experts(arguments: Arguments, index: int) -> bool:
 
 
 def _reaches_all(experts: int, chosen: int, tokens: int) -> bool:
-    """Whether evenly spread tokens leave less than half an expert idle on average: E·(1 - k/E)^T < 1/2."""
+    """Whether evenly spread tokens leave less than half an expert unused on average: E·(1 - k/E)^T < 1/2."""
     if chosen >= experts:
         return True
     return experts * (1 - chosen / experts) ** min(tokens, 1 << 40) < 1 / 2

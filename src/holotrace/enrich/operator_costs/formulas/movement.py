@@ -13,7 +13,7 @@ _OPAQUE = re.compile(r"OpaqueType<(\d+)u?>")
 _ELEMENT = re.compile(r"(?<![\w:])(float|double|c10::Half|c10::BFloat16|int|long|bool)(?=[,>])")
 
 _CHUNKS = re.compile(r"chunk_cat_cuda_kernel<([\w:]+), ([\w:]+)>")
-"""Types of what a kernel reads and writes; `char` for both if it copies bytes."""
+"""The types that a kernel reads and writes; both are `char` if it copies bytes."""
 
 
 def lookup(arguments: Arguments, table: int = 0, positions: int = 1) -> Cost:
@@ -72,7 +72,7 @@ def concatenation(arguments: Arguments) -> Cost:
 
 
 def padded_concatenation(arguments: Arguments) -> Cost:
-    """`_chunk_cat`: bytes of all tensors, read, and of the result with its padding (input 3), written."""
+    """`_chunk_cat`: bytes of all tensors that are read, and of the padded result that is written (input 3)."""
     if not arguments.has_tensor(3):
         return concatenation(arguments)
     kinds = next((found for kernel in arguments.kernels if (found := _CHUNKS.search(kernel))), None)
@@ -86,7 +86,7 @@ def padded_concatenation(arguments: Arguments) -> Cost:
 
 
 def split(arguments: Arguments) -> Cost:
-    """Bytes of the tensor, read, and of its parts, written."""
+    """Bytes of the tensor that is read and of the parts that are written."""
     return Cost(0, 2 * arguments.bytes(0), "copy", arguments.precision(0))
 
 
@@ -145,7 +145,7 @@ def listed_element_bytes(arguments: Arguments) -> int:
         if opaque := _OPAQUE.search(kernel):
             return int(opaque[1])
     for kernel in arguments.kernels:
-        template, end, _ = kernel.rpartition(">(")  # without the types of the kernel's parameters
+        template, end, _ = kernel.rpartition(">(")  # cut off the types of the kernel's parameters
         named = [
             size for size in map(element_bytes, _ELEMENT.findall(f"{template}>" if end else kernel)) if size is not None
         ]

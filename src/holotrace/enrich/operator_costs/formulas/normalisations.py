@@ -1,8 +1,8 @@
-"""Costs of normalisations and softmax: a few operations for each element; what is read and written dominates.
+"""Costs of normalisations and softmax: a few operations for each element; reading and writing dominate.
 
 Operations are counted as TraceLens counts them, so that both tools can be compared:
 https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/perf_model.py
-Bytes count every tensor once; `bytes_moved` of TraceLens differs where it takes the channels for the statistics.
+Bytes count every tensor once; TraceLens' `bytes_moved` differs if it counts channels as statistics.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def _backward(  # noqa: PLR0913 -- positions of inputs
 ) -> Cost:
     """Return the cost of a backward pass; gradient and input are inputs 0 and 1.
 
-    The bias itself is not read; `bias` is the position of an input of the same size. The mask says which gradients were requested; if it was not
-    recorded, all were.
+    The bias itself is not read; `bias` is the position of an input of the same size. The mask says which gradients were
+    requested; without a recorded mask, all gradients count.
     """
     used = [index for index in (0, 1, weight, *statistics) if _is_used(arguments, index)]
     asked = _gradients(arguments, mask)
@@ -148,7 +148,7 @@ def _accumulator_bytes(arguments: Arguments) -> int:
 
 
 def _is_used(arguments: Arguments, index: int) -> bool:
-    """Whether a tensor is there; an undefined tensor has an empty type or no sizes."""
+    """Whether an optional tensor was given; an undefined tensor has an empty type or no sizes."""
     return arguments.has_tensor(index) and bool(arguments.dims[index])
 
 

@@ -22,7 +22,7 @@ def linear(arguments: Arguments) -> Cost:
 
 
 def _alike(arguments: Arguments) -> tuple[int, int]:
-    """Return the first and the last input that share their last dimension: tokens and weights."""
+    """Return the first and the last input with the same last dimension: tokens and weights."""
     matrices = _matrices(arguments)
     shared = arguments.shape(matrices[0])[-1]
     alike = [index for index in matrices if arguments.shape(index)[-1] == shared]
@@ -53,7 +53,7 @@ def two_layers(arguments: Arguments) -> Cost:
 
 
 def backward(arguments: Arguments, products: int) -> Cost:
-    """As the forward call for each gradient, of inputs and of weights; bytes of its tensors and of their gradients.
+    """As the forward call, once for the inputs' gradient and once for the weights'; bytes of its tensors and their gradients.
 
     `products` is the number of products in the forward call. The number of kernels on tensor cores shows whether both
     gradients were computed; both need the same number of bytes.
@@ -99,7 +99,7 @@ def grouped(arguments: Arguments) -> Cost:
 
 
 def scripted_product(arguments: Arguments) -> Cost:
-    """`tex_ts::te_gemm_ts`: 2·M·N·K of inputs 0 and 5, argument 4 saying whether 0 is transposed; bytes of both and of input 10."""
+    """`tex_ts::te_gemm_ts`: 2·M·N·K of inputs 0 (transposed if argument 4 says so) and 5; bytes of both and of input 10."""
     shape = arguments.shape(0, 2)
     shared = shape[1] if arguments.text(4) in {"1", "True"} else shape[0]
     if not shared or shared not in arguments.shape(5, 2):
