@@ -10,6 +10,8 @@ REAL_JOB := tests/reference/traces/dlrm_8rank
 WORKERS := -n auto --dist worksteal
 # One worker more than there are cores, because tests with browsers or other processes mostly wait.
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)' 2>/dev/null)
+# Hundreds of tests start Python; without compiled modules, each start takes 0.2 CPU seconds more.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-python test-everything test-rust test-pages test-lowest test-clusters test-stores test-servers store-trials check lint types layers generate generated javascript rust docs links bench pictures fuzz fuzz-files golden clean needs
