@@ -24,20 +24,18 @@ VIEWS = (
     "memory_timeline",
     "operator_memory",
     "distributed",
-    "advice",
 )
 PROCESS = """
 import json, resource, time
 import holotrace
-from holotrace.recommendations.advice import advice_from
 trace = holotrace.open_trace({trace!r})
 event_count = sum(rank_trace.health.event_count for rank_trace in trace.ranks.values())
 computations = [(name, getattr(holotrace, name)) for name in {views!r}]  # imported before the clock runs
-measured, results = {{"events": event_count}}, {{}}
-for name, compute in [*computations, ("advice", lambda trace: advice_from(trace, results))]:
+measured = {{"events": event_count}}
+for name, compute in computations:
     wall, cpu = time.perf_counter(), time.process_time()
     try:
-        results[name] = compute(trace)
+        compute(trace)
     except holotrace.MissingDataError:
         pass
     seconds = (time.perf_counter() - wall, time.process_time() - cpu)
@@ -48,7 +46,7 @@ print(json.dumps(measured))
 
 def one_round(trace: str) -> dict[str, list[float]]:
     """Return wall seconds, CPU seconds and peak MB of each view, measured in a new process."""
-    code = PROCESS.format(trace=trace, views=VIEWS[:-1])
+    code = PROCESS.format(trace=trace, views=VIEWS)
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603 -- ours
     measured: dict[str, list[float]] = json.loads(done.stdout)
     return measured

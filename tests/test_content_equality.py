@@ -15,13 +15,11 @@ from holotrace.analyses.compare_operators.compute import compare_operators
 from holotrace.analyses.compare_traces.compute import compare_traces
 from holotrace.catalogue import ANALYSES
 from holotrace.content_equality import EqualByContent
-from holotrace.recommendations.advice import advice
 from holotrace.whole_job.summary import summary
 from jobs import gpu_job
 
 RESULTS = {
     **{analysis.name: analysis.compute for analysis in ANALYSES},
-    "advice": advice,
     "summary": summary,
     "compare_traces": lambda trace: compare_traces(trace, trace),
     "compare_operators": lambda trace: compare_operators(trace, trace),

@@ -84,8 +84,6 @@ from .html_report.report import report as report
 from .ingest.open_trace import open_trace as open_trace
 from .ingest.runs import Run as Run, Runs as Runs, find_runs as find_runs
 from .ingest.write_store import Ingested as Ingested, write_store as write_store
-from .recommendations.advice import Advice as Advice, advice as advice
-from .recommendations.rules import Thresholds as Thresholds
 from .schema import EventKind as EventKind, KernelKind as KernelKind
 from .sql_queries.query import sql as sql
 from .store.trace import RankTrace as RankTrace, Trace as Trace

@@ -129,3 +129,10 @@ def test_characters_that_stdout_cannot_encode_become_question_marks(tmp_path) ->
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, encoding="ascii", env=ascii_only)  # noqa: S603
     assert "?s" in done.stdout
+
+
+def test_advice_is_another_name_of_diagnose(monkeypatch, capsys) -> None:
+    """Whoever asks for `advice`, as users of the TensorBoard plugin may, gets the diagnosis; the help lists it once."""
+    monkeypatch.setattr(sys, "argv", ["holotrace", "advice", "--help"])
+    main()
+    assert "Why is the job slow" in capsys.readouterr().out

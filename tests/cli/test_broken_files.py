@@ -20,7 +20,7 @@ from holotrace.store.trace import Trace
 from matrices import slow_except
 
 OF_THE_JOB = {
-    **{name: [name, "{job}"] for name in ("summary", "advice", "check", "runs", "critical-path", "straggler-cost")},
+    **{name: [name, "{job}"] for name in ("summary", "check", "runs", "critical-path", "straggler-cost")},
     "check --strict": ["check", "{job}", "--strict"],
     "report": ["report", "{job}", "-o", "{out}.html"],
     "export csv": ["export", "{job}", "--to", "csv", "-o", "{out}"],
@@ -38,7 +38,7 @@ OF_A_QUESTION = {
     **{analysis.command: [analysis.command, "{job}"] for analysis in ANALYSES},
     **{f"{analysis.command} --json": [analysis.command, "{job}", "--json"] for analysis in ANALYSES},
     **{f"{analysis.command} --figure": [analysis.command, "{job}", "--figure", "{out}.html"] for analysis in ANALYSES},
-    **{f"{name} --json": [name, "{job}", "--json"] for name in ("summary", "advice", "check", "runs")},
+    **{f"{name} --json": [name, "{job}", "--json"] for name in ("summary", "check", "runs")},
     **{f"{name} --compat": [name.replace("_", "-"), "{job}", "--compat", "torch_tb_profiler"] for name in COMPAT},
     "export parquet": ["export", "{job}", "--to", "parquet", "-o", "{out}"],
     "compare-operators --json": ["compare-operators", "{sound}", "{job}", "--json"],

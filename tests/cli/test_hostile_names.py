@@ -22,8 +22,8 @@ NAMES_IN_SQL = "SELECT name AS \"=cmd()\", name || chr(27) || '[31m' AS n FROM k
 COMMANDS: dict[str, list[str]] = {
     **{analysis.command: [analysis.command, "{job}"] for analysis in ANALYSES},
     **{f"{analysis.command} --json": [analysis.command, "{job}", "--json"] for analysis in ANALYSES},
-    **{name: [name, "{job}"] for name in ("summary", "advice", "check", "runs")},
-    **{f"{name} --json": [name, "{job}", "--json"] for name in ("summary", "advice", "check", "runs")},
+    **{name: [name, "{job}"] for name in ("summary", "check", "runs")},
+    **{f"{name} --json": [name, "{job}", "--json"] for name in ("summary", "check", "runs")},
     "check --strict": ["check", "{job}", "--strict"],
     "diff": ["diff", "{job}", "{other}"],
     "diff --json": ["diff", "{job}", "{other}", "--json"],

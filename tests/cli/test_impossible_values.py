@@ -25,7 +25,7 @@ KEYS = (
     "computeMinor",
     "warpSize",
 )
-COMMANDS = ["summary", "advice", "check", *(analysis.command for analysis in ANALYSES)]
+COMMANDS = ["summary", "check", *(analysis.command for analysis in ANALYSES)]
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ DEFAULTS = {"family": "all_reduce", "content": 1, "window": 0, "in_bytes": 8, "d
 def of_rank(*calls, groups: tuple[ProcessGroup, ...] = (), world_size: int | None = None, host: str = "a") -> OfRank:
     """Return what a rank sends; each call is a dict of some columns, with `times` (start and end in µs)."""
     rows = [_row(number, call) for number, call in enumerate(calls)]
-    return OfRank(pl.DataFrame(rows, COLUMNS), RankFacts(host, world_size, groups, frozenset({"nccl"})))
+    return OfRank(pl.DataFrame(rows, COLUMNS), RankFacts(host, world_size, groups))
 
 
 def _row(number, call) -> dict[str, object]:

@@ -67,8 +67,6 @@ def test_the_views_of_the_plugin_are_analyses() -> None:
         ("source_lines", "with_stack=True"),
         ("memory_timeline", "profile_memory=True"),
         ("operator_memory", "profile_memory=True"),
-        ("advice", WITHOUT_GPU),
-        ("advice", "profile_memory=True"),
     ],
 )
 def test_a_view_names_the_option_that_was_off(view: str, option: str, operators_alone: Trace) -> None:

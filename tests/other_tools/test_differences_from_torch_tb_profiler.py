@@ -157,11 +157,6 @@ def blocks(trace: Trace, compat: Any) -> str:
     return _counted(holotrace.operator_memory(trace, compat=compat).blocks.height, "block")
 
 
-def rules(trace: Trace, compat: Any) -> str:
-    """Return the names of the rules that apply."""
-    return ", ".join(holotrace.advice(trace, compat=compat).recommendations["rule"]) or "none"
-
-
 EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
     "diff/control: device time of all operators": (CONTROL, operators("device_self_ns")),
     "single_v100: the same": (V100, operators("device_self_ns")),
@@ -219,9 +214,6 @@ EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
     "lightning_user_annotation: modules": ("tb_edge/lightning_user_annotation", both(module_count)),
     "memory_unknown_device: blocks": ("tb_edge/memory_unknown_device", both(blocks)),
     "memory_pairs: blocks": ("tb_edge/memory_pairs", both(blocks)),
-    "memory_cpu_peak_over_gpu_total: rules that apply": ("tb_edge/memory_cpu_peak_over_gpu_total", both(rules)),
-    "dlrm_8rank, rank 0: rules that apply": (DLRM, both(rules)),
-    "diff/control: rules that apply": (CONTROL, both(rules)),
     **{name: (f"tb_edge/{name}", lost(calls)) for name in LOST},
 }
 """{example on the page: (trace, (plugin's answer, holotrace's answer))}."""

@@ -114,7 +114,6 @@ def test_every_view_answers_or_names_the_missing_input(name: str, compat: Compat
             analysis.compute(trace, **({"compat": compat} if compat else {}))
         except MissingDataError as error:
             assert str(error).startswith(f"{analysis.name}: ")  # noqa: PT017 -- most cases raise nothing
-    assert holotrace.advice(trace, compat=compat).recommendations.width
 
 
 @each_case

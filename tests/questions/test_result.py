@@ -127,30 +127,19 @@ def test_many_rows_and_caveats_are_cut_in_a_notebook() -> None:
     assert f"… and {len(result.findings) - 5} more" in html
 
 
-def test_a_summary_and_its_advice_show_themselves_in_a_notebook() -> None:
-    """A notebook shows a sentence, the findings or recommendations, and the caveats, with names from the trace as text."""
-    whole, advice = holotrace.summary(small_job()), holotrace.advice(small_job())
+def test_a_summary_shows_itself_in_a_notebook() -> None:
+    """A notebook shows a sentence, the findings and the caveats, with names from the trace as text."""
+    whole = holotrace.summary(small_job())
 
     assert whole._repr_html_().startswith("<p><b>A step takes 1 ms, and the GPUs are busy 70.0 % of it; ")
     assert whole._repr_html_().count("<tr>") == 1 + whole.diagnosis.per_finding["part_of"].null_count()
-    assert advice.answer.startswith("Rank 1 is late: the other ranks together wait 400 µs for it")
-    assert advice._repr_html_().count("<tr>") == 1 + len(advice.recommendations)
-    assert "cannot check memory_limit" in advice._repr_html_()
     assert HOSTILE not in holotrace.summary(hostile_job().build())._repr_html_()
 
 
-def test_a_summary_and_its_advice_become_plain_python() -> None:
-    """`to_dict` returns what `--json` prints; for advice, without the ranks."""
-    whole, advice = holotrace.summary(small_job()), holotrace.advice(small_job())
+def test_a_summary_becomes_plain_python() -> None:
+    """`to_dict` returns what `--json` prints."""
+    whole = holotrace.summary(small_job())
 
     content = json.loads(json.dumps(whole.to_dict()))
     assert list(content["analyses"]) == list(whole.results)
     assert (content["ranks"], content["verdict"]) == ([0, 1], whole.verdict)
-    assert list(advice.to_dict()) == ["recommendations", "evidence", "events", "findings"]
-
-
-def test_without_a_recommendation_the_advice_says_so() -> None:
-    """Rules that could not be checked are mentioned."""
-    assert holotrace.advice(TraceBuilder().kernel("gemm", start_us=0, duration_us=9).build()).answer == (
-        "None of the rules that could be checked applies."
-    )

@@ -59,7 +59,6 @@ def results(traces: list[holotrace.Trace]) -> Iterator[tuple[Any, tuple[View, ..
         for analysis in ANALYSES:
             with suppress(MissingDataError):
                 yield analysis.compute(trace), analysis.views
-        yield holotrace.advice(trace), ()
     yield holotrace.launch_statistics(traces[0], include_launches=True), ()
     yield holotrace.critical_path(traces[0], across_ranks=True), JOB_VIEWS
     for comparison in COMPARISONS:

@@ -469,7 +469,7 @@ def test_a_script_with_one_question_does_not_load_figures(tmp_path) -> None:
         "from hta.trace_analysis import TraceAnalysis\n"
         f"TraceAnalysis(trace_dir={str(tmp_path)!r}).get_temporal_breakdown(visualize=False)\n"
         "print(sorted(name for name in sys.modules if name in {'plotly', 'jinja2', 'networkx', 'holotrace.whole_job.summary',"
-        " 'holotrace.recommendations.advice', 'hta.facade.graphs.critical_path', 'holotrace.analyses.idle_time.compute'}))\n"
+        " 'hta.tensorboard_plugin.recommendations', 'hta.facade.graphs.critical_path', 'holotrace.analyses.idle_time.compute'}))\n"
     )
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
     assert process.stdout == "[]\n"

@@ -21,7 +21,6 @@ _COMMANDS = {
     "summary": "Sum up in one sentence where the time of a job goes, and print the tables behind it.",
     "report": "Write one HTML file with the verdict, figures, tables and file health; it works offline.",
     "serve": "Show all runs under a folder as pages in the browser, with figures and tables, until Ctrl-C.",
-    "advice": "Suggest what to try first, by rules over the other analyses, and how much it could save.",
     "check": "Show for each file its rank, the profiler options, and what was repaired, dropped or missing.",
     "runs": "List the runs in a log folder and its subfolders: their workers, spans and skipped files.",
     "export": "Write the trace for other tools: Perfetto, or anything that reads CSV or Parquet.",
@@ -37,11 +36,14 @@ _OWN_MODULES = {
 }
 """Questions whose command also writes files, reads files other than traces, or prints more than tables."""
 
+_OTHER_NAMES = {"advice": "diagnose"}
+"""Words for a command that users of other tools try first; the help does not list them."""
+
 _QUESTIONS = {question.command: question for question in (*COMPARISONS, *ANALYSES)}
 _LISTED = {**_COMMANDS, **{name: question.question for name, question in _QUESTIONS.items()}}
 
 
-_FIRST = ("summary", "diagnose", "report", "serve", "advice")
+_FIRST = ("summary", "diagnose", "report", "serve")
 _FILES = ("check", "trust", "runs", "export", "ingest", "sql")
 _ASKED = {question.command: question for question in ANALYSES if question.command not in (*_FIRST, *_FILES)}
 
@@ -65,7 +67,8 @@ class _LazyGroup(TyperGroup):
         self.commands = names
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 -- typer brings its own click
-        return _loaded(cmd_name) if cmd_name in _LISTED else None
+        name = _OTHER_NAMES.get(cmd_name, cmd_name)
+        return _loaded(name) if name in _LISTED else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 -- typer brings its own click
         write_groups(formatter, ((heading, [(name, _LISTED[name]) for name in names]) for heading, names in _groups()))

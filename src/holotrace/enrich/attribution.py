@@ -18,7 +18,6 @@ from holotrace.algorithms.nested.nesting import itself_or_above, nearest_above
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.enrich.across_ranks.ranges import JobRanges, job_ranges
 from holotrace.enrich.collectives.collectives import host_call_count
-from holotrace.enrich.collectives.libraries import communication_libraries
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.graph_attribution.findings import graph_findings
 from holotrace.enrich.host.host_nodes import device_owner, host_nodes
@@ -144,10 +143,6 @@ class Attribution:
     def host_call_count(self, rank_trace: RankTrace) -> int:
         """Return how many collectives the host called; a finding reports them if none ran on a device."""
         return host_call_count(rank_trace)
-
-    def communication_libraries(self, rank_trace: RankTrace) -> frozenset[str]:
-        """Return the libraries that perform collectives, such as nccl and gloo."""
-        return communication_libraries(rank_trace)
 
     def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:
         """Return the columns about the collectives of each row of `per_step`; 0 in a step without collectives."""

@@ -643,14 +643,9 @@ COMPARISONS = (
 )
 """The comparison of two traces."""
 
-ADVICE = (
+DIAGNOSIS = (
     _text("rule", "name of the rule that applies"),
-    _text("advice", "sentence on the problem and on what to try"),
-    _text("analysis", "name of the analysis that shows more"),
-    _fraction("value_fraction", "measured value", "measured"),
-    _fraction("limit_fraction", "limit of the rule", "limit"),
-    _mean("worth_ns", "most time of a mean step that the advice can save; null if unknown", "worth at most"),
-    _fraction("worth_fraction", "largest share of the mean step that the advice can save; null if unknown"),
+    _text("advice", "what to do about the cause, in a sentence"),
     _text("finding", "what happens, in a sentence"),
     _length("stake_ns", "what fixing the cause saves per step at most, averaged over all ranks", "at stake per step"),
     _length(
@@ -680,7 +675,7 @@ ADVICE = (
         "waited_for_rank", "int32", "the rank that causes most waiting; null if none does", heading="for rank"
     ),
 )
-"""Advice."""
+"""Diagnosis."""
 
 SOURCE_LINES = (
     _text("file", "file of the user's code, without the folders of `sys.path`; null if unknown"),
@@ -911,7 +906,7 @@ GROUPS: dict[str, tuple[ResultColumn, ...]] = {
     "Critical path": CRITICAL_PATH,
     "Comparisons": COMPARISONS,
     "Trust": TRUST,
-    "Advice": ADVICE,
+    "Diagnosis": DIAGNOSIS,
 }
 """All columns, by subject."""
 

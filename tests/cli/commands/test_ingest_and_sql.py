@@ -66,7 +66,7 @@ def test_ingest_reports_skipped_files(tmp_path) -> None:
         assert "rank1.pt.trace.json: not a profiler trace" in text
 
 
-@each_command(["summary", "check", "advice", *(analysis.command for analysis in ANALYSES)])
+@each_command(["summary", "check", *(analysis.command for analysis in ANALYSES)])
 def test_commands_print_the_same_for_a_store(command, job, store) -> None:
     """A command prints the same output and errors for a store as for its traces."""
     runner = CliRunner()

@@ -10,9 +10,11 @@ import polars as pl
 from holotrace.algorithms.intervals import covered_length
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.roofline.steps import per_step
+from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
 from holotrace.enrich.device.floors import peaks_of
 from holotrace.enrich.job.one_job import CUT_OFF_KINDS
 from holotrace.enrich.operator_costs.costed_calls import costed_calls
+from holotrace.schema import KernelKind
 
 
 class MemoryPeak(NamedTuple):
@@ -37,6 +39,8 @@ class RankNumbers(NamedTuple):
     mfu_fraction      model FLOPs utilization over the steady steps; None if unknown
     costed_fraction   share of the compute time whose operations are known, all that `mfu_fraction` counts; None if unknown
     memory            the highest peak of memory on a device; None if not recorded
+    host_library      the library, such as gloo, that communicates on the host while devices work; None if the devices
+                      communicate themselves, or if there are none
     """
 
     has_steps: bool
@@ -51,6 +55,7 @@ class RankNumbers(NamedTuple):
     mfu_fraction: float | None
     costed_fraction: float | None
     memory: MemoryPeak | None
+    host_library: str | None
 
 
 def rank_numbers(evidence: RankEvidence) -> RankNumbers:
@@ -68,6 +73,7 @@ def rank_numbers(evidence: RankEvidence) -> RankNumbers:
         any(finding.kind in CUT_OFF_KINDS for finding in evidence.rank_trace.health.findings),
         *_utilization(evidence),
         _memory_peak(evidence),
+        _host_library(evidence),
     )
 
 
@@ -88,3 +94,11 @@ def _utilization(evidence: RankEvidence) -> tuple[float | None, float | None]:
 def _memory_peak(evidence: RankEvidence) -> MemoryPeak | None:
     peaks = [MemoryPeak(peak["peak_bytes"], peak["capacity_bytes"]) for peak in evidence.memory_peaks]
     return max(peaks, default=None, key=lambda peak: peak.peak_bytes)
+
+
+def _host_library(evidence: RankEvidence) -> str | None:
+    if not evidence.has_device_work or (evidence.work["kernel_kind"] == KernelKind.COMMUNICATION).any():
+        return None
+    names = evidence.rank_trace.strings
+    libraries = names.filter(names.str.contains(HOST_COLLECTIVE)).str.extract(r"^(\w+):")
+    return next(iter(libraries), None)

@@ -25,7 +25,6 @@ from holotrace.enrich.memory.memory_blocks import TimeWindow
 from holotrace.enrich.memory.memory_events import Rows
 from holotrace.enrich.steps.step_roles import times_within
 from holotrace.enrich.tensorboard_plugin.communication import (
-    communication_events,
     matched_plugin_ranges,
     plugin_communication_ranges,
 )
@@ -52,7 +51,7 @@ _NO_VIEW = (
     "transfer and synchronising cannot be told apart"
 )
 
-_NO_FACTS = RankFacts(host="", world_size=None, groups=(), libraries=frozenset())
+_NO_FACTS = RankFacts(host="", world_size=None, groups=())
 """The plugin matches nodes by their order alone."""
 
 
@@ -176,11 +175,6 @@ class PluginAttribution(Attribution):
     def host_call_count(self, _: RankTrace) -> int:
         """Return 0, because the plugin did not report calls."""
         return 0
-
-    def communication_libraries(self, rank_trace: RankTrace) -> frozenset[str]:
-        """Return the libraries that the plugin's communication events name."""
-        names = communication_events(rank_trace)["name"]
-        return frozenset(names.str.extract(r"^(\w+):").drop_nulls().to_list())
 
     def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:
         """Return null for steps without collectives."""

@@ -11,7 +11,7 @@ from holotrace.enrich.across_ranks.matching.calls import COLUMNS, OfRank, RankFa
 from holotrace.enrich.across_ranks.matching.groups import process_group
 from holotrace.testing.builder import TraceBuilder
 
-_FACTS = RankFacts("node-1", 64, (process_group(range(0, 64, 8), "mesh_dp"),), frozenset({"nccl"}))
+_FACTS = RankFacts("node-1", 64, (process_group(range(0, 64, 8), "mesh_dp"),))
 
 
 def _only_rank(builder: TraceBuilder):
@@ -71,7 +71,7 @@ def test_the_facts_name_the_host_and_all_groups() -> None:
 
     facts = of_rank(named).facts
 
-    assert (facts.host, facts.world_size, facts.libraries) == ("node-3", 8, frozenset({"nccl"}))
+    assert (facts.host, facts.world_size) == ("node-3", 8)
     assert facts.groups == (process_group([0, 1], "mesh_dp"), process_group([0, 4], "default_pg"))
     assert of_rank(unnamed).facts.host == unnamed.source
     assert of_rank(unnamed).calls.schema == of_rank(named).calls.schema == pl.Schema(COLUMNS)

@@ -97,7 +97,7 @@ CALLS: dict[str, Callable[[TraceAnalysis], object]] = {
     "memory curve": lambda a: a.get_memory_curve(visualize=False),
     "memory events": lambda a: a.get_memory_events(),
     "memory statistics": lambda a: a.get_memory_statistics(),
-    "advice": lambda a: a.get_recommendations(),
+    "recommendations": lambda a: a.get_recommendations(compat="torch_tb_profiler"),
     "counters": lambda a: a.get_cupti_counter_data_with_operators(),
     "critical path": lambda a: a.critical_path_analysis(0, "ProfilerStep", 0)[0].get_critical_path_breakdown(),
     "call stacks": lambda a: stacks_of(a, 1),

@@ -5,7 +5,13 @@ from __future__ import annotations
 from holotrace.analyses.diagnosis.rule import JobRule, Rule
 from holotrace.analyses.diagnosis.rules.device import attention, fusion, kernels, memory, products, streams
 from holotrace.analyses.diagnosis.rules.host import host_time, launches, queues, synchronisations
-from holotrace.analyses.diagnosis.rules.ranks import communication, experts, late_ranks, uneven_inputs
+from holotrace.analyses.diagnosis.rules.ranks import (
+    communication,
+    experts,
+    late_ranks,
+    process_setup,
+    uneven_inputs,
+)
 
 RULES: tuple[Rule, ...] = (
     *host_time.RULES,
@@ -18,8 +24,15 @@ RULES: tuple[Rule, ...] = (
     *kernels.RULES,
     *streams.RULES,
     *memory.RULES,
+    *process_setup.RANK_RULES,
 )
 """The rules about one rank."""
 
-JOB_RULES: tuple[JobRule, ...] = (*late_ranks.RULES, *experts.RULES, *uneven_inputs.RULES, *communication.RULES)
+JOB_RULES: tuple[JobRule, ...] = (
+    *late_ranks.RULES,
+    *experts.RULES,
+    *uneven_inputs.RULES,
+    *process_setup.JOB_RULES,
+    *communication.RULES,
+)
 """The rules about the communication between ranks."""

@@ -25,7 +25,6 @@ from holotrace.enrich.collectives.collectives import (
     stable_numbers,
 )
 from holotrace.enrich.collectives.element_types import element_bytes, type_name
-from holotrace.enrich.collectives.libraries import communication_libraries
 from holotrace.enrich.collectives.splits import splits
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.events.event_rows import of_events
@@ -86,13 +85,11 @@ class RankFacts(NamedTuple):
     host        name of the host or, if the trace does not say, the path of its file
     world_size  number of ranks of the job; None if unknown
     groups      the process groups that the header lists, and the groups of the rank's calls
-    libraries   nccl, gloo, …
     """
 
     host: str
     world_size: int | None
     groups: tuple[ProcessGroup, ...]
-    libraries: frozenset[str]
 
 
 class OfRank(NamedTuple):
@@ -158,7 +155,6 @@ def _of_rank(rank_trace: RankTrace, annotation: str | None) -> OfRank:
         host=rank_trace.header.host_name or rank_trace.source,
         world_size=rank_trace.header.world_size,
         groups=groups,
-        libraries=communication_libraries(rank_trace),
     )
     within = window_of(windows(rank_trace, annotation), known["asked_ns"]).alias("window")
     placed = known.with_columns(group, within, _position_in_group(group, of_calls, rank_trace.rank))

@@ -1,29 +1,21 @@
-"""The views of PyTorch's TensorBoard plugin as pandas frames, with times in microseconds.
-
-HTA has no such views. `TraceAnalysis` inherits the methods of `PluginViews`, so that scripts in HTA's style can call them;
-`RunDiff` compares two runs. In new code, use the functions of `holotrace` instead, which have the same option `compat`.
-"""
+"""The plugin's views of one job, as methods of `TraceAnalysis`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import holotrace
-from holotrace import figures, open_trace
+from holotrace import figures
+from holotrace.enrich.compat import checked_compat
 from hta.facade import answers
 from hta.facade.results.show import show
 from hta.facade.results.times import frame_in_microseconds
 
 if TYPE_CHECKING:
     import pandas as pd
-    import plotly.graph_objects as go
 
-    from holotrace.analyses.compare_operators.compute import Measure, OperatorComparison
     from holotrace.analyses.operator_memory.compute import OperatorMemory
     from holotrace.enrich.compat import Compat
-    from holotrace.recommendations.rules import Thresholds
-    from holotrace.store.trace import Trace
     from hta.facade.trace.trace_view import TraceView
 
 
@@ -167,51 +159,16 @@ class PluginViews:
         """
         return frame_in_microseconds(self._memory_within(start_us, end_us, compat).per_operator)
 
-    def get_recommendations(self, thresholds: Thresholds | None = None, compat: Compat | None = None) -> pd.DataFrame:
-        """Return recommendations, most promising first, one row per matching rule: `recommendations` of `holotrace.advice`."""
-        return frame_in_microseconds(
-            holotrace.advice(self.t.trace_by_steps, thresholds=thresholds, compat=compat).recommendations
-        )
+    def get_recommendations(self, compat: Compat | None = None) -> pd.DataFrame:
+        """Return what costs time and what to do about it, the costliest first: `per_finding` of `holotrace.diagnosis`, times in µs.
+
+        With `compat`, return the plugin's recommendations instead: rule, rank, device, value_fraction, limit_fraction, advice.
+        """
+        if checked_compat(compat) is None:
+            return frame_in_microseconds(holotrace.diagnosis(self.t.trace_by_steps).per_finding)
+        from hta.tensorboard_plugin.recommendations import plugin_recommendations  # noqa: PLC0415 -- few scripts ask for them
+
+        return frame_in_microseconds(plugin_recommendations(self.t.trace_by_steps))
 
     def _memory_within(self, start_us: float | None, end_us: float | None, compat: Compat | None) -> OperatorMemory:
         return answers.memory.memory_within(self.t.trace, start_us, end_us, compat, self.t.origin_ns)
-
-
-class RunDiff:
-    """Align two runs by phase, module and call path.
-
-    Args:
-        baseline: the run to compare with: a folder, a file, or an open trace.
-        experiment: the run to examine: a folder, a file, or an open trace.
-        ranks: the ranks of both runs to include.
-        by: compare time on the `device` or on the `host`; by default, whichever both runs have.
-        compat: "torch_tb_profiler" aligns runs as PyTorch's TensorBoard plugin did.
-
-    Raises:
-        MissingDataError: a run has neither operators nor device work.
-    """
-
-    def __init__(
-        self,
-        baseline: str | Trace,
-        experiment: str | Trace,
-        *,
-        ranks: Sequence[int] | None = None,
-        by: Measure | None = None,
-        compat: Compat | None = None,
-    ) -> None:
-        runs = [open_trace(run) if isinstance(run, str) else run for run in (baseline, experiment)]
-        chosen = runs if ranks is None else [run.select(ranks) for run in runs]
-        self.result: OperatorComparison = holotrace.compare_operators(*chosen, by=by, compat=compat)
-
-    def get_tree(self) -> pd.DataFrame:
-        """Return the call paths, largest change first: `tree` of `holotrace.compare_operators`, times in µs."""
-        return frame_in_microseconds(self.result.tree)
-
-    def get_operators(self) -> pd.DataFrame:
-        """Return the operators, largest change first: `per_operator`, times in µs."""
-        return frame_in_microseconds(self.result.per_operator)
-
-    def plot(self) -> go.Figure:
-        """Return the figure of the call paths whose own time changed most."""
-        return figures.plot_compare_operators(self.result)

@@ -1,0 +1,84 @@
+"""`get_recommendations` returns the diagnosis or, with `compat`, what the TensorBoard plugin recommended."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from holotrace.errors import InvalidOptionError
+from holotrace.testing.builder import TraceBuilder
+from hta.tensorboard_plugin.recommendations import plugin_recommendations
+from hta.trace_analysis import TraceAnalysis
+from tb_goldens import EACH_CASE, case
+
+PLUGINS_WORDS = {
+    "data_loading": "input data loading",
+    "data_parallel": "instead of DataParallel",
+    "ddp_backend": "Nccl backend",
+    "communication": "time cost on communication",
+    "low_utilization": "low utilization",
+    "mixed_precision": "Tensor Cores eligible",
+    "memory_limit": "memory capacity",
+}
+"""Words that identify the plugin's sentence for each rule."""
+
+
+@pytest.fixture
+def slow_loading(tmp_path: Path) -> TraceAnalysis:
+    """Open a rank that waits 30 of 100 µs for its data loader."""
+    name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    builder = TraceBuilder().step(1, 0, 100).annotation(name, start_us=0, duration_us=30)
+    builder.operator("aten::relu", start_us=40, duration_us=50).write(tmp_path)
+    return TraceAnalysis(trace_dir=str(tmp_path))
+
+
+def test_the_findings_of_the_diagnosis(slow_loading: TraceAnalysis) -> None:
+    """The first finding is the one of the diagnosis, with its stake in microseconds."""
+    frame = slow_loading.get_recommendations()
+    assert frame.loc[0, ["rule", "stake(us)"]].tolist() == ["data_loading", 30]
+    assert "num_workers" in frame["advice"][0]
+
+
+def test_the_recommendations_of_the_plugin(slow_loading: TraceAnalysis) -> None:
+    """With `compat`, a row has the rule of the plugin, what it measured, and its limit."""
+    frame = slow_loading.get_recommendations(compat="torch_tb_profiler")
+    assert frame.loc[0, ["rule", "rank", "value_fraction", "limit_fraction"]].tolist() == [
+        "data_loading",
+        0,
+        pytest.approx(0.3),
+        0.05,
+    ]
+
+
+def test_an_unknown_compat_is_named(slow_loading: TraceAnalysis) -> None:
+    """An unknown value of `compat` is an error."""
+    with pytest.raises(InvalidOptionError, match="compat='plugin' does not exist"):
+        slow_loading.get_recommendations(compat="plugin")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", EACH_CASE)
+def test_compat_gives_the_plugins_rules_with_its_numbers(name: str, goldens: Path, real_traces: Path) -> None:
+    """With `compat`, the rules, percentages and GPUs are those of the plugin."""
+    one = case(name, goldens, real_traces)
+    (answer,) = [(one.view("overview") or {}).get("recommendations") or "<ul></ul>"]
+    theirs = {
+        rule: re.sub(r"<[^>]*>", "", sentence)
+        for sentence in re.findall(r"<li>(.*?)</li>", answer)
+        for rule, words in PLUGINS_WORDS.items()
+        if words in sentence
+    }
+    ours = plugin_recommendations(one.trace)
+    if name.endswith("gpu_only_trace"):  # the plugin's step lasts -2**64 + 1 µs, so no kernel is in it
+        assert (list(theirs), ours.height) == (["low_utilization"], 0)
+        return
+    assert set(ours["rule"]) == set(theirs)
+    for rule, sentence in theirs.items():
+        rows = ours.filter(pl.col("rule") == rule)
+        if rule == "low_utilization":
+            assert rows["device"].to_list() == [int(number) for number in re.findall(r"\d+", sentence)]
+        elif rule not in {"data_parallel", "ddp_backend"}:
+            decimals = 0 if rule == "mixed_precision" else 1
+            assert f"{100 * rows['value_fraction'].item():.{decimals}f}%" in sentence

@@ -1,0 +1,87 @@
+"""Rules about how a job is set up: one process for several GPUs, or collectives that the hosts carry out for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.job_evidence import JobEvidence
+from holotrace.analyses.diagnosis.rule import NOTHING, OF_THE_STEP, Case, JobCase, JobRule, Place, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.needs import needs_device, needs_results
+from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, share_of_step
+from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.schema import EventKind
+
+_DATA_PARALLEL = "DataParallel.forward"
+_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
+
+
+def data_parallel(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case if DataParallel drives several devices from one process; nobody knows what that costs."""
+    names = (evidence.rank_trace.strings == _DATA_PARALLEL).arg_true().cast(pl.UInt32)
+    calls = event_ranges(evidence.rank_trace, _KINDS, ["event_index", "start_ns"], names=names)
+    if len(calls):
+        first = Place(event_index=calls["event_index"][0], at_ns=calls["start_ns"][0])
+        yield Case(NOTHING, len(evidence.devices), count=len(calls), place=first)
+
+
+def host_collectives(evidence: JobEvidence) -> Iterator[JobCase]:
+    """Yield a case for the transfers of ranks that work on devices, but let a library on the host communicate."""
+    libraries = {rank: of_rank.numbers.host_library for rank, of_rank in evidence.ranks.items()}
+    if not all(libraries.values()):
+        return
+    transfers = evidence.results["parallelism"].per_step.drop_nulls("step")
+    costs = mean_costs(evidence, transfers, "transfer_ns")
+    yield JobCase(costs, share_of_step(evidence, costs), words={"library": next(iter(libraries.values()))})
+
+
+def _say_data_parallel(cases: Sequence[RankCase]) -> Said:
+    return Said(
+        f"DataParallel drives {cases[0].value:.0f} devices from one process, and copies the model to each of them in every step",
+        "Use DistributedDataParallel with one process per device (torchrun --nproc-per-node).",
+    )
+
+
+def _say_host_collectives(cases: Sequence[RankCase]) -> Said:
+    library = cases[0].words["library"]
+    return Said(
+        f"{library} communicates through the hosts, although every rank works on a GPU",
+        'Initialise the process group with init_process_group("nccl"), which moves data between GPUs directly; it needs a GPU '
+        "for each rank.",
+    )
+
+
+RANK_RULES = (
+    Rule(
+        "data_parallel",
+        "DataParallel on several devices",
+        threshold=2,
+        unit="devices per process",
+        reason="With one device, DataParallel only calls the model.",
+        source="https://docs.pytorch.org/docs/stable/notes/cuda.html#use-nn-parallel-distributeddataparallel-instead-of-"
+        "multiprocessing-or-nn-dataparallel",
+        check=data_parallel,
+        say=_say_data_parallel,
+        needs=needs_device,
+    ),
+)
+"""The rule about DataParallel."""
+
+JOB_RULES = (
+    JobRule(
+        "host_collectives",
+        "transfers of gloo, MPI or UCC on the hosts, in a job whose ranks all work on GPUs",
+        threshold=0.05,
+        unit=OF_THE_STEP,
+        reason="The last bucket of gradients can never be hidden; 5 % of a step are more than that.",
+        source="https://docs.pytorch.org/docs/stable/distributed.html#which-backend-to-use",
+        analyses=("parallelism",),
+        check=host_collectives,
+        say=_say_host_collectives,
+        precedence=1,
+        needs=needs_results("parallelism"),
+    ),
+)
+"""The rule about libraries that communicate through the hosts."""

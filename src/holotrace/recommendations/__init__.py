@@ -1,1 +1,0 @@
-"""What to try first: rules applied to the results of analyses, with the numbers and events behind each recommendation."""
