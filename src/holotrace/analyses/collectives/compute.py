@@ -24,7 +24,7 @@ from holotrace.store.trace import Trace
 from holotrace.units import duration_text, size_text
 
 _EQUAL = ("process_group", "group_size", "collective", "dtype", "message_bytes")
-"""Collectives that agree in all of these are summed in one row."""
+"""Collectives that agree in all these columns are summed in one row."""
 
 _PER_COLLECTIVE = {
     "process_group": pl.String,
@@ -260,7 +260,7 @@ def _numbered(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _instances(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per collective, with what its ranks have in common; each unmatched call has its own row."""
+    """Return one row per collective, summed over its ranks; each unmatched call has its own row."""
     return calls.group_by("operation", maintain_order=True).agg(
         pl.col("process_group", "group_size", "collective", "dtype", "step").first(),
         pl.col("message_bytes", "bus_bytes", "transfer_ns").max(),

@@ -1,4 +1,4 @@
-"""What each rank sends to each other rank, in sends and in all-to-alls."""
+"""The data that each rank sends to each other rank, in sends and in all-to-alls."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ PER_PAIR = {
     "is_slow": pl.Boolean,
 }
 FEWEST_INSTANCES = 3
-"""A pair is judged by at least 3 transfers."""
+"""A pair needs at least 3 transfers to be judged."""
 
 MOST_RANKS = 128
 MOST_TRANSFERS = 1_000_000
-"""All-to-alls of larger groups are left out, and so are all-to-alls beyond this number of transfers."""
+"""All-to-alls of larger groups, and all-to-alls after this many transfers, are left out."""
 
 _PAIR = ("collective", "source_rank", "destination_rank")
 _PEERS = ("collective", "is_one_host")
@@ -83,7 +83,7 @@ def slow_pairs(pairs: pl.DataFrame) -> tuple[str, ...]:
 
 
 def left_out(calls: pl.DataFrame) -> tuple[str, ...]:
-    """Say so if there are more all-to-alls than `per_pair` counts."""
+    """Say how many all-to-alls `per_pair` leaves out, if any."""
     counted = (pl.col("collective") == "all_to_all") & (pl.col("group_size") <= MOST_RANKS)
     total = calls.filter(counted)["group_size"].sum()
     sentence = f"the pairs of ranks cover {MOST_TRANSFERS:,} of {total:,} transfers of all-to-alls, the first ones; choose steps"
@@ -125,7 +125,7 @@ def _is_one_host(source: pl.Expr) -> pl.Expr:
 
 
 def _exchanges(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per all-to-all and pair of different ranks between which data moves."""
+    """Return one row per all-to-all and pair of ranks that exchange data."""
     exchanges = _divided(calls, groups)
     ends = exchanges.select("operation", "host", "aligned_end_ns", destination_rank="rank")
     last_start = pl.col("aligned_start_ns").max().over("operation").alias("last_start")

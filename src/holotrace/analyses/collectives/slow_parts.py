@@ -18,7 +18,7 @@ SLOW = {
 }
 FEWEST_INSTANCES = 3
 FEWEST_GROUPS = 2
-"""A group is judged by at least 3 collectives, and a host by at least 2 groups that it shares with other hosts."""
+"""To be judged, a group needs at least 3 collectives, and a host at least 2 groups with other hosts."""
 
 _EQUAL = ["collective", "dtype", "message_bytes", "group_size", "host_count"]
 

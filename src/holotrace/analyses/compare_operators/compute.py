@@ -90,7 +90,7 @@ class OperatorComparison(Result):
 
 
 class _Facts(NamedTuple):
-    """What the recording of a rank or a trace contains."""
+    """Whether the recording of a rank or a trace has modules, steps and device work."""
 
     step_count: int
     has_modules: bool
@@ -218,7 +218,7 @@ def _joined(sides: list[pl.DataFrame], keys: list[str]) -> pl.DataFrame:
 
 
 def _measure(measure: Measure, by: Measure | None) -> pl.Expr:
-    """Return which time to compare for each path; by default, host time for data loading and for phases that launch nothing."""
+    """Return whether to compare host or device time for each path; by default, host time if a phase launches nothing."""
     if by is not None:
         return pl.lit(by).alias("measure")
     phase = pl.col("path").str.split(SEPARATOR).list.get(1)
@@ -280,7 +280,7 @@ def _overall(sides: list[_Side]) -> pl.DataFrame:
 
 
 def _findings(sides: list[_Side], have: list[_Facts], by: Measure | None) -> Iterator[str]:
-    """Say what makes the traces hard to compare, and how they were compared instead."""
+    """Say why the traces are hard to compare, and how they were compared instead."""
     labels = dict(zip(_SIDES, zip(sides, have, strict=True), strict=True))
     yield from (f"{label}: {text}" for label, (side, _) in labels.items() for text in side.skipped)
     if without := [label for label, (_, has) in labels.items() if not has.step_count]:

@@ -1,4 +1,4 @@
-"""What torch.compile writes into the folder TORCH_TRACE: functions, guards that failed, and the lines behind kernels.
+"""The logs that torch.compile writes into the folder TORCH_TRACE: functions, failed guards, and the lines behind kernels.
 
 Each process writes a file `dedicated_log_torch_trace_<…>.log`; with distributed training, `…_rank_<N>_<…>.log`. A record is one
 line, with glog's prefix and JSON; its payload, if any, is the lines after it that begin with a tab.
@@ -147,7 +147,7 @@ def _record(line: str) -> dict[str, Any] | None:
 
 
 class _Collected:
-    """What the records of one process say."""
+    """Collects the contents of the records of one process."""
 
     def __init__(self) -> None:
         self._compilations: dict[str, Compilation] = {}
@@ -182,7 +182,7 @@ class _Collected:
                 path = ""
 
     def log(self) -> CompileLog:
-        """Return the log, without kernels whose lines the records describe in several ways."""
+        """Return the log, without kernels for which the records name different lines."""
         by_name: dict[str, set[str]] = defaultdict(set)
         for (region, kernel), lines in self._lines.items():
             for name in (kernel, *self._files.get((region, kernel), ())):
@@ -239,7 +239,7 @@ def _file_name(path: str) -> str:
 
 
 def _joined(logs: list[CompileLog]) -> CompileLog:
-    """Merge the logs of all processes of a rank; leave out what two of them describe differently."""
+    """Merge the logs of all processes of a rank; leave out entries that differ between two logs."""
     if len(logs) == 1:
         return logs[0]
     compilations: dict[str, set[Compilation]] = defaultdict(set)

@@ -1,4 +1,4 @@
-"""What readers of the compiled regions must know: recompilations, graph breaks, and what was not recorded."""
+"""Findings about compiled regions: recompilations, graph breaks, and missing recordings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 from holotrace.units import counted, duration_text
 
 _RECOMPILE_LIMIT = 8
-"""Default of `torch._dynamo.config.recompile_limit`; calls that fit none of so many versions run without compiling:
+"""Default of `torch._dynamo.config.recompile_limit`. Calls that fit none of this many versions run uncompiled:
 https://github.com/pytorch/pytorch/blob/main/torch/_dynamo/config.py"""
 
 _MOST_FRAMES = 3

@@ -298,7 +298,7 @@ _FINDINGS = (
         "{contradicted_count:,} dependencies end before they begin, by the clocks of the trace; the path is cut there",
     ),
 )
-"""What makes paths less certain: a condition on a rank, and the sentence for the ranks that meet it."""
+"""Reasons why a path is less certain: a condition on a rank, and the sentence for ranks that meet it."""
 
 
 def _findings(per_rank: pl.DataFrame) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""Why is the job slow, who and which line of code causes it, what does it cost, and what should you do?"""
+"""Why is the job slow, which rank and which line of code cause it, what does it cost, and what should you do?"""

@@ -14,7 +14,7 @@ def answer(result: Diagnosis) -> str:
 
 
 def headline_text(result: Diagnosis) -> str:
-    """Say how long a step takes and what share of it the devices work."""
+    """Say how long a step takes and how much of it the devices are busy."""
     row = result.headline.row(0, named=True)
     if not row["step_ns"]:
         return "The recording holds no work"

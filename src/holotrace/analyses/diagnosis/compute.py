@@ -101,8 +101,8 @@ class Diagnosis(Result):
 def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
     """Look for everything that is known to make jobs slow, and rank what was found by its cost.
 
-    Each rule looks for one cause. What a cause costs is the time that it explains, or less if a replay of the step without
-    it saves less. Causes that explain the same time share it: certain causes claim it before symptoms do.
+    Each rule looks for one cause. A cause costs the time that it explains, or less if a replay of the step without the
+    cause saves less. Causes that explain the same time share it: certain causes claim it before symptoms do.
 
     Args:
         trace: the job.
@@ -120,7 +120,7 @@ def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
 
 
 def plan_for(trace: Trace) -> Plan[dict[str, Any], Diagnosis]:
-    """Return `plan` without the comparisons of ranks if the trace has only one."""
+    """Return `plan`, without comparisons of ranks if the trace has only one rank."""
     return _plan(ANALYSES_OF_JOBS if len(trace.ranks) > 1 else {})
 
 
@@ -137,7 +137,7 @@ def _plan(compares: Mapping[str, Callable[[], Plan[Any, Any]]]) -> Plan[dict[str
 
 
 def examination_plan() -> Plan[RankExamination, dict[int, RankExamination]]:
-    """Return the part of `diagnosis` that looks at each rank alone, for `diagnosed`."""
+    """Return the part of `diagnosis` that examines each rank by itself; `diagnosed` does the rest."""
     return Plan(partial(examined, rules=RULES), dict)
 
 

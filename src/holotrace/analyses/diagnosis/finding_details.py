@@ -1,4 +1,4 @@
-"""Each finding with all that is known about it: its ranks, its place, its effects, and the rule behind it."""
+"""Details of each finding: its ranks, its place, its effects, and the rule behind it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RULES: dict[str, Rule | JobRule] = {**{rule.name: rule for rule in RULES}, **{r
 class FindingDetails(NamedTuple):
     """A finding that is not part of another one.
 
-    key      tells it apart from the other findings of the diagnosis: the name of its rule, with a number if not the first
+    key      identifies the finding: the name of its rule, with a number if not the first
     row      its row of `Diagnosis.per_finding`
     text     what it costs and what happens
     ranks    (rank, ns per step that it costs there), the costliest first

@@ -64,7 +64,7 @@ def _share(times_ns: Iterable[float], step_ns: float) -> float | None:
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of what is known."""
+    """Return the mean of the known values."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 

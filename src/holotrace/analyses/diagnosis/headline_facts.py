@@ -12,7 +12,7 @@ _NEARLY_ALL = 0.995
 
 
 class Fact(NamedTuple):
-    """A number of the headline: what it is, its value with unit, and a remark; the remark may be empty."""
+    """A number of the headline: its name, its value with unit, and a remark, which may be empty."""
 
     name: str
     value: str

@@ -1,4 +1,4 @@
-"""What the rules about the communication between ranks read."""
+"""The evidence that the rules about communication between ranks read."""
 
 from __future__ import annotations
 

@@ -56,17 +56,17 @@ LEAST_COST = 0.005
 """A finding that costs less than this share of the step is left out: it is within the noise of most jobs."""
 
 LEAST_COST_BETWEEN_RANKS = 0.02
-"""The same for findings about several ranks, which always wait a little for each other."""
+"""The same limit for findings about several ranks, because ranks always wait a little for each other."""
 
 _MOST_NAMED = 4
-"""A caveat names this many rules that could not be checked, and counts the rest."""
+"""A caveat names at most this many rules that could not be checked, and counts the rest."""
 
 _ABSORBED = 0.2
 """A finding that keeps less than this share of the time that it explains is part of the finding that took the rest."""
 
 
 class Ranking(NamedTuple):
-    """Rows of `PER_FINDING` and `EVIDENCE`, and what could not be checked."""
+    """Rows of `PER_FINDING` and `EVIDENCE`, and sentences about rules that could not be checked."""
 
     per_finding: list[dict[str, Any]]
     evidence: list[dict[str, Any]]
@@ -127,9 +127,9 @@ def _job_groups(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[_Group]
 
 
 def _without_shared(groups: Sequence[_Group], of_job: Sequence[_Group]) -> list[_Group]:
-    """Move the time that a late rank spends on what makes it late to the finding about this rank.
+    """Move the time that a late rank spends on the cause of its delay to the finding about this rank.
 
-    The line that delays a rank costs that rank the time it takes, and the others the time they wait.
+    A line that delays a rank costs this rank the time that the line takes, and the others the time that they wait.
     """
     left = []
     for group in groups:
@@ -148,7 +148,7 @@ def _is_same_cause(late: _Group, case: RankCase) -> bool:
 
 
 def _with_own_delay(group: _Group, evidence: JobEvidence, of_ranks: Sequence[_Group]) -> _Group:
-    """Add what delays a late rank to its cost, if no other rule found it: as much as the ranks that wait longest for it."""
+    """Add the late rank's own delay to its cost, unless another rule found it: as long as the longest wait for this rank."""
     late = group.culprit
     if late is None or any(case.rank == late for case in group.cases):
         return group
@@ -208,7 +208,7 @@ def _absorber(cases: Sequence[RankCase]) -> str | None:
 
 
 def _with_their_whole(kept: Sequence[tuple[_Group, dict[str, Any]]]) -> list[tuple[_Group, dict[str, Any]]]:
-    """Leave out findings that are part of another which does not matter."""
+    """Leave out findings that are part of a finding that was left out."""
     whole = {row["rule"] for _, row in kept if row["part_of"] is None}
     return [(group, row) for group, row in kept if row["part_of"] is None or row["part_of"] in whole]
 
@@ -256,7 +256,7 @@ def _by_need(not_checked: Mapping[str, str]) -> list[str]:
 
 
 def _listed(rules: Sequence[str]) -> str:
-    """Name a few rules, and count many."""
+    """Name a few rules; if there are many, count the rest."""
     if len(rules) <= _MOST_NAMED:
         return ", ".join(rules)
     return f"{', '.join(rules[:_MOST_NAMED])} and {len(rules) - _MOST_NAMED} more rules"

@@ -1,4 +1,4 @@
-"""What a rule is, and what it finds: cases on one rank, or between ranks."""
+"""Rules, and the cases that they find on one rank or between ranks."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ OF_THE_STEP = "of the step"
 """Unit of thresholds that are shares of the steady steps."""
 
 NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
-"""No time: what a case explains that costs nothing by itself."""
+"""The explained time of a case that costs nothing by itself."""
 
 
 def needs_nothing(_: object) -> None:
-    """Say that a rule has all it needs: the default, which other processes can unpickle."""
+    """The default `needs` of a rule: nothing is missing. A named function, so that other processes can unpickle it."""
 
 
 class Place(NamedTuple):
-    """Where to look: what caused a case, as far as it is known.
+    """Where to look: the known facts about what caused a case.
 
     event_index  the first event to look at
     at_ns        when it began
@@ -116,7 +116,7 @@ class RankCase:
 
 
 class Said(NamedTuple):
-    """What a rule says about all cases of one subject: what happens, and what to do about it."""
+    """The sentences of a rule about all cases of one subject: what happens, and what to do about it."""
 
     what: str
     advice: str

@@ -1,4 +1,4 @@
-"""How much a rank multiplies in each step, by which ranks with longer sequences or larger batches stand out."""
+"""The size of a rank's inputs in each step, which reveals ranks with longer sequences or larger batches."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 
 _OPERATORS = r"^aten::(addmm|mm|bmm|baddbmm|convolution|embedding|_grouped_mm)$"
-"""The operators whose inputs grow with the tokens or images of a step; each calls no other one of them."""
+"""Operators whose inputs grow with the tokens or images of a step; none of them calls another."""
 
 _MOST_ELEMENTS = 1 << 50
 
 
 class InputSize(NamedTuple):
-    """The products, convolutions and embeddings of one step: how many there are, and how many elements they read."""
+    """The number of products, convolutions and embeddings of one step, and how many elements they read."""
 
     call_count: int
     element_count: int

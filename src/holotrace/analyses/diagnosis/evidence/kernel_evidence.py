@@ -1,4 +1,4 @@
-"""The device work of the steady steps with its operator, and the least time that the device needs for it."""
+"""The device work of the steady steps, with its operator and the least time that the device needs for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holotrace.schema import KernelKind
 from holotrace.store.trace import RankTrace
 
 ATTAINABLE_PRODUCTS = 0.6
-"""Share of the peak that well-shaped products reach on tensor cores; those of the healthy recordings reach 0.55 to 0.78."""
+"""Share of the peak that well-shaped products reach on tensor cores; in healthy recordings, they reach 0.55 to 0.78."""
 ATTAINABLE_BANDWIDTH = 0.7
 """Share of the peak bandwidth that simple kernels reach; https://github.com/NVIDIA/cuda-samples (bandwidthTest) reaches 0.9."""
 
@@ -34,7 +34,7 @@ _SHAPES = ("blocks_per_sm", "registers_per_thread", "shared_memory_bytes", "bloc
 
 
 def costed_work(rank_trace: RankTrace, work: pl.DataFrame, device: Device | None) -> pl.DataFrame:
-    """Return work of a rank, without communication, with what it costs.
+    """Return work of a rank, without communication, with its operations, bytes and lower bound.
 
     Operations, bytes and the lower bound of a call are divided among its kernels by their time.
 
@@ -83,7 +83,7 @@ def with_launch_shapes(rank_trace: RankTrace, work: pl.DataFrame) -> pl.DataFram
 
 
 def floor_at(precision: str, device: Device) -> pl.Expr:
-    """Return the lower bound of matrix products if they computed in this precision; null where nothing is known."""
+    """Return the lower bound of matrix products if they computed in this precision; null if unknown."""
     rate = device.flops_per_s(precision, matrix=True)
     return pl.max_horizontal(1e9 * pl.col("flops") / pl.lit(rate, pl.Float64), _memory_floor(device))
 

@@ -1,4 +1,4 @@
-"""What the rules read about one rank: its steady steps, and what the devices and the host did in them."""
+"""The evidence about one rank that the rules read: what its devices and its host did in the steady steps."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ _ACTIVITY = {
     "frame": pl.String,
 }
 _FAIR_SHARE = 0.05
-"""A thread that launches less than this share of the kernels does not decide when devices work."""
+"""A thread that launches less than this share of the kernels does not count as a launching thread."""
 
 _ON_DEVICES = ("kernel", "memcpy", "memset", "communication")
 
 
 class RankEvidence:
-    """One rank, as the rules see it. Everything is computed when a rule first asks.
+    """The evidence about one rank. Everything is computed when a rule first asks.
 
     All times are those of the steady steps: `step_windows`. Intervals are disjoint and in order.
     """
@@ -79,7 +79,7 @@ class RankEvidence:
 
     @cached_property
     def steady(self) -> pl.DataFrame:
-        """The steady steps, window, start_ns and end_ns: those that take far longer than the others are left out."""
+        """The steady steps (window, start_ns, end_ns), without steps that take far longer than the others."""
         windows = device_extended_windows(self.rank_trace)
         lengths = windows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("length"), peers=0)
         return windows.filter(~stands_out(lengths, "length", ["peers"])).select("window", "start_ns", "end_ns")
@@ -132,7 +132,7 @@ class RankEvidence:
 
     @cached_property
     def activity(self) -> pl.DataFrame:
-        """What the thread that trains did at each time; while it waits for autograd, what the backward thread did.
+        """The activity of the training thread or, while it waits for autograd, of the backward thread.
 
         start_ns, end_ns, event_index (null outside all ranges), cause, name, module, frame: see
         `holotrace.enrich.job_graph.causes.cause_names.host_ranges`; `host_idle` means outside all recorded ranges.
@@ -176,7 +176,7 @@ class RankEvidence:
 
     @cached_property
     def peaks(self) -> Device | None:
-        """What the device can do; None if it is unknown, or if the rank has several kinds."""
+        """The peak rates of the device; None if it is unknown, or if the rank has several kinds of devices."""
         names = {device["device_name"] for device in self.devices}
         return device_named(names.pop()) if len(names) == 1 else None
 
@@ -208,7 +208,8 @@ class RankEvidence:
     def synchronisations(self) -> pl.DataFrame:
         """The calls in which the host waits for a device that then runs dry, with the idle time that follows.
 
-        The device runs dry if it is idle when the call returns: had the host gone on, it would have launched more work.
+        The device runs dry if it is idle when the call returns: without the call, the host would have launched more
+        work.
 
         event_index, end_ns       of the call
         call                      its name
@@ -239,7 +240,7 @@ class RankEvidence:
 
     @cached_property
     def event_counts(self) -> dict[int, int]:
-        """The number of events in the steady steps by kind, work of devices included."""
+        """The number of events in the steady steps by kind, device work included."""
         events = self.rank_trace.table("events", ["kind", "start_ns"])
         row = np.searchsorted(self.step_windows[0], events["start_ns"].to_numpy(), side="right") - 1
         inside = (row >= 0) & (events["start_ns"].to_numpy() < np.append(self.step_windows[1], 0)[row])
@@ -276,7 +277,7 @@ class RankEvidence:
     def _working_tracks(self) -> list[int]:
         """Return the threads that launch a fair share of the kernels or, without a device, run one of the operators.
 
-        A thread that pins batches for the data loader launches none.
+        A thread that pins batches for the data loader launches no kernels.
         """
         ranges = host_ranges(self.rank_trace).ranges
         if self.has_device_work:
@@ -303,7 +304,7 @@ def intervals_of(table: pl.DataFrame) -> Intervals:
 
 
 def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
-    """Put the rows of one table over those of another; where both have a row, keep that of `above`."""
+    """Overlay one table on another; if rows overlap in time, keep the row of `above`."""
     covered = intervals_of(above)
     times = (below["start_ns"].to_numpy(), below["end_ns"].to_numpy())
     free = difference(times, covered)

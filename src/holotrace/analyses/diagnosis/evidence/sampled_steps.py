@@ -14,11 +14,11 @@ from holotrace.store.trace import RankTrace
 
 MOST_EVENTS = 500_000
 MOST_STEPS = 8
-"""Of a recording with more events, at most this many steady steps are examined, evenly spread."""
+"""In a recording with more events, at most this many steady steps, evenly spread, are examined."""
 
 
 def sampled(rank_trace: RankTrace) -> tuple[RankTrace, str]:
-    """Return the rank with the steps to examine, and a sentence on those left out; it is empty if none are."""
+    """Return the rank with the steps to examine, and a sentence about the steps left out, empty if there are none."""
     announced = windows(rank_trace)
     if rank_trace.has_selections or len(announced) <= MOST_STEPS or _event_count(rank_trace) <= MOST_EVENTS:
         return rank_trace, ""

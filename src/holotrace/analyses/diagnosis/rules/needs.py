@@ -1,4 +1,4 @@
-"""Input that several rules need, and how to record it."""
+"""Checks for the input that several rules need, with advice on how to record it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 
 ONLY_THE_HOST = "no GPU work was recorded, so only the rules about the host and between ranks apply"
-"""The whole caveat for a rank whose file shows no GPU."""
+"""The only caveat for a rank whose file shows no GPU."""
 
 _ONE_RANK = "one rank alone shows nobody waiting; open all ranks of the job together"
 

@@ -1,1 +1,1 @@
-"""What cases cost: claims on the time of a rank, and replays of the step without a cause."""
+"""The cost of cases: claims on the time of a rank, and replays of the step without a cause."""

@@ -35,11 +35,11 @@ class _Replay(NamedTuple):
 
 
 def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnosis:
-    """Return the diagnosis with stakes of late ranks that replays predict, where they reproduce the steps within 3 %.
+    """Return the diagnosis with the stakes of late ranks from replays, if these reproduce the steps within 3 %.
 
     The stake is the share of the replayed windows that all replays save together, times the mean step: the window of a job
-    also contains the end of the step before on ranks that are behind, and a rank may be late in some steps only. It is at
-    most what the other findings leave of the step.
+    also contains the end of the step before on ranks that are behind, and a rank may be late in some steps only. The
+    stake is at most the part of the step that the other findings leave.
     """
     late = result.per_finding.filter(pl.col("rule") == _RULE)["rank"].to_list()
     if not late or _event_count(trace) > _MOST_EVENTS:
@@ -55,7 +55,7 @@ def _event_count(trace: Trace) -> int:
 
 
 def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int, list[_Replay]]:
-    """Return replays of a few steps in which one of these ranks works like its median peer; nothing if none can say."""
+    """Return replays of a few steps in which one of these ranks works like its median peer; empty without usable steps."""
     replays: dict[int, list[_Replay]] = {}
     first = next(iter(trace.ranks.values()))
     numbers = windows(first)["window"].to_list()
@@ -68,7 +68,7 @@ def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int
 def _replays_of_step(
     trace: Trace, number: int, ranks: Sequence[int], executor: Executor
 ) -> Iterator[tuple[int, _Replay]]:
-    """Yield what is saved if each rank is on time, in addition to the ranks before it: two late ranks may hide each other."""
+    """Yield the time saved if this rank and the ranks before it are all on time: two late ranks may hide each other."""
     try:
         window = job_window(trace, WindowOptions(instance=number, data_loading=tuple(DATA_LOADING)), executor)
     except HolotraceError:
@@ -90,8 +90,8 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
     """Return the findings with the new stakes, the costliest first.
 
     The stake of a late rank competes with the bounds of other findings, which no replay lowers, so it counts double, up to
-    its own bound. If the job is hardly faster without a late rank, its cause is chance, and left out, unless it is a line
-    of code: that keeps its bound, because other ranks may hide it.
+    its own bound. If the job is hardly faster without a late rank, its delay is chance and the finding is left out. A
+    line of code keeps its bound, because other late ranks may hide its effect.
     """
     rows = result.per_finding.to_dicts()
     bounds_ns = [row["stake_ns"] or 0 for row in rows]

@@ -12,7 +12,7 @@ _MOSTLY = 0.5
 
 
 class Claim(NamedTuple):
-    """What a case gets of the time that it explains, in all steps.
+    """The part of its explained time that a case gets, summed over all steps.
 
     claimed_ns    time that no case before it claims, times the share that can be saved
     explained_ns  all time that the case explains, within the steps
@@ -28,7 +28,7 @@ def claims(cases: Sequence[tuple[Rule, Case]], steps: Intervals) -> list[Claim]:
     """Return the claim of each case, in the order of `cases`.
 
     Cases of rules with a lower precedence claim first, and of these the case that can save most. A case that saves only
-    a share of its time claims all of it: a kernel that becomes twice as fast by one change cannot become so by another.
+    a share of its time still claims all of it: two changes that each halve a kernel's time do not add up.
     """
     explained = [intersection(case.explained, steps) for _, case in cases]
     lengths = [covered_length(*intervals) for intervals in explained]

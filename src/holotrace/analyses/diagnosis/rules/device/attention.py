@@ -51,7 +51,7 @@ def unfused_attention(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _work_of(evidence: RankEvidence, operators: pl.Series) -> pl.DataFrame:
-    """Return the device work of these forward operators, and of the gradients of what runs inside them."""
+    """Return the device work of these forward operators, and of the gradients of the operators inside them."""
     work = evidence.costed
     calls = work["row"].filter(work["row"] != NO_PARENT).unique().sort()
     if operators.is_empty() or calls.is_empty():

@@ -1,4 +1,4 @@
-"""Cases about device work: what explains time, what fixing it saves, and where to look."""
+"""Build cases about device work: the time that they explain, the time that a fix saves, and where to look."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ LAYOUT_KERNELS = r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose|AddPadding"
 dl-performance-convolutional/index.html (tensor layouts)."""
 
 _LEAST_VALUE = 0.02
-"""Every threshold of the rules that use this module is higher, so smaller cases need no change."""
+"""Cases below this value get no replay, because the thresholds of all rules in this folder are higher."""
 
 _PAUSE_NS = 200_000
-"""Python between two operators of a function takes less, even under the profiler."""
+"""Between two operators of one function, Python takes less time than this, even under the profiler."""
 
 _HOST_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 
@@ -35,9 +35,9 @@ DURATION, FLOOR = pl.col("duration_ns"), pl.col("floor_ns")
 
 
 def attained(share: float | pl.Expr, best: float | pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Return `saved_ns` and `most_ns` of `case_of` for work that typically reaches one share of the peak, at best another.
+    """Return `saved_ns` and `most_ns` of `case_of`, given the share of the peak that such work reaches typically and at best.
 
-    Both are 0 where the lower bound is unknown.
+    Both are 0 if the lower bound is unknown.
     """
     typical_ns, most_ns = ((DURATION - FLOOR / part).clip(lower_bound=0).fill_null(0.0) for part in (share, best))
     return typical_ns.alias("saved_ns"), most_ns.alias("most_ns")
@@ -66,8 +66,8 @@ def case_of(
 ) -> Case:
     """Return the case of these rows of `RankEvidence.costed`.
 
-    Recording Python functions makes the host up to twice as slow, so that it hides work of the device that it does not hide
-    without the profiler. Such a recording is not replayed.
+    Recording Python functions makes the host up to twice as slow, so device work may look hidden behind the host that
+    would not be hidden without the profiler. Such a recording is not replayed.
 
     Args:
         evidence: the rank.

@@ -28,20 +28,24 @@ from holotrace.units import percent_text
 
 _ELEMENTWISE = r"elementwise_kernel|triton_poi_|CUDAFunctor|pointwise"
 _LONGEST_GAP_NS = 50_000
-"""Between two kernels of a chain, the host does no more than launch: this takes 5 µs, and under the profiler up to 50 µs."""
+"""Between two kernels of a chain, the host only launches, which takes 5 µs, or up to 50 µs under the profiler."""
 _LEAST_CHAIN = 8
 _NO_LINK = r"^aten::(fill|zero|copy)_$|^aten::add_$"
-"""Initialisation, copies, and gradients added up, which follow each other without being a chain."""
+"""Initialisation, copies and sums of gradients, which may follow each other without being a chain."""
 _ATTAINABLE_WINDOWS = 0.3
 """Share of the bandwidth that normalisations and pooling of images reach in channels-last layout."""
 _BEST_WINDOWS = 0.6
-"""The most they reach: two thirds of the bandwidth of simple kernels, because normalisations read their input twice."""
+"""The most that these kernels reach: two thirds of a simple kernel's bandwidth, because normalisations read their input
+twice.
+"""
 _OF_IMAGES = r"batch_norm|pool"
 _SLOW_MEMORY = 0.3
 _IRREGULAR = (
     r"pool|batch_norm|embedding|index|scatter|gather|sort|topk|unique|nonzero|masked|cumsum|upsample|roll|grid_sampl"
 )
-"""These operators read scattered or overlapping elements, or their inputs twice, so the bytes of inputs are no reachable bound."""
+"""Operators that read scattered or overlapping elements, or their inputs twice, so that they cannot reach the bound of
+their bytes.
+"""
 _SHORTEST_CALL_NS = 20_000
 
 
@@ -50,7 +54,7 @@ def unfused_chains(evidence: RankEvidence) -> Iterator[Case]:
     chains = _chains(evidence.costed)
     if chains.is_empty():
         return
-    # The fused kernel reads and writes about as much as one of the chain.
+    # The fused kernel reads and writes about as much as one kernel of the chain.
     kept = pl.when(pl.int_range(pl.len()).over("chain") == 0).then(DURATION).otherwise(0)
     rows = chains.with_columns(saved_ns=DURATION - kept)
     longest = int(rows["chain"].value_counts()["count"].max() or 0)  # type: ignore[arg-type]
@@ -140,7 +144,7 @@ def slow_memory_kernels(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def recomputation(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the forward work that activation checkpointing does again in the backward pass."""
+    """Yield a case for forward work that activation checkpointing repeats in the backward pass."""
     rows = evidence.costed.filter(pl.col("phase") == "recompute").with_columns(saved_ns=DURATION.cast(pl.Float64))
     if len(rows):
         share = share_of(rows["duration_ns"], evidence.costed["duration_ns"])

@@ -23,7 +23,7 @@ _LONG_NS = 10_000
 """Shorter kernels are bound by their launch, whatever their shape."""
 _TINY_NS = 5_000
 _FIXED_NS = 2_000
-"""What starting and draining any kernel takes on the device; https://developer.nvidia.com/blog/cuda-graphs measures 2 µs."""
+"""Time to start and drain any kernel on the device; https://developer.nvidia.com/blog/cuda-graphs measures 2 µs."""
 _FEW_BLOCKS = 0.5
 _LOW_OCCUPANCY = 0.25
 _ENOUGH_OCCUPANCY = 0.5
@@ -38,7 +38,7 @@ def small_grids(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each kernel with less than one block for every two SMs; only long ones count."""
     shaped = with_launch_shapes(evidence.rank_trace, evidence.costed)
     is_small = (pl.col("blocks_per_sm") < _FEW_BLOCKS) & (DURATION >= _LONG_NS)
-    # With a block on every SM the kernel takes at least its share of the time now, and at least its lower bound.
+    # With a block on every SM, the kernel takes proportionally less time, but at least its lower bound.
     least = pl.max_horizontal(DURATION * pl.col("blocks_per_sm"), FLOOR / BEST_BANDWIDTH)
     rows = shaped.filter(is_small).with_columns(saved_ns=(DURATION - least).clip(lower_bound=0))
     for (kernel,), of_kernel in rows.group_by("kernel", maintain_order=True):
@@ -47,7 +47,7 @@ def small_grids(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each long kernel, except products, of whose warps few fit on an SM.
+    """Yield a case for each long kernel of which few warps fit on an SM, except matrix products.
 
     The names of kernels that users write do not show whether they use tensor cores; such kernels count.
     """
@@ -101,9 +101,9 @@ def _limit(row: dict[str, Any]) -> str:
 
 
 def tiny_kernels(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for kernels that take less than 5 µs, most of which is the fixed cost of a kernel, and the short gaps before."""
+    """Yield a case for kernels below 5 µs, which is mostly the fixed cost of a kernel, and for the short gaps before them."""
     tiny = evidence.costed.filter((pl.col("kernel_kind") == KernelKind.COMPUTATION) & (DURATION < _TINY_NS))
-    # Fused into large ones, they leave no more than their lower bound.
+    # Fused into large kernels, they take only their lower bound.
     rows = tiny.with_columns(
         saved_ns=pl.min_horizontal(DURATION, pl.lit(_FIXED_NS)).cast(pl.Float64), most_ns=DURATION - FLOOR.fill_null(0)
     )
@@ -113,7 +113,7 @@ def tiny_kernels(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _short_gaps(evidence: RankEvidence, starts: pl.Series) -> Intervals:
-    """Return the idle time of at most 2 µs that ends at one of these times: the device itself needs it between kernels."""
+    """Return the gaps of at most 2 µs that end at one of these times, which the device itself needs between kernels."""
     begins, ends = evidence.idle
     chosen = (ends - begins <= _FIXED_NS) & np.isin(ends, starts.to_numpy())
     return begins[chosen], ends[chosen]

@@ -1,4 +1,4 @@
-"""Rules about the memory of the device: the allocator's calls, its peak, and what it reserves in vain."""
+"""Rules about device memory: calls of the allocator, the peak, and memory reserved in vain."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _without_cost(device: dict[str, Any], value: float, words: dict[str, Any]) -
 
 
 def _holders(evidence: RankEvidence, device: dict[str, Any]) -> list[tuple[str, int]]:
-    """Return the operators that allocated most of what was alive at the peak, with their bytes."""
+    """Return the operators that allocated most of the memory alive at the peak, with their bytes."""
     at_peak = memory_timeline().one_rank(evidence.rank_trace).at_peak
     here = at_peak.filter((pl.col("device_type") == device["device_type"]) & (pl.col("device") == device["device"]))
     return list(here.head(_MOST_NAMED).select("operator", "bytes").iter_rows())

@@ -125,7 +125,7 @@ def float8_possible(evidence: RankEvidence) -> Iterator[Case]:
     is_large = (
         _IS_MATRIX & ~_IS_ATTENTION & pl.col("precision").is_in(_SIXTEEN_BITS) & (intensity > _FLOAT8_FLOPS_PER_BYTE)
     )
-    # What a product loses to other causes stays; at most, it gets faster by the ratio of the rates.
+    # A product's other losses stay, so it gets faster by at most the ratio of the rates.
     in_float8 = floor_at("float8", device)
     rows = evidence.costed.filter(is_large).with_columns(
         saved_ns=(FLOOR - in_float8).clip(0), most_ns=(DURATION * (1 - in_float8 / FLOOR)).clip(0)
@@ -159,8 +159,8 @@ def _attained(evidence: RankEvidence) -> tuple[pl.Expr, pl.Expr]:
 def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for products of unknown shapes if no kernel uses tensor cores, although every device has them.
 
-    The names of operators and kernels decide. Kernels whose names do not show their cores might use tensor cores. Attention
-    does not count: its float32 kernels use tensor cores of their own accord.
+    The rule judges by the names of operators and kernels. Kernels whose names do not show their cores might use tensor
+    cores. Attention does not count, because its float32 kernels use tensor cores without being asked.
     """
     types = _common_precisions(evidence)
     named = evidence.costed.drop_nulls("operator").filter(~_IS_ATTENTION)

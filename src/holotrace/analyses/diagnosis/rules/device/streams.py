@@ -20,10 +20,10 @@ _MOSTLY = 0.8
 
 
 def copies_in_turn(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for asynchronous copies to the device during which it computes nothing, though it could.
+    """Yield a case for asynchronous copies to a device that computes nothing in the meantime, although it could.
 
-    Copies from pageable memory do not count, because they are not asynchronous. Computation can hide no more than its own
-    length.
+    Copies from pageable memory do not count, because they are not asynchronous. Computation can hide at most its own
+    duration.
     """
     moves = evidence.work.filter(pl.col("kernel_kind") == KernelKind.MEMORY)
     names = evidence.rank_trace.texts(moves["name"])

@@ -14,12 +14,12 @@ _LEAST_SHARE = 0.02
 _LEAST_FUNCTION = 0.05
 _LONG_NS = 100_000
 _IS_LONG = pl.col("end_ns") - pl.col("start_ns") >= _LONG_NS
-"""Python runs for a few microseconds between two operators; a hundred are work of its own."""
+"""Between two operators, Python runs for a few microseconds; a hundred are separate work."""
 
 _READY_NS = 300_000
 """Taking a batch that workers have prepared costs up to this much per step, under a profiler that records Python."""
 _LARGE_SHARE = 0.1
-"""Of very short steps, even a ready batch may take this share."""
+"""In very short steps, even fetching a ready batch may take this share."""
 
 _OF_TORCH = (
     r"^<built-in method \w+ of (torch\._C\.|(Tensor|Parameter|type) object)"
@@ -45,7 +45,7 @@ def garbage_collection(evidence: RankEvidence) -> Iterator[Case]:
 def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each Python function that keeps the devices idle for long at a time.
 
-    Many short pieces are the overhead of Python between operators, which is another rule's.
+    Many short pieces are Python's overhead between operators, which another rule reports.
     """
     is_slow = (pl.col("cause") == "python") & pl.col("frame").is_not_null() & _IS_LONG
     python = _without_torch(evidence, evidence.while_idle.filter(is_slow))
@@ -55,7 +55,7 @@ def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _calling_operators(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the functions that run operators for a quarter of their time: what else they do is the overhead of Python."""
+    """Return the functions that run operators for a quarter of their time; the rest of their time is Python's overhead."""
     time = pl.col("end_ns") - pl.col("start_ns")
     operators = time.filter(pl.col("cause") == "operator").sum()
     return (

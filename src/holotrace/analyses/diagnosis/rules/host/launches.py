@@ -19,14 +19,15 @@ from holotrace.schema import LAUNCH_KINDS, EventKind
 
 _LONG_NS = 100_000
 _IS_SHORT = pl.col("end_ns") - pl.col("start_ns") < _LONG_NS
-"""Longer pieces of Python are work of their own, not overhead between operators."""
+"""Longer pieces of Python are separate work, not overhead between operators."""
 
 ENGINE = "autograd::engine::evaluate_function: "
-"""How autograd names the range around a backward operator, which says enough by itself."""
+"""Autograd's name for the range around a backward operator; the operator's own name suffices."""
 
 _ADDED_NS = {EventKind.PYTHON_FUNCTION: 1_300, **dict.fromkeys((EventKind.CPU_OP, *LAUNCH_KINDS), 2_000)}
-"""What a profiler that records Python functions adds to each event of the host at least: from 36 jobs of one rank in
-examples/gpu, which were timed with and without it."""
+"""The least time that a profiler adds to each host event if it records Python functions, measured on 36 jobs of one
+rank in examples/gpu, timed with and without the profiler.
+"""
 
 _OPTIMIZER = r"^(Optimizer\.step#|\[pl\]\[.*\]optimizer_step)"
 _FEW_KERNELS = 20
@@ -51,7 +52,7 @@ def python_overhead(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _unless_profiled(evidence: RankEvidence, cases: Iterator[Case]) -> Iterator[Case]:
-    """Lower the measured values by the share of the idle time that the profiler makes by recording Python functions.
+    """Lower the measured values by the share of idle time that the profiler adds by recording Python functions.
 
     The costs stay those of the recording.
     """
@@ -64,7 +65,7 @@ def _unless_profiled(evidence: RankEvidence, cases: Iterator[Case]) -> Iterator[
 
 
 def _share_of_profiler(evidence: RankEvidence) -> float:
-    """Return the share of the idle time that the profiler makes by recording the events of the host, as an estimate."""
+    """Estimate the share of the idle time that the profiler adds by recording host events."""
     added_ns = sum(ns * evidence.event_counts.get(int(kind), 0) for kind, ns in _ADDED_NS.items())
     idle_ns = covered_length(*evidence.idle)
     return min(1.0, added_ns / idle_ns) if idle_ns else 0.0
@@ -126,8 +127,8 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
 def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
     """Return the time between the first and the last region of each step, outside all regions.
 
-    While the devices work on a backlog, a break delays the host, but not yet them. If they then idle into the next region,
-    they idle for this delay, so as much of the region counts.
+    While the devices work on a backlog, a break delays only the host. If the devices then idle at the start of the next
+    region, the break caused it, so that much of the region counts.
     """
     step = holding((evidence.steady["start_ns"].to_numpy(), evidence.steady["end_ns"].to_numpy()), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))

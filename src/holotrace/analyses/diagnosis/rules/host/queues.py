@@ -22,9 +22,9 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text
 
 _FEWEST_STARTS = 3
-"""Once or twice, work may wait for something that was not recorded."""
+"""Late starts needed for a case; once or twice, work may wait for something that was not recorded."""
 _LATE_NS = 100_000
-"""A device that nobody else uses starts work within 20 µs of its launch, in all recorded jobs."""
+"""In all recorded jobs, a device that nobody else uses starts work within 20 µs of its launch."""
 
 
 def late_starts(evidence: RankEvidence) -> Iterator[Case]:
@@ -54,7 +54,7 @@ def late_starts(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case if the host needs longer for each step than the devices, which still work on what it launched before.
+    """Yield a case if the host needs longer for each step than the devices, which still work on a backlog.
 
     Time in which the host waits for a device does not count. The devices idle only when the backlog is used up, so this
     costs nothing in the recorded steps.

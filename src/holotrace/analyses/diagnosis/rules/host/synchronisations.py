@@ -19,11 +19,11 @@ from holotrace.enrich.host.source_lines import records_python
 _SHARE = 0.02
 _LONG_NS = 100_000
 _PINNED_BYTES_PER_S = {9: 50e9, 8: 25e9}
-"""What pinned copies reach, by the least compute capability: about 80 % of PCIe 5.0 x16 and 4.0 x16.
+"""Bandwidth of pinned copies by the lowest compute capability: about 80 % of PCIe 5.0 x16 and 4.0 x16.
 
 https://en.wikipedia.org/wiki/PCI_Express gives 63 and 31.5 GB/s in theory."""
 _PINNED_ELSEWHERE = 12e9
-"""The same of PCIe 3.0 x16, for older and unknown devices."""
+"""Bandwidth of pinned copies over PCIe 3.0 x16, for older and unknown devices."""
 
 _SCALARS = r"^aten::(item|_local_scalar_dense|is_nonzero|equal|allclose)$"
 _SHAPES = r"^aten::(nonzero|masked_select|index|index_put_|_index_put_impl_|unique\w*|_unique2?|repeat_interleave|where|bincount)$"
@@ -34,8 +34,8 @@ _DEVICE = r"(?i)device_?synchroni[sz]e|synchroni[sz]e_?device"
 def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = False) -> Iterator[Case]:
     """Yield a case for the idle time after the chosen calls, and in operators that exist to wait, such as `aten::item`.
 
-    Recording Python functions makes the host up to twice as slow. Then the device runs dry with and without the wait, so
-    calls that are needless anyhow cost at least the idle time after them.
+    Recording Python functions makes the host up to twice as slow. The device may then run dry even without the wait, so
+    a replay shows no gain; needless calls still cost the idle time after them.
     """
     calls = evidence.synchronisations.filter(chosen.fill_null(value=False))
     if calls.is_empty():
@@ -64,9 +64,9 @@ def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = Fal
 
 
 def _launching(evidence: RankEvidence, since_ns: int) -> Intervals:
-    """Return the idle time from this time on in which the host launches work: after a wait it has lost its lead.
+    """Return the idle time after this time in which the host launches work, because it lost its lead in the wait.
 
-    Python of 0.1 ms and more has a cost of its own.
+    Pieces of Python of 0.1 ms and more belong to another rule.
     """
     is_short = pl.col("cause").is_in(["python", "host_idle"]) & (pl.col("end_ns") - pl.col("start_ns") < _LONG_NS)
     pieces = evidence.while_idle.filter((pl.col("cause") == "operator") | is_short)
@@ -74,7 +74,7 @@ def _launching(evidence: RankEvidence, since_ns: int) -> Intervals:
 
 
 def _inside(evidence: RankEvidence, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `RankEvidence.while_idle` in operators that exist to wait, where one of these calls waits."""
+    """Return the rows of `RankEvidence.while_idle` in operators that exist to wait and contain one of these calls."""
     known = evidence.while_idle.filter(_IS_KNOWN.fill_null(value=False))
     return known.join(calls.select("name", "frame").unique(), on=["name", "frame"], how="semi", nulls_equal=True)
 
@@ -94,8 +94,8 @@ def _without(calls: pl.DataFrame, inside: pl.DataFrame) -> tuple[NoWait, Remove]
 def pageable_copies(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the copies from or to pageable memory that no kernel hides, and the idle time around them.
 
-    Such a copy blocks the host, which can launch more work only when it ends. If this costs more than the copies themselves,
-    it is left to the rule about copies that block.
+    Such a copy blocks the host, which can launch more work only when it ends. If the blocking costs more than the
+    copies themselves, the rule about blocking copies reports it instead.
     """
     names = evidence.rank_trace.texts(evidence.work["name"])
     copies = evidence.work.filter(names.str.contains(r"(?i)pageable"))

@@ -49,9 +49,9 @@ def exposed_transfers(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def _typical_shares(evidence: JobEvidence) -> dict[int, float]:
-    """Return the share of each rank's transfers that is left if none takes far longer than its like.
+    """Return the share of each rank's transfer time that remains if transfers far above the typical time of their size are cut.
 
-    A transfer that takes many times as long as others of its size was held up, for example by the sender's host.
+    A transfer that takes many times as long as others of its size was delayed, for example by the sender's host.
     """
     if "collectives" not in evidence.results:
         return {}
@@ -66,7 +66,7 @@ def _typical_shares(evidence: JobEvidence) -> dict[int, float]:
 
 
 def unknown_exposure(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the exposed communication of ranks without a partner, of which nobody knows how much is waiting."""
+    """Yield a case for the exposed communication of ranks without a recorded partner; how much of it is waiting is unknown."""
     costs = evidence.exposed_ns
     yield JobCase(costs, share_of_step(evidence, costs), words={"ranks": len(costs)})
 
@@ -147,7 +147,7 @@ def _named(cause: Mapping[str, Any]) -> str:
 
 
 def _share_outside_pipelines(evidence: JobEvidence) -> pl.Expr:
-    """Return the share of a rank's waits that are not for other stages of its pipeline, which bubbles explain."""
+    """Return the share of a rank's waits outside its pipeline; waits for other stages count as bubbles."""
     if "parallelism" not in evidence.results:
         return pl.lit(1.0)
     waits = evidence.results["parallelism"].per_step.drop_nulls("step")
@@ -219,7 +219,7 @@ def _say_jitter(cases: Sequence[RankCase]) -> Said:
 
 
 def _in_turn(cases: Sequence[RankCase]) -> str:
-    """Begin the sentence about waiting for which no single rank is to blame."""
+    """Return the beginning of the sentence about waiting that no single rank causes."""
     return f"{'further waiting' if cases[0].words['others'] else 'waiting'} between ranks, of which each in turn"
 
 

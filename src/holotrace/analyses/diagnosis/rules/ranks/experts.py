@@ -19,7 +19,7 @@ WORK = ("computation", "copy", "operator")
 
 
 def uneven_experts(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the rank whose experts get most tokens: what the other ranks wait for its work."""
+    """Yield a case for the rank whose experts get most tokens: the time that other ranks wait for its work."""
     most = _most_tokens(evidence)
     if most is None:
         return

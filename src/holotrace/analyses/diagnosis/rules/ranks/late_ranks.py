@@ -22,16 +22,18 @@ from holotrace.enrich.job_graph.causes.roles import CULPRIT, LEAST_CULPRIT, caus
 from holotrace.units import percent_text
 
 _LATE_STEP = 0.25
-"""In a step that costs less than this share of the costliest one, a rank is not late."""
+"""A rank counts as late in a step if the step costs at least this share of its costliest step."""
 _ONE_CAUSE = 0.2
-"""If the largest cause explains less than this share, chance is as likely: processes that share cores are late everywhere."""
+"""If the largest cause explains less than this share, the delay may be chance: processes that share cores are late
+everywhere.
+"""
 
 _NOT_OWN = ("communication", "launch_delay", "unknown")
-"""Slow transfers, a GPU that starts work late and what was not recorded are not the work of a rank."""
+"""Causes that are not the rank's own work: slow transfers, a GPU that starts work late, unrecorded time."""
 
 
 def blamed(causes: WaitCauses) -> list[int]:
-    """Return the culprits that cause at least half of the waiting for them by their own work."""
+    """Return the culprits whose own work causes at least half of the waiting for them."""
     culprits = causes.per_rank.filter(pl.col("role") == CULPRIT)["rank"]
     own = pl.col("cost_ns").filter(~pl.col("cause").is_in(_NOT_OWN)).sum()
     sums = causes.per_cause.group_by("cause_rank").agg(own.alias("own_ns"), pl.col("cost_ns").sum())
@@ -40,7 +42,7 @@ def blamed(causes: WaitCauses) -> list[int]:
 
 
 def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for each rank that causes much of the waiting of the others, other than by having more tokens or larger inputs."""
+    """Yield a case for each rank that causes much of the waiting of other ranks, unless it has more tokens or larger inputs."""
     causes = evidence.results["wait_causes"]
     in_steps = causes.per_cause.drop_nulls("step")
     once = _counted_once(evidence)
@@ -79,7 +81,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict[str, Any]:
-    """Return in how many steps a rank is late, and how sure its cause is: chance spreads over steps and causes."""
+    """Return in how many steps a rank is late, and how sure its cause is: delays by chance spread over steps and causes."""
     per_step = mine.group_by("step").agg(pl.col("cost_ns").sum())["cost_ns"]
     late_count = int((per_step >= _LATE_STEP * float(per_step.max() or 0)).sum())  # type: ignore[arg-type]
     of_name = mine.filter(pl.col("name").eq_missing(pl.lit(cause["name"], pl.String)))["cost_ns"].sum()
@@ -94,7 +96,7 @@ def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict
 
 
 def _counted_once(evidence: JobEvidence) -> dict[int, float]:
-    """Return, for each rank, its time in any wait over the sum of its waits, which may overlap."""
+    """Return, for each rank, the union of its waits divided by their sum, because waits may overlap."""
     if "collectives" not in evidence.results:
         return {}
     waits = evidence.results["collectives"].per_call.filter(pl.col("wait_ns") > 0)

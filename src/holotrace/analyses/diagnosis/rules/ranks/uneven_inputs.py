@@ -47,7 +47,7 @@ def without_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.
 
 
 def _for_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFrame:
-    """Return the causes, with their `row`, that are work of a rank in a step in which its inputs are larger."""
+    """Return the causes (with their `row`) that are work of a rank in steps in which its inputs are larger."""
     is_work = pl.col("cause").is_in(WORK)
     return per_cause.with_row_index("row").filter(is_work).join(_larger(evidence), on=["step", "cause_rank"])
 
