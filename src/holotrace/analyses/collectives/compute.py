@@ -208,7 +208,7 @@ def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: E
     Raises:
         InvalidOptionError: a step does not exist; the message lists the steps that do.
 
-    Source: docs/reference/analyses/collectives.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/collectives.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -138,7 +138,7 @@ def compare_operators(
         InvalidOptionError: `by` is not a measure.
         MissingDataError: a trace has neither operators nor device work.
 
-    Source: docs/reference/analyses/compare_operators.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/compare_operators.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -117,7 +117,7 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
     Raises:
         InvalidOptionError: `device` is not one of these values, or no rank of the trace has a requested step.
 
-    Source: docs/reference/analyses/compare_traces.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/compare_traces.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -169,7 +169,7 @@ def compiled_regions(
     Raises:
         InvalidOptionError: there is no log of torch.compile at `compile_log`.
 
-    Source: docs/reference/analyses/compiled_regions.md, which derives it.
+    Source: docs/reference/analyses/compiled_regions.md derives the definitions.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

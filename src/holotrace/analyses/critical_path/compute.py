@@ -142,7 +142,7 @@ def critical_path(  # noqa: PLR0913 -- options by name
             `segment_limit` is below 1.
         MissingDataError: no rank has host ranges or device work.
 
-    Source: docs/reference/analyses/critical_path.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/critical_path.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -88,7 +88,7 @@ def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCou
         trace: the job.
         executor: runs the work on the ranks.
 
-    Source: docs/reference/analyses/cupti_counters.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/cupti_counters.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

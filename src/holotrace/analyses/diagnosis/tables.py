@@ -11,13 +11,13 @@ _WHERE = ("module", "operator", "kernel", "source_line")
 
 
 def findings(result: Diagnosis) -> pl.DataFrame:
-    """Return what costs time, and what to do about it, without what is part of other findings."""
+    """Return the findings that are not part of others: what costs time, and what to do about it."""
     alone = result.per_finding.filter(pl.col("part_of").is_null())
     return alone.select("stake_ns", "stake_fraction", "basis", "finding", "advice", "rank")
 
 
 def places(result: Diagnosis) -> pl.DataFrame:
-    """Return where each cause is."""
+    """Return the place of each cause: rank, line, module, operator and kernel."""
     return known_columns(
         result.per_finding.select("rule", "stake_ns", "rank", *_WHERE, "event_count", "confidence", "part_of")
     )

@@ -85,7 +85,7 @@ class Distributed(Result):
 
 
 class _Partial(NamedTuple):
-    """One rank: its devices, how its steps divide, and its communication."""
+    """The partial result of one rank: its devices, the parts of its steps, and its communication."""
 
     devices: pl.DataFrame
     steps: pl.DataFrame
@@ -102,7 +102,7 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
         step = (K without C) + (K and C) + (C without K) + neither
 
     On a rank without kernels, operators count as computation. Data moves only once the last rank of a collective has
-    arrived: until then, a rank waits; the rest of its time in the collective is data transfer.
+    arrived. Until then, a rank waits; the rest of its time in the collective is data transfer.
 
     Collectives, sends and receives are matched across ranks, and their waiting is measured on one clock, as in `collectives`.
 
@@ -116,7 +116,7 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
     Raises:
         MissingDataError: no rank has any host or device event, so none has a step.
 
-    Source: docs/reference/analyses/distributed.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/distributed.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -285,7 +285,7 @@ def _before(ranges: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _unsized(partials: dict[int, _Partial], ranges: pl.DataFrame) -> tuple[str, ...]:
-    """Say how many calls, except calls before the recording, have no size, on ranks with and without record_shapes."""
+    """Say how many calls have no recorded size, on ranks with and without record_shapes; earlier launches do not count."""
     without = [rank for rank, of_rank in partials.items() if not of_rank.has_shapes]
     is_off, is_unsized = pl.col("rank").is_in(without), pl.col("byte_count").is_null() & ~pl.col("is_before")
     off, on = ranges.select((is_unsized & is_off).sum().alias("off"), (is_unsized & ~is_off).sum().alias("on")).row(0)

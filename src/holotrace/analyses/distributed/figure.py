@@ -36,7 +36,7 @@ _HEADING = Heading(
 
 @dataclass(frozen=True)
 class _Panel:
-    """A panel of bars: the column with a bar's total, and the name, column and colour of each part."""
+    """A panel of bars: the column that holds the total of each bar, and the name, column and colour of each part."""
 
     title: str
     total: str

@@ -39,7 +39,7 @@ _METRICS = (
 )
 _KNOWN = pl.col("sm_efficiency_known_fraction")
 _NEARLY_ALL = 0.99
-"""If at least this share of the launch shapes is known, no finding mentions the unknown ones."""
+"""If at least this share of the launch shapes is known, no finding mentions the unknown shapes."""
 
 _PER_DEVICE = pl.Schema(
     {
@@ -133,7 +133,7 @@ def gpu_summary(
         InvalidOptionError: `parts` is less than 1.
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/gpu_summary.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/gpu_summary.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

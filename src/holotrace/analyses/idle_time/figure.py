@@ -53,7 +53,6 @@ def plot_idle_time(
     keys = [name for name in ("rank", "device", "stream") if name in table.columns]
     totals = table.group_by(keys, maintain_order=True).agg(pl.col("idle_ns").sum())
     size, unit = largest_unit(totals.get_column("idle_ns").to_list())
-    # A rank without incomplete replays has no row of this category, so each bar needs its own place.
     shown = (*_CATEGORIES, _UNKNOWN) if (table["category"] == "unknown").any() else _CATEGORIES
     parts = [_part(_of_category(table, keys, category[1]), category, size, as_share=as_share) for category in shown]
     values = (

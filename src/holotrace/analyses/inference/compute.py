@@ -215,7 +215,7 @@ def inference(
     Raises:
         InvalidOptionError: the device table does not have the device, or a pattern is not valid.
 
-    Source: docs/reference/analyses/inference.md, which derives it.
+    Source: docs/reference/analyses/inference.md derives the definitions.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

@@ -1,4 +1,4 @@
-"""What readers of the steps must know: how they were found, which are set apart, and what is unknown."""
+"""Findings about the steps: how they were found, which are set apart, and which facts are unknown."""
 
 from __future__ import annotations
 

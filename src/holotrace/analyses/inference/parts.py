@@ -1,4 +1,4 @@
-"""The parts of a step: what the devices do in each moment, or what they wait for."""
+"""The parts of a step: what the devices do at each time, or what they wait for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ PARTS = {
     "launch_idle_ns": "launch",
     "host_idle_ns": "host",
 }
-"""The parts of a step by priority, each with the bound that it indicates; the last part is the rest of the step."""
+"""The parts of a step in order of priority, and the bound of a step in which the part is the largest; the last part is
+the rest.
+"""
 
 _NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 
@@ -45,7 +47,7 @@ def parts_of_steps(
 
 
 def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Intervals]:
-    """Return when launched work has not begun, and when idle time has no known cause, as before work without a launch.
+    """Return when launched work has not yet begun, and when the cause of idle time is unknown, as before work without a launch.
 
     Args:
         work: start_ns, end_ns and launch_start_ns (null if unknown) of all work of the rank, sorted by start.

@@ -75,7 +75,7 @@ def _summed() -> list[pl.Expr]:
 
 
 def _percentile(column: str, percent: int) -> pl.Expr:
-    """Return the shortest measured time that at least this share of the steps does not exceed (nearest rank)."""
+    """Return a percentile by the nearest-rank method: the shortest time that this share of the steps does not exceed."""
     place = (pl.len() * percent + 99) // 100 - 1
     return pl.col(column).sort().get(place).alias(f"p{percent}_{column}")
 
@@ -89,7 +89,7 @@ def _output_token_ns() -> pl.Expr:
 
 
 def _inter_token_ns() -> pl.Expr:
-    """Divide the time from the first to the last steady step by the steps that decode: how long a request waits for a token."""
+    """Return how long a request waits for a token: the time from the first to the last steady step over the decoding steps."""
     decodes = pl.col("decode_request_count") > 0
     is_known = (pl.col("kind").null_count() == 0) & (pl.col("draft_token_count").filter(decodes) == 0).all(
         ignore_nulls=False

@@ -1,4 +1,4 @@
-"""The device work of each step: when it runs, which operator it belongs to, and what its roofline says."""
+"""The device work of each step: when it runs, its operator, and whether compute or memory bounds it."""
 
 from __future__ import annotations
 

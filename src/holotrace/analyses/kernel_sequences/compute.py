@@ -81,7 +81,7 @@ def kernel_sequences(
         InvalidOptionError: the name is empty, no rank has such an operator, or the count is below 1.
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/kernel_sequences.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/kernel_sequences.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -27,7 +27,7 @@ _RESOURCES = ("registers_per_thread", "shared_memory_bytes")
 
 @dataclass(frozen=True, eq=False)
 class Kernels(Result):
-    """The kernels of each rank, counted in two ways; both tables add up to the same calls and times.
+    """The kernels of each rank, grouped in two ways; both tables add up to the same calls and times.
 
     per_kernel    one row per rank and name, sorted by rank, the largest sum first:
 
@@ -83,7 +83,7 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
     Raises:
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/kernels.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/kernels.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -21,7 +21,7 @@ from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 MEASURES = ("short_kernel", "slow_call", "late_start")
-"""What makes a launch bad: a kernel shorter than its launch, a slow call, a late start."""
+"""The ways in which a launch can be bad: a kernel shorter than its launch, a slow call, a late start."""
 
 _LENGTH = {"short_kernel": "kernel_ns", "slow_call": "call_ns", "late_start": "launch_delay_ns"}
 _KIND_NAMES = {int(kind): kind.name.lower() for kind in KernelKind}
@@ -140,7 +140,7 @@ def launch_statistics(
         InvalidOptionError: a cutoff is negative.
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/launch_statistics.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/launch_statistics.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -186,7 +186,7 @@ def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: boo
 def launched_calls(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the work with a known launch: the columns of `launched_work`, two durations and the launch delay.
 
-    These are the int64 columns `call_ns`, `kernel_ns` and `launch_delay_ns`.
+    The durations and the delay are the int64 columns `call_ns`, `kernel_ns` and `launch_delay_ns`.
     """
     launch_end_ns = pl.col("launch_end_ns")
     known = launched_work(rank_trace).drop_nulls("launch_index")
@@ -203,13 +203,13 @@ def in_order_of_calls(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataF
     The result has only the columns that describe a launch, and the string id `operator_name`.
     """
     operators = of_work(launching_operator(rank_trace), launched)["operator_name"]
-    # The work is already sorted by start and position in the file; a stable sort keeps this order within each call.
+    # A stable sort keeps the order of the work within each call: by start and position in the file.
     order = np.lexsort((launched["launch_index"].to_numpy(), launched["launch_start_ns"].to_numpy()))
     return launched.select(*_OF_LAUNCH, operators)[order]
 
 
 def _judged(launched: pl.DataFrame, cutoffs: _Cutoffs) -> pl.DataFrame:
-    """Add `is_first`, the row that represents its call, and a column for each measure."""
+    """Add a column for each measure, and `is_first`: whether the row is the first one of its call."""
     is_first, is_slow = pl.col("launch_index").is_first_distinct(), pl.col("call_ns") > cutoffs.slow_call_ns
     return launched.with_columns(
         is_first.alias("is_first"),

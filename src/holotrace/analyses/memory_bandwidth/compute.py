@@ -88,7 +88,7 @@ def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> Memory
     Raises:
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/memory_bandwidth.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/memory_bandwidth.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -148,7 +148,7 @@ def _bytes_per_second() -> pl.Expr:
 
 
 def _series(rank: int, copies: pl.DataFrame) -> pl.DataFrame:
-    """Return the bandwidth after each change; all copies end, so one running sum is back at 0 for the next device or kind."""
+    """Return the bandwidth after each change; one running sum over all devices suffices, because all copies end."""
     begun, ended = (
         copies.select(
             "event_index",

@@ -112,15 +112,15 @@ class _Partial(NamedTuple):
 def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryTimeline:
     """Follow the allocated memory of each device, and list the operators whose memory was alive at the peak.
 
-    Each event records the allocated total after it. In files from before 2022, which lack it, the total is the sum of all
-    changes plus the smallest initial amount that keeps it from becoming negative. A block is alive from its allocation until
-    its address is freed.
+    Each event records the total that is allocated after it. Files from before 2022 lack this total; it is then the sum
+    of all changes plus the smallest initial amount that keeps it from becoming negative. A block is alive from its
+    allocation until its address is freed.
 
     Args:
         trace: the job. All tables are empty unless it was recorded with `profile_memory=True`.
         executor: runs the work on the ranks.
 
-    Source: docs/reference/analyses/memory_timeline.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/memory_timeline.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

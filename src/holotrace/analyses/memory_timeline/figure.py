@@ -17,7 +17,9 @@ from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.units import SIZES, size_text
 
 MOST_POINTS = 2_000
-"""Maximum number of points in a line; with more events, a line shows the highest point of each stretch, to keep the peaks."""
+"""Maximum number of points in a line; with more events, the line keeps its peaks by showing the highest point of each
+stretch.
+"""
 
 MOST_LINES = 16
 """Maximum number of lines in a panel, which shows the devices with the highest peaks."""

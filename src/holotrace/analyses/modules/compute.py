@@ -78,7 +78,7 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
             backward times.
         executor: runs the work on the ranks.
 
-    Source: docs/reference/analyses/modules.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/modules.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

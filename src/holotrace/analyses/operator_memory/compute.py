@@ -116,7 +116,7 @@ def operator_memory(
             address alone, within the window, for CPU and CUDA devices only.
         executor: runs the work on the ranks.
 
-    Source: docs/reference/analyses/operator_memory.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/operator_memory.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

@@ -108,7 +108,7 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
         compat: "torch_tb_profiler" attributes device work as the last version of the TensorBoard plugin did.
         executor: runs the work on the ranks.
 
-    Source: docs/reference/analyses/operators.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/operators.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

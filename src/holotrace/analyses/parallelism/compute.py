@@ -143,7 +143,7 @@ def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism
         trace: the job.
         executor: runs the work on the ranks.
 
-    Source: docs/reference/analyses/parallelism.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/parallelism.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -1,4 +1,4 @@
-"""What one rank contributes: its calls, when they are exposed, its steps, and who asked for each call."""
+"""The partial result of one rank: its calls, when they are exposed, its steps, and the modules that requested them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d
 
 
 class ParallelRank(NamedTuple):
-    """What one rank contributes.
+    """The partial result of one rank.
 
     communicating  its calls and facts
     steps          step, start_ns, end_ns, computation_ns
@@ -60,7 +60,7 @@ class ParallelRank(NamedTuple):
 
 
 def parallel_rank(rank_trace: RankTrace) -> ParallelRank:
-    """Return what one rank contributes to the answer."""
+    """Return the partial result of one rank."""
     communicating = of_rank(rank_trace)
     computation = _computation(rank_trace)
     within = device_extended_windows(rank_trace)
@@ -95,7 +95,7 @@ def _by_step(exposed: Intervals, within: pl.DataFrame) -> pl.DataFrame:
 
 
 def _asked_by(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the innermost FSDP annotation or module around each call's operator, and whether the forward pass asked for it."""
+    """Return the innermost FSDP annotation or module around each call's operator, and whether it is a forward call."""
     nodes = host_nodes(rank_trace)
     parent, operators = nodes["parent"].to_numpy(), rows_of_events(nodes, _asking_operators(rank_trace, calls))
     is_unit = (nodes["node_class"] == NodeClass.MODULE) | _is_named(rank_trace, nodes, FSDP_ANNOTATION)
@@ -108,7 +108,7 @@ def _asked_by(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _asking_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Series:
-    """Return the operator that launched each call or, for host calls, the operator that started when the call was asked for."""
+    """Return the operator that launched each call or, for calls of the host, the operator that began at the request."""
     launched = of_events(launching_operator(rank_trace), calls["event_index"])["operator_index"]
     names = _ids(rank_trace, _COMMUNICATION_OPERATOR)
     operators = event_ranges(rank_trace, [EventKind.CPU_OP], ["event_index", "start_ns"], names=names)

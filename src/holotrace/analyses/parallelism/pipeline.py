@@ -34,7 +34,7 @@ def per_stage(
         expected_fraction  = (p - 1) / (m + p - 1) for p stages and m microbatches, as in GPipe and 1F1B with equal stages
 
     The number of microbatches in a step is the number of messages from one stage to the next; with v chunks per rank
-    (interleaved 1F1B), it is m * v, for which the same formula holds.
+    (interleaved 1F1B), this number is m * v, and the same formula holds.
 
     Source: D. Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC'21, section 2.2,
     https://arxiv.org/abs/2104.04473
@@ -65,7 +65,7 @@ def _stages(groups: Mapping[int, list[int]]) -> pl.DataFrame:
 
 
 def _microbatches(calls: pl.DataFrame, stages: pl.DataFrame) -> pl.DataFrame:
-    """Return how many messages go from one stage to the next in each step: the most that any rank sends or receives."""
+    """Return the messages from one stage to the next in each step: the largest number that any rank sends or receives."""
     place = stages.select("group", "rank", "stage")
     messages = calls.filter((pl.col("axis") == "pp") & pl.col("collective").is_in(POINT_TO_POINT))
     ends = messages.join(place, on=["group", "rank"]).join(

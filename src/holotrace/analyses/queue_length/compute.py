@@ -104,7 +104,7 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
         InvalidOptionError: `full_length` is less than 1.
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/queue_length.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/queue_length.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -143,11 +143,11 @@ def _launched(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _series(rank: int, launched: pl.DataFrame) -> pl.DataFrame:
-    """Return the length of each queue after each change; all queues end empty, so one running sum is 0 at the next stream."""
+    """Return the length of each queue after each change; one running sum suffices, because all queues end empty."""
     starts, calls = launched["start_ns"].to_numpy(), launched["launch_start_ns"].to_numpy()
     count, indexes = len(launched), launched["event_index"].to_numpy()
     times = np.concatenate([calls, np.maximum(starts, calls)])
-    # Work leaves the queue before other work enters, but work that does not wait must enter before it leaves.
+    # At equal times, work leaves before other work enters; work that does not wait still enters before it leaves.
     keys = 3 * (times - times.min(initial=0))
     keys[:count] += 1
     keys[count:] += np.where(starts > calls, 0, 2)
@@ -195,7 +195,7 @@ def _time_weighted(rank: int, launched: pl.DataFrame, series: pl.DataFrame, full
 
 
 def _lasting(series: pl.DataFrame) -> pl.DataFrame:
-    """Add how long each length lasts, until the next change of its stream; the last length, always 0, lasts 0 ns."""
+    """Add how long each length lasts: until the stream's next change. The last length of a stream, which is 0, lasts 0 ns."""
     is_last = pl.any_horizontal(pl.col(key).ne_missing(pl.col(key).shift(-1)) for key in _STREAM)
     lasts = pl.when(is_last).then(0).otherwise(pl.col("time_ns").shift(-1) - pl.col("time_ns"))
     return series.select(*_STREAM, "queue_length", lasts.alias("lasts_ns"))

@@ -33,7 +33,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Roofline(Result):
-    """The operators of each rank compared with what the device can do.
+    """The operators of each rank, compared with the peak rates of the device.
 
     per_operator   one row per rank, operator, phase, inputs and cost, sorted by rank, the largest gap_ns first:
 
@@ -137,7 +137,7 @@ def roofline(trace: Trace, *, device: str | None = None, executor: Executor = IN
         InvalidOptionError: the table does not have this device.
         MissingDataError: the files of all ranks end before any device work.
 
-    Source: docs/reference/analyses/roofline.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/roofline.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -157,7 +157,7 @@ def plan(*, device: str | None = None) -> Plan[_Partial, Roofline]:
 
 def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
     if device_rows(rank_trace).is_empty() and cut_off_text(rank_trace):
-        raise no_device_work(rank_trace, "roofline")  # times on the host may be those of launches
+        raise no_device_work(rank_trace, "roofline")  # host times may only be those of launches
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
     name, known = _device(rank_trace, device)
     per_module = summed_operators(rank_trace)

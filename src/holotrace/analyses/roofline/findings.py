@@ -1,4 +1,4 @@
-"""What a reader of the roofline needs to know: coverage, contradictions, and what is missing."""
+"""Findings about the roofline: coverage, contradictions, and missing data."""
 
 from __future__ import annotations
 

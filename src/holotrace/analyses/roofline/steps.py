@@ -16,9 +16,10 @@ from holotrace.store.trace import RankTrace
 def per_step(rank_trace: RankTrace, costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
     """Return the operations of the matrix products of each step, as numbers and as shares of the devices' peak.
 
-    The time that the products of a step would take at peak rate is summed over the precisions. Divided by the length of the
-    step and by the number of devices, it is the HFU; without recomputation, it is the MFU. Both are null if a peak is unknown.
-    Work belongs to the step in which its operator begins. A recording without steps counts as one step.
+    The time that the products of a step would take at peak rate is summed over the precisions. This sum, divided by the
+    length of the step and by the number of devices, is the HFU; without recomputation, it is the MFU. Both are null if
+    a peak is unknown. Work belongs to the step in which its operator begins. A recording without steps counts as one
+    step.
     """
     within = windows(rank_trace)
     products = _products(costed, peaks).with_columns(
@@ -89,5 +90,5 @@ def _shares(table: pl.DataFrame, devices: int | None, *, has_steps: bool) -> pl.
 
 
 def _device_count(rank_trace: RankTrace, peaks: Peaks) -> int | None:
-    """Return the number of devices of the rank; None if the peaks are only the rates that the trace attains."""
+    """Return the number of devices of the rank; None if the peaks are only the best rates of the trace."""
     return None if peaks.is_attained else max(1, devices_of_rank(rank_trace).height)

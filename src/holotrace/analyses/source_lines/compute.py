@@ -108,7 +108,7 @@ def source_lines(
         libraries: folders whose files do not count as user code either, written as file names begin, such as `mylib`.
         executor: runs the work on the ranks.
 
-    Source: docs/reference/analyses/source_lines.md, which derives it.
+    Source: docs/reference/analyses/source_lines.md derives the definitions.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

@@ -1,4 +1,4 @@
-"""What a rank spends more time on per step than the median rank, by line and by what the line called."""
+"""The time per step that a rank spends above the median rank, by line and by callee of the line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RankTimes(NamedTuple):
 
 
 def excess(ranks: Mapping[int, RankTimes]) -> pl.DataFrame:
-    """Return `EXCESS`: times above the median rank's, the largest excess first. A rank that lacks a line spends 0 ns on it."""
+    """Return `EXCESS`, the largest excess first; a rank that does not run a line spends 0 ns on it."""
     if len(ranks) < 2:  # noqa: PLR2004 -- one rank exceeds no other
         return pl.DataFrame(schema=EXCESS)
     times = pl.concat([_per_step(rank, known) for rank, known in ranks.items()])

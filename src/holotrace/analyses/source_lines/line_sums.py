@@ -132,7 +132,7 @@ def _device_sums(work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _frame_sums(known: HostLines, work: pl.DataFrame) -> pl.DataFrame:
-    """Return how often each line was called, and its times from call to return, which count recursive calls once."""
+    """Return how often each line was called, and its times from call to return; recursive calls count once."""
     is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
     rows = np.flatnonzero(is_python & (known.frame[:-1] == np.arange(len(known.ranges))))
     track, start, end = (known.ranges[name].to_numpy()[rows] for name in ("track_id", "start_ns", "end_ns"))
@@ -217,7 +217,7 @@ def _step_fractions(rank_trace: RankTrace, in_steps: pl.DataFrame) -> pl.DataFra
 
 
 def _joined(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Join sums by line, and drop lines whose sums are all 0; missing sums become 0, except those that only frames have."""
+    """Join sums by line, and drop lines whose sums are all 0. Missing sums become 0, except in columns that need frames."""
     joined = tables[0]
     for table in tables[1:]:
         joined = joined.join(table, on="line", how="full", coalesce=True)

@@ -103,7 +103,7 @@ def step_time(
     compat: Compat | None = None,
     executor: Executor = IN_PROCESS,
 ) -> StepTime:
-    """Divide each step into eight categories, which add up to the step: time counts for the first category that fits.
+    """Divide each step into eight categories that add up to the step; if several apply, time counts for the first one.
 
     A step begins on the host and ends with the last device work that it launched; then the next step begins. Steps at the end
     of the recording whose device work was not recorded are ignored.
@@ -118,7 +118,7 @@ def step_time(
         InvalidOptionError: there is no such annotation (the message lists all annotations), or `compat` is set as well.
         MissingDataError: no rank has steps or operators.
 
-    Source: docs/reference/analyses/step_time.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/step_time.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

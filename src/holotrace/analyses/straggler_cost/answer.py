@@ -7,7 +7,7 @@ from holotrace.units import percent_text
 
 LEAST_SLOWDOWN = 1.01
 MOST = 0.5
-"""The slowest workers or the last stage explain the slowdown if more than this fraction of it would go away with them."""
+"""The slowest workers, or the last stage, explain the slowdown if more than this fraction of it vanishes without them."""
 
 
 def answer(result: StragglerCost) -> str:

@@ -48,7 +48,7 @@ _MERGED = {
     "backward-send": "backward-pp-comm",
     "backward-recv": "backward-pp-comm",
 }
-"""Kinds that S_t counts together: each pair is the two ends of a message."""
+"""Kinds that S_t counts together, because they are the two ends of a message."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ def straggler_cost(job: Trace | pl.DataFrame, *, executor: Executor = IN_PROCESS
         InvalidOperationsError: the table lacks a column or has invalid values.
         MissingDataError: no rank of the trace communicates.
 
-    Source: docs/reference/analyses/straggler_cost.md derives it and compares it with the figures of the paper.
+    Source: docs/reference/analyses/straggler_cost.md derives the definitions and compares them with the figures of the paper.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -197,7 +197,7 @@ _Workers = dict[int, tuple[int, int, list[Int64Array]]]
 def _workers(
     operations: pl.DataFrame, by_stage: Mapping[object, Int64Array], by_replica: Mapping[object, Int64Array]
 ) -> _Workers:
-    """Return, for each rank, its dp_rank, its stage, and the steps if only its replica, or only its stage, keeps its times."""
+    """Return each rank with dp_rank, stage, and the step lengths if only its replica, or only its stage, keeps its times."""
     places = operations.select("rank", "dp_rank", "stage").unique().sort("rank")
     return {
         rank: (dp_rank, stage, [by_replica[dp_rank], by_stage[stage]]) for rank, dp_rank, stage in places.iter_rows()

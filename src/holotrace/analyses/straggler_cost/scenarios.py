@@ -14,11 +14,11 @@ from holotrace.enrich.job_operations.replay import Int64Array, Replay, work_ns
 from holotrace.enrich.job_operations.table import STEP_START
 
 WORST_WORKERS = 0.03
-"""M_W idealises this fraction of the workers, rounded up: those with the highest S_w."""
+"""M_W gives ideal times to this fraction of the workers, rounded up: the workers with the highest S_w."""
 
 
 class Scenarios:
-    """The steps of a job as recorded, as they would be if all operations took their ideal time, and in between.
+    """The steps of a job as recorded, with ideal times for all operations, and with ideal times for some.
 
     Communication with ranks that were not recorded takes its ideal time, since its recorded time may include waiting for these
     ranks.
@@ -52,13 +52,13 @@ class Scenarios:
         return float(steps.mean() / ideal) if ideal > 0 else None
 
     def share(self, rows: npt.NDArray[np.bool_]) -> float | None:
-        """Return the part of the job's slowdown that goes away if these operations are ideal; None without a slowdown."""
+        """Return the part of the slowdown that vanishes if these operations take their ideal time; None without a slowdown."""
         replayed, ideal = self.replayed_ns.mean(), self.ideal_ns.mean()
         lost = replayed - ideal
         return float((replayed - self.without(rows).mean()) / lost) if lost > 0 else None
 
     def by_part(self, parts: pl.Series) -> dict[object, Int64Array]:
-        """Return, for each value of `parts` (one per operation), each step's length if only its operations kept their times."""
+        """Return, for each value in `parts`, the step lengths if only the operations with this value kept their times."""
         values: Iterable[object] = parts.drop_nulls().unique().sort().to_list()
         return {value: self.only(parts.eq_missing(value).to_numpy()) for value in values}
 

@@ -39,7 +39,9 @@ MOST_EXPLAINED = 0.5
 LEAST_ELSEWHERE = 0.01
 """Waits are followed to their causes if a rank spends at least this fraction of its communication outside its main group.
 
-With sends and receives, they are always followed: a late rank of a pipeline may hardly communicate with its neighbour."""
+In jobs with sends and receives, waits are always followed: a late rank of a pipeline may hardly communicate with its
+neighbour.
+"""
 
 LEAST_SHARE = 0.01
 """A straggler matters if the other ranks wait for it for at least this fraction of their time."""
@@ -150,7 +152,7 @@ def stragglers(
     Raises:
         InvalidOptionError: the step or annotation does not exist; the message lists those that do.
 
-    Source: docs/reference/analyses/stragglers.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/stragglers.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -366,7 +368,7 @@ def late_clause(row: dict[str, Any]) -> str:
 
 
 def waited_clause(row: dict[str, Any]) -> str:
-    """Say how long ranks wait for a straggler (a row of `per_rank`) or, if known, how long they wait because of it."""
+    """Say how long ranks wait for a straggler (a row of `per_rank`) or, if causes are known, because of the straggler."""
     if row["is_cause"] and row["cost_ns"] is not None:
         return f"all ranks together wait {duration_text(row['cost_ns'])} because of it"
     return f"the others together wait {duration_text(row['caused_wait_ns'])} for it"

@@ -81,7 +81,7 @@ def temporal_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Temp
     Raises:
         MissingDataError: no rank has device work.
 
-    Source: docs/reference/analyses/temporal_breakdown.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/temporal_breakdown.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -1,4 +1,7 @@
-"""May this trace be believed? What the profiler lost, added or timed wrongly, and how much of the recorded time is affected."""
+"""May this trace be believed?
+
+Which events did the profiler lose, add or time wrongly, and how much of the recorded time is affected?
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ class Trust(Result):
 def trust(trace: Trace, *, executor: Executor = IN_PROCESS) -> Trust:
     """Check what a recording may have lost, added or timed wrongly, and say how much of it can be trusted.
 
-    Each rule returns the times at which it is broken. |x| is the length of the union of the intervals in x:
+    Each rule returns the times at which the recording breaks it. |x| is the length of the union of the intervals in x:
 
         trusted      = 1 - |times of all broken rules| / recorded time
         trusted busy = 1 - |times of all broken rules ∩ device work| / |device work|

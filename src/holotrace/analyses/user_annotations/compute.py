@@ -136,7 +136,7 @@ def user_annotations(
     Raises:
         InvalidOptionError: an expression is not valid, or no name matches; the message lists the names.
 
-    Source: docs/reference/analyses/user_annotations.md, which derives it and compares it with other tools.
+    Source: docs/reference/analyses/user_annotations.md derives the definitions and compares them with other tools.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder
@@ -241,7 +241,7 @@ def _named(rank_trace: RankTrace, ids: pl.Series, *, merge_steps: bool) -> pl.Se
 
 
 def _filled(side: pl.DataFrame, rank: int) -> pl.DataFrame:
-    """Fill in 0 for GPU annotations without work of their own, and order and cast the columns."""
+    """Fill in 0 for GPU annotations that are innermost for no work, and order and cast the columns."""
     has_work = pl.col("side") == "gpu"
     counted = side.with_columns(
         pl.when(has_work).then(pl.col(name).fill_null(0)).alias(name) for name in ("kernel_count", "kernel_ns")

@@ -114,7 +114,7 @@ class WaitCauses(Result):
 
 
 class WaitingRank(NamedTuple):
-    """What one rank contributes: its communication, what it did before each call, and its steps."""
+    """The partial result of one rank: its communication, what it did before each call, and its steps."""
 
     communicating: OfRank
     histories: Histories
@@ -132,9 +132,9 @@ def wait_causes(
     """Divide all waiting between ranks among its causes.
 
     A rank waits in a collective, send or receive for the last rank to arrive. The cause is what took longer on the late rank
-    since the two ranks last met: a kernel, an operator, a Python function, data loading … If the late rank itself waited in
-    that time, the cause of its wait is also the cause of this one, and so on, until a cause is found that is not a wait. The
-    costs of all causes add up to the total waiting, to the nanosecond.
+    since the two ranks last met: a kernel, an operator, a Python function, data loading … If the late rank itself
+    waited in that time, the cause of its own wait is also the cause of this wait, and so on, until a cause is found
+    that is not a wait. The costs of all causes add up to the total waiting, to the nanosecond.
 
     Args:
         trace: the job.
@@ -145,7 +145,7 @@ def wait_causes(
     Raises:
         InvalidOptionError: the step or annotation does not exist; the message lists those that do.
 
-    Source: docs/reference/analyses/wait_causes.md, which derives it.
+    Source: docs/reference/analyses/wait_causes.md derives the definitions.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -162,7 +162,7 @@ def plan(*, steps: Sequence[int] | None = None, annotation: str | None = None) -
 
 
 def waiting_rank(rank_trace: RankTrace, *, annotation: str | None) -> WaitingRank:
-    """Return what one rank contributes."""
+    """Return the partial result of one rank."""
     step_windows = windows(rank_trace, annotation)
     missing = annotation is not None and step_windows.is_empty()
     return WaitingRank(

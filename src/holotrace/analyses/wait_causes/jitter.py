@@ -29,7 +29,7 @@ _OF_CAUSE = ("cause_rank", "cause", "name", "module", "frame")
 def jitter(per_cause: pl.DataFrame, steps: Mapping[int, Sequence[int]]) -> pl.DataFrame:
     """Compare how long each rank waits in a step, and for which cause, with its other steps.
 
-    The typical value is the largest one that at least half of the steps reach; with an odd number of steps, it is the median.
+    The typical value is the median over the steps; of two middle values, the lower one.
 
     Args:
         per_cause: `WaitCauses.per_cause`.
@@ -65,7 +65,7 @@ def _most_grown(costs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_typical(costs: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Add typical_ns: the (step_count // 2 + 1)-th largest cost over the steps of the rank; steps without a row count as 0."""
+    """Add typical_ns: the median cost over the steps of the rank (the lower one of two); steps without a row count as 0."""
     sorted_costs = costs.group_by(keys).agg(
         pl.col("cost_ns").sort(descending=True).alias("sorted"), pl.col("step_count").first().alias("of")
     )

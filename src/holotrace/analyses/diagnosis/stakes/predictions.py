@@ -33,7 +33,8 @@ class _Step(NamedTuple):
 def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]]) -> list[float | None]:
     """Return how much shorter the replayed step of the rank gets without each case, in ns.
 
-    None for cases without a change, for all but the costliest, and where the graph does not replay the step.
+    The value is None for cases without a change, for all but the costliest cases, and if the graph does not replay the
+    step.
     """
     saved: list[float | None] = [None] * len(cases)
     rows = [row for row, (_, case, claim) in enumerate(cases) if case.change is not None and claim.claimed_ns > 0]
@@ -47,7 +48,7 @@ def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]
 
 
 def _step(evidence: RankEvidence) -> _Step | None:
-    """Return the last step but one; None if its replay takes more than 3 % longer or shorter than measured."""
+    """Return the last step but one; None if its replay differs from the measured length by more than 3 %."""
     with suppress(HolotraceError):
         graph = critical_path_graph(evidence.rank_trace)
         replay = unchanged(graph.graph)
@@ -59,7 +60,7 @@ def _step(evidence: RankEvidence) -> _Step | None:
 
 
 def _saved_ns(step: _Step, changes: Sequence[Change | None]) -> float | None:
-    """Return what the changes save together; None if they select nothing in this step."""
+    """Return the time that the changes save together; None if they select nothing in this step."""
     replay = step.replay
     for change in changes:
         if change is not None:

@@ -1,4 +1,4 @@
-"""Which cases stand after a replay of the step without them."""
+"""The cases that a replay of the step without their cause does not refute."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def may_apply(rule: Rule, case: Case) -> bool:
 
 
 def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[tuple[Rule, Case, float | None]]:
-    """Return the cases that a replay does not refute, with what it saves; None if it cannot say."""
+    """Return the cases that no replay refutes, each with the time that its replay saves (None if it was not replayed)."""
     claimed = claims(found, evidence.step_windows)
     predicted = predictions(evidence, [(rule, case, claim) for (rule, case), claim in zip(found, claimed, strict=True)])
     kept = []
@@ -45,7 +45,7 @@ def _is_certain(evidence: RankEvidence, case: Case, claim: Claim, saved_ns: floa
 
 
 def _with_further(evidence: RankEvidence, case: Case, saved_ns: float | None) -> Case:
-    """Let the case explain as much further time, from its beginning on, as its replay saves beyond what it explains."""
+    """If the replay saves more time than the case explains, add the difference from the beginning of its further time."""
     if case.further is None or saved_ns is None:
         return case
     further = difference(case.further, case.explained)
@@ -57,7 +57,7 @@ def _with_further(evidence: RankEvidence, case: Case, saved_ns: float | None) ->
 
 
 def _length_before(intervals: Intervals) -> npt.NDArray[np.int64]:
-    """Return, for each interval, the length of all before it."""
+    """Return, for each interval, the summed length of all intervals before it."""
     lengths = intervals[1] - intervals[0]
     before: npt.NDArray[np.int64] = np.cumsum(lengths) - lengths
     return before
@@ -70,10 +70,10 @@ def _is_idle(evidence: RankEvidence, case: Case) -> bool:
 
 
 def _is_refuted(evidence: RankEvidence, rule: Rule, claim: Claim, saved_ns: float | None) -> bool:
-    """Whether a replay without the cause saves next to nothing: then the time has another cause, which may claim it.
+    """Whether a replay without the cause saves next to nothing, so that another cause may claim the time.
 
-    Half of the share that the rule asks for is next to nothing, too, unless Python functions were recorded: that slows the
-    host, which then hides part of what the cause costs without the profiler.
+    Less than half of the rule's threshold is also next to nothing, unless Python functions were recorded: recording
+    them slows the host, which hides part of the cost that the cause has without the profiler.
     """
     if saved_ns is None:
         return False
