@@ -113,7 +113,7 @@ def test_a_progress_bar_shows_names_as_text() -> None:
     with bars:
         TerminalProgress(bars).start(10, f"rank{ACTING}.json")
         bars.refresh()
-    assert "rank�[31m�31m�" in stream.getvalue()
+    assert r"rank\x1b[31m\x9b31m\u202e" in stream.getvalue()
     assert steering(stream.getvalue()) <= {"\x1b", "\r"}
 
 

@@ -106,7 +106,7 @@ _DEVICE_KERNEL = (
             ],
         ),
         (["x" * 200, "x" * 201], [f"{'x' * 53}…{'x' * 26}", f"{'x' * 53}…{'x' * 23} #2"]),
-        (["a\x00", "a\x01"], ["a�", "a� #2"]),
+        (["a\x00", "a\\x00"], [r"a\x00", r"a\x00 #2"]),
     ],
 )
 def test_short_names_of_one_table_differ(names: list[str], short: list[str]) -> None:
@@ -168,9 +168,17 @@ def test_labels_hold_no_markup(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["\x1b[31mred", "a\nb", "left\u202eright", "bell\x07"])
 def test_control_characters_are_replaced(text: str) -> None:
-    """Control characters become visible ones, so a name cannot control a terminal or reverse the reading order."""
+    """Control characters become escapes, so a name cannot control a terminal or reverse the reading order."""
     assert printable(text).isprintable()
-    assert len(printable(text)) == len(text)
+    assert printable(text).encode().decode("unicode_escape") == text
+
+
+@pytest.mark.parametrize("length", range(4, 24))
+def test_an_escape_is_never_cut(length: int) -> None:
+    """A name is cut between its characters, not within the escape of one."""
+    cut = short_name("a\x1b\u202e" * 9, length)
+    assert len(cut) <= length
+    assert re.fullmatch(r"(a|\\x1b|\\u202e)*…(a|\\x1b|\\u202e)*", cut)
 
 
 def test_a_short_label_is_escaped_after_it_is_cut() -> None:

@@ -24,7 +24,7 @@ from holotrace.units import percent_text
         ("event", "void f<int>(int)", Cell("f<int>", is_number=False, whole="void f<int>(int)")),
         ("event", "aten::mm", Cell("aten::mm", is_number=False)),
         ("event", "torch::autograd::CppNode<Lookup>", Cell("torch::autograd::CppNode<Lookup>", is_number=False)),
-        ("name", "\x1b[31mred", Cell("�[31mred", is_number=False)),
+        ("name", "\x1b[31mred", Cell(r"\x1b[31mred", is_number=False)),
     ],
 )
 def test_a_cell_is_printed_with_the_unit_of_its_column(column: str, value: float | str | None, printed: Cell) -> None:

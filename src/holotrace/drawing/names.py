@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from holotrace.algorithms.signatures import demangled, signature
-from holotrace.visible_text import bounded
+from holotrace.visible_text import bounded, visible
 
 LABEL_LENGTH = 80
 HOVER_WIDTH = 90
@@ -54,9 +54,8 @@ def short_names(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, s
 
 
 def printable(text: str) -> str:
-    """Replace characters that control a terminal or reverse the reading order, and cut very long text."""
-    text = bounded(text)
-    return text if text.isprintable() else "".join(letter if letter.isprintable() else "�" for letter in text)
+    r"""Show characters that control a terminal or reverse the reading order as escapes such as `\x1b`; cut very long text."""
+    return visible(bounded(text))
 
 
 def label_text(text: str) -> str:
@@ -177,8 +176,22 @@ def _with_number(text: str, number: int, length: int) -> str:
 
 def _cut(name: str, length: int) -> str:
     """Cut templates at the end; cut generated names such as `triton_…_35` in the middle, because they differ at the end."""
-    if len(name) <= length:
-        return printable(name)
+    if len(name) <= length and len(shown := visible(name)) <= length:
+        return shown
     tail = 0 if "<" in name else length // 3
-    head = name[: length - 1 - tail].rstrip(" <,(:")
-    return printable(f"{head}…{name[len(name) - tail :]}")
+    head = _beginning(name, length - 1 - tail).rstrip(" <,(:")
+    return f"{head}…{_ending(name, tail)}"
+
+
+def _beginning(text: str, length: int) -> str:
+    """Return the first characters of a text, as many as fit as visible ones; an escape is never cut."""
+    return "".join(_fitting(text[:length], length))
+
+
+def _ending(text: str, length: int) -> str:
+    return "".join(_fitting(text[: -length - 1 : -1], length)[::-1])
+
+
+def _fitting(letters: str, length: int) -> list[str]:
+    shown = [visible(letter) for letter in letters]
+    return [letter for letter, end in zip(shown, accumulate(map(len, shown)), strict=True) if end <= length]
