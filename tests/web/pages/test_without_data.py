@@ -21,6 +21,15 @@ JOBS = {
     "one rank": TraceBuilder().kernel("gemm", start_us=0, duration_us=5),
     "copies": TraceBuilder().copy("Memcpy HtoD", start_us=0, duration_us=5),
 }
+WITH_SIGNS = {
+    "compiled_regions": (
+        "Torch-Compiled Region: 0/0",
+        "TorchDynamo Cache Lookup",
+        "_compile.compile_inner (dynamo_timed)",
+        "triton_poi_fused_add_0",
+    ),
+    "inference": ("step[DECODE bs=32]",),
+}
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -30,12 +39,21 @@ def test_dimmed_pages_have_no_data(name) -> None:
     dimmed = without_data(trace)
     assert "memory_timeline" in dimmed
     assert ("idle_time" in dimmed) == (name == "CPU")
+    assert set(WITH_SIGNS) <= set(dimmed)
     for question in dimmed:
         try:
             result = analysis(question).compute(trace)
         except MissingDataError:
             continue
         assert not any(len(table) for table in vars(result).values() if isinstance(table, pl.DataFrame)), question
+
+
+@pytest.mark.parametrize(("page", "name"), [(page, name) for page, names in WITH_SIGNS.items() for name in names])
+def test_pages_of_named_events_are_not_dimmed(page, name) -> None:
+    """One annotation or operator with a telling name, on any rank, and the page has data."""
+    two_ranks = gpu_job().rank(1)
+    (two_ranks.annotation if page == "inference" else two_ranks.operator)(name, start_us=0, duration_us=5)
+    assert page not in without_data(two_ranks.build())
 
 
 def test_the_navigation_knows_the_pages_without_data(tmp_path) -> None:

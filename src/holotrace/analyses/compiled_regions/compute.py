@@ -44,6 +44,7 @@ _COMPILED_REGION = r"^entire_frame_compile_data: .*\bcompile_id=(\d+/\d+)$"
 _GUARDS = "TorchDynamo Cache Lookup"
 _RESUMED = r"torch_dynamo_resume_in_(.*)$"
 _ENTERED = r"torch/_dynamo/eval_frame\.py\(\d+\): compile_wrapper$"
+_SIGNS = "|".join((_REGION, _COMPILED, _COMPILATION, f"^{_GUARDS}$", GENERATED_KERNEL, _RESUMED, _ENTERED))
 
 _PER_REGION = {
     "rank": pl.Int32,
@@ -185,6 +186,12 @@ def plan(*, compile_log: Address | None = None) -> Plan[_Partial, CompiledRegion
     """Return `compiled_regions` in two parts: what runs on each rank, and how the results of the ranks combine."""
     logs = CompileLogs() if compile_log is None else read_compile_logs(compile_log)
     return Plan(partial(_one_rank, logs=logs), _combine)
+
+
+def has_signs_of_compile(rank_trace: RankTrace) -> bool:
+    """Whether a rank's file has any sign of torch.compile; reads names only. Without a sign, all tables are empty."""
+    described = described_events(rank_trace, "compiled_kernels", ["event_index"])
+    return not described.is_empty() or bool(rank_trace.strings.str.contains(_SIGNS).any())
 
 
 def _combine(partials: dict[int, _Partial]) -> CompiledRegions:

@@ -1,15 +1,18 @@
-"""Which pages certainly have no data, judging only by the kinds of events in a recording; the navigation dims them."""
+"""Which pages certainly have no data, judging by the kinds of events and the names in a recording; the navigation dims them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dash import html
 from dash.development.base_component import Component
 
+from holotrace.analyses.compiled_regions.compute import has_signs_of_compile
+from holotrace.enrich.inference.inference_steps import inference_steps
 from holotrace.errors import HolotraceError
 from holotrace.schema import DEVICE_WORK_KINDS, EventKind
-from holotrace.store.trace import Trace
+from holotrace.store.trace import RankTrace, Trace
 from holotrace.web.session.selection import Selection
 from holotrace.web.session.session import Session
 
@@ -37,6 +40,12 @@ _NEEDS: dict[str, tuple[EventKind, ...]] = {
 
 _OF_SEVERAL_RANKS = ("stragglers",)
 
+_SIGNS: dict[str, Callable[[RankTrace], bool]] = {
+    "compiled_regions": has_signs_of_compile,
+    "inference": lambda rank_trace: not inference_steps(rank_trace).table.is_empty(),
+}
+"""For each page whose input has no kind of its own, whether a rank has the input."""
+
 
 def without_data_part(session: Session, selection: Selection) -> Component:
     """Return the names of the pages without data, for `assets/shell/navigation.js`; none if the run cannot be opened."""
@@ -54,4 +63,5 @@ def without_data(trace: Trace) -> tuple[str, ...]:
         return ()
     recorded = {kind for rank_trace in trace.ranks.values() for kind in rank_trace.event_counts()}
     lacking = [name for name, kinds in _NEEDS.items() if not recorded.intersection(kinds)]
+    lacking += [name for name, has_sign in _SIGNS.items() if not any(map(has_sign, trace.ranks.values()))]
     return (*lacking, *(_OF_SEVERAL_RANKS if len(trace.ranks) == 1 else ()))
