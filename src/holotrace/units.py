@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 BANDWIDTHS = ((1_000_000_000, "GB/s"), (1_000_000, "MB/s"), (1_000, "kB/s"), (1, "B/s"))
 COUNTS = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (1_000, "k"), (1, ""))
 SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 """Units with their sizes in ns, bytes per second and bytes; `make generate` writes those of the timeline page."""
+
+_UNITS = "|".join(("%", *(unit for table in (DURATIONS, BANDWIDTHS, SIZES) for _, unit in table)))
+_BEFORE_UNIT = re.compile(rf"(?<=\d) (?=(?:{_UNITS})(?![\w/])|[kMGTP]?FLOP)")
 
 
 def duration_text(duration_ns: float) -> str:
@@ -45,6 +50,15 @@ def counted(count: int, singular: str, plural: str = "") -> str:
     ('1 region', '1,200 regions', '2 launches')
     """
     return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
+
+
+def unbroken(sentence: str) -> str:
+    r"""Return a sentence whose numbers stay on one line with their units: no-break spaces join them.
+
+    >>> unbroken("rank 3 waits 1.5 ms (8.5 %)").split(" ")
+    ['rank', '3', 'waits', '1.5\xa0ms', '(8.5\xa0%)']
+    """
+    return _BEFORE_UNIT.sub("\u00a0", sentence)
 
 
 def microseconds(duration_ns: int) -> float:

@@ -38,7 +38,7 @@ from holotrace.locations import Address, Location, drafted, located, name_of
 from holotrace.questions.question import Analysis, Result
 from holotrace.questions.tables import PrintedTable, print_frame, print_view
 from holotrace.store.trace import Trace
-from holotrace.units import duration_text, percent_text, size_text
+from holotrace.units import duration_text, percent_text, size_text, unbroken
 from holotrace.whole_job.summary import Summary, has_rows, shown_analyses, summary_of
 
 MOST_BYTES = 8_000_000
@@ -158,6 +158,10 @@ def render_report(contents: Contents) -> str:
     return text
 
 
+def _sentence(text: str) -> str:
+    return unbroken(printable(text))
+
+
 def _rendered(contents: Contents, figures: dict[str, _Figure], rows: int) -> str:
     sections, caveats = _sections(contents, rows), _caveats(contents.summary)
     shown = [section for section in sections if not section.missing]
@@ -167,6 +171,7 @@ def _rendered(contents: Contents, figures: dict[str, _Figure], rows: int) -> str
     environment.filters["size"] = size_text
     environment.filters["percent"] = percent_text
     environment.filters["printable"] = printable
+    environment.filters["sentence"] = _sentence
     environment.filters["file_name"] = name_of
     scripts = [Markup(_script(text)) for text in (plotly_js_for(drawings.values()), _resource("script.js"))]  # noqa: S704 -- ours
     return environment.from_string(_resource("template.html.j2")).render(

@@ -11,6 +11,7 @@
   };
   const letterPx = 7.2;
   const [besidePx, labelsPx] = [60, 190];
+  const sizeOfNames = 12;
 
   const theme = () => root.dataset.theme || (prefersDark.matches ? "dark" : "light");
   const nameToggle = () => {
@@ -25,15 +26,25 @@
     }
   };
 
-  // Names above bars are cut to the width of the figure; in them, `&lt;` is one letter.
+  // Names above bars are cut to the width of the figure, in which `&lt;` is one letter; titles inside a figure wrap.
   const cut = (text, length) => {
     const letters = text.match(/&[#a-z0-9]+;|./gsu) ?? [];
     return letters.length <= length ? text : `${letters.slice(0, length - 1).join("")}…`;
   };
+  const wrapped = (text, length) => {
+    const lines = [""];
+    for (const word of text.split(" ")) {
+      const longer = `${lines.at(-1)} ${word}`.trim();
+      lines.splice(-1, 1, ...(longer.length <= length ? [longer] : [lines.at(-1), word]));
+    }
+    return lines.filter(Boolean).join("<br>");
+  };
   const fitted = (layout, width) => {
     const beside = layout.yaxis?.showticklabels === false && !layout.yaxis2 ? besidePx : labelsPx;
     const length = Math.floor((width - beside) / letterPx);
-    const fit = (note) => (note.xanchor === "left" ? { ...note, text: cut(note.text ?? "", length) } : note);
+    const textOf = ({ text = "", yref, font }) =>
+      yref === "paper" ? wrapped(text, Math.floor((length * sizeOfNames) / (font?.size ?? sizeOfNames))) : cut(text, length);
+    const fit = (note) => (note.xanchor === "left" ? { ...note, text: textOf(note) } : note);
     return { ...layout, annotations: layout.annotations?.map(fit) };
   };
 

@@ -200,7 +200,7 @@ def expect_page(seen: Visit, frame: Frame, page: WebPage, session: Session, sele
     elif figures and page.name in {question.name for question in ANALYSES}:
         figures += len(further_figures_of(page.name, session.result(selection.scope, page.name)))
     seen.expect(frame, title=page.title, figures=figures, tables=made.count(True))
-    text = frame.locator("#page").inner_text()
+    text = frame.locator("#page").inner_text().replace("\u00a0", " ")
     assert all(reason in text for reason in reasons)
     if page.name == "timeline":
         drawn = frame.locator('#timeline[data-drawn]:not([data-drawn="0"])')

@@ -68,9 +68,9 @@ class WebClient:
 
 
 def texts(component: Any) -> list[str]:
-    """Return every text in a component, in reading order."""
+    """Return every text in a component, in reading order, with plain spaces between numbers and units."""
     if isinstance(component, str):
-        return [component]
+        return [component.replace("\u00a0", " ")]
     if isinstance(component, list):
         return [text for child in component for text in texts(child)]
     if not isinstance(component, dict):

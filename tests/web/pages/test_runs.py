@@ -40,7 +40,7 @@ def test_each_run_has_its_numbers_and_verdict(client) -> None:
     """The CPU job has a step of 20 µs on two ranks, no GPU work, and its diagnosis as verdict."""
     _, cpu = (run.id for run in client.session.runs)
     said = texts(client.part("", f"run.{cpu}"))
-    assert said[:4] == ["20 µs", "no GPU work", "2 ranks", "not recorded"]
+    assert said[:4] == ["20 µs", "no GPU work", "2 ranks", "GPU not recorded"]
     assert said[4].startswith("A step takes 20 µs")
 
 

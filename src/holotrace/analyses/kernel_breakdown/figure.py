@@ -67,9 +67,9 @@ def _panels(rows: Rows, shown: pl.DataFrame, kernels_title: str) -> go.Figure:
 def _kernels_title(kernels: pl.DataFrame, shown: pl.DataFrame) -> str:
     left_out = len(kernels) - len(shown)
     rest = percent_text(1 - float(shown.get_column("fraction").sum())) if left_out else ""
-    return f"The {len(shown)} kernels that take the most time, over all calls and ranks" + (
-        f"; the other {left_out:,} take {rest}" if left_out else ""
-    )
+    if not left_out:
+        return "The kernels by time"
+    return f"The {len(shown)} kernels with the most time; the other {left_out:,} take {rest}"
 
 
 def _add_states(figure: go.Figure, per_state: pl.DataFrame, devices: pl.DataFrame) -> None:

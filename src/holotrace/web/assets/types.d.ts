@@ -255,7 +255,7 @@ export interface Addresses {
 export interface PlotlyFigure {
   data?: { type?: string }[];
   layout?: {
-    annotations?: { text?: string; xanchor?: string }[];
+    annotations?: { text?: string; xanchor?: string; yref?: string; font?: { size?: number } }[];
     yaxis?: { showticklabels?: boolean };
     yaxis2?: object;
   };
@@ -263,6 +263,7 @@ export interface PlotlyFigure {
 
 interface Plotly {
   react(element: HTMLElement, figure: PlotlyFigure, ...rest: unknown[]): Promise<unknown>;
+  relayout(element: HTMLElement, changes: object): Promise<unknown>;
 }
 
 interface React {

@@ -28,7 +28,8 @@ from holotrace.web.parts.components import (
 from holotrace.web.parts.page import Page, Table
 from holotrace.web.parts.python_code import opening
 from holotrace.web.parts.slow_parts import part
-from holotrace.web.session.selection import Selection
+from holotrace.web.session.runs import RunInfo
+from holotrace.web.session.selection import FIRST_VIEW, Selection
 from holotrace.web.session.session import Scope, Session
 from holotrace.web.tables.box import table_box
 
@@ -59,14 +60,13 @@ def _layout(session: Session, selection: Selection) -> Component:
     choice = dmc.Select(
         id={"type": "choice", "name": CONTROL},
         label="control, the run to compare with",
-        data=[{"value": run.id, "label": run.name} for run in session.runs],
+        data=[{"value": run.id, "label": printable(run.name)} for run in session.runs],
         value=control.id,
         allowDeselect=False,
         searchable=True,
         maw=320,
         **{"data-served": f"{CONTROL}={control.id}"},
     )
-    tested = dmc.Text(["test: ", dmc.Text(printable(test.name), span=True, fw=600)], className="holotrace-tested")
     swapped = Selection("diff", run=control.id).with_options(**{CONTROL: test.id}).query()
     lines = [
         "import functools",
@@ -80,13 +80,24 @@ def _layout(session: Session, selection: Selection) -> Component:
     return html.Article(
         [
             title_block("Compare", QUESTION),
-            dmc.Group([choice, tested, dcc.Link("swap", href=swapped)], align="end"),
+            _overviews(control, test),
+            dmc.Group([choice, dcc.Link("swap", href=swapped)], align="end"),
             part("changed", min_height=60),
             *(part(question.name, min_height=420) for question in _QUESTIONS),
             definitions(tuple(dict(term for question in _QUESTIONS for term in question.definitions).items())),
             python_block("\n".join(lines)),
         ]
     )
+
+
+def _overviews(control: RunInfo, test: RunInfo) -> Component:
+    """Name both runs, with links to their overviews."""
+    return html.P(["test: ", _overview_of(test), ", control: ", _overview_of(control)], className="holotrace-tested")
+
+
+def _overview_of(run: RunInfo) -> Component:
+    """Return the name of a run as a link to its overview."""
+    return dcc.Link(printable(run.name), href=Selection(FIRST_VIEW, run=run.id).query())
 
 
 def _changed(session: Session, selection: Selection) -> Component:

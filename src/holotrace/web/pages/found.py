@@ -13,6 +13,7 @@ from holotrace.analyses.diagnosis.rule import JobRule, Rule
 from holotrace.catalogue import ANALYSES
 from holotrace.drawing.names import printable
 from holotrace.units import duration_text
+from holotrace.web.parts.components import shown
 from holotrace.web.parts.timeline_link import AtEvent, AtSpan, timeline_link
 from holotrace.web.session.selection import Selection
 
@@ -34,13 +35,13 @@ def found_block(known: Diagnosis, selection: Selection) -> Component:
 
 
 def _found(details: FindingDetails, selection: Selection) -> Component:
-    said = html.Summary([html.B(printable(f"{details.text}. ")), printable(details.row["advice"])])
+    said = html.Summary([html.B(shown(f"{details.text}. ")), shown(details.row["advice"])])
     rows = [
         ("ranks", _ranks(details, selection)),
         *((what, printable(name)) for what, name in details.places),
         ("events", _events(details, selection)),
         *(
-            (("also seen as", html.Ul([html.Li(printable(effect)) for effect in details.effects])),)
+            (("also seen as", html.Ul([html.Li(shown(effect)) for effect in details.effects])),)
             if details.effects
             else ()
         ),
@@ -58,7 +59,7 @@ def _ranks(details: FindingDetails, selection: Selection) -> list[Component | st
     parts: list[Component | str] = []
     for rank, claimed_ns in details.ranks[:MOST_RANKS]:
         href = timeline_link(selection, ranks=(rank,))
-        parts += [dcc.Link(f"rank {rank}", href=href), f" {duration_text(claimed_ns)}, "]
+        parts += [dcc.Link(f"rank {rank}", href=href), shown(f" {duration_text(claimed_ns)}, ")]
     more = len(details.ranks) - MOST_RANKS
     parts.append(f"and {more:,} more ranks; per step" if more > 0 else "per step")
     return parts
@@ -85,7 +86,7 @@ def _first_instance(row: dict[str, Any]) -> AtEvent | AtSpan | None:
 
 def _rule(rule: Rule | JobRule, selection: Selection) -> list[Component | str]:
     said = f"{rule.name} looks for {rule.looks_for}, {threshold_text(rule)}. {rule.reason} "
-    return [printable(said), _source(rule.source, selection)]
+    return [shown(said), _source(rule.source, selection)]
 
 
 def _source(source: str, selection: Selection) -> Component | str:

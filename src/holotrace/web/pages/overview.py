@@ -15,12 +15,20 @@ from holotrace.analyses.diagnosis.compute import Diagnosis
 from holotrace.analyses.diagnosis.headline_facts import headline_facts
 from holotrace.analyses.source_lines.answer import idle_text
 from holotrace.catalogue import analysis
-from holotrace.drawing.names import printable
 from holotrace.errors import HolotraceError
 from holotrace.figures import figure_of
 from holotrace.web.pages.found import found_block
 from holotrace.web.pages.headline import covers_one_job, doubts, verdict
-from holotrace.web.parts.components import caveats, definitions, facts_block, findings, graph, python_block, title_block
+from holotrace.web.parts.components import (
+    caveats,
+    definitions,
+    facts_block,
+    findings,
+    graph,
+    python_block,
+    shown,
+    title_block,
+)
 from holotrace.web.parts.page import Page, Table
 from holotrace.web.parts.python_code import python_of
 from holotrace.web.parts.slow_parts import part
@@ -59,7 +67,7 @@ def _verdict(session: Session, selection: Selection) -> Component:
     return html.Div(
         [
             *([dmc.Alert(findings(doubted), title="Before you read on", color="orange", mb="sm")] if doubted else []),
-            dmc.Alert(printable(sentence), title="Verdict", className="holotrace-verdict"),
+            dmc.Alert(shown(sentence), title="Verdict", className="holotrace-verdict"),
             facts_block(headline_facts(_diagnosed(session, selection)) if is_one else ()),
             *([table_box(_CPU_TABLE, table, selection)] if len(table.frame) else []),
         ]
@@ -69,7 +77,7 @@ def _verdict(session: Session, selection: Selection) -> Component:
 def _answers(session: Session, selection: Selection) -> Component:
     """Return the answers of `_ANSWERS` whose input was recorded, each with a link to its page."""
     said = [(name, _answer(name, session, selection)) for name in _ANSWERS]
-    items = [html.Li([printable(sentence), " ", _link(name, selection)]) for name, sentence in said if sentence]
+    items = [html.Li([shown(sentence), " ", _link(name, selection)]) for name, sentence in said if sentence]
     title = dmc.Title("In one sentence each", order=2, size="h4")
     return _card(title, html.Ul(items, className="holotrace-findings")) if items else html.Div()
 
@@ -102,7 +110,7 @@ def _advice(session: Session, selection: Selection) -> Component:
         return html.Div()
     return _card(
         dmc.Title("What costs time, and what to do", order=2, size="h4"),
-        found_block(known, selection) if len(known.per_finding) else dmc.Text(known.answer),
+        found_block(known, selection) if len(known.per_finding) else dmc.Text(shown(known.answer)),
         *caveats(known.findings, kind="check that was impossible", kinds="checks that were impossible"),
         _link(DIAGNOSIS, selection),
     )

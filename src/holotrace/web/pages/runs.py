@@ -16,7 +16,7 @@ from holotrace.errors import HolotraceError
 from holotrace.units import duration_text, percent_text, size_text
 from holotrace.web.pages.headline import VERDICT_KEY, Headline, headline
 from holotrace.web.parts.browser_functions import client
-from holotrace.web.parts.components import caveats, labelled, title_block
+from holotrace.web.parts.components import caveats, labelled, shown, title_block
 from holotrace.web.parts.page import Page, Part
 from holotrace.web.parts.slow_parts import part
 from holotrace.web.session.runs import RunInfo
@@ -45,7 +45,7 @@ _HEADINGS = ("", "run", "step", "GPU busy", "ranks", "GPU", "written")
 def _layout(session: Session, selection: Selection) -> Component:
     del selection
     runs = sorted(session.runs, key=lambda run: run.written_ns or 0, reverse=True)
-    shown, others = runs[:MOST_SUMMARISED], runs[MOST_SUMMARISED:]
+    newest, others = runs[:MOST_SUMMARISED], runs[MOST_SUMMARISED:]
     compare = html.P(
         [
             html.Span("Tick a run to compare it with another one.", id="compare-hint", **_POLITE),
@@ -59,13 +59,14 @@ def _layout(session: Session, selection: Selection) -> Component:
         className="holotrace-run holotrace-run-heading",
         **_UNREAD,
     )
-    listed = html.Ul([_row(run) for run in shown], className="holotrace-runs")
+    listed = html.Ul([_row(run) for run in newest], className="holotrace-runs")
     older = (
         [html.Details([html.Summary(f"{len(others):,} older runs"), html.Ul(list(map(_named, others)))])]
         if others
         else []
     )
-    return html.Article([title_block("Runs", QUESTION), compare, heading, listed, *older])
+    table = html.Div([heading, listed], className="holotrace-runs-list")
+    return html.Article([title_block("Runs", QUESTION), compare, table, *older])
 
 
 def _row(run: RunInfo) -> Component:
@@ -115,7 +116,7 @@ def _headline(known: Headline) -> Component:
         ("step", "no steps" if known.step_ns is None else duration_text(known.step_ns)),
         ("busy", busy or "no GPU work"),
         ("ranks", f"{known.rank_count:,} rank{'' if known.rank_count == 1 else 's'}"),
-        ("gpu", ", ".join(map(printable, known.gpus)) or "not recorded"),
+        ("gpu", ", ".join(map(printable, known.gpus)) or "GPU not recorded"),
     )
     is_known = {"step": known.step_ns is not None, "busy": bool(busy)}
     cells = [
@@ -126,7 +127,7 @@ def _headline(known: Headline) -> Component:
 
 
 def _said(sentence: str, doubts: tuple[str, ...] = ()) -> Component:
-    return html.Div([html.P(printable(sentence)), *caveats(doubts, kind="warning")], className="holotrace-run-verdict")
+    return html.Div([html.P(shown(sentence)), *caveats(doubts, kind="warning")], className="holotrace-run-verdict")
 
 
 class _Summaries(Mapping[str, Part]):

@@ -12,9 +12,15 @@ from dash.development.base_component import Component
 
 from holotrace.drawing.detached_heading import detached
 from holotrace.drawing.names import printable
+from holotrace.units import unbroken
 
 MOST_FINDINGS = 12
 _SHORT_CAVEAT = 160
+
+
+def shown(sentence: str) -> str:
+    """Return a sentence as the pages show it: without control characters, and with each number beside its unit."""
+    return unbroken(printable(sentence))
 
 
 def title_block(title: str, question: str) -> Component:
@@ -24,7 +30,7 @@ def title_block(title: str, question: str) -> Component:
 
 def answer_block(sentence: str) -> Component:
     """Return the answer of a page in one sentence."""
-    return html.P(printable(sentence), className="holotrace-answer")
+    return html.P(shown(sentence), className="holotrace-answer")
 
 
 def facts_block(facts: Iterable[tuple[str, str, str]]) -> Component:
@@ -38,11 +44,10 @@ def caveats(sentences: Sequence[str], *, kind: str = "caveat", kinds: str = "") 
     if not sentences:
         return []
     count = f"{len(sentences):,} {kind if len(sentences) == 1 else kinds or f'{kind}s'}"
-    first = printable(sentences[0])
-    shown = f"{count}: {first}" if len(sentences) == 1 and len(first) <= _SHORT_CAVEAT else count
-    if shown != count:
-        return [html.P(shown, className="holotrace-caveat")]
-    return [html.Details([html.Summary(shown), *findings(sentences)], className="holotrace-details")]
+    first = shown(sentences[0])
+    if len(sentences) == 1 and len(first) <= _SHORT_CAVEAT:
+        return [html.P(f"{count}: {first}", className="holotrace-caveat")]
+    return [html.Details([html.Summary(count), *findings(sentences)], className="holotrace-details")]
 
 
 def labelled(text: str) -> dict[str, Any]:
@@ -68,7 +73,7 @@ def python_block(code: str) -> Component:
 
 def findings(sentences: Iterable[str]) -> list[Component]:
     """List findings; those after the first `MOST_FINDINGS` are folded."""
-    items = [html.Li(printable(sentence)) for sentence in sentences]
+    items = [html.Li(shown(sentence)) for sentence in sentences]
     if not items:
         return []
     more = items[MOST_FINDINGS:]
@@ -78,12 +83,12 @@ def findings(sentences: Iterable[str]) -> list[Component]:
 
 def graph(name: str, figure: go.Figure, *, asked: str = "") -> Component:
     """Show a figure under its question, unless the page has `asked` it already; the figure's colours follow the page's."""
-    shown = detached(figure)
-    title = [] if shown.title == asked else [dmc.Title(shown.title, order=2, size="h4")]
-    explanation = [dmc.Text(shown.explanation, c="dimmed", size="sm")] if shown.explanation else []
+    alone = detached(figure)
+    title = [] if alone.title == asked else [dmc.Title(alone.title, order=2, size="h4")]
+    explanation = [dmc.Text(shown(alone.explanation), c="dimmed", size="sm")] if alone.explanation else []
     drawn = dcc.Graph(
-        id={"type": "figure", "name": name}, figure=shown.figure, config={"displaylogo": False, "responsive": True}
+        id={"type": "figure", "name": name}, figure=alone.figure, config={"displaylogo": False, "responsive": True}
     )
-    heights = {"--height": f"{shown.height}px", "--narrow-height": f"{shown.narrow_height}px"}
+    heights = {"--height": f"{alone.height}px", "--narrow-height": f"{alone.narrow_height}px"}
     box = html.Div(drawn, style=heights, className="holotrace-graph")
-    return html.Section([*title, *explanation, box], className="holotrace-figure", **labelled(shown.title))
+    return html.Section([*title, *explanation, box], className="holotrace-figure", **labelled(alone.title))

@@ -10,6 +10,7 @@ import polars as pl
 from dash import ALL, Dash, Input, Output, State, html
 from dash.development.base_component import Component
 
+from holotrace.drawing.names import printable
 from holotrace.enrich.steps.steps import steps
 from holotrace.errors import HolotraceError, NotATraceError, UnreadableTraceError
 from holotrace.schema import DEVICE_WORK_KINDS
@@ -37,7 +38,7 @@ class Choices:
 
 def selectors(session: Session, selection: Selection) -> list[Component]:
     """Return the selectors; the selectors for ranks, steps and devices appear once a file of the run has been read."""
-    runs = [{"value": run.id, "label": run.name} for run in session.runs]
+    runs = [{"value": run.id, "label": printable(run.name)} for run in session.runs]
     run = (selection.run or "").partition(SPAN_MARK)[0]
     chosen = dmc.Select(
         id=_id("run"),

@@ -1,6 +1,7 @@
 // Loads the scripts of figures, tables and single pages when they are needed. `shell/scripts.py` writes their addresses
 // into the page and explains why the page does not load them all at once.
 
+import { fitted } from "./figure_names.js";
 import { dimPagesWithoutData } from "./navigation.js";
 
 /** @typedef {import("../types.js").Plotly} Plotly */
@@ -37,32 +38,6 @@ const loadPlotly = () => {
   const arrives = () => (window.Plotly ? Promise.resolve() : script ? loaded(script) : loadAll(addresses.plotly));
   loading.plotly ??= arrives().then(drawInTurn);
   window.Plotly ??= /** @type {Promise<void>} */ (loading.plotly);
-};
-
-const [LETTER_PX, BESIDE_PX, LABELS_PX] = [7.2, 60, 190];
-
-/**
- * Cut a text, in which `&lt;` is one letter, to a length.
- * @param {string} text
- * @param {number} length
- */
-const cut = (text, length) => {
-  const letters = text.match(/&[#a-z0-9]+;|./gsu) ?? [];
-  return letters.length <= length ? text : `${letters.slice(0, length - 1).join("")}…`;
-};
-
-/**
- * Cut the names above bars to the width of a figure; their hover texts have whole names.
- * @param {HTMLElement} element
- * @param {import("../types.js").PlotlyFigure} figure
- */
-const fitted = ({ clientWidth }, figure) => {
-  const { yaxis, yaxis2 } = figure.layout ?? {};
-  const beside = yaxis?.showticklabels === false && !yaxis2 ? BESIDE_PX : LABELS_PX;
-  const length = Math.floor((clientWidth - beside) / LETTER_PX);
-  const notes = figure.layout?.annotations;
-  const short = notes?.map((note) => (note.xanchor === "left" ? { ...note, text: cut(note.text ?? "", length) } : note));
-  return short && clientWidth > 0 ? { ...figure, layout: { ...figure.layout, annotations: short } } : figure;
 };
 
 const nextFrame = () => new Promise((resolve) => window.requestAnimationFrame(() => window.setTimeout(resolve)));

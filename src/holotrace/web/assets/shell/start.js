@@ -1,6 +1,7 @@
 // The entry module of every page: puts the names that Dash looks up into the window, then lets Dash draw the page.
 
 import { callbacks } from "./callbacks.js";
+import { followWidth } from "./figure_names.js";
 import { followFindings } from "./findings.js";
 import { listenForKeys } from "./keys.js";
 import { Later, loadWhatIsShown } from "./later.js";
@@ -15,4 +16,5 @@ loadWhatIsShown();
 listenForKeys();
 followTensorboard();
 followFindings();
+followWidth();
 new DashRenderer();

@@ -1,0 +1,91 @@
+// The names above bars and the titles inside a figure fit its width: names are cut, because their hover texts are whole;
+// titles wrap.
+
+/** @typedef {import("../types.js").PlotlyFigure} PlotlyFigure */
+/** @typedef {NonNullable<PlotlyFigure["layout"]>} Layout */
+/** @typedef {NonNullable<Layout["annotations"]>} Notes */
+
+const [LETTER_PX, BESIDE_PX, LABELS_PX] = [7.2, 60, 190];
+const SIZE_OF_NAMES = 12;
+const PATIENCE_MS = 150;
+
+/** @type {WeakMap<HTMLElement, { layout: Layout, width: number }>} */
+const drawn = new WeakMap();
+
+/**
+ * Cut a text, in which `&lt;` is one letter, to a length.
+ * @param {string} text
+ * @param {number} length
+ */
+const cut = (text, length) => {
+  const letters = text.match(/&[#a-z0-9]+;|./gsu) ?? [];
+  return letters.length <= length ? text : `${letters.slice(0, length - 1).join("")}…`;
+};
+
+/**
+ * Wrap a text into lines of a length, between words.
+ * @param {string} text
+ * @param {number} length
+ */
+export const wrapped = (text, length) => {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const longer = `${lines.at(-1)} ${word}`.trim();
+    lines.splice(-1, 1, ...(longer.length <= length ? [longer] : [lines.at(-1) ?? "", word]));
+  }
+  return lines.filter(Boolean).join("<br>");
+};
+
+/**
+ * @param {Layout} layout
+ * @param {number} width
+ * @returns {Notes | undefined}
+ */
+export const fittedNotes = ({ annotations, yaxis, yaxis2 }, width) => {
+  const beside = yaxis?.showticklabels === false && !yaxis2 ? BESIDE_PX : LABELS_PX;
+  const length = Math.floor((width - beside) / LETTER_PX);
+  return annotations?.map((note) => {
+    const { text = "", xanchor, yref, font } = note;
+    if (xanchor !== "left") {
+      return note;
+    }
+    const fitting = Math.floor((length * SIZE_OF_NAMES) / (font?.size ?? SIZE_OF_NAMES));
+    return { ...note, text: yref === "paper" ? wrapped(text, fitting) : cut(text, length) };
+  });
+};
+
+/**
+ * Return the figure with texts that fit the element, and remember the whole texts for other widths.
+ * @param {HTMLElement} element
+ * @param {PlotlyFigure} figure
+ */
+export const fitted = (element, figure) => {
+  const { layout } = figure;
+  const width = element.clientWidth;
+  if (!layout?.annotations || !width) {
+    return figure;
+  }
+  drawn.set(element, { layout, width });
+  return { ...figure, layout: { ...layout, annotations: fittedNotes(layout, width) } };
+};
+
+const fitAgain = () => {
+  const plots = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("#page .js-plotly-plot")]);
+  for (const plot of plots) {
+    const known = drawn.get(plot);
+    const width = plot.clientWidth;
+    if (known && width && width !== known.width) {
+      drawn.set(plot, { ...known, width });
+      /** @type {import("../types.js").Plotly} */ (window.Plotly).relayout(plot, { annotations: fittedNotes(known.layout, width) });
+    }
+  }
+};
+
+/** Fit the texts again whenever the window has another width. */
+export const followWidth = () => {
+  let soon = 0;
+  window.addEventListener("resize", () => {
+    window.clearTimeout(soon);
+    soon = window.setTimeout(fitAgain, PATIENCE_MS);
+  });
+};

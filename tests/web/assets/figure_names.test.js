@@ -1,0 +1,30 @@
+// Names and titles inside a figure fit its width.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { fittedNotes, wrapped } from "../../../src/holotrace/web/assets/shell/figure_names.js";
+
+const layout = {
+  yaxis: { showticklabels: false },
+  annotations: [
+    { text: "f&lt;int&gt;_kernel", xanchor: "left", yref: "y" },
+    { text: "one two three four", xanchor: "left", yref: "paper", font: { size: 24 } },
+    { text: "centred", yref: "paper" },
+  ],
+};
+
+/** @param {number} width */
+const textsAt = (width) => fittedNotes(layout, width)?.map(({ text }) => text);
+
+test("in a wide figure, all texts are whole", () => {
+  assert.deepEqual(textsAt(1_000), ["f&lt;int&gt;_kernel", "one two three four", "centred"]);
+});
+
+test("in a narrow figure, names are cut between letters, and titles wrap according to their size", () => {
+  assert.deepEqual(textsAt(60 + 8 * 7.2 + 1), ["f&lt;int&gt;_…", "one<br>two<br>three<br>four", "centred"]);
+});
+
+test("words longer than a line keep a line of their own", () => {
+  assert.equal(wrapped("a long_word b c", 3), "a<br>long_word<br>b c");
+});
