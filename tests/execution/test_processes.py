@@ -9,6 +9,7 @@ import pytest
 from execution.killing import slow_process_id
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, submit_near
+from holotrace.execution.freed_memory import ALLOCATOR_VARIABLE
 from holotrace.execution.processes import (
     available_cores,
     available_memory_bytes,
@@ -53,6 +54,16 @@ def test_workers_share_the_cores() -> None:
     with processes(workers) as pool:
         assert pool.submit(os.getenv, "POLARS_MAX_THREADS").result() == "1"
         assert pool.submit(reader_threads).result() == 1
+
+
+def test_workers_keep_freed_memory_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers set the delay of Polars' allocator; a user's setting wins."""
+    monkeypatch.delenv(ALLOCATOR_VARIABLE, raising=False)
+    with processes(1) as pool:
+        assert pool.submit(os.getenv, ALLOCATOR_VARIABLE).result() == "dirty_decay_ms:10000,muzzy_decay_ms:10000"
+    monkeypatch.setenv(ALLOCATOR_VARIABLE, "dirty_decay_ms:0")
+    with processes(1) as pool:
+        assert pool.submit(os.getenv, ALLOCATOR_VARIABLE).result() == "dirty_decay_ms:0"
 
 
 def test_a_single_worker_gets_all_cores() -> None:

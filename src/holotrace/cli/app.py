@@ -16,6 +16,7 @@ from types import FrameType
 
 from holotrace.cli.stdout import print_text, writing_to_stdout
 from holotrace.errors import HolotraceError
+from holotrace.execution.freed_memory import keep_freed_memory
 from holotrace.visible_text import visible
 
 TRACEBACK_VARIABLE = "HOLOTRACE_TRACEBACK"
@@ -43,6 +44,7 @@ def main() -> None:
 def _run_and_report_errors() -> None:
     _prepare_streams()
     _collect_less_garbage()
+    keep_freed_memory()
     if not sys.warnoptions:  # libraries' warnings are meant for programmers, not for the users of a command
         warnings.simplefilter("ignore")
     for name in ("SIGTERM", "SIGHUP"):  # sent by a scheduler that ends the job, or by a closing terminal

@@ -15,6 +15,8 @@ from multiprocessing.connection import Connection
 from types import FrameType
 from typing import TypeVar
 
+from holotrace.execution.freed_memory import keep_freed_memory
+
 THREADS_VARIABLE = "HOLOTRACE_THREADS"
 """Environment variable: how many threads the reader uses in a process; all cores if unset."""
 
@@ -30,6 +32,7 @@ def begin(threads: int, workers: int, lifeline: Connection) -> None:
     pool_size = workers
     os.environ["POLARS_MAX_THREADS"] = str(threads)
     os.environ[THREADS_VARIABLE] = str(threads)
+    keep_freed_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all processes; the parent decides
     signal.signal(signal.SIGTERM, _end)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
