@@ -15,7 +15,7 @@ def test_each_pair_of_ranks_is_a_square_coloured_by_its_cost():
     """Rank 0 waits 400 µs because of rank 1."""
     squares = plot_wait_causes(wait_causes(small_job())).data[0]
     assert (list(squares.x), list(squares.y), list(squares.marker.color)) == (["0"], ["1"], [400.0])
-    assert squares.customdata[0] == "rank 0 waits 400 µs (400,000 ns) because of rank 1<br>100.0 % computation gemm"
+    assert squares.customdata[0] == "rank 0 waits 400 µs (400,000 ns) because of rank 1<br>100.0 % kernel gemm"
 
 
 def test_a_job_without_waits_gives_a_figure_that_says_so():

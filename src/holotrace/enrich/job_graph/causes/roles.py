@@ -20,6 +20,8 @@ LARGE = 0.2
 """A rank that causes this fraction of all waiting may pass on up to twice as much and still be a culprit."""
 
 _CAUSE = tuple(CAUSE_COLUMNS)
+_OF_NAME = {"computation": "kernel", "python": "Python's"}
+_WITHOUT_NAME = {"python": "Python"}
 
 
 def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
@@ -93,9 +95,13 @@ def cause_text(row: Mapping[str, Any]) -> str:
     """Name a cause with its module and function.
 
     >>> cause_text({"cause": "python", "name": "<built-in function sleep>", "module": "Block_0", "frame": "t.py(3): forward"})
-    'python <built-in function sleep> in Block_0, t.py(3): forward'
+    "Python's <built-in function sleep> in Block_0, t.py(3): forward"
     """
-    kind = str(row["cause"]).replace("_", " ")
-    name = f"{kind} {row['name']}" if row["name"] else kind
+    kind = str(row["cause"])
+    name = f"{_OF_NAME.get(kind, _words(kind))} {row['name']}" if row["name"] else _WITHOUT_NAME.get(kind, _words(kind))
     around = [place for place in (row["module"], row["frame"]) if place and place != row["name"]]
     return f"{name} in {', '.join(around)}" if around else name
+
+
+def _words(kind: str) -> str:
+    return kind.replace("_", " ")
