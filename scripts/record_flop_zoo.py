@@ -19,6 +19,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
+from unusual_flop_models import unusual_models
 
 Run = Callable[[], torch.Tensor]
 
@@ -257,6 +258,7 @@ def models() -> dict[str, Run]:
         "cosine_similarity": lambda: F.cosine_similarity(a, a.flip(0)),
         "checkpoint": checkpointed(reentrant=False),
         "checkpoint_reentrant": checkpointed(reentrant=True),
+        **unusual_models(),
     }
 
 

@@ -16,6 +16,8 @@ BF16 = "c10::BFloat16"
 def of_call(operator: str, dims: Any, types: list[str], values: list[str] | None = None, **more: Any) -> Roofline:
     """Return the roofline of one call whose kernel runs for 20 µs."""
     args = {"Input Dims": dims, "Input type": types, "Concrete Inputs": values or [""] * len(types)}
+    if "strides" in more:
+        args["Input Strides"] = more["strides"]
     builder = TraceBuilder().header(**H100).operator(operator, start_us=0, duration_us=10, args=args)
     return roofline(builder.kernel(more.get("kernel", "k"), start_us=20, duration_us=20, launch_us=1).build())
 
@@ -45,6 +47,14 @@ def test_what_is_unknown_has_its_reason(operator, dims, types, reason) -> None:
     assert row["reason"] == reason
     assert result.per_rank["covered_fraction"].item() == 0
     assert reason in result.findings[0]
+
+
+def test_a_sparse_matrix_has_an_unknown_cost() -> None:
+    """A tensor without strides is sparse; the product with it costs less than its shape says, so it has no lower bound."""
+    result = of_call("aten::mm", [[64, 32], [32, 8]], ["float"] * 2, strides=[[], [8, 1]])
+    row = result.per_operator.row(0, named=True)
+    assert (row["flops"], row["bytes_moved"], row["floor_ns"]) == (None, None, None)
+    assert row["reason"] == "input 0 is sparse: how many of its elements are stored was not recorded"
 
 
 def test_an_empty_tensor_costs_nothing() -> None:

@@ -67,7 +67,7 @@ class Arguments:
         """Return the shape of a tensor; `dimensions` is how many it must have.
 
         Raises:
-            UnknownCostError: the input is not a tensor, or its shape was not recorded or is symbolic.
+            UnknownCostError: the input is not a tensor, or its shape was not recorded or is symbolic, or it is sparse.
         """
         if not -self.count <= index < self.count or not isinstance(self.dims[index], list):
             message = f"the shape of input {index} was not recorded"
@@ -78,6 +78,9 @@ class Arguments:
             raise UnknownCostError(message)
         if not _is_shape(dims) or any(size < 0 for size in dims):
             message = f"the shape of input {index} is not a list of sizes (nested tensors have none)"
+            raise UnknownCostError(message)
+        if dims and self._is_sparse(index):
+            message = f"input {index} is sparse: how many of its elements are stored was not recorded"
             raise UnknownCostError(message)
         if dimensions is not None and len(dims) != dimensions:
             message = f"input {index} has {len(dims)} dimensions instead of {dimensions}"
@@ -164,6 +167,11 @@ class Arguments:
         except ValueError:
             return []
         return listed if all(0 < factor < inf for factor in listed) else []
+
+    def _is_sparse(self, index: int) -> bool:
+        """Whether a tensor has no strides, though strides were recorded; those that oneDNN packs have none either."""
+        is_recorded = -len(self.strides) <= index < len(self.strides)
+        return is_recorded and self.strides[index] == [] and "mkldnn" not in self.operator
 
     def _stored(self, index: int) -> int:
         shape = self.shape(index)

@@ -66,6 +66,7 @@ _GRAPH = "the launch of a CUDA graph, whose operators ran when it was captured"
 _TF32 = re.compile(r"tf32|xf32|s1688|s16816", re.IGNORECASE)
 _AMD = re.compile(r"^Cijk_|mfma|^ck::|::ck::|_ck_|rocm|hip", re.IGNORECASE)
 _SMALL = re.compile(r"^(float[864]).*")
+_PRODUCTS = ("aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm", "aten::mv", "aten::addmv")
 
 
 class CostedCalls(NamedTuple):
@@ -188,25 +189,36 @@ def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Boo
     has_rule[names.to_numpy()] = [rule is not None for rule in rules]
     is_whole[names.to_numpy()] = [rule is not None and rule.is_whole for rule in rules]
     of_row = stacks["name"].to_numpy()
-    does_work = is_operator & ~_calls_itself(stacks, is_whole[of_row] & is_operator)
+    does_work = is_operator & ~_calls_itself(rank_trace, stacks, is_whole[of_row] & is_operator)
     return has_rule[of_row] & does_work, is_whole[of_row] & does_work
 
 
-def _calls_itself(stacks: pl.DataFrame, is_whole: _Bools) -> _Bools:
-    """Return whether each call contains a call inside a call of the same operator.
+def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools) -> _Bools:
+    """Return whether each call contains a call inside a call of the same operator, or a product inside a product.
 
-    An operator on a DTensor is recorded with the shapes of the whole tensor, and calls itself on this rank's part; the
-    inner call does the work.
+    An operator on a DTensor is recorded with the shapes of the whole tensor, and calls itself on this rank's part; one
+    inside `torch.vmap` is recorded with the shapes of one example, and calls itself, or another product, on all of them.
+    The inner call does the work.
     """
-    parent, name, whole = stacks["parent_row"].to_numpy(), stacks["name"].to_numpy(), np.flatnonzero(is_whole)
+    parent, whole = stacks["parent_row"].to_numpy(), np.flatnonzero(is_whole)
     around = nearest_above(parent, is_whole, whole)
     calls_itself = np.zeros(len(parent), np.bool_)
-    above = np.unique(around[(around != NO_PARENT) & (name[whole] == name[around])])
+    operator = _with_products_as_one(rank_trace, stacks)
+    above = np.unique(around[(around != NO_PARENT) & (operator[whole] == operator[around])])
     while len(above):
         calls_itself[above] = True
         above = np.unique(nearest_above(parent, is_whole, above))
         above = above[above != NO_PARENT]
     return calls_itself
+
+
+def _with_products_as_one(rank_trace: RankTrace, stacks: pl.DataFrame) -> _Rows:
+    """Return a number for the operator of each call, the same for all products that `torch.vmap` turns into one another."""
+    names = called_names(rank_trace)
+    products = names.filter(rank_trace.texts(names).is_in(_PRODUCTS))
+    operator: _Rows = stacks["name"].to_numpy().astype(np.int64)
+    operator[np.isin(operator, products.to_numpy())] = -1
+    return operator
 
 
 def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:

@@ -8,14 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.nested.nesting import NO_PARENT, furthest_above, itself_or_above, nearest_above
-from holotrace.enrich.events.event_rows import rows_of_events
+from holotrace.algorithms.nested.nesting import NO_PARENT, furthest_above, itself_or_above
+from holotrace.enrich.events.event_rows import of_events, rows_of_events
+from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.host.call_stack import call_stacks, called_names
 from holotrace.store.trace import RankTrace
 
 PHASES = ("forward", "backward", "recompute", "optimizer")
 
 _BACKWARD = r"^autograd::engine::evaluate_function|Backward\d*$|_backward$"
+_COMPILED = r"^CompiledFunctionBackward$"
 _OPTIMIZER = r"^Optimizer\.step|^optimizer(\.|_)step"
 
 _Rows = npt.NDArray[np.int64]
@@ -27,7 +29,11 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
 
     Activation checkpointing computes the forward pass again inside the backward pass. Operators of this second forward
     pass are inside a backward operator, but autograd records them again. So they have a sequence number, but do not
-    name the thread of a forward operator.
+    name the thread of a forward operator. The same is true of gradients of which gradients are taken
+    (`create_graph=True`), but these do not repeat a call that was made, with the same shapes, outside the backward pass.
+
+    Autograd does not record a compiled backward pass. There, an operator computes again if it repeats a forward call with
+    its shapes and strides. The products of a gradient have one factor transposed, so their strides differ.
     """
     stacks, at = call_stacks(rank_trace), rows.to_numpy()
     parent = stacks["parent_row"].to_numpy()
@@ -39,7 +45,15 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
     numbers[in_backward] = PHASES.index("backward")
     records_again = _records_for_autograd(rank_trace, stacks) & ~is_backward
     again = in_backward & inside(records_again)
-    again[again] = _is_within(parent, is_backward, records_again, at[again])
+    if again.any():
+        first = _furthest(parent, records_again, at[again])
+        again[again] = _repeats_forward(rank_trace, stacks, is_backward, first, ["input_dims"])
+    compiled = in_backward & inside(_named(rank_trace, stacks, _COMPILED))
+    if compiled.any():
+        compiled[compiled] = _repeats_forward(
+            rank_trace, stacks, is_backward, at[compiled], ["input_dims", "input_strides"]
+        )
+        again |= compiled
     numbers[again] = PHASES.index("recompute")
     numbers[at == NO_PARENT] = -1
     texts = pl.Series([*PHASES, None], dtype=pl.String)
@@ -56,12 +70,29 @@ def _records_for_autograd(rank_trace: RankTrace, stacks: pl.DataFrame) -> _Bools
     return records
 
 
-def _is_within(parent: _Rows, outer: _Bools, inner: _Bools, rows: _Rows) -> _Bools:
-    """Whether the outermost `inner` row around each row is inside an `outer` row."""
-    furthest = furthest_above(parent, inner, rows)
-    furthest = np.where(furthest == NO_PARENT, rows, furthest)
-    within: _Bools = nearest_above(parent, outer, furthest) != NO_PARENT
-    return within
+def _furthest(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
+    """Return the outermost wanted row around each row, or the row itself."""
+    furthest = furthest_above(parent, wanted, rows)
+    return np.where(furthest == NO_PARENT, rows, furthest)
+
+
+def _repeats_forward(
+    rank_trace: RankTrace, stacks: pl.DataFrame, is_backward: _Bools, rows: _Rows, inputs: list[str]
+) -> _Bools:
+    """Whether each row is inside a backward operator and repeats an outermost call, with its inputs, that is not.
+
+    The calls compared are those that no other `aten` operator makes: the product inside a layer, called with a transposed
+    weight, may look like a product of its gradient.
+    """
+    parent = stacks["parent_row"].to_numpy()
+    in_backward = itself_or_above(parent, is_backward, np.arange(len(parent))) != NO_PARENT
+    is_aten = np.append(_named(rank_trace, stacks, r"^aten::"), False)
+    recorded = described_events(rank_trace, "operator_inputs", ["event_index", *inputs])
+    calls = stacks.select("name", "event_index").with_columns(of_events(recorded, stacks["event_index"]))
+    outside = calls.filter(pl.Series(~in_backward & ~is_aten[parent]))
+    repeated = calls[rows].join(outside, on=["name", *inputs], how="semi", nulls_equal=True)["event_index"]
+    repeats: _Bools = calls[rows]["event_index"].is_in(repeated.implode()).to_numpy() & in_backward[rows]
+    return repeats
 
 
 def _named(rank_trace: RankTrace, stacks: pl.DataFrame, pattern: str) -> _Bools:
