@@ -98,7 +98,7 @@ def peek(path: str) -> Peek:
     """
     with _errors_of(path):
         beginning = _peek(path)
-        if beginning["kind"] == "cut_off":  # the header may be longer than a peek
+        if beginning["kind"] == "cut_off":  # the header may be longer than the part read so far
             beginning = _peek(path, _LONG_HEADER_BYTES)
     kind, rank = beginning["kind"], rank_or_none(beginning["rank"])
     if kind != "trace" and _EXECUTION_TRACE_KEYS.issubset(beginning["keys"]):

@@ -304,7 +304,7 @@ def _named_unreadable(files: Sequence[SkippedFile]) -> str:
 
 
 def _not_read(_: str) -> None:
-    """Return no rank, so that the whole file need not be read for it."""
+    """Return no rank: the whole file need not be read to find one."""
 
 
 def _recording(path: str, file: _Inspected) -> Recording:

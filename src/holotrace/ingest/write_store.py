@@ -157,7 +157,7 @@ def _unchanged(rank_trace: RankTrace, store: Location) -> StoredRank | None:
 def _write(rank_trace: RankTrace, run: Writing) -> StoredRank:
     """Write a rank; if its cache entry is damaged, read the trace itself again."""
     store = run.store
-    if not is_store(store):  # the caller has created the store, so this worker sees another file system
+    if not is_store(store):  # the caller has created the store, so a worker that lacks it sees another file system
         message = f"a worker on {node()} does not see {store}; name a folder that all machines share, or a URL"
         raise InvalidOptionError(message)
     file = _trace_file(rank_trace)

@@ -83,10 +83,10 @@ def with_other_texts(texts: pl.Series, others: Iterable[pl.Series]) -> pl.Series
 def annotated_modules(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the module that annotations of graph nodes name for each kernel: event_index uint32, module str.
 
-    A name begins like the names of recorded modules: `nn.Module: layers.0.attention.wq`.
+    The names begin like the names of recorded modules: `nn.Module: layers.0.attention.wq`.
 
-    PyTorch collects the annotations by node while it captures a graph. They are in the args of the kernels if the trace was
-    written with them, else in a separate file.
+    PyTorch collects the annotations by node while it captures a graph. The annotations are in the args of the kernels
+    if the trace was written with them, else in a separate file.
     """
     nodes = rank_trace.file.table("kernels", ["event_index", "graph_node_id"]).filter(pl.col("graph_node_id") > 0)
     if nodes.is_empty():

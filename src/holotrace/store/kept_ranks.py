@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Generic, Protocol, TypeVar
 
 MOST_EVENTS_KEPT = 10_000_000
-"""The workers of a pool together keep at most this many events (about 100 bytes each)."""
+"""All workers of a pool together keep at most this many events (about 100 bytes each)."""
 
 
 class Rank(Protocol):

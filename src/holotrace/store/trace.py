@@ -60,8 +60,9 @@ _MOST_RANKS_SHOWN = 8
 
 _MOST_EVENTS_HELD = 20_000_000
 _EVENTS_OF_ANY_RANK = 10_000
-"""A process keeps this many events (some 100 bytes each) in memory, then forgets the least recently used ranks. Every
-rank counts as `_EVENTS_OF_ANY_RANK` additional events, since even an empty one takes a megabyte."""
+"""A process keeps at most this many events (some 100 bytes each) in memory; beyond, it forgets the least recently used
+ranks. Every rank counts as `_EVENTS_OF_ANY_RANK` additional events, since even an empty one takes a megabyte.
+"""
 
 
 @dataclass(frozen=True)
@@ -262,7 +263,7 @@ class RankTrace:
         function, or a `functools.partial` of one, so that the result pickles.
         """
         selected = RankTrace(self.rank, self._file, (*self._selections, selection), self._capture_source)
-        selected._unselected = self.unselected  # both share the facts that are already derived
+        selected._unselected = self.unselected  # the result and this rank share the facts that are already derived
         return selected
 
     def event_counts(self) -> dict[EventKind, int]:

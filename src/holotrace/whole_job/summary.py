@@ -30,7 +30,7 @@ _EXAMINATION = "examination"
 FIRST = ("temporal_breakdown", "kernel_breakdown", "communication_overlap", "idle_time")
 """The questions that the summary answers besides the diagnosis."""
 FIRST_WITHOUT_GPU_WORK = ("critical_path", "step_time", "operators", "user_annotations")
-"""The same for jobs without GPU work."""
+"""The questions that the summary answers for jobs without GPU work."""
 
 MOST_RANKS_NAMED = 8
 """A finding names at most this many ranks, the first ones."""

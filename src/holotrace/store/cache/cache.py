@@ -5,7 +5,7 @@
         <table>.arrow     one file for each table of the schema
 
 An entry is written into a temporary sibling folder and then renamed, so entries are always complete, and two processes
-that read the same trace do not disturb each other: the second finds the name taken and uses the existing entry.
+that read the same trace do not disturb each other: the slower one finds the name taken and uses the existing entry.
 Only the user who wrote an entry can read it. If data does not match its checksum, the trace is read again.
 
 Several machines can share a cache behind a URL: entries are copied from there into the user's cache folder, and
@@ -119,7 +119,7 @@ class Cache:
         for folder, manifest in shared_manifests(self.shared / _home_name(source)):
             with suppress(KeyError, TypeError, DamagedEntryError, OSError):
                 stamp = Stamp(**manifest["stamp"])
-                if isinstance(source, Path):  # the stamp is that of another machine's file: compare bytes
+                if isinstance(source, Path):  # the stamp is from another machine's file, so compare bytes
                     stamp = replace(stamp, taken_ns=0)
                 kept = Entry("", "", manifest["content_hash"], MemoryTables({}), stamp=stamp)
                 if kept.is_of(source, content_hash):

@@ -13,8 +13,9 @@ from holotrace.locations import is_temporary, remove_left_behind
 from holotrace.store.cache.entry import MANIFEST
 
 _SWEEP_SHARE = 16
-"""A cache above its limit shrinks by 1/16 of the limit at once, and a process adds at most as much before it measures
-the cache again: measuring all entries each time one is added would take quadratic time in jobs of many ranks."""
+"""A cache above its limit shrinks by 1/16 of the limit at once, and a process adds at most 1/16 before it measures the
+cache again. Measuring all entries after each addition would take quadratic time in jobs of many ranks.
+"""
 
 _GROUP_AND_OTHERS = 0o077
 _room_bytes: dict[tuple[Path, int | None], float] = {}  # bytes that this process may still add before it measures again

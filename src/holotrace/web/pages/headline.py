@@ -1,4 +1,4 @@
-"""What the overview and the list of runs say first about a run: its verdict, its headline numbers, and doubts about them."""
+"""The first lines about a run, on the overview and the list of runs: its verdict, its headline numbers, and doubts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def verdict(session: Session, scope: Scope) -> tuple[str, pl.DataFrame]:
 
 
 def covers_one_job(session: Session, scope: Scope) -> bool:
-    """Whether the traces belong together; otherwise numbers of the whole job mean nothing."""
+    """Whether the traces belong to one job; otherwise, numbers of the whole job mean nothing."""
     return not _whole(session, scope).unrelated
 
 

@@ -44,7 +44,7 @@ _ANSWERS: dict[str, Callable[[Any], str]] = {
     "source_lines": idle_text,
     **dict.fromkeys(("kernels", "memory_timeline", "collectives"), attrgetter("answer")),
 }
-"""What the overview says for each question: what keeps devices idle, the costliest kernel, peak memory, collective bandwidth."""
+"""The sentences on the overview by question: what keeps devices idle, the costliest kernel, peak memory, bandwidth."""
 
 _TABLE = "gpu_summary"
 _CPU_TABLE, _GPU_TABLE = "overview.cpu_side", "overview.gpus"

@@ -1,4 +1,4 @@
-"""Which pages certainly have no data, judging by the kinds of events and the names in a recording; the navigation dims them."""
+"""The pages that certainly have no data, judging by the kinds and names of recorded events; the navigation dims them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NEEDS: dict[str, tuple[EventKind, ...]] = {
     "modules": (EventKind.PYTHON_FUNCTION,),
     "source_lines": (EventKind.PYTHON_FUNCTION,),
 }
-"""For each page, the kinds of events of which it needs at least one; other pages are never dimmed."""
+"""For each page, kinds of events; the page has no data if none of them was recorded. Other pages are never dimmed."""
 
 _OF_SEVERAL_RANKS = ("stragglers",)
 
@@ -58,7 +58,7 @@ def without_data_part(session: Session, selection: Selection) -> Component:
 
 
 def without_data(trace: Trace) -> tuple[str, ...]:
-    """Return the names of pages that have no data, whatever else was recorded."""
+    """Return the names of the pages that certainly have no data."""
     if len(trace.ranks) > MOST_RANKS:
         return ()
     recorded = {kind for rank_trace in trace.ranks.values() for kind in rank_trace.event_counts()}

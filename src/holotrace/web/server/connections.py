@@ -67,7 +67,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         self.has_answered, self.waits_since_s = True, time.time()
 
     def end(self) -> None:
-        """Close the connection in waitress's next round, even if the other side has not received everything."""
+        """Close the connection in waitress's next loop, even if the other side has not received everything."""
         self.will_close = True
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)

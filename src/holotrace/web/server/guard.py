@@ -220,7 +220,7 @@ def _token_in_query(environ: WSGIEnvironment) -> str:
 
 
 def _token_in_cookie(environ: WSGIEnvironment) -> str:
-    """Pick out our cookie's value; the header may also contain cookies of other servers on this machine."""
+    """Return the value of our cookie; the header may also contain cookies of other servers on this machine."""
     pairs = (pair.strip().partition("=") for pair in environ.get("HTTP_COOKIE", "").split(";"))
     ours = _cookie_name(environ)
     return next((value for name, _, value in pairs if name == ours), "")

@@ -25,12 +25,12 @@ from holotrace.store.trace_file import Reader, TraceFile
 T = TypeVar("T")
 
 _OPENED_FILES = Path("/proc/self/fd")
-"""Linux gives the path of each open file of this process here, even after a file was moved."""
+"""The folder in which Linux lists the path of each open file of this process, even after the file was moved."""
 
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0)
-"""Flag for opening a file; without it, opening a pipe would block until the other end is opened."""
+"""Flag for opening a file; without this flag, opening a pipe would block until the other end is opened."""
 
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 """Flags to open a folder; O_PATH also passes through folders that can be entered but not listed."""
@@ -41,7 +41,7 @@ _MET_A_LINK = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENOENT)
 
 @dataclass(frozen=True)
 class BoundFile:
-    """A file, and where its path led when its run was opened.
+    """A file, bound to the place to which its path led when its run was opened.
 
     path  as given
     real  the resolved path
@@ -87,7 +87,7 @@ class BoundFile:
             raise UnreadableTraceError(message) from error
 
     def _is(self, opened: os.stat_result) -> bool:
-        """Whether the opened file is a regular file, and the one that the path led to."""
+        """Whether the opened file is a regular file, and the same file that the path led to."""
         with suppress(OSError):
             is_there = Path(self.path).resolve() == self.real and os.path.samestat(opened, self.real.lstat())
             return is_there and stat.S_ISREG(opened.st_mode)

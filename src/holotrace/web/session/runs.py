@@ -85,7 +85,7 @@ def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
 
 
 def contained(trace: Trace, root: str | None) -> Trace:
-    """Leave out files outside `root` that links lead to, and replace skip reasons that quote their content.
+    """Leave out files outside `root`, to which links may lead, and skip reasons that quote their content.
 
     The remaining files are bound to their current paths: the server does not follow a link that replaces a file later.
     """

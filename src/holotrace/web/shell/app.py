@@ -173,7 +173,7 @@ def _no_runs(session: Session) -> Component:
 
 
 def _navigation(selection: Selection) -> list[Component]:
-    if selection.run is None:  # the other pages show a run
+    if selection.run is None:  # all other pages show a run
         return [_nav_link(page, selection) for page in PAGES if page.name == RUNS_VIEW]
     links: list[Component] = []
     for section, listed in groupby(sorted(PAGES, key=_position), key=lambda page: page.section):

@@ -1,4 +1,4 @@
-"""Which scripts a page loads, and when; loading them takes the browser longer than answering takes the server.
+"""Which scripts a page loads, and when; loading scripts takes longer than computing the server's answer.
 
 Every page loads Dash and the components of the shell; pages with figures also load plotly.js. Other scripts load when they are
 needed, and table scripts after the figures: `assets/shell/later.js` loads them from the addresses that this module writes into
@@ -62,7 +62,7 @@ _INDEX = """<!DOCTYPE html>
 
 
 class LeanDash(Dash):
-    """Dash that loads only what the requested page needs at the start."""
+    """A Dash application that, at the start, loads only the scripts that the requested page needs."""
 
     def __init__(self, pages: Mapping[str, Page], view_of: Callable[[str], str], **options: Any) -> None:  # noqa: ANN401 -- Dash's own
         """Create the application from the pages by name, the page that a query shows, and the options of Dash."""
@@ -144,7 +144,7 @@ def modules_in(folder: str) -> list[str]:
 
 @cache
 def imported_by(module: str) -> tuple[str, ...]:
-    """Return a module and those that it imports, directly or not, but none that it loads later with `import()`."""
+    """Return a module and all modules that it imports, directly or indirectly, but none that it loads later with `import()`."""
     modules = [module]
     for name in modules:  # grows meanwhile
         paths = _IMPORT.findall((ASSETS / name).read_text(encoding="utf-8"))

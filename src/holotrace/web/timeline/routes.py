@@ -147,7 +147,7 @@ def _slices(session: Session) -> dict[str, Any]:
     whole = Window(0, index.length_ns, 1_024)
     session.answer(
         ("timeline levels", _scope(), id(index)), partial(index.prepare, whole.level)
-    )  # the next requests will need them
+    )  # the next requests will need these levels
     return answer
 
 

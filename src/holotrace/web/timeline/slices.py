@@ -48,7 +48,7 @@ class Lanes:
 
 @dataclass(frozen=True, eq=False)
 class Slices(Lanes):
-    """Intervals that stand for one event, or for several short events.
+    """Intervals, each of which shows one event or several short events.
 
     busy        total length of the events
     count       number of events

@@ -47,7 +47,7 @@ const surfaceOf = (template) => template.layout.paper_bgcolor;
 
 export const callbacks = {
   /**
-   * Selectors -> address. If the server drew the page for another address, request the page for the current one.
+   * Selectors -> address. If the server drew the page for another address, request the page for the current address.
    * @param {(string | string[] | null)[]} values
    * @param {Id[]} ids
    * @param {string | undefined} drawn
@@ -112,8 +112,8 @@ export const callbacks = {
   },
 
   /**
-   * Ticked runs -> the address that compares two of them, and what else to do; if one is ticked, the links of the others that
-   * compare them with it. The page lists newer runs first.
+   * Ticked runs -> the address that compares two runs, and a hint; if only one run is ticked, the links at the other
+   * runs that compare them with it. The page lists newer runs first.
    * @param {(boolean | undefined)[]} ticks
    * @param {Id[]} ids
    */

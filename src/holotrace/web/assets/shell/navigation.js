@@ -4,7 +4,7 @@ const NOTE = "no data in this recording";
 
 let dimmed = "";
 
-/** Note on each link whether its page has data; does nothing if neither the links nor the names have changed. */
+/** Mark the links of pages without data; do nothing if neither the links nor the names have changed. */
 export const dimPagesWithoutData = () => {
   const pages = document.getElementById("without-data")?.dataset.pages ?? "";
   const nav = document.getElementById("nav");

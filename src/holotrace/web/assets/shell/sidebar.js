@@ -1,5 +1,6 @@
-// The list of pages at the side. A wide window remembers whether it is open; in a narrow one it covers the page until a
-// link is followed. `style.css` shows it by the attribute `data-sidebar` of the document.
+// The list of pages at the side. In a wide window, the list stays open or closed as the visitor left it; in a narrow
+// window, it covers the page until a link is followed. `style.css` shows the list according to the document's attribute
+// `data-sidebar`.
 
 import { store, stored } from "./storage.js";
 

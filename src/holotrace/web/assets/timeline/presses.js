@@ -1,4 +1,4 @@
-// What pointer and keys do on the canvas: the pointer hovers over rows, drags them, and clicks on what is drawn.
+// Handles pointer and keys on the canvas: hovering over rows, dragging them, and clicking.
 
 import { RowDrag, buttonAt } from "./rows/row_marks.js";
 import { SIZES } from "./view.js";

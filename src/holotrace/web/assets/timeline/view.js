@@ -85,7 +85,8 @@ export class View {
   }
 
   /**
-   * Pinned rows come first and keep their place while the others scroll: the top of each moves with the scrolling.
+   * Pinned rows come first and keep their place while the others scroll, because the top of each moves with the
+   * scrolling.
    * @param {Rank[]} ranks
    * @param {RowState} rows
    */
@@ -195,7 +196,8 @@ export class View {
   }
 
   /**
-   * Return an item that scrolls, by default the one at the upper edge of the scrolling rows, and its distance below that edge.
+   * Return a scrolling item and its distance below the upper edge of the scrolling rows; by default, the item at that
+   * edge.
    * @param {Item} [wanted]
    */
   anchor(wanted) {

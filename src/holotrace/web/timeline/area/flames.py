@@ -28,7 +28,7 @@ def rank_flames(rank: int, index: TimelineIndex, events: AreaEvents) -> pl.DataF
     Returns:
         One row for each path, outer ones before inner ones:
 
-        parent       row of the path without its last event; `NO_PARENT` if it has only one
+        parent       row of the path without its last event; `NO_PARENT` if the path has only one
         name         of the last event
         kind         uint8  its `EventKind`
         count        events

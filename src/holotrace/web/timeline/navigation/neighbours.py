@@ -20,7 +20,7 @@ def neighbour(index: TimelineIndex, event_index: int, by: int, *, of: str, rows:
 
     Returns:
         at      row, depth, start, length and event_index; null if there is no such event
-        number  its number among these events, from 1; that of the given event if `at` is null
+        number  its number among these events, from 1; if `at` is null, the number of the given event
         count   the number of these events
 
     Raises:

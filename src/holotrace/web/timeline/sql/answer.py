@@ -33,7 +33,7 @@ def sql_answer(trace: Trace, query: str) -> dict[str, Any]:
         places   for each of these rows its event as [rank, event_index], its time as [rank, start, end] with absolute
                  times as text, or null
         count    number of all rows
-        error    why there are none of these; alone
+        error    why the query has no answer; the only key in this case
     """
     try:
         rows = sql(trace, query, memory_limit_bytes=MEMORY_BYTES, timeout_s=TIMEOUT_S)

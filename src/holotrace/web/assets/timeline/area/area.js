@@ -91,7 +91,7 @@ export class AreaBox {
   }
 
   /**
-   * Put what a request makes into a box, or what it is waiting for, or why it failed.
+   * Put the result of a request into a box; until then, what the request waits for; if it fails, the reason.
    * @param {HTMLElement} box
    * @param {string} name
    * @param {(waiting: (text: string) => void) => Promise<HTMLElement | null>} make

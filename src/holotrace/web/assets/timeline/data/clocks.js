@@ -1,5 +1,5 @@
-// Times of a rank, in ns from its origin, and times on the axis, in ns from the origin of the first rank. The axis shows the
-// clock of the reference host: the lines of a rank's clock say what to add to its own.
+// Times of a rank, in ns from its origin, and times on the axis, in ns from the origin of the first rank. The axis
+// shows the clock of the reference host; the lines of a rank's clock say what to add to the rank's times.
 
 import { durationText } from "../../units.js";
 
@@ -18,7 +18,7 @@ const PARTS = 1e9;
 export const recorded = (origin, base) => ({ recorded: Number(origin - base), host: "", halfWidth: null, lines: [] });
 
 /**
- * The same clock, compared with others.
+ * Add the result of comparing a clock with others.
  * @param {Clock} clock
  * @param {ClockAnswer} answer
  * @param {bigint} origin
@@ -46,7 +46,7 @@ export const toAxis = ({ recorded: offset, lines }, time) => {
 };
 
 /**
- * The reverse of `toAxis`; of times that a jump of the clock left out, about the end of the line before.
+ * The reverse of `toAxis`; for times that a jump of the clock skipped, the end of the line before the jump.
  * @param {Clock} clock
  * @param {number} time on the axis
  */
@@ -58,14 +58,14 @@ export const fromAxis = ({ recorded: offset, lines }, time) => {
 };
 
 /**
- * Within a view, the drift of a clock is less than a pixel: one offset serves all its times.
+ * Return the offset of a clock; within a view, the drift is less than a pixel, so one offset serves all times.
  * @param {Clock} clock
  * @param {number} time on the axis
  */
 export const offsetAt = (clock, time) => time - fromAxis(clock, time);
 
 /**
- * What the heading of a rank says of its host.
+ * Return the text about the host in the heading of a rank.
  * @param {Clock} clock
  */
 export const clockText = ({ host, halfWidth, lines }) => {

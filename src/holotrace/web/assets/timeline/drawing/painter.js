@@ -74,7 +74,7 @@ export class Painter {
   }
 
   /**
-   * Draw the pinned rows, or all other items, and what is drawn over them.
+   * Draw the pinned rows, or all other items, with their overlays.
    * @param {boolean} isPinned
    */
   items(isPinned) {
@@ -182,7 +182,7 @@ export class Painter {
     });
   }
 
-  /** Draw the selected span over all rows or over the selected ones. */
+  /** Draw the selected span over all rows or over the selected rows. */
   span() {
     const { span } = this.state;
     if (!span) {

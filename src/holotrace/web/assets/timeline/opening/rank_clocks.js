@@ -1,4 +1,4 @@
-// Puts all ranks on one axis: compares the clocks of their hosts, and sets the range of all and the visible one.
+// Puts all ranks on one axis: compares the clocks of their hosts, and sets the whole and the visible time range.
 
 import { numbersOf } from "../../shell/address.js";
 import { compared, fromAxis, toAxis } from "../data/clocks.js";
@@ -15,7 +15,7 @@ export class RankClocks {
   }
 
   /**
-   * Set the range of all ranks and, unless somebody has moved it, the visible one.
+   * Set the range of all ranks and, unless the visitor has moved the view, the visible range.
    * @param {Rank} rank
    */
   measure(rank) {
@@ -76,7 +76,7 @@ export class RankClocks {
   }
 
   /**
-   * Return the time range that the address names, that of the selected steps, or the whole.
+   * Return the time range in the address, else the range of the selected steps, else the whole range.
    * @param {Rank} rank
    */
   firstWindow({ clock, steps }) {

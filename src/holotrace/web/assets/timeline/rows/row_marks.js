@@ -1,4 +1,4 @@
-// What can be done with a row on the canvas: buttons on its label, and where it goes while it is dragged.
+// Buttons on the label of a row on the canvas, and dragging a row to another place.
 
 import { SIZES } from "../view.js";
 import { shortLabel } from "./row_state.js";
@@ -74,7 +74,7 @@ export class RowDrag {
   }
 
   /**
-   * Find the row before which the dragged row would go: another one of its rank, or a pinned one.
+   * Find the row before which the dragged row would go: another row of its rank, or a pinned row.
    * @param {Pointer} pointer
    */
   to({ y }) {

@@ -3,7 +3,7 @@
 //   pin.0.3,1.2~hide.0.5~order.0.3.1.2~find.stream
 //
 // Row 3 of rank 0 and row 2 of rank 1 are pinned to the top, row 5 of rank 0 is hidden, rank 0 shows its row 3, then 1, then 2,
-// and then the others; of all rows, those with `stream` in their label are shown.
+// and then the others; only rows with `stream` in their label are shown.
 
 /** @typedef {import("../../types.js").Rank} Rank */
 /** @typedef {import("../../types.js").Row} Row */
@@ -18,7 +18,7 @@ const NUMBERS = /^\d{1,9}(\.\d{1,9})+$/;
 const keyOf = (rank, row) => `${rank}.${row}`;
 
 /**
- * Return the texts by which a row can be filtered: those of its label, and its rank.
+ * Return the texts by which a row can be filtered: its label and its rank.
  * @param {Rank} rank
  * @param {Row} row
  */
@@ -171,7 +171,7 @@ export class RowState {
   }
 
   /**
-   * Move a row before another row of its rank, or to the end; among the pinned rows, if both are pinned.
+   * Move a row before another row of its rank, or to the end; pinned rows move among the pinned rows.
    * @param {Rank} rank
    * @param {Row} row
    * @param {RankRow | null} before
@@ -192,7 +192,7 @@ export class RowState {
   }
 
   /**
-   * Move a row up or down by one among those that are shown with it.
+   * Move a row up or down by one among the rows that are shown with it.
    * @param {Rank[]} ranks
    * @param {Rank} rank
    * @param {Row} row

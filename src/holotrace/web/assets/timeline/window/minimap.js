@@ -35,7 +35,7 @@ export const gripAt = (x, left, right) => {
 };
 
 /**
- * Return the visible range after a drag, by a time or, for a new brush, to a time.
+ * Return the visible range after a drag by a span of time or, for a new brush, up to a point in time.
  * @param {Grip} grip
  * @param {Times} before
  * @param {number} from
@@ -193,7 +193,7 @@ export class Minimap {
   }
 
   /**
-   * A click beside the brush centres it there.
+   * A click beside the brush moves the brush there.
    * @param {PointerEvent} event
    */
   release(event) {
