@@ -79,7 +79,7 @@ class NotATraceError(HolotraceError, ValueError):
 
     @classmethod
     def maybe_damaged(cls, message: str) -> NotATraceError:
-        """Report a file whose beginning may be that of a damaged trace: empty, cut off, or not JSON."""
+        """Report a file that may be a damaged trace, judging by its beginning: empty, cut off, or not JSON."""
         error = cls(message)
         error.may_be_damaged = True
         return error
@@ -121,7 +121,7 @@ class InvalidOptionError(HolotraceError, ValueError):
     def unknown(
         cls, wanted: Sequence[int] | Sequence[str], available: Iterable[Any], *, what: str
     ) -> InvalidOptionError:
-        """Report that none of `wanted` (for instance, steps) exists: name the first of them, and the values that do."""
+        """Report that none of `wanted` (for instance, steps) exists: name the first one, and list the values that exist."""
         problem = f"there is no {what} {wanted[0]!r} in this trace" if wanted else f"no {what} was given"
         listed = what_exists(available, wanted=wanted[0] if wanted else 0)
         return cls(f"{problem}; its {what}s are: {listed}")

@@ -17,7 +17,7 @@ from typing import Literal
 ColumnType = Literal["int64", "int32", "uint32", "uint64", "uint8", "float64", "bool", "string", "json", "text"]
 
 READER_VERSION = 4
-"""Increase this number when the reader stores other rows for the same bytes; caches of other versions are rebuilt."""
+"""Increase this number when the reader stores different rows for the same bytes; caches of other versions are rebuilt."""
 
 
 STEP_NAME = r"^ProfilerStep\s*#\s*(\d+)"
@@ -116,7 +116,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("track_id", "uint32", "the process and thread described", nullable=False),
         Column("name", "string", "process_name, process_labels, process_sort_index, thread_name, thread_sort_index"),
         Column("value", "string", "the name or the labels"),
-        Column("sort_index", "int64", "the requested position among its siblings"),
+        Column("sort_index", "int64", "the requested position of the process or thread among its siblings"),
     ),
     "flows": (
         _index(),
@@ -203,7 +203,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("communication_id", "uint64", "`Comms Id`: equal on all ranks of one operation"),
         Column("is_asynchronous", "bool", "whether the caller did not wait"),
         Column("global_rank_start", "int64", "first rank of the group"),
-        Column("global_rank_stride", "int64", "distance between ranks of the group"),
+        Column("global_rank_stride", "int64", "distance between consecutive ranks of the group"),
         Column("input_tensors_start", "string", "addresses"),
         Column("output_tensors_start", "string", "addresses"),
         Column("communicator_id", "string", "HCCL, XCCL communicator"),
@@ -332,4 +332,4 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("json", "text", "JSON object of the args that have no column", nullable=False),
     ),
 }
-"""The tables of one rank. All but events, tracks, strings and metadata have rows only for events with their fields."""
+"""The tables of one rank. All tables except events, tracks, strings and metadata have rows only for events with their fields."""

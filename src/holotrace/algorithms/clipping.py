@@ -11,7 +11,7 @@ _Rows = npt.NDArray[np.int64]
 
 
 class Clipped(NamedTuple):
-    """The parts of intervals inside windows: window by window, and in each window in the order of the intervals.
+    """The parts of intervals inside windows, sorted by window and then in the order of the intervals.
 
     window    row of the window
     interval  row of the interval

@@ -16,9 +16,9 @@ _Int64: TypeAlias = npt.NDArray[np.int64]
 def common_subsequence(first: _Int64, second: _Int64) -> _Int64:
     """Return, for each row of `first`, its partner in `second` in a longest common subsequence, else `NO_PARTNER`.
 
-    Equal beginnings and ends are paired directly. Between them, each row of the shorter side updates the lengths of all
-    prefixes of the other side at once, as one integer with a bit for each row.
-    Source: H. Hyyrö, "Bit-Parallel LCS-length Computation Revisited", AWOCA 2004.
+    Equal beginnings and ends are paired directly. Between them, each row of the shorter side updates the lengths for
+    all prefixes of the other side at once, stored as one integer with a bit for each row. Source: H. Hyyrö,
+    "Bit-Parallel LCS-length Computation Revisited", AWOCA 2004.
 
     >>> common_subsequence(np.array([1, 2, 3, 4]), np.array([2, 9, 4])).tolist()
     [-1, 0, -1, 2]
@@ -57,7 +57,7 @@ def _pairs(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]
 
 
 def _walked_back(states: Sequence[int], row: int, other: int) -> list[tuple[int, int]]:
-    """Return the pairs behind the lengths: a zero bit marks where the subsequence of that prefix becomes longer."""
+    """Walk back through the states and return the pairs; a zero bit marks a row at which the subsequence becomes longer."""
     pairs = []
     while row and other:
         bit = 1 << (other - 1)

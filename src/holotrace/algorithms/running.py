@@ -49,5 +49,5 @@ def weight_before(
 
 
 def _changes_of_last(others: int, counted: int) -> npt.NDArray[np.int64]:
-    """Return 0 for each end point of `others`, then the change of the count at each end point of `counted`."""
+    """Return 0 for each end of `others` intervals, then the change of the count at each end of `counted` intervals."""
     return np.repeat(np.array([0, 1, -1]), [2 * others, counted, counted])

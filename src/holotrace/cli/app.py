@@ -20,7 +20,7 @@ from holotrace.execution.freed_memory import keep_freed_memory
 from holotrace.visible_text import visible
 
 TRACEBACK_VARIABLE = "HOLOTRACE_TRACEBACK"
-"""If this environment variable is set, holotrace prints the traceback when it hits a bug of its own."""
+"""If this environment variable is set, holotrace prints the traceback if it fails because of a bug."""
 
 LONGEST_MESSAGE = 10_000
 """Maximum length of a printed error message, in characters; names in a message can have any length."""
@@ -29,7 +29,7 @@ FAILED = 1
 MISUSED = 2
 
 _OBJECTS_PER_COLLECTION = 100_000
-"""Python collects garbage after this many new objects; loading modules would exceed the default of 700 many times over."""
+"""Number of new objects after which Python collects garbage; loading modules would exceed the default of 700 many times."""
 
 
 def main() -> None:
@@ -47,7 +47,7 @@ def _run_and_report_errors() -> None:
     keep_freed_memory()
     if not sys.warnoptions:  # libraries' warnings are meant for programmers, not for the users of a command
         warnings.simplefilter("ignore")
-    for name in ("SIGTERM", "SIGHUP"):  # sent by a scheduler that ends the job, or by a closing terminal
+    for name in ("SIGTERM", "SIGHUP"):  # sent when a scheduler ends the job, or the terminal closes
         if number := getattr(signal, name, None):
             signal.signal(number, _end)
     try:
@@ -68,7 +68,7 @@ def _is_bug(error: BaseException) -> bool:
 
 
 def _described(error: BaseException) -> str | None:
-    """Return the message for an error; None if there is nothing to say."""
+    """Return the message for an error; None if the command should end silently."""
     if isinstance(error, HolotraceError):
         return str(error)
     if isinstance(error, CancelledError):

@@ -74,7 +74,7 @@ class _LazyGroup(TyperGroup):
         write_groups(formatter, ((heading, [(name, _LISTED[name]) for name in names]) for heading, names in _groups()))
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:  # noqa: ANN401 -- typer brings its own click
-        if not sys.stdout.isatty():  # whoever reads a pipe or file wants whole lines
+        if not sys.stdout.isatty():  # in a pipe or file, lines must be whole
             settings.setdefault("terminal_width", UNLIMITED)
         return super().make_context(*arguments, **settings)
 
@@ -109,7 +109,7 @@ def command_of(question: Analysis) -> Callable[..., None]:
 
 def _help_of(question: Analysis) -> str:
     terms = "\n".join(f"{term}: {meaning}" for term, meaning in question.definitions)
-    return f"{question.question}\n\n\b\n{terms}"  # after \b, lines stay as they are
+    return f"{question.question}\n\n\b\n{terms}"  # after \b, lines are not wrapped
 
 
 def _command(name: str, function: Callable[..., None], text: str) -> Any:  # noqa: ANN401 -- typer brings its own click
@@ -137,9 +137,9 @@ def options(*, show_version: ShowVersion = False) -> None:
 
 
 def misuse(error: Exception) -> str | None:
-    """Return what is wrong with the options or arguments, and which command lists the valid ones; None for other errors.
+    """Return the message for invalid options or arguments, with the command that lists the valid ones; None for other errors.
 
-    Typer raises click's errors, or those of its own copy of click, so they are recognised by their attributes.
+    Typer raises errors of click, or of its own copy of click, so they are recognised by their attributes.
     """
     context, format_message = getattr(error, "ctx", None), getattr(error, "format_message", None)
     if format_message is None:

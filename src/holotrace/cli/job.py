@@ -38,7 +38,7 @@ from holotrace.store.trace import OnError, Trace
 
 _RANKS_WORTH_A_WORKER = 16
 _BYTES_WORTH_A_WORKER = 8 << 20
-"""Starting a worker takes about as long as one analysis of this many small ranks, or of this many compressed bytes."""
+"""Starting a worker takes about as long as analysing this many small ranks, or this many compressed bytes."""
 
 _MEMORY_PER_BYTE = 16
 """How much memory a worker may need for all analyses together, per byte of the compressed file."""

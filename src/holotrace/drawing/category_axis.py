@@ -1,4 +1,4 @@
-"""Axes of names: a few names are all shown; of many names, only some are shown, and the title says so."""
+"""Axes of names; if there are many names, only some are shown, and the title says so."""
 
 from __future__ import annotations
 

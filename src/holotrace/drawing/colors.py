@@ -49,7 +49,7 @@ TEST = "#5a4fc0"
 FREED = "#9db8d2"
 KEPT = "#a4493d"
 
-# What a finding costs: as replayed, or as an upper bound.
+# The cost of a finding: as replayed, or as an upper bound.
 ADVICE = "#8a4fd0"
 ADVICE_BOUND = "#d5b9f0"
 

@@ -19,7 +19,7 @@ HOVER_WIDTH = 90
 HOVER_LENGTH = 1_800
 
 MOST_COMPARED = 500
-"""Up to this many equal short names are told apart by the pieces that differ; larger groups are numbered."""
+"""Up to this many equal short names are distinguished by the pieces that differ; larger groups are numbered."""
 
 _PIECES = (re.compile(r"[^<>(),\s]+"), re.compile(r"[^<>(),\s_]+"))
 """Patterns of the pieces to compare: whole words or, if these are too long to show, the parts between underscores."""
@@ -184,7 +184,7 @@ def _cut(name: str, length: int) -> str:
 
 
 def _beginning(text: str, length: int) -> str:
-    """Return the first characters of a text, as many as fit as visible ones; an escape is never cut."""
+    """Return the beginning of a text whose visible form has at most this length; an escape is never cut."""
     return "".join(_fitting(text[:length], length))
 
 

@@ -50,7 +50,7 @@ def processes(workers: int | None = None) -> RetryingExecutor:
 
 
 class WorkerPool:
-    """Worker processes that start when there is work for them, and end with the process that created the pool.
+    """A pool of worker processes, which start when there is work, and end with the process that created the pool.
 
     Each worker has its own queue, so that calls with the same key find what their worker remembers.
     """

@@ -42,7 +42,7 @@ def call(function: Callable[[], T]) -> T:
     """Call the function in a worker, and exit at once if the worker was asked to end in the meantime."""
     try:
         return function()
-    except SystemExit:  # by now the call has cleaned up; the pool would return the exception as a result
+    except SystemExit:  # the call has cleaned up; raised further, the exception would become a result
         os._exit(1)
 
 

@@ -30,11 +30,11 @@ Change: TypeAlias = Callable[[dict[str, Any]], Event | None]
 """A function that receives an event and returns the event to write, or None to drop it."""
 
 KEPT, LEFT_OUT, MARKED, NUMBERED = range(4)
-"""What happens to an event in an edited copy, as the numbers that `holotrace._native.EditedCopy` expects."""
+"""The fates of an event in an edited copy, as numbers for `holotrace._native.EditedCopy`."""
 
 
 class Edits(NamedTuple):
-    """What happens to each event in an edited copy, in file order; events beyond the end of `fates` are kept.
+    """The fate of each event in an edited copy, in file order; events beyond the end of `fates` are kept.
 
     fates   KEPT; LEFT_OUT; MARKED: a text is added to the args; NUMBERED: if the event has a duration (`ph` X), its name
             becomes a number and its args are dropped

@@ -23,7 +23,7 @@ _LOOK_BACK = 1 << 16
 """How many characters at the end of the buffer to search for a gap between events; nearly all events are shorter."""
 
 _CUT_OFF = object()
-"""Stands for a value that is cut off by the end of the file."""
+"""Returned in place of a value that the end of the file cuts off."""
 
 
 def read_event(text: str) -> dict[str, Any]:
@@ -112,10 +112,10 @@ class EventReader:
                 return ""
 
     def _whole_values(self) -> list[Any]:
-        """Parse the buffer up to the last text that looks like a gap between events, and advance past this text.
+        """Parse the buffer up to the last place that looks like a gap between events, and advance past it.
 
-        If that text is not a gap, the buffer before it is not valid JSON. In that case, return nothing until more text has been
-        read; until then, the events are parsed one by one.
+        If that place is not a gap, the text before it is not valid JSON. In that case, return nothing until more text
+        has been read; until then, the events are parsed one by one.
         """
         if self._is_tried:
             return []
@@ -156,7 +156,7 @@ class EventReader:
         return is_at_the_end and len(self._buffer) - self._at < LONGEST_VALUE
 
     def _more(self) -> bool:
-        """Add text to the buffer, at least as much as it still holds unread; return False at the end of the file."""
+        """Add text to the buffer, at least doubling its unread part; return False at the end of the file."""
         unread, wanted = [self._buffer], len(self._buffer) - self._at
         taken = 0
         while taken <= wanted and (text := next(self._texts, "")):

@@ -49,7 +49,8 @@ MOST_FIGURE_BYTES = 1_500_000
 
 MOST_ROWS = (200, 50, 10)
 """Limits on the rows of a table: the report uses the first one that makes the file small enough. A note counts the
-other rows and names the command that prints all."""
+omitted rows and names the command that prints all rows.
+"""
 
 MOST_REASONS = 12
 """Maximum number of reasons why an analysis has no data."""
@@ -88,7 +89,7 @@ class _Figure:
 
 @dataclass(frozen=True)
 class _Section:
-    """One analysis on the page, and its position there; `missing` says why its tables are empty, if they are."""
+    """One analysis on the page, and its position there; if its tables are empty, `missing` says why."""
 
     position: int
     analysis: Analysis

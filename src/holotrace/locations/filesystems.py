@@ -93,7 +93,7 @@ def _filesystem(root: str, secret: Secret, environment: _Environment) -> Abstrac
     import fsspec  # noqa: PLC0415 -- local paths never need it
 
     with_user = root.replace("://", f"://{secret.user}", 1)
-    for name in _TALKATIVE:  # our error repeats in one line what these loggers print
+    for name in _TALKATIVE:  # our one-line error says the same as these loggers
         logging.getLogger(name).addHandler(logging.NullHandler())
     options = _options(root, scheme, secret, dict(environment))
     if scheme not in HADOOP:
@@ -106,7 +106,7 @@ def _filesystem(root: str, secret: Secret, environment: _Environment) -> Abstrac
         raise UnreachableError(message) from None
     made: AbstractFileSystem = filesystem
     _limit_waiting(made, _patience_s(dict(environment)))
-    if scheme in {"gs", "gcs"}:  # fail now: later gcsfs retries a refused login six times, for half a minute
+    if scheme in {"gs", "gcs"}:  # log in now: later, gcsfs would retry a refused login six times, for half a minute
         made.credentials.maybe_refresh()
     return made
 

@@ -1,1 +1,1 @@
-"""What all questions share: how they are described, and how their results are summed up, printed and displayed."""
+"""Parts shared by all questions: their descriptions, and how results are summed up, printed and displayed."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """What all results have in common: an answer in one sentence, and findings of one sentence each; the rest are tables."""
+    """The interface of all results: an answer in one sentence, and findings of one sentence each; the rest are tables."""
 
     @property
     def answer(self) -> str:
@@ -23,7 +23,7 @@ class Result(Protocol):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What the computation noticed."""
+        """Caveats and remarks of the computation, one sentence each."""
 
 
 @dataclass(frozen=True)

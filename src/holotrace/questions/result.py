@@ -80,7 +80,7 @@ def tables_of(result: object) -> dict[str, list[dict[str, Any]]]:
 
 
 def html_of(sentence: str, table: PrintedTable, findings: Sequence[str]) -> str:
-    """Return what a notebook shows: the answer, the main table and the first findings."""
+    """Return the HTML for a notebook: the answer, the main table and the first findings."""
     caveats = "".join(f"<li>{html_text(finding)}</li>" for finding in findings[:_MOST_FINDINGS])
     more = len(findings) - _MOST_FINDINGS
     rest = f"<li>… and {more:,} more in <code>.findings</code></li>" if more > 0 else ""

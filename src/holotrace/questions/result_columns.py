@@ -141,7 +141,9 @@ EVENTS = (
     _text("call_stack", "Python frames joined by `;`, innermost first"),
     _text("input_shape", "JSON: shape of each input; null if not recorded", "input shapes"),
     _text("module", "class and number of the nn.Module, such as Linear_3"),
-    ResultColumn("module_id", "int64", "number of the module among those of its class; null if the file does not say"),
+    ResultColumn(
+        "module_id", "int64", "number of the module among the modules of its class; null if the file does not say"
+    ),
     _text("path", "names from the outermost row to this one, joined by ` > `", "phase · module · operator · kernel"),
     _text("annotation", "innermost user annotation; null for work outside annotations"),
     _text("collective", "PyTorch's name: all_reduce, all_gather, reduce_scatter, all_to_all, send, …; or unknown"),
@@ -187,9 +189,13 @@ TIMES = (
     _length("typical_ns", "median duration of the rank's steady steps", "typical"),
     _length("excess_ns", "duration_ns - typical_ns", "longer by"),
     _length(
-        "category_excess_ns", "the category's part of the step, less its median in steady steps", "of this category"
+        "category_excess_ns",
+        "the category's part of the step minus its median over the steady steps",
+        "of this category",
     ),
-    _length("event_excess_ns", "self time of the event in the step, less its median in steady steps", "of this event"),
+    _length(
+        "event_excess_ns", "self time of the event in the step minus its median over the steady steps", "of this event"
+    ),
 )
 """The times and the duration of one event or window."""
 
@@ -211,7 +217,7 @@ TOTALS = (
     _length("host_total_ns", "summed durations on the host; nested calls count in full", "host, with inner"),
     _length(
         "host_self_ns",
-        "self time on the host: without inner operators or lines; of operators also without runtime and driver calls",
+        "self time on the host, outside inner operators or lines; for operators, also outside runtime and driver calls",
         "host, itself",
     ),
     _length("device_total_ns", "summed durations of the device work launched inside", "device, with inner"),
@@ -276,7 +282,7 @@ BUSY_AND_IDLE = (
     _fraction("overlap_fraction", "overlap_ns / communication_ns; null without communication", "hidden share"),
     _length("kernel_part_ns", "part of the step in which a kernel computes", "kernels"),
     _length("memcpy_part_ns", "part in which the device copies and no kernel computes", "copies"),
-    _length("memset_part_ns", "part in which a memset runs and none of the above", "memsets"),
+    _length("memset_part_ns", "part in which a memset runs, but neither kernels nor copies", "memsets"),
     _length("communication_part_ns", "part in which a collective runs and none of the above", "communication"),
     _length("runtime_part_ns", "part in which the host is in the runtime or driver and none of the above", "runtime"),
     _length("dataloader_part_ns", "part in which the host waits for data and none of the above", "data loader"),
@@ -384,7 +390,7 @@ MEMORY = (
     ResultColumn("mean_bytes", "float64", "bytes per call", "bytes", "mean size"),
     _length(
         "busy_ns",
-        "time in which at least one of the copies runs, or at least one kernel of each call, or work of the steps",
+        "time in which at least one of the row's copies, kernels or pieces of work runs",
         "busy for",
     ),
     _bandwidth("bytes_per_s", "bandwidth from this time on", column_type="int64"),
@@ -460,15 +466,15 @@ WAIT_CAUSES = (
     _length("cost_ns", "waiting of all ranks because of this rank or cause", "cost"),
     _fraction("cost_fraction", "cost_ns over all waiting", "of all waiting"),
     _length("error_ns", "how far cost_ns may be off", "may be off by"),
-    _length("typical_wait_ns", "what the rank waits in its median step", "typical"),
+    _length("typical_wait_ns", "how long the rank waits in its median step", "typical"),
     _length("wait_excess_ns", "wait_ns - typical_wait_ns", "longer by"),
     _length(
-        "cost_excess_ns", "cost of the cause for the rank, less its cost in the median step", "because of this cause"
+        "cost_excess_ns", "cost of the cause for the rank minus its cost in the median step", "because of this cause"
     ),
-    _length("passed_on_ns", "what other ranks wait because this rank waited", "passes on"),
+    _length("passed_on_ns", "how long other ranks wait because this rank waited", "passes on"),
     _count("wait_count", "collectives, sends and receives in which ranks wait directly for the cause", "waits"),
-    ResultColumn("first_instance", "int64", "instance of the first of them; null if all costs are indirect"),
-    _time("first_ns", "when the late rank arrived in it, on its own clock", "first"),
+    ResultColumn("first_instance", "int64", "instance of the first wait for the cause; null if all costs are indirect"),
+    _time("first_ns", "when the late rank arrived in this first instance, on its own clock", "first"),
     _text("role", "culprit: causes waiting; victim: waits because of culprits or passes its waiting on; null: neither"),
 )
 """Why ranks wait for each other."""
@@ -481,7 +487,9 @@ COLLECTIVES = (
     _size(
         "message_bytes", "the whole array that a collective handles, as nccl-tests counts; null if unknown", "message"
     ),
-    _size("bus_bytes", "bytes that cross the rank's link, by the bus factors; null if unknown", "over the link"),
+    _size(
+        "bus_bytes", "bytes that cross the rank's link, computed with the bus factor; null if unknown", "over the link"
+    ),
     _fraction("wait_fraction", "wait_ns over the time in those collectives that other ranks recorded too", "waiting"),
     _mean("median_transfer_ns", "median transfer", "transfer"),
     _bandwidth("algorithm_bytes_per_s", "message_bytes over the transfer", "algorithm bandwidth"),
@@ -496,7 +504,9 @@ COLLECTIVES = (
     _count("mergeable_count", "small calls that could be merged with the call before them", "mergeable"),
     _length("mergeable_ns", "latency that merging the mergeable calls would save on each rank", "saves"),
     _length(
-        "lateness_ns", "how much later this rank came than the first; null if the clocks do not resolve it", "lateness"
+        "lateness_ns",
+        "how much later this rank arrived than the first rank; null if the clocks do not resolve it",
+        "lateness",
     ),
     _length("lateness_half_width_ns", "error of lateness_ns from the clocks; null if they are unknown", "±"),
     _flag("is_last", "whether the other ranks waited for this rank alone", "last"),
@@ -518,7 +528,9 @@ COLLECTIVES = (
     _time("offset_at_ns", "time on the clock for which offset_ns holds", "at"),
     _length("offset_ns", "reference host's time minus this clock's time; null if unknown", "offset"),
     _length("half_width_ns", "largest error of offset_ns", "±"),
-    _number("drift_ppb", "by how many billionths the reference clock runs faster than this one", "drift (ppb)"),
+    _number(
+        "drift_ppb", "how much faster the reference clock runs than this clock, in parts per billion", "drift (ppb)"
+    ),
     _number("drift_half_width_ppb", "largest error of drift_ppb", "± (ppb)"),
     _count("size_count", "different message sizes", "sizes"),
     _mean("latency_ns", "time of a message without bytes", "latency"),
@@ -530,7 +542,7 @@ COLLECTIVES = (
     _mean("peer_transfer_ns", "median transfer of the peers of the part", "transfer of peers"),
     _number(
         "slowdown",
-        "how many times longer: a transfer than that of other hosts, links, groups or pairs; a step than the ideal step",
+        "time divided by the time of the peers: a transfer by that of other hosts, links, groups or pairs, a step by the ideal step",
     ),
     _flag("is_slow", "whether the slowdown stands out among the peers; null with fewer than 3 transfers", "slow"),
     _text("axis", "axis of parallelism: pp, tp, cp, ep, fsdp, dp, world, or unknown"),
@@ -563,9 +575,13 @@ STRAGGLER_COST = (
     _count("operation_count", "operations", "operations"),
     _length("ideal_ns", "length of the step if all operations take their ideal time", "ideal"),
     _mean("mean_cost_ns", "by how much these operations prolong an ideal step, mean of the steps", "costs"),
-    _fraction("replay_error_fraction", "|replay / step_ns - 1| if ranks begin the step when they did", "replay error"),
-    _number("worker_share", "M_W: part of the slowdown that goes away without the worst 3 % of the workers"),
-    _number("stage_share", "M_S: part of the slowdown that goes away without the last stage"),
+    _fraction(
+        "replay_error_fraction",
+        "|replay / step_ns - 1| for a replay in which each rank begins the step at its recorded time",
+        "replay error",
+    ),
+    _number("worker_share", "M_W: part of the slowdown that vanishes without the worst 3 % of the workers"),
+    _number("stage_share", "M_S: part of the slowdown that vanishes without the last stage"),
 )
 """What stragglers cost."""
 
@@ -586,7 +602,7 @@ PATH_CLASSES = {
 CRITICAL_PATH = (
     _flag("waits_recorded", "whether the profiler recorded which stream waits for which"),
     _count("inferred_wait_count", "waits between streams inferred from timing alone"),
-    _count("contradicted_count", "dependencies that end before they begin, by the clocks of the trace"),
+    _count("contradicted_count", "dependencies that, by the clocks of the trace, end before they begin"),
     _length("slack_ns", "how much later every event of the rank could be without the step ending later", "slack"),
     ResultColumn(
         "from_rank", "int32", "rank that arrived last in the call, where the critical path was", heading="from"
@@ -597,13 +613,16 @@ CRITICAL_PATH = (
     _length("clock_half_width_ns", "largest error of the difference between two clocks; null if it is unknown", "±"),
     _length(
         "unknown_ns",
-        "time of the critical path of which the cause, or of a device of which the use was not recorded",
+        "time of the critical path whose cause was not recorded, or of a device whose use was not recorded",
         "unknown",
     ),
     _length(
-        "incomplete_ns", "time of the critical path in communication of which some rank is not known", "ranks missing"
+        "incomplete_ns", "time of the critical path in communication for which some rank is unknown", "ranks missing"
     ),
-    _length("clock_contradiction_ns", "sum by which dependencies between ranks end before they begin, by the clocks"),
+    _length(
+        "clock_contradiction_ns",
+        "summed time by which dependencies between ranks, by the clocks, end before they begin",
+    ),
     *(
         _fraction(f"{name}_path_fraction", f"share of the critical path in segments of the class {name}", heading)
         for name, heading in PATH_CLASSES.items()
@@ -626,7 +645,7 @@ def _both(name: str, column_type: ColumnType, meaning: str, unit: Unit, heading:
 
 COMPARISONS = (
     *_both("event_count", "int64", "events", "", "{} events"),
-    *_both("event_count_per_step", "float64", "events in steps over steps", ""),
+    *_both("event_count_per_step", "float64", "events in steps, divided by the number of steps", ""),
     *_both("call_count", "int64", "calls", "", "{} calls"),
     *_both("total_ns", "int64", "summed durations", "ns", "{} total"),
     *_both("mean_ns", "float64", "mean duration", "ns", "{} mean"),
@@ -659,8 +678,8 @@ DIAGNOSIS = (
     _text("subject", "tells several findings of one rule apart; null if there is only one"),
     _number("measured", "what the rule measured"),
     _number("threshold", "the rule applies from this value on"),
-    _text("unit", "of the measured value and the threshold"),
-    _length("claimed_ns", "time per step that no finding before it explains", "cost on the rank"),
+    _text("unit", "unit of the measured value and the threshold"),
+    _length("claimed_ns", "time per step that the finding explains and no earlier finding does", "cost on the rank"),
     _length("explained_ns", "all time per step that the cause explains", "explains"),
     _fraction("busy_fraction", "share of the mean step in which a device works", "GPU busy"),
     _length("step_std_ns", "standard deviation of step_ns, averaged over the ranks", "±"),
@@ -679,7 +698,7 @@ DIAGNOSIS = (
 
 SOURCE_LINES = (
     _text("file", "file of the user's code, without the folders of `sys.path`; null if unknown"),
-    ResultColumn("line", "int64", "first line of the function; of a generator, where it continued"),
+    ResultColumn("line", "int64", "first line of the function; for a generator, the line where it continued"),
     _text("function", "function of the user's code"),
     _text("callee", "operator, function or module that the line called directly; null for the line itself", "called"),
     _text("callees", "the three functions and operators that the line called longest", "called"),
@@ -708,7 +727,7 @@ COMPILED_REGIONS = (
     ResultColumn(
         "compiled_frame",
         "int64",
-        "number of the function, or part of one, that torch.compile compiled",
+        "number of the function, or part of a function, that torch.compile compiled",
         heading="frame",
     ),
     _text("compiled_function", "file, first line and name of the compiled function; null without a log", "function"),
@@ -750,7 +769,7 @@ ROOFLINE = (
     _bandwidth("moved_bytes_per_s", "bytes_moved of all calls / busy_ns", "bandwidth"),
     _text(
         "bound",
-        "compute or memory: what takes longer at peak rates; null if neither is known; of an inference step: what takes most of its time",
+        "compute or memory: which takes longer at peak rates, null if unknown; for an inference step: what takes most of its time",
         "bound by",
     ),
     _length("floor_ns", "lower bound of busy_ns at the peak rates of the device", "lower bound"),
@@ -763,10 +782,10 @@ ROOFLINE = (
     _length("without_tensor_cores_ns", "busy_ns of matrix work on ordinary cores", "matrix work on ordinary cores"),
     _length("earlier_ns", "time of work that was launched before the recording", "launched earlier"),
     ResultColumn(
-        "model_flops", "int64", "operations of the products of a step, each counted once", "FLOP", "of the model"
+        "model_flops", "int64", "operations of the products of a step, without recomputation", "FLOP", "of the model"
     ),
     ResultColumn(
-        "hardware_flops", "int64", "operations of the products of a step, all counted", "FLOP", "of the hardware"
+        "hardware_flops", "int64", "operations of the products of a step, with recomputation", "FLOP", "of the hardware"
     ),
     _fraction("mfu_fraction", "share of the step that the products of the model take at peak rate", "MFU"),
     _fraction("hfu_fraction", "share of the step that all its products take at peak rate", "HFU"),
@@ -795,7 +814,7 @@ INFERENCE = (
     _flag("is_draft", "whether the step runs the draft model of speculative decoding", "draft"),
     _text("period", "start: set apart at the beginning; cut off: work not recorded; steady: all others"),
     _text("period_reason", "why the step is not steady; null if it is", "why"),
-    _count("request_count", "requests in the step, its batch; null if unknown", "requests"),
+    _count("request_count", "requests in the step, that is, in its batch; null if unknown", "requests"),
     _count("prefill_request_count", "requests whose prompt the step reads; null if unknown", "in prefill"),
     _count("decode_request_count", "requests for which the step generates; null if unknown", "in decode"),
     _count("token_count", "new tokens of all requests; null if unknown", "tokens"),
@@ -808,7 +827,7 @@ INFERENCE = (
     ),
     _count(
         "output_token_count",
-        "tokens that steps return which only decode, one for each request; null if unknown",
+        "tokens returned by steps that only decode, one for each request; null if unknown",
         "output tokens",
     ),
     _count("draft_token_count", "tokens in decoding beyond one for each request; null if unknown", "drafted tokens"),
@@ -818,7 +837,7 @@ INFERENCE = (
         "attention pairs",
     ),
     _count("apart_count", "steps that are not steady", "set apart"),
-    _length("gap_before_ns", "time since the end of the step before; null for the first", "gap before"),
+    _length("gap_before_ns", "time since the end of the previous step; null for the first step", "gap before"),
     _length("host_ns", "length of the step's range on the host", "on host"),
     _length("launch_call_ns", "time of the host in calls that launch work", "launching"),
     _length(
@@ -828,14 +847,18 @@ INFERENCE = (
     ),
     _length(
         "memory_bound_ns",
-        "time in kernels whose memory takes longer than their arithmetic, and in no compute-bound ones",
+        "time in kernels whose memory takes longer than their arithmetic, while no compute-bound kernel runs",
         "memory-bound",
     ),
-    _length("unknown_bound_ns", "time in kernels whose roofline is unknown, and in none of the above", "bound unknown"),
-    _length("copying_ns", "time in copies and memsets, and in no kernel", "copies"),
+    _length(
+        "unknown_bound_ns",
+        "time in kernels whose roofline is unknown, while no kernel with a known roofline runs",
+        "bound unknown",
+    ),
+    _length("copying_ns", "time in copies and memsets, while no kernel runs", "copies"),
     _length(
         "launch_idle_ns",
-        "time in which nothing runs although work has been launched, without time of unknown cause",
+        "time in which nothing runs although work has been launched, except time of unknown cause",
         "waits for launch",
     ),
     _length(
@@ -844,12 +867,12 @@ INFERENCE = (
         "idle, unknown",
     ),
     _length("host_idle_ns", "time in which nothing runs, and nothing has been launched", "waits for host"),
-    _length("attention_ns", "time in which attention runs; null if no step shows any", "attention"),
+    _length("attention_ns", "time in which attention runs; null if no step shows attention", "attention"),
     ResultColumn(
         "attention_flops", "int64", "operations of the attention of a step; null if unknown", "FLOP", "of attention"
     ),
-    _length("moe_ns", "time in which a mixture of experts runs; null if no step shows any", "experts"),
-    _length("draft_ns", "time in which work of a draft model runs; null if no step shows any", "drafting"),
+    _length("moe_ns", "time in which a mixture of experts runs; null if no step shows one", "experts"),
+    _length("draft_ns", "time in which work of a draft model runs; null if no step shows one", "drafting"),
     _fraction("attention_fraction", "attention_ns / busy_ns", "attention"),
     _fraction("moe_fraction", "moe_ns / busy_ns", "experts"),
     _fraction("draft_fraction", "draft_ns / busy_ns", "drafting"),
@@ -866,7 +889,9 @@ INFERENCE = (
     ),
     _length("elapsed_ns", "from the start of the first steady step to the end of the last", "elapsed"),
     _mean(
-        "inter_token_ns", "elapsed_ns over the steps that decode: what a request waits for a token", "between tokens"
+        "inter_token_ns",
+        "how long a request waits for a token: elapsed_ns over the steps that decode",
+        "between tokens",
     ),
     _number("tokens_per_s", "new tokens of all steady steps per second; null if some are unknown", "tokens/s"),
 )

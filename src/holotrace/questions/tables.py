@@ -43,7 +43,7 @@ _PRINTED: Mapping[str, Callable[[float], str]] = MappingProxyType(
         "FLOP/s": lambda rate: f"{operations_text(rate)}/s",
     }
 )
-"""How numbers are printed, by the unit of their column."""
+"""The formats of numbers, by the unit of their column."""
 
 
 @dataclass(frozen=True)

@@ -335,7 +335,7 @@ VIEWS: dict[str, SqlView] = {
                     "event_index of the range or module call; null if it begins with an operator",
                 ),
                 *_RANGE,
-                Column("inference_step", "int64", "number of the step of the rank, from 0"),
+                Column("inference_step", "int64", "number of the step on the rank, from 0"),
                 Column("kind", "text", "prefill, decode, mixed or denoising; null if unknown"),
                 Column("engine", "text", "vllm, sglang, …; annotation for names of users; null if unknown"),
                 Column(

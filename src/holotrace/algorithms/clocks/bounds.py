@@ -30,7 +30,7 @@ _INTERVAL_COUNT = 16
 """Bounds are computed at the ends of this many equal intervals of time, and interpolated inside them."""
 
 _BUCKET_COUNT = 2 * _INTERVAL_COUNT
-"""Only the tightest inequality of each clock in each bucket of time counts; the others would change little."""
+"""Only the tightest inequality of each clock in each bucket of time is used; the others would change little."""
 
 _SMALLEST_GAIN_NS = 1.0
 _MORE_ROUNDS = 40
@@ -179,7 +179,7 @@ def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
 
 
 def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Array:
-    """Return, for each knot, the greatest value there of any line below all points with a slope within `slopes`.
+    """Return, for each knot, the greatest value of all lines that pass below all points with a slope within `slopes`.
 
     Two points, or one point and a limit of the slope, determine this value: it solves a linear programme with two
     variables. If the bounds on the slope contradict each other, no line fits, and the value is meaningless.
@@ -188,7 +188,7 @@ def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Ar
     by_knot = []
     for number, knot in enumerate(knots):
         passed = knot - points.time
-        with np.errstate(invalid="ignore"):  # a bound that contradicts another may be infinite
+        with np.errstate(invalid="ignore"):  # contradictory bounds may be infinite
             beyond_one = points.value + np.where(passed > 0, high, low) * passed
         least = np.fmin.reduce(beyond_one, axis=1, initial=np.inf)
         by_knot.append(np.minimum(least, _least_chord(points, passed, number)))
@@ -220,7 +220,7 @@ class _Positions(NamedTuple):
         return cls(knot, intervals - knot)
 
     def interpolated(self, upper: Float64Array, clock: Int64Array) -> Float64Array:
-        """Interpolate upper bounds [clocks, times]: a line below two of them is also below the values between them."""
+        """Interpolate upper bounds [clocks, times]: a line below two bounds is also below the values between them."""
         before, after = upper[clock, self.knot], upper[clock, self.knot + 1]
         with np.errstate(invalid="ignore"):
             value: Float64Array = (1 - self.fraction) * before + self.fraction * after

@@ -28,7 +28,7 @@ _FEWEST_IN_SEGMENT = 3
 _SEARCHED_AROUND_JUMP = 64
 _NEAR_CONFLICT = 16
 _EQUAL = 0.3
-"""At least three operations, within 16 of a conflict, that differ from the line by the same time (within 30 %) show a jump."""
+"""A clock jumps if at least three of the 16 operations around a conflict differ from the line by the same time (within 30 %)."""
 
 _FEWEST_TO_SPLIT = 8
 
@@ -96,8 +96,9 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
 
     Wrong matches are `DROPPED`, and operations that may be before or after a jump are `UNDECIDED`.
 
-    Clocks are examined in order of their distance from the reference, each against its hubs in the operations they
-    share, so that a jump of a hub does not look like a jump of the other clocks. The reference itself has one segment.
+    Clocks are examined in order of their distance from the reference. Each is compared with its hubs, in the operations
+    that both share, so that a jump of a hub does not look like a jump of the other clocks. The reference itself has one
+    segment.
     """
     segment = np.full(len(participants.operation), DROPPED)
     start, end, reading = np.full((3, len(segment)), np.nan)
@@ -170,7 +171,8 @@ class _Pair(NamedTuple):
     def parts(self) -> Iterator[_Part]:
         """Divide the clock into segments.
 
-        Operations without a known hub are assumed to be at most as far outside the others as the time that the others span.
+        Operations without a known hub are assumed to be close: at most one whole span of the other operations before or
+        after it.
         """
         begin, count = 0, len(self.rows)
         length = float(np.ptp(self.parent.reading)) if count else 0.0
@@ -209,7 +211,7 @@ class _Pair(NamedTuple):
             dropped += wrong
 
     def _surely_before(self, fitting: Int64Array, end: int) -> Int64Array:
-        """Leave out everything after the last operation in which all wait for all; only these show their side of the jump."""
+        """Leave out operations after the last one in which all wait for all; such ones may be on either side of the jump."""
         together = fitting[self.child.is_together[fitting]]
         is_unclear = end < len(self.rows) and len(together) >= _FEWEST_IN_SEGMENT
         return fitting[fitting <= together[-1]] if is_unclear else fitting
@@ -231,7 +233,7 @@ class _Pair(NamedTuple):
         return fitting
 
     def _wrong_matches(self, begin: int, conflict: int, dropped: list[int]) -> list[int] | None:
-        """Return one or two operations without which the line also fits after the conflict; None if the clock jumps there."""
+        """Return one or two wrong operations, without which the line also fits after the conflict; None if the clock jumps."""
         end = min(conflict + _FEWEST_IN_SEGMENT, len(self.rows))
         kept = self._without(begin, end, dropped)
         wrong: list[int] = []
@@ -259,7 +261,7 @@ class _Pair(NamedTuple):
         return set(recent) if (np.abs(apart - middle) <= _EQUAL * abs(middle)).all() else set()
 
     def _contradictions(self, kept: Int64Array) -> Float64Array:
-        """Return by how much each operation contradicts the common line: its ends are apart, or one side leaves too early."""
+        """Return by how much each operation contradicts the common line: its ends differ, or one side leaves too early."""
         rate, offset = self._line(kept)
         difference: Float64Array = self.parent.reading[kept] - (rate * self.child.reading[kept] + offset)
         apart = np.abs(difference - float(np.median(difference)))

@@ -1,8 +1,9 @@
 """Estimates of clocks, from operations that end at about the same time for all participants.
 
-`reading` is what a clock shows at the end of an operation. The operations connect the clocks in a graph: in each operation,
-the hub is the participant nearest to the reference clock, and an edge leads from it to every other participant. The
-median difference between the two readings of an edge changes little if one participant ends a few operations late.
+A `reading` is the time that a clock shows at the end of an operation. The operations connect the clocks in a graph: in
+each operation, the hub is the participant nearest to the reference clock, and an edge leads from it to every other
+participant. The median difference between the two readings of an edge changes little if one participant ends a few
+operations late.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _LAST_RESORT = 1 << 20
 
 _UNREACHED = 1 << 40
 _RIDGE = 1e-6
-"""Keeps the equations solvable if the readings do not determine a clock; its weight is small compared with one reading."""
+"""A small term that keeps the equations solvable if the readings do not determine a clock; one reading outweighs it."""
 
 _USUAL_DRIFT = 50e-6
 _USUAL_JITTER_NS = 5_000.0
-"""How much the rates of clocks, and the ends of an operation, usually differ; a short recording says little about rates."""
+"""The usual differences between rates of clocks, and between ends of an operation; a short recording says little about rates."""
 
 
 class Readings(NamedTuple):
@@ -124,7 +125,7 @@ def rough_lines(readings: Readings, graph: ClockGraph, reference: int, largest_d
 class Adjustment(NamedTuple):
     """The result of `adjusted`.
 
-    middle         the time around which the adjusted lines are expanded
+    middle         the time relative to which the adjusted lines are expressed
     value, slope   float64 [clocks]  add value + slope · (time - middle) to a clock
     closure_error  largest median difference on an edge that closes a cycle; None without a cycle
     """
@@ -194,7 +195,7 @@ def _least_squares(
 
 
 def _closure_error(chunks: pl.DataFrame, graph: ClockGraph) -> float | None:
-    """Return the largest median difference on edges that close a cycle, which the rough alignment did not use."""
+    """Return the largest median difference on edges that close a cycle; the rough alignment did not use these edges."""
     closing = chunks.filter(~pl.col("edge").is_in(graph.parent_edge.tolist()))
     by_edge = closing.group_by("edge").agg(pl.col("difference").median().abs())
     return None if by_edge.is_empty() else float(by_edge["difference"].to_numpy().max())
@@ -229,7 +230,7 @@ def _hub_rows(readings: Readings, first: Int64Array, distance: Int64Array) -> In
 
 
 def _parent_edges(edges: Int64Array, counts: Int64Array, distance: Int64Array) -> Int64Array:
-    """Return, for each clock, the edge with the most readings from a clock one operation nearer to the reference."""
+    """Return each clock's parent edge: the one with the most readings among edges from clocks nearer to the reference."""
     hub, clock = edges.T
     step = distance[clock] - distance[hub]
     order = np.lexsort((counts, -step))

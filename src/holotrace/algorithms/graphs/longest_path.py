@@ -33,7 +33,7 @@ def has_cycle(edges: Edges) -> bool:
 
 
 def binding_edges(edges: Edges, arrival: Int64Array) -> Int64Array:
-    """Return, for each node, the incoming edge that arrives last; on a tie, the first of them; `NO_EDGE` if there is none."""
+    """Return the incoming edge of each node that arrives last; on a tie, the first one; `NO_EDGE` if there is none."""
     return _native.binding_edges(*edges, arrival)
 
 
@@ -124,5 +124,5 @@ class Chains(NamedTuple):
 
 
 def chains(edges: Edges, binding: Int64Array, ends: Nodes) -> Chains:
-    """Follow the binding edges back from each of `ends`, in this order, until a node that an earlier chain contains."""
+    """Follow the binding edges back from each of `ends`, in this order, up to a node of an earlier chain."""
     return Chains(*_native.chains(edges.source, edges.target, binding, ends))

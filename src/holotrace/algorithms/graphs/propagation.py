@@ -41,7 +41,7 @@ class Arrived(NamedTuple):
 
 
 def pass_on(shares: Shares, node: Int64Array, label: Int64Array, amount: Int64Array) -> Arrived:
-    """Pass on the amount of each label from the node that receives it first, visiting nodes from the last to the first.
+    """Pass on the amount of each label, beginning at its `node`; nodes are visited from the last to the first.
 
     The results for each label add up exactly to its amount, because sums are rounded instead of parts.
 

@@ -94,7 +94,7 @@ def path_numbers(parent: _Rows, keys: _Rows) -> _Rows:
     key = np.unique(keys, return_inverse=True)[1].astype(np.int64)
     numbers, count = key.copy(), len(keys)
     for rows in levels(parent):
-        # New numbers exceed all earlier ones, so that no two levels share a number.
+        # New numbers are larger than all earlier ones, so that no two levels share a number.
         numbers[rows] = np.unique(numbers[parent[rows]] * count + key[rows], return_inverse=True)[1]
         numbers[rows] += int(numbers[parent[rows]].max(initial=0)) + count
     return np.asarray(np.unique(numbers, return_inverse=True)[1], np.int64)

@@ -73,8 +73,8 @@ def _around_starts(group: npt.NDArray[np.integer], end: _Int64, nested: Nesting)
 
 
 def _latest_siblings(rows: _Int64, end: _Int64, family: _Int64) -> _Int64:
-    """Return, of the rows before each row, the one that ends last; the first row of a family gets an arbitrary row."""
-    # Ranks of ends instead of ends, so that adding the number of the family cannot overflow.
+    """Return, for each row, the earlier sibling that ends last; for the first row of a family, an arbitrary row."""
+    # Use ranks of the ends, not the ends, so that adding the number of the family cannot overflow.
     by_end = np.argsort(end, kind="stable")
     rank = np.empty(len(rows), np.int64)
     rank[by_end] = np.arange(len(rows))

@@ -31,7 +31,7 @@ _QUESTION = analysis("critical_path")
 AcrossRanks = Annotated[
     bool,
     typer.Option(
-        "--across-ranks", help="Find one path through all ranks: where a rank waits for another, it goes on there."
+        "--across-ranks", help="Find one path through all ranks: if a rank waits for another, the path continues there."
     ),
 ]
 

@@ -53,7 +53,7 @@ class MergedTrace(EqualByContent):
 
 
 class _Rank(NamedTuple):
-    """What is known about a rank before its events are written; `tracks` holds the pid and tid of its calls as JSON text."""
+    """Facts about a rank, gathered before its events are written; `tracks` holds the pid and tid of its calls as JSON text."""
 
     communication: OfRank
     processes: tuple[Process, ...]
@@ -156,7 +156,7 @@ class _Merged:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What could not be matched or aligned."""
+        """Findings about calls and clocks that could not be matched or aligned."""
         return (*self.matching.findings, *self.compared.findings)
 
     @property

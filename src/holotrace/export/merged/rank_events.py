@@ -29,7 +29,7 @@ _EVENTS_AT_ONCE = 1_000
 
 
 class RankPlace(NamedTuple):
-    """Where in the merged trace the events of a rank go.
+    """The position of a rank's events in the merged trace: base time, pids and clock.
 
     base_ns        `baseTimeNanoseconds` of its file
     merged_base_ns the same for the merged trace
