@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holotrace.web.session.reading import Reading
+from holotrace.web.session.reading import CountingRanks, Reading
 
 
 def test_progress_is_a_percentage_of_the_file() -> None:
@@ -16,4 +16,14 @@ def test_progress_is_a_percentage_of_the_file() -> None:
     reading.advance(500)
     assert reading.text() == "reading rank0.json.gz: 100 %"
     reading.finish()
+    assert reading.text() == ""
+
+
+def test_ranks_are_counted_until_all_are_done() -> None:
+    """Work on a rank sees how many ranks are done; failed ranks count, and nothing is left afterwards."""
+    reading = Reading()
+    executor = CountingRanks(reading, 3)
+    assert [executor.submit(reading.text).result() for _ in range(2)] == ["0 of 3 ranks done", "1 of 3 ranks done"]
+    assert reading.text() == "2 of 3 ranks done"
+    assert isinstance(executor.submit(int, "x").exception(), ValueError)
     assert reading.text() == ""

@@ -1,9 +1,17 @@
-"""The progress of reading files, shown on pages that wait for the files."""
+"""The progress of reading files and of work on many ranks, shown on pages that wait for it."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+from holotrace.execution.executor import InProcessExecutor
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass
@@ -19,6 +27,7 @@ class Reading:
     def __init__(self) -> None:
         """Start with no file being read."""
         self._files: dict[int, _File] = {}
+        self._ranks: dict[int, str] = {}
 
     def start(self, total_bytes: int, description: str) -> None:
         """Begin to read a file in this thread."""
@@ -34,9 +43,34 @@ class Reading:
         """Forget the file that this thread has read."""
         self._files.pop(threading.get_ident(), None)
 
+    def count(self, done: int, total: int) -> None:
+        """Note how many ranks this thread has finished; forget them once all are."""
+        if done < total:
+            self._ranks[threading.get_ident()] = f"{done:,} of {total:,} ranks done"
+        else:
+            self._ranks.pop(threading.get_ident(), None)
+
     def text(self) -> str:
-        """Say which files are being read, such as `reading rank0.json.gz: 45 %`; empty if none."""
-        return "; ".join(f"reading {file.name}: {_percent(file)} %" for file in list(self._files.values()))
+        """Say what is going on, such as `reading rank0.json.gz: 45 %; 3 of 128 ranks done`; empty if nothing."""
+        files = (f"reading {file.name}: {_percent(file)} %" for file in list(self._files.values()))
+        return "; ".join((*files, *list(self._ranks.values())))
+
+
+class CountingRanks(InProcessExecutor):
+    """Runs the work on each rank in the caller's thread, and counts the ranks in a `Reading`."""
+
+    def __init__(self, reading: Reading, rank_count: int) -> None:
+        """Count up to `rank_count` in `reading`."""
+        self._reading, self._total, self._done = reading, rank_count, 0
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Call `fn`, and count one more rank."""
+        self._reading.count(self._done, self._total)
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            self._done += 1
+            self._reading.count(self._done, self._total)
 
 
 def _percent(file: _File) -> int:

@@ -8,6 +8,7 @@ import polars as pl
 
 from holotrace.drawing.names import printable
 from holotrace.errors import HolotraceError, InvalidOptionError, LimitReachedError
+from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.sql_queries.query import sql
 from holotrace.sql_queries.views import VIEWS
 from holotrace.store.trace import Trace
@@ -24,7 +25,7 @@ LONGEST_CELL = 300
 _FOR_MORE = f"The limits of this page are {TIMEOUT_S:g} s and {size_text(MEMORY_BYTES)}; `holotrace sql` can use more."
 
 
-def sql_answer(trace: Trace, query: str) -> dict[str, Any]:
+def sql_answer(trace: Trace, query: str, executor: Executor = IN_PROCESS) -> dict[str, Any]:
     """Answer a query, or say why it has no answer.
 
     Returns:
@@ -36,7 +37,7 @@ def sql_answer(trace: Trace, query: str) -> dict[str, Any]:
         error    why the query has no answer; the only key in this case
     """
     try:
-        rows = sql(trace, query, memory_limit_bytes=MEMORY_BYTES, timeout_s=TIMEOUT_S)
+        rows = sql(trace, query, memory_limit_bytes=MEMORY_BYTES, timeout_s=TIMEOUT_S, executor=executor)
     except LimitReachedError as error:
         return {"error": f"{str(error).partition(', or raise the limit')[0]}. {_FOR_MORE}"}
     except HolotraceError as error:

@@ -8,6 +8,7 @@ from typing import Any
 from flask import request
 
 from holotrace.errors import InvalidOptionError
+from holotrace.web.session.reading import CountingRanks
 from holotrace.web.session.selection import numbers_of
 from holotrace.web.session.session import Scope, Session
 from holotrace.web.timeline.sql.answer import checked, sql_answer
@@ -35,4 +36,5 @@ def requested_sql(session: Session, patience_s: float) -> dict[str, Any]:
 
 
 def _answer(session: Session, scope: Scope, query: str) -> dict[str, Any]:
-    return sql_answer(session.trace(scope), query)
+    trace = session.trace(scope)
+    return sql_answer(trace, query, CountingRanks(session.reading, len(trace.ranks)))
