@@ -10,7 +10,7 @@
     modeBarButtonsToRemove: ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "autoScale2d"],
   };
   const letterPx = 7.2;
-  const [besidePx, labelsPx] = [60, 190];
+  const [besidePx, labelsPx, besideTitlesPx] = [60, 190, 100];
   const sizeOfNames = 12;
 
   const theme = () => root.dataset.theme || (prefersDark.matches ? "dark" : "light");
@@ -42,8 +42,9 @@
   const fitted = (layout, width) => {
     const beside = layout.yaxis?.showticklabels === false && !layout.yaxis2 ? besidePx : labelsPx;
     const length = Math.floor((width - beside) / letterPx);
+    const roomFor = (size) => Math.floor((width - besideTitlesPx) / ((letterPx * size) / sizeOfNames));
     const textOf = ({ text = "", yref, font }) =>
-      yref === "paper" ? wrapped(text, Math.floor((length * sizeOfNames) / (font?.size ?? sizeOfNames))) : cut(text, length);
+      yref === "paper" ? wrapped(text, roomFor(font?.size ?? sizeOfNames)) : cut(text, length);
     const fit = (note) => (note.xanchor === "left" ? { ...note, text: textOf(note) } : note);
     return { ...layout, annotations: layout.annotations?.map(fit) };
   };

@@ -43,6 +43,20 @@ def test_keys_and_buttons_lead_along_the_row(url, browser) -> None:
         assert not seen.troubles
 
 
+def test_keys_alone_select_and_lead_from_lane_to_lane(url, browser) -> None:
+    """`.` selects the first event in view; J and K lead to the event below and above at the same time, and say where they end."""
+    with visit(browser, f"{url}&ranks=0") as seen:
+        drawn = Drawn(seen, ranks=1)
+        seen.page.keyboard.press(".")
+        heading(drawn, "ProfilerStep#1")
+        for key, name in (("j", "aten::mm"), ("j", "cudaLaunchKernel"), ("k", "aten::mm"), ("k", "ProfilerStep#1")):
+            seen.page.keyboard.press(key)
+            heading(drawn, name)
+        seen.page.keyboard.press("k")
+        drawn.status.get_by_text("no events above").wait_for()
+        assert not seen.troubles
+
+
 def test_n_leads_along_the_name(url, browser) -> None:
     """N and Shift N select the next and previous launch call, though other events lie between them."""
     with visit(browser, f"{url}&ranks=0") as seen:

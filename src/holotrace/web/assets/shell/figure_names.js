@@ -5,7 +5,7 @@
 /** @typedef {NonNullable<PlotlyFigure["layout"]>} Layout */
 /** @typedef {NonNullable<Layout["annotations"]>} Notes */
 
-const [LETTER_PX, BESIDE_PX, LABELS_PX] = [7.2, 60, 190];
+const [LETTER_PX, BESIDE_PX, LABELS_PX, BESIDE_TITLES_PX] = [7.2, 60, 190, 100];
 const SIZE_OF_NAMES = 12;
 const PATIENCE_MS = 150;
 
@@ -49,8 +49,9 @@ export const fittedNotes = ({ annotations, yaxis, yaxis2 }, width) => {
     if (xanchor !== "left") {
       return note;
     }
-    const fitting = Math.floor((length * SIZE_OF_NAMES) / (font?.size ?? SIZE_OF_NAMES));
-    return { ...note, text: yref === "paper" ? wrapped(text, fitting) : cut(text, length) };
+    const letterPx = (LETTER_PX * (font?.size ?? SIZE_OF_NAMES)) / SIZE_OF_NAMES;
+    const room = Math.floor((width - BESIDE_TITLES_PX) / letterPx);
+    return { ...note, text: yref === "paper" ? wrapped(text, room) : cut(text, length) };
   });
 };
 

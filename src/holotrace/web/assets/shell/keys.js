@@ -18,7 +18,7 @@ const EVERYWHERE = [
 const ON_TABLES = [
   ["↑ ↓ ← →", "move between cells"],
   ["Space", "select the row"],
-  ["Enter", "sort, on a column's heading"],
+  ["Enter", "show the selected row in the timeline; on a column's heading, sort"],
 ];
 
 /** @type {Keys} */
@@ -27,7 +27,8 @@ const ON_THE_TIMELINE = [
   ["A D", "pan left and right"],
   ["F", "fit the selection into view"],
   ["0", "show everything"],
-  [", .", "previous, next event on the row"],
+  [", .", "previous, next event on the row; the first in view if none is selected"],
+  ["J K", "event below, above at the same time"],
   ["Shift N, N", "previous, next event of the same name"],
   ["M", "select the span of the selected event"],
   ["Shift F", "set a flag at the pointer"],
@@ -92,6 +93,20 @@ const ACTIONS = {
   "?": showKeys,
 };
 
+/**
+ * Follow the link of a table's selected row to the timeline; return whether there is one.
+ * @param {Element} cell
+ */
+const showRow = (cell) => {
+  /** @type {HTMLElement | null | undefined} */
+  const link = cell.closest(".holotrace-table")?.querySelector('a[href*="view=timeline"]');
+  const isShown = Boolean(link?.checkVisibility());
+  if (isShown) {
+    link?.click();
+  }
+  return isShown;
+};
+
 /** Handle shortcuts, except in elements with their own keys, which have the attribute `data-keys`, and the button of help. */
 export const listenForKeys = () => {
   document.addEventListener("click", (event) => {
@@ -101,6 +116,10 @@ export const listenForKeys = () => {
   });
   document.addEventListener("keydown", (event) => {
     const target = /** @type {Element} */ (event.target);
+    if (event.key === "Enter" && target.closest(".ag-cell") && showRow(target)) {
+      event.preventDefault();
+      return;
+    }
     const isTaken = target.closest("input, textarea, select, dialog, [contenteditable], [data-keys]");
     const action = ACTIONS[event.key];
     if (action && !isTaken && !event.ctrlKey && !event.metaKey && !event.altKey) {

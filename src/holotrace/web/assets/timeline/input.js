@@ -28,6 +28,7 @@ import { clamp } from "../units.js";
  * @property {() => void} toSearch
  * @property {(x: number | null) => void} flag sets a flag at a pixel; null if the pointer is not on the rows
  * @property {(of: "row" | "name", by: 1 | -1) => unknown} step
+ * @property {(by: 1 | -1) => unknown} stepLane
  * @property {() => boolean} unselect returns whether anything was selected
  */
 
@@ -189,7 +190,7 @@ export class Input {
 
   /** @returns {Record<string, () => unknown>} */
   get plain() {
-    const { fitAll, fitSelected, markSelected, step, toSearch, unselect } = this.actions;
+    const { fitAll, fitSelected, markSelected, step, stepLane, toSearch, unselect } = this.actions;
     return {
       f: fitSelected,
       0: fitAll,
@@ -197,6 +198,8 @@ export class Input {
       "/": toSearch,
       ",": () => step("row", -1),
       ".": () => step("row", 1),
+      j: () => stepLane(1),
+      k: () => stepLane(-1),
       n: () => step("name", 1),
       escape: unselect,
     };

@@ -33,6 +33,7 @@ export class Presses {
       toSearch: () => this.timeline.toolbar.searchBox.focus(),
       flag: (x) => flags.setAt(x),
       step: (of, by) => stepping.step(of, by),
+      stepLane: (by) => stepping.stepLane(by),
       unselect: () => selection.unselect(),
     };
   }

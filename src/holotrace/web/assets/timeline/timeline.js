@@ -100,7 +100,7 @@ export class Timeline {
     this.frame = element("div", "holotrace-timeline-view");
     this.canvas = element("canvas");
     this.canvas.tabIndex = 0;
-    this.canvas.setAttribute("aria-label", "timeline: zoom with W and S, pan with A and D");
+    this.canvas.setAttribute("aria-label", "timeline: zoom with W and S, pan with A and D, select with J, K, comma and full stop");
     this.map = element("div", "holotrace-timeline-map");
     this.opening = new Opening(this);
     this.selection = new Selection(this);

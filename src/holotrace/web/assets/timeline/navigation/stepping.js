@@ -1,4 +1,4 @@
-// Goes from the selected event to the next or previous one on its row, or of its name.
+// Goes from the selected event to the next or previous one on its row, or of its name, and to the lanes above and below.
 
 import { ask } from "../data/server.js";
 import { countText } from "../../units.js";
@@ -7,6 +7,11 @@ import { countText } from "../../units.js";
 /** @typedef {import("../timeline.js").Timeline} Timeline */
 /** @typedef {{ at: Place | null, number: number, count: number }} Neighbour */
 /** @typedef {"row" | "name"} Of */
+/** @typedef {import("../../types.js").Item} Item */
+/** @typedef {import("../../types.js").Rank} Rank */
+/** @typedef {import("../../types.js").Row} Row */
+/** @typedef {import("../../types.js").Slice} Slice */
+/** @typedef {{ rank: Rank, row: Row, depth: number, slices: Slice[] }} Lane */
 
 const OF = { row: "on this row", name: "of this name" };
 
@@ -19,6 +24,39 @@ const OF = { row: "on this row", name: "of this name" };
 export const stepText = (of, by, { at, count, number }) => {
   const which = `${countText(number)} of ${countText(count)} ${OF[of]}`;
   return at ? which : `${which}; none ${by < 0 ? "before" : "after"} it`;
+};
+
+/**
+ * Return the lanes of all rows, from top to bottom; a pinned row only where it is pinned.
+ * @param {Item[]} items
+ * @returns {Lane[]}
+ */
+const lanesOf = (items) =>
+  items.flatMap((item) => {
+    if (item.kind !== "row") {
+      return [];
+    }
+    const { rank, row } = item;
+    const depths = Array.from({ length: row.isFolded ? 1 : row.lanes }, (_, depth) => depth);
+    return depths.map((depth) => ({ rank, row, depth, slices: rank.lanes.get(`${row.at}/${depth}`) ?? [] }));
+  });
+
+/**
+ * @param {Slice} slice
+ * @param {Rank} rank
+ * @param {import("../view.js").View} view
+ */
+const isWithin = ({ start, length }, { offset }, view) => start + offset + length >= view.start && start + offset <= view.end;
+
+/**
+ * Return the slice of a lane that covers a time, or is nearest to it.
+ * @param {Lane} lane
+ * @param {number} time
+ */
+export const nearest = ({ rank, slices }, time) => {
+  /** @param {Slice} slice */
+  const away = ({ start, length }) => Math.max(start + rank.offset - time, time - start - rank.offset - length, 0);
+  return slices.reduce((best, slice) => (away(slice) < away(best) ? slice : best));
 };
 
 export class Stepping {
@@ -40,6 +78,9 @@ export class Stepping {
   async step(of, by) {
     const { run, selected } = this.state;
     const rank = selected && this.state.rankOf(selected.rank);
+    if (!selected) {
+      this.selectFirst();
+    }
     if (!rank || this.isBusy) {
       return;
     }
@@ -56,5 +97,49 @@ export class Stepping {
       this.say(/** @type {Error} */ (error).message);
     }
     this.isBusy = false;
+  }
+
+  /** Select the first event in view, so that keys alone can begin. */
+  selectFirst() {
+    const { view } = this.state;
+    const inView = lanesOf(view.items).filter(({ rank, row, depth }) => view.shows(rank.number, row.at, depth));
+    const first = inView.find((lane) => lane.slices.some((slice) => isWithin(slice, lane.rank, view)));
+    const slice = first?.slices.find((one) => isWithin(one, first.rank, view));
+    if (first && slice) {
+      this.goToSlice(first, slice);
+    } else {
+      this.say("no event in view");
+    }
+  }
+
+  /**
+   * Select the event nearest in time on the next lane below or above that has events in view.
+   * @param {1 | -1} by
+   */
+  stepLane(by) {
+    const { selected, view } = this.state;
+    const [row, depth, start] = selected?.at ?? [];
+    if (!selected || start === undefined) {
+      this.selectFirst();
+      return;
+    }
+    const lanes = lanesOf(view.items);
+    const here = lanes.findIndex((lane) => lane.rank.number === selected.rank && lane.row.at === row && lane.depth === depth);
+    const time = start + (this.state.rankOf(selected.rank)?.offset ?? 0);
+    const beyond = by > 0 ? lanes.slice(here + 1) : lanes.slice(0, Math.max(here, 0)).reverse();
+    const next = beyond.find(({ slices }) => slices.length);
+    if (next) {
+      this.goToSlice(next, nearest(next, time));
+    } else {
+      this.say(`no events ${by > 0 ? "below" : "above"}`);
+    }
+  }
+
+  /**
+   * @param {Lane} lane
+   * @param {Slice} slice
+   */
+  goToSlice({ rank, row, depth }, { start, length, event }) {
+    this.goTo(rank.number, [row.at, depth, start, length, event]);
   }
 }
