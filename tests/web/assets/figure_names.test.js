@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { fittedNotes, wrapped } from "../../../src/holotrace/web/assets/shell/figure_names.js";
+import { fittedAxis, fittedNotes, wrapped } from "../../../src/holotrace/web/assets/shell/figure_names.js";
 
 const layout = {
   yaxis: { showticklabels: false },
@@ -27,4 +27,17 @@ test("in a narrow figure, names are cut between letters, and titles wrap accordi
 
 test("words longer than a line keep a line of their own", () => {
   assert.equal(wrapped("a long_word b c", 3), "a<br>long_word<br>b c");
+});
+
+test("an axis of many ranks names fewer of them in a narrow figure, and says so", () => {
+  const ranks = Array.from({ length: 16 }, (_, at) => String(8 * at));
+  /** @param {string} text */
+  const named = (text) => ({ type: "category", tickvals: ranks, ticktext: ranks, title: { text } });
+  const axis = named("rank (every 8th is named)");
+  assert.equal(fittedAxis(axis, 1_000), axis);
+  const { ticktext, tickvals, title } = fittedAxis(axis, 358);
+  assert.deepEqual(tickvals, ["0", "16", "32", "48", "64", "80", "96", "112"]);
+  assert.deepEqual(ticktext, tickvals);
+  assert.equal(title?.text, "rank (every 16th is named)");
+  assert.equal(fittedAxis(named("rank"), 358).title?.text, "rank (every 2nd is named)");
 });

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
@@ -11,7 +12,7 @@ from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
 from holotrace.analyses.diagnosis.question import QUESTION
 from holotrace.drawing.colors import ADVICE, ADVICE_BOUND
 from holotrace.drawing.named_bars import named_bars
-from holotrace.drawing.names import hover_text
+from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
 from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.units import percent_text
@@ -20,6 +21,9 @@ _BASES = (
     ("what-if: a replay of the step saves it", "what-if", ADVICE),
     ("bound: it may save less", "bound", ADVICE_BOUND),
 )
+_HEADING = Heading(QUESTION.question, "What each finding costs in a step, the costliest first")
+_LONGEST = 120
+"""Number of letters of a finding above its bar, on a wide screen."""
 
 
 def plot_diagnosis(result: Diagnosis, *, theme: Theme = "light") -> go.Figure:
@@ -29,8 +33,16 @@ def plot_diagnosis(result: Diagnosis, *, theme: Theme = "light") -> go.Figure:
         return empty_figure(QUESTION.question, f"{headline_text(result)}; no finding has a known cost.", theme)
     size, unit = largest_unit([row["stake_ns"] for row in rows])
     parts = [_part(rows, size, *basis) for basis in _BASES]
-    heading = Heading(QUESTION.question, headline_text(result))
-    return named_bars([row["finding"] for row in rows], parts, heading, f"at stake per step, {unit}", theme)
+    names = [row["finding"] for row in rows]
+    return named_bars(names, parts, _HEADING, f"at stake per step, {unit}", theme, labels=_sentences)
+
+
+def _sentences(findings: Sequence[str]) -> dict[str, str]:
+    """Cut long findings at their end: unlike names, sentences begin with what distinguishes them."""
+    return {
+        finding: label_text(finding if len(finding) <= _LONGEST else f"{finding[: _LONGEST - 1]}…")
+        for finding in findings
+    }
 
 
 def _part(rows: list[dict[str, Any]], size: int, name: str, basis: str, color: str) -> Part:

@@ -255,7 +255,8 @@ export interface Addresses {
 export interface PlotlyFigure {
   data?: { type?: string }[];
   layout?: {
-    annotations?: { text?: string; xanchor?: string; yref?: string; font?: { size?: number } }[];
+    annotations?: { text?: string; xanchor?: string; yref?: string; align?: string; font?: { size?: number } }[];
+    xaxis?: { type?: string; ticktext?: unknown[]; tickvals?: unknown[]; title?: { text?: string } };
     yaxis?: { showticklabels?: boolean };
     yaxis2?: object;
   };

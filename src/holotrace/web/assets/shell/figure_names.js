@@ -1,12 +1,14 @@
-// The names above bars and the titles inside a figure fit its width: names are cut, because their hover texts are whole;
-// titles wrap.
+// The texts of a figure fit its width: names above bars are cut, because their hover texts are whole; titles inside the figure
+// wrap; an axis of many categories names fewer of them.
 
 /** @typedef {import("../types.js").PlotlyFigure} PlotlyFigure */
 /** @typedef {NonNullable<PlotlyFigure["layout"]>} Layout */
 /** @typedef {NonNullable<Layout["annotations"]>} Notes */
+/** @typedef {NonNullable<Layout["xaxis"]>} Axis */
 
 const [LETTER_PX, BESIDE_PX, LABELS_PX, BESIDE_TITLES_PX] = [7.2, 60, 190, 100];
 const SIZE_OF_NAMES = 12;
+const TICK_PX = 15; // of a name that lies on its side
 const PATIENCE_MS = 150;
 
 /** @type {WeakMap<HTMLElement, { layout: Layout, width: number }>} */
@@ -51,8 +53,29 @@ export const fittedNotes = ({ annotations, yaxis, yaxis2 }, width) => {
     }
     const letterPx = (LETTER_PX * (font?.size ?? SIZE_OF_NAMES)) / SIZE_OF_NAMES;
     const room = Math.floor((width - BESIDE_TITLES_PX) / letterPx);
-    return { ...note, text: yref === "paper" ? wrapped(text, room) : cut(text, length) };
+    return yref === "paper" ? { ...note, text: wrapped(text, room), align: "left" } : { ...note, text: cut(text, length) };
   });
+};
+
+/**
+ * Name fewer categories if their names would touch: every second of the named ones, or every fourth.
+ * @param {Axis} axis
+ * @param {number} width
+ * @returns {Axis}
+ */
+export const fittedAxis = (axis, width) => {
+  const { ticktext, tickvals = [], title, type } = axis;
+  const [, every = "1"] = /every (\d+)th is named/u.exec(title?.text ?? "") ?? [];
+  let by = 1;
+  while (type === "category" && tickvals.length / by > (width - LABELS_PX) / TICK_PX) {
+    by *= 2;
+  }
+  const nth = Number(every) * by;
+  const name = title?.text?.replace(/ ?\(?every .* is named\)?/u, "") ?? "";
+  const text = `${name} (every ${nth}${nth === 2 ? "nd" : "th"} is named)`.trim();
+  /** @param {unknown[]} [values] */
+  const thinned = (values) => values?.filter((_, at) => at % by === 0);
+  return by === 1 ? axis : { ...axis, tickvals: thinned(tickvals), ticktext: thinned(ticktext), title: { ...title, text } };
 };
 
 /**
@@ -63,12 +86,21 @@ export const fittedNotes = ({ annotations, yaxis, yaxis2 }, width) => {
 export const fitted = (element, figure) => {
   const { layout } = figure;
   const width = element.clientWidth;
-  if (!layout?.annotations || !width) {
+  if (!layout || !width) {
     return figure;
   }
   drawn.set(element, { layout, width });
-  return { ...figure, layout: { ...layout, annotations: fittedNotes(layout, width) } };
+  return { ...figure, layout: { ...layout, ...fittedParts(layout, width) } };
 };
+
+/**
+ * @param {Layout} layout
+ * @param {number} width
+ */
+const fittedParts = (layout, width) => ({
+  ...(layout.annotations && { annotations: fittedNotes(layout, width) }),
+  ...(layout.xaxis && { xaxis: fittedAxis(layout.xaxis, width) }),
+});
 
 const fitAgain = () => {
   const plots = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("#page .js-plotly-plot")]);
@@ -77,7 +109,10 @@ const fitAgain = () => {
     const width = plot.clientWidth;
     if (known && width && width !== known.width) {
       drawn.set(plot, { ...known, width });
-      /** @type {import("../types.js").Plotly} */ (window.Plotly).relayout(plot, { annotations: fittedNotes(known.layout, width) });
+      const { annotations, xaxis } = fittedParts(known.layout, width);
+      const { ticktext, tickvals, title } = xaxis ?? {};
+      const ticks = ticktext && { "xaxis.ticktext": ticktext, "xaxis.tickvals": tickvals, "xaxis.title.text": title?.text };
+      /** @type {import("../types.js").Plotly} */ (window.Plotly).relayout(plot, { ...(annotations && { annotations }), ...ticks });
     }
   }
 };
