@@ -102,6 +102,9 @@ _ATEN = "https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/nativ
 _ADAM = "https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/cuda/fused_adam_utils.cuh"
 
 _VLLM_EXPERTS = "https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/fused_moe/fused_moe.py"
+_FLASHINFER_EXPERTS = "https://github.com/flashinfer-ai/flashinfer/blob/main/flashinfer/fused_moe/core.py"
+_TRTLLM_EXPERTS = "https://github.com/NVIDIA/TensorRT-LLM/tree/main/tensorrt_llm/_torch/custom_ops"
+_VLLM_FLASHINFER = "https://github.com/vllm-project/vllm/tree/main/vllm/model_executor/layers/fused_moe"
 _AITER_EXPERTS = "https://github.com/ROCm/aiter/blob/main/aiter/ops/moe_op.py"
 
 _reduce = reductions.reduction
@@ -193,6 +196,11 @@ RULES = (
     Rule(r"sglang_profiler::fused_moe_triton_kernels_invoke_fused_moe_kernel(_\d+)?", experts.expert_kernel, _LENS, is_whole=True),
     Rule(r"aiter::moe_cktile2stages_gemm1_ck", partial(experts.first_product, result=2, chosen=6), _AITER_EXPERTS, is_whole=True),
     Rule(r"aiter::moe_cktile2stages_gemm2_ck", partial(experts.second_product, weights=1, result=2, chosen=6), _AITER_EXPERTS, is_whole=True),
+    Rule(r"trtllm::fused_moe", experts.chosen_experts, _TRTLLM_EXPERTS, is_whole=True),
+    Rule(r"flashinfer::cutlass_fused_moe", partial(experts.chosen_experts, hidden=1), _FLASHINFER_EXPERTS, is_whole=True),
+    Rule(r"trtllm::fp8_block_scale_moe_runner|flashinfer::trtllm_fp8_block_scale_moe|sglang::trtllm_fp8_block_scale_moe_wrapper", partial(experts.scored_experts, first=4, second=6), _TRTLLM_EXPERTS, is_whole=True),
+    Rule(r"vllm::flashinfer_fused_moe_blockscale_fp8", partial(experts.scored_experts, first=3, second=5), _VLLM_FLASHINFER, is_whole=True),
+    Rule(r"vllm::fi_trtllm_fp8_per_tensor_moe", partial(experts.scored_experts, first=4, second=5), _VLLM_FLASHINFER, is_whole=True),
     # normalisations
     Rule(r"aten::(native_|miopen_|cudnn_)?layer_norm", normalisations.layer_norm, _LENS, is_whole=True),
     Rule(r"aten::(native_)?group_norm|aiter::_groupnorm_run", normalisations.group_norm, _LENS, is_whole=True),

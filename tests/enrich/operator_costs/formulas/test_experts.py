@@ -193,3 +193,86 @@ def test_experts_of_a_replayed_graph_are_known_from_its_capture(real_traces) -> 
     assert row["bytes_moved"] == 2 * 2 * 8192 * 3072 + 32 * (1536 * 5888 + 1472 * 3072)
     assert (row["call_count"], row["precision"]) == (24, "bfloat16")
     assert result.per_rank["covered_fraction"].item() > 0.99
+
+
+def of_trtllm(weights: list[list[int]], kind: str, hidden: list[int], hidden_kind: str, **more: Any) -> Cost:
+    """Return the cost of TensorRT-LLM's `fused_moe` for 100 tokens that choose 2 of 4 experts; `ranks` of them hold experts."""
+    biases = [[]] if more.get("has_biases", True) else []
+    dims = [hidden, [100, 2], [100, 2], weights[0], *biases, weights[1], *biases, [], [], []]
+    kinds = [
+        hidden_kind,
+        INT,
+        "float",
+        kind,
+        *[""] * len(biases),
+        kind,
+        *[""] * len(biases),
+        "Scalar",
+        "TensorList",
+        "",
+    ]
+    named = [
+        *[""] * (len(dims) - 3),
+        "15",
+        "",
+        "",
+        "True",
+        "",
+        "",
+        "",
+        "1",
+        "0",
+        str(more.get("ranks", 1)),
+        "0",
+        "1",
+        "0",
+    ]
+    values = (
+        named if biases else [*[""] * (len(dims) - 3), "15", "", "", "1", "0", str(more.get("ranks", 1)), "0", "1", "0"]
+    )
+    dims += [[]] * (len(values) - len(dims))
+    kinds += ["Scalar"] * (len(values) - len(kinds))
+    return call(more.get("operator", "trtllm::fused_moe"), dims, kinds, values)
+
+
+@pytest.mark.parametrize("has_biases", [True, False])
+def test_experts_of_tensorrt_llm(has_biases) -> None:
+    """Versions without and with biases between the weights cost the same."""
+    cost = of_trtllm(GATED, BF16, [100, 8], BF16, has_biases=has_biases)
+    assert cost == Cost(200 * EACH, 2 * (2 * 800 + WEIGHTS), "matrix", "bfloat16", 200 * EACH)
+
+
+def test_experts_in_4_bits_have_sixteen_values_in_a_long() -> None:
+    """TensorRT-LLM packs 16 values of a weight into an int64, and two of a token into a byte."""
+    cost = of_trtllm([[4, 64, 2], [4, 32, 2]], "long int", [100, 16], "unsigned char")
+    assert (cost.flops, cost.precision) == (200 * 2 * (32 * 64 + 32 * 32), "float4")
+    assert cost.bytes == 100 * 16 + 100 * 32 * 2 + 4 * (64 * 32 + 32 * 32) // 2
+
+
+def test_experts_of_tensorrt_llm_on_several_ranks_are_unknown() -> None:
+    """Which tokens reach the experts of this rank is data."""
+    cost = of_trtllm(GATED, BF16, [100, 8], BF16, ranks=2)
+    assert (cost.flops, cost.reason[:28]) == (None, "experts are on several ranks")
+
+
+@pytest.mark.parametrize(
+    ("operator", "first", "second"),
+    [
+        ("trtllm::fp8_block_scale_moe_runner", 4, 6),
+        ("sglang::trtllm_fp8_block_scale_moe_wrapper", 4, 6),
+        ("vllm::flashinfer_fused_moe_blockscale_fp8", 3, 5),
+        ("vllm::fi_trtllm_fp8_per_tensor_moe", 4, 5),
+    ],
+)
+def test_experts_that_the_kernel_chooses_from_scores(operator, first, second) -> None:
+    """The whole numbers after the weights are the number of all experts and that of each token's experts."""
+    dims: list[Any] = [[100, 4], [], [100, 8], *[[1]] * 7]
+    dims[first], dims[second] = GATED
+    kinds = ["float", "", FP8, *["float"] * 7]
+    kinds[first] = kinds[second] = FP8
+
+    def with_experts(count: int) -> Cost:
+        return call(operator, [*dims, [], []], [*kinds, "Scalar", "Scalar"], [*[""] * 10, str(count), "2"])
+
+    assert with_experts(4) == Cost(200 * EACH, 800 + 2 * 800 + WEIGHTS, "matrix", "float8_e4m3fn", 200 * EACH)
+    assert with_experts(8).reason.startswith("experts are on several ranks")

@@ -11,14 +11,19 @@ from holotrace.enrich.collectives.element_types import element_bytes, type_name
 from holotrace.enrich.operator_costs.arguments import Arguments, Shape
 from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError, unknown
 
-FUSED = re.compile(r"(vllm|sglang)::(in|out)place_fused_experts|aiter::fused_moe_?|vllm::rocm_aiter_fused_moe")
-"""Operators whose inputs are tokens, the weights of both products, and the weights and numbers of the chosen experts."""
+FUSED = re.compile(
+    r"(vllm|sglang)::(in|out)place_fused_experts|aiter::fused_moe_?|vllm::rocm_aiter_fused_moe"
+    r"|vllm::(flashinfer_fused_moe_blockscale_fp8|fi_trtllm_fp8_per_tensor_moe)"
+)
+"""Operators inside a layer whose inputs are tokens and the weights of both products."""
 
 _CHOOSES = re.compile(r"top_?k|sort", re.IGNORECASE)
 _INTEGERS = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}
-_PACKED = {"uint8": 2, "int8": 2, "int32": 8, "float4_e2m1fn_x2": 2}
+_PACKED = {"uint8": 2, "int8": 2, "int32": 8, "int64": 16, "float4_e2m1fn_x2": 2}
 """How many 4-bit values an element of this type holds."""
 _OGS = re.compile(r"matmul_ogs_\w*?_(?:bf16|fp16|fp32|fp8\w*)x(?P<left>bf16|fp16|fp32|fp8\w*|mxfp\d)x")
+_NUMBERS = re.compile(r"(?<![^,])\d+,\d+,(?P<ranks>\d+),\d+(?![^,])")
+_ON_SEVERAL_RANKS = "experts are on several ranks, and which tokens reach those of this rank is data"
 _OGS_TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
 
@@ -52,8 +57,7 @@ def fused_experts(arguments: Arguments, hidden: int = 0, first: int = 1, second:
     experts are on several ranks.
     """
     if any(_maps_experts(arguments, index) for index in range(chosen + 1, arguments.count)):
-        message = "experts are on several ranks, and which tokens reach those of this rank is data"
-        raise UnknownCostError(message)
+        raise UnknownCostError(_ON_SEVERAL_RANKS)
     tokens, width = _tokens(arguments, hidden)
     return _cost(
         arguments, (tokens, width), arguments.shape(chosen, 2)[1], weights_at(arguments, first, second), hidden
@@ -63,6 +67,44 @@ def fused_experts(arguments: Arguments, hidden: int = 0, first: int = 1, second:
 def fused_experts_into(arguments: Arguments) -> Cost:
     """As `fused_experts`: `result, tokens, weights, weights, …`, and the number of chosen experts is argument 8."""
     return _cost(arguments, _tokens(arguments, 1), arguments.number(8), weights_at(arguments, 2, 3), 1)
+
+
+def chosen_experts(arguments: Arguments, hidden: int = 0) -> Cost:
+    """As `fused_experts`: `tokens, numbers of chosen experts, weights in the result, weights, …`, without or with biases.
+
+    The first four whole numbers in a row are the size of the group that divides each expert, the rank in it, and the same
+    for the group that divides the experts. Whole numbers do not follow each other before.
+    """
+    weights = [index for index in arguments.tensors() if index > hidden + 2 and len(arguments.shape(index)) == 3][:2]  # noqa: PLR2004 -- experts, rows, columns
+    if len(weights) != 2:  # noqa: PLR2004 -- of both products
+        message = "the weights of the experts are not two lists of matrices"
+        raise UnknownCostError(message)
+    groups = _NUMBERS.search(",".join(text or "-" for text in arguments.values[weights[1] :]))
+    if groups is None or groups["ranks"] != "1":
+        message = _ON_SEVERAL_RANKS if groups else "how many ranks the experts are on was not recorded"
+        raise UnknownCostError(message)
+    return _packed_cost(arguments, hidden, arguments.shape(hidden + 1, 2)[1], weights_at(arguments, *weights))
+
+
+def scored_experts(arguments: Arguments, first: int, second: int) -> Cost:
+    """As `fused_experts`: `scores, …, tokens, …, weights, …, experts, k, …`, where the kernel chooses the experts."""
+    weights = weights_at(arguments, first, second)
+    numbers = [int(text) for text in arguments.values[second + 1 :] if text.isdigit()]
+    if len(numbers) < 2:  # noqa: PLR2004 -- all experts, and those of a token
+        message = "how many experts each token chooses was not recorded"
+        raise UnknownCostError(message)
+    if numbers[0] != weights.first[0]:
+        raise UnknownCostError(_ON_SEVERAL_RANKS)
+    return _packed_cost(arguments, 2, numbers[1], weights)
+
+
+def _packed_cost(arguments: Arguments, hidden: int, chosen: int, weights: Weights) -> Cost:
+    """Return the cost for tokens that may have two 4-bit values in a byte; the second product has as many rows as a token values."""
+    tokens, width = arguments.shape(hidden, 2)
+    if width not in {weights.second[1], weights.second[1] // 2}:
+        message = f"weights {list(weights.first)} and {list(weights.second)} do not fit tokens of width {width}"
+        raise UnknownCostError(message)
+    return _cost(arguments, (tokens, weights.second[1]), chosen, weights, hidden)
 
 
 def first_product(arguments: Arguments, weights: int = 1, result: int = 6, chosen: int = 7) -> Cost:
@@ -249,6 +291,8 @@ def _precision(arguments: Arguments, hidden: int, weights: Weights, packed: int)
     if named:
         return _OGS_TYPES.get(named["left"], "float8" if "8" in named["left"] else None)
     kind = type_name(weights.type)
+    if packed > 1 and kind == "int64" and arguments.precision(hidden) == "uint8":
+        return "float4"
     if packed > 1:
         return arguments.precision(hidden) if "gptq_awq" in kernel else None
     return kind if kind and kind.startswith("float8") else arguments.precision(hidden)
