@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -187,23 +188,34 @@ def _stacks(version: int, stacks: dict[str, list[str]]) -> list[str]:
     return [f"V1123 06:34:30.206000 7 torch/a.py:1] {name}, {where}", f"\t{json.dumps(stacks)}"]
 
 
-def test_each_rank_has_its_own_log(tmp_path):
-    """File names state the rank; a rank without a log has no functions."""
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dedicated_log_torch_trace_rank_{}_x.log",
+        "dedicated_log_torch_trace_rank_{}_x.log.gz",
+        "rank_{}/raw.log",  # the output of `tlparse --all-ranks-html`
+    ],
+)
+def test_each_rank_has_its_own_log(tmp_path, name):
+    """Names of files or folders state the rank, compressed or not; a rank without a log has no functions."""
     builder = TraceBuilder()
     for rank in (0, 1, 2):
         builder.rank(rank).operator("Torch-Compiled Region: 0/0", start_us=0, duration_us=50)
     for rank in (0, 1):
         metrics = {"compile_id": "0/0", "co_filename": "a.py", "co_firstlineno": rank, "co_name": "f"}
         line = f"V1123 06:34:30.206000 7 torch/a.py:1] {json.dumps({'compilation_metrics': metrics})}"
-        (tmp_path / f"dedicated_log_torch_trace_rank_{rank}_x.log").write_text(line)
+        path = tmp_path / name.format(rank)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(gzip.compress(line.encode()) if path.suffix == ".gz" else line.encode())
     result = holotrace.compiled_regions(builder.build(), compile_log=tmp_path)
 
     assert result.per_region["compiled_function"].to_list() == ["a.py(0): f", "a.py(1): f", None]
 
 
-@pytest.mark.parametrize("name", ["missing", "empty"])
+@pytest.mark.parametrize("name", ["missing", "empty", "cut.log.gz"])
 def test_a_folder_without_a_log_is_an_error(tmp_path, name):
-    """The message says what to give."""
+    """The message says what to give, or that a compressed file is cut off."""
     (tmp_path / "empty").mkdir()
+    (tmp_path / "cut.log.gz").write_bytes(gzip.compress(b"V1123 06:34:30.206000 7 torch/a.py:1] {}")[:-9])
     with pytest.raises(holotrace.InvalidOptionError, match=r"TORCH_TRACE|cannot be read"):
         holotrace.compiled_regions(compiled_job().build(), compile_log=tmp_path / name)

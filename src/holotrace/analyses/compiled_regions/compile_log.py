@@ -1,14 +1,17 @@
 """The logs that torch.compile writes into the folder TORCH_TRACE: functions, failed guards, and the lines behind kernels.
 
 Each process writes a file `dedicated_log_torch_trace_<…>.log`; with distributed training, `…_rank_<N>_<…>.log`. A record is one
-line, with glog's prefix and JSON; its payload, if any, is the lines after it that begin with a tab.
-https://github.com/pytorch/tlparse reads the same files.
+line, with glog's prefix and JSON; its payload, if any, is the lines after it that begin with a tab. Files may be compressed
+with gzip. https://github.com/pytorch/tlparse reads the same files and copies them into its own output, as `raw.log`; with
+`--all-ranks-html`, as `rank_<N>/raw.log`.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,6 +25,9 @@ from holotrace.locations.location import Address, Location, located
 
 _RECORD = re.compile(r"^[VIWEC]\d{4} [^\]]*\] (\{.*)$")
 _RANK = re.compile(r"_rank_(\d+)_")
+_FOLDER = re.compile(r"^rank_(\d+)$")
+_ENDINGS = (".log", ".log.gz")
+_GZIP = b"\x1f\x8b"
 _WANTED = re.compile(r'^[^{]*\{"(compilation_metrics|inductor_output_code|artifact)"')
 _KERNEL_LINES = "inductor_provenance_tracking_kernel_stack_traces"
 """Written with INDUCTOR_PROVENANCE=1: the Python stacks behind each kernel."""
@@ -73,7 +79,7 @@ class CompileLogs:
 
 
 def read_compile_logs(address: Address) -> CompileLogs:
-    """Read the folder TORCH_TRACE, or one of its files.
+    """Read the folder TORCH_TRACE, one of its files, or the folder that tlparse made of them.
 
     Raises:
         InvalidOptionError: the file does not exist, or no file in the folder records a compilation.
@@ -93,16 +99,21 @@ def read_compile_logs(address: Address) -> CompileLogs:
 
 def _files(location: Location) -> list[Location]:
     try:
-        inside: list[Location] = list(location.iterdir()) if location.is_dir() else [location]
+        if not location.is_dir():
+            return [location]
+        inside: list[Location] = list(location.iterdir())
+        of_ranks: list[Location] = [
+            file for folder in inside if _FOLDER.match(folder.name) for file in folder.iterdir()
+        ]
     except OSError as error:
         message = f"{location} cannot be read: {error}"
         raise InvalidOptionError(message) from error
-    return sorted((file for file in inside if file.name.endswith(".log") or file == location), key=str)
+    return sorted((file for file in (*inside, *of_ranks) if file.name.endswith(_ENDINGS)), key=str)
 
 
 def _read(file: Location) -> dict[int | None, CompileLog]:
-    """Return the log of each rank that wrote to a file; the rank is None if neither its name nor a record states it."""
-    named = _RANK.search(file.name)
+    """Return the log of each rank that wrote to a file; the rank is None if neither a record nor a name states it."""
+    named = _RANK.search(file.name) or _FOLDER.match(file.parent.name)
     parts: dict[int | None, _Collected] = defaultdict(_Collected)
     for record, payload in _records(_lines(file)):
         rank = record.get("rank", int(named[1]) if named else None)
@@ -112,8 +123,9 @@ def _read(file: Location) -> dict[int | None, CompileLog]:
 
 def _lines(file: Location) -> Iterator[str]:
     try:
-        text = file.read_bytes().decode("utf-8", "replace")
-    except OSError as error:
+        content = file.read_bytes()
+        text = (gzip.decompress(content) if content.startswith(_GZIP) else content).decode("utf-8", "replace")
+    except (OSError, EOFError, zlib.error) as error:
         message = f"{file} cannot be read: {error}"
         raise InvalidOptionError(message) from error
     yield from text.split("\n")
