@@ -71,7 +71,7 @@ def test_union_of_a_union_is_itself(pairs: Pairs) -> None:
 
 @given(pairs_of_moments, pairs_of_moments)
 def test_difference_and_intersection_divide_the_first_set(first: Pairs, second: Pairs) -> None:
-    """Each nanosecond of the first set is in exactly one of the two, by whether the second set covers it."""
+    """Each nanosecond of the first set is in exactly one of the two results, depending on whether the second set covers it."""
     with_second, without = intersection(arrays(first), arrays(second)), difference(arrays(first), arrays(second))
 
     assert covered(pairs_in(with_second)) == covered(first) & covered(second)
@@ -80,7 +80,7 @@ def test_difference_and_intersection_divide_the_first_set(first: Pairs, second: 
 
 @given(pairs_of_moments, pairs_of_moments)
 def test_each_overlap_lies_in_its_two_intervals(first: Pairs, second: Pairs) -> None:
-    """The pieces cover what both sets cover, and each lies within the intervals whose rows it has."""
+    """The pieces cover what both sets cover, and each piece lies within the two intervals whose rows it names."""
     left, right = union(*arrays(first)), union(*arrays(second))
     shared = overlaps(left, right)
 

@@ -11,7 +11,7 @@ from holotrace.testing.job_calls import CallsOptions, JobCalls, simulated_calls
 
 
 class Comparison(NamedTuple):
-    """How the clocks of a job compare with the truth; hosts whose offset is unknown are only counted.
+    """Errors of the estimated clocks of a job; hosts whose offset is unknown are only counted.
 
     outside        offsets and drifts that are not within their half-widths, as text
     half_width_ns  of each host except the reference

@@ -116,6 +116,6 @@ def said(trace: Trace, rule: str) -> Said:
 
 
 def missing_for(trace: Trace, rule: str) -> str | None:
-    """Return what the trace lacks to check a rule; None if it can be checked."""
+    """Return the name of the data that the trace lacks for checking a rule; None if the rule can be checked."""
     (rank_trace, *_) = trace.ranks.values()
     return examined(rank_trace, rules=[known for known in RULES if known.name == rule]).not_checked.get(rule)

@@ -20,13 +20,13 @@ _ON_HOST = ("operator", "python", "host_idle", "synchronisation", "launch_delay"
 
 LEAST_ERROR = 0.01
 LEAST_ERROR_NS = 100_000
-"""What a cost may differ besides its printed error: the simulation names some microseconds on the host in another way."""
+"""The error that a cost may have besides its printed error: the simulation names some microseconds on the host differently."""
 
 
 class Named(NamedTuple):
     """One planted cause, and what the analysis says about it.
 
-    planted_ns    what the other ranks wait because of it, counted by leaving it out of the job
+    planted_ns    how long the other ranks wait because of it, found by simulating the job without it
     charged_ns    its cost by the definition, computed from the simulation
     named_ns      its cost by `wait_causes`
     printed_ns    how far this may be off, according to `wait_causes`
@@ -53,7 +53,7 @@ class Comparison(NamedTuple):
     """A job with its planted causes.
 
     summed_ns    all costs by `wait_causes`
-    unknown_ns   those of which the cause is unknown
+    unknown_ns   the costs whose cause is unknown
     recorded_ns  all waiting in the recording
     waited_ns    all waiting in the job, recorded or not
     """

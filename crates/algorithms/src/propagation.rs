@@ -15,7 +15,7 @@ pub struct Shares<'a> {
     weight: &'a [i64],
 }
 
-/// What arrived, and what each node passed on.
+/// The amounts that arrived, and the amount that each node received from other nodes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Arrived {
     /// The label of each amount.
@@ -24,7 +24,7 @@ pub struct Arrived {
     pub target: Vec<i64>,
     /// Each amount.
     pub amount: Vec<i64>,
-    /// What each node received from other nodes.
+    /// The amount that each node received from other nodes.
     pub received: Vec<i64>,
 }
 

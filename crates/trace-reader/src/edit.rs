@@ -27,7 +27,8 @@ pub enum Fate<'a> {
     Marked(&'a [u8]),
     /// In a complete event (`ph` is X), this number replaces the name, and the args become empty.
     Numbered(u32),
-    /// The event gets the times, the pid and the ids that it has in a timeline of several ranks, or is omitted there.
+    /// The event gets its times, pid and ids in a timeline of several ranks, or is left out of this
+    /// timeline.
     Placed(&'a Placing),
 }
 

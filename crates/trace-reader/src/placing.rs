@@ -9,20 +9,21 @@ use crate::error::ReadError;
 use crate::event::time::nanoseconds_from_microseconds;
 use crate::json::{decoded, Cursor};
 
-/// The ids of different ranks are this many bits apart.
+/// A rank's number is shifted left by this many bits and added to the rank's ids, so that ids of
+/// two ranks differ.
 const ID_BITS: u32 = 36;
 /// Phases of events that are joined by their `id` across processes: flows and asynchronous events.
 const JOINING_PHASES: &[u8] = b"stfbenSTpF";
 const NAMES_OF_PROCESSES: [&[u8]; 2] = [b"\"process_name\"", b"\"process_sort_index\""];
 
-/// What to add to a clock: `offset_ns` at `at_ns`, and `drift_ppb` ns more each second.
+/// A correction of a clock: add `offset_ns` at `at_ns`, and `drift_ppb` ns more each second.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockLine {
     /// The time, on the clock itself, at which `offset_ns` is added.
     pub at_ns: i64,
     /// The value to add.
     pub offset_ns: i64,
-    /// By how much faster the other clock runs.
+    /// How much faster the reference clock runs, in parts per billion.
     pub drift_ppb: f64,
     /// The last time, on the clock itself, for which this line applies.
     pub last_ns: i64,
@@ -51,7 +52,7 @@ impl Pid {
     }
 }
 
-/// Where the events of a rank go.
+/// The times, pids and ids that a rank's events get in a timeline of several ranks.
 #[derive(Debug)]
 pub struct Placing {
     rank: u64,
@@ -116,7 +117,8 @@ impl Placing {
         }
     }
 
-    /// Whether the event names a process, which the timeline does itself, or describes a process without events.
+    /// Whether the event names a process, as the timeline does itself, or describes a process
+    /// without events.
     pub(crate) fn leaves_out(&self, event: &Event<'_>) -> bool {
         event.value(b"\"ph\"") == Some(b"\"M\"")
             && (event.value(b"\"name\"").is_some_and(|name| NAMES_OF_PROCESSES.contains(&name))

@@ -237,7 +237,7 @@ def _all_wait(group: _Int64, start: _Int64, transfer: _Int64) -> _Int64:
 
 
 def _wait_for_first(group: _Int64, start: _Int64, transfer: _Int64) -> _Int64:
-    """Return when the ranks leave if each waits only for the first rank of its group, the root or sender."""
+    """Return when each rank leaves if it waits only for the first rank of its group, the root or sender."""
     root = np.zeros(int(group.max()) + 1, np.int64)
     root[group[_is_first(group)]] = start[_is_first(group)]
     end: _Int64 = np.maximum(root[group], start) + transfer
@@ -327,7 +327,7 @@ def _as_recorded(
 
 
 def _shown(true_ns: _Int64, host: _Int64, clocks: list[HostClock]) -> _Int64:
-    """Return the times that the clocks show; does for arrays what `HostClock.shows` does for a single time."""
+    """Return the times that the hosts' clocks show, as `HostClock.shows` does for a single time."""
     offset = np.array([clock.offset_ns for clock in clocks])[host]
     drift = np.array([clock.drift_ppb for clock in clocks])[host]
     shown: _Int64 = true_ns + offset + (true_ns - BEGIN_NS) * drift // 1_000_000_000

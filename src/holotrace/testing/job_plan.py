@@ -43,7 +43,7 @@ LAUNCH_LATENCY_NS = 4_500
 """Time from the start of a launching call until its work can begin on an idle device."""
 
 STREAM_GAP_NS = 1_100
-"""Time from the end of a piece of work to the start of the next one on its stream, or of one that depends on it."""
+"""Time from the end of a kernel or copy to the start of the next one on its stream, or of one that depends on it."""
 
 DATA_LOADING_NS = 640_000
 """Host time of fetching a batch, during which the device is idle."""
@@ -105,7 +105,7 @@ class HostClock:
     drift_ppb: int = 0
 
     def shows(self, true_ns: int) -> int:
-        """Return what this clock shows at a true time, in whole nanoseconds."""
+        """Return the time that this clock shows at a true time, in whole nanoseconds."""
         return true_ns + self.offset_ns + (true_ns - BEGIN_NS) * self.drift_ppb // 1_000_000_000
 
 

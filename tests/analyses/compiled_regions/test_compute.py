@@ -49,7 +49,7 @@ def compiled_job() -> TraceBuilder:
 
 
 def test_regions_costs_and_kernels():
-    """Guards take 15 µs, compiling 40; 27 of 36 µs of device time are compiled; calls without a graph give the one in it its source."""
+    """Guards take 15 µs and compiling 40; 27 of 36 µs of device time are compiled; a call in a graph has a known source."""
     result = holotrace.compiled_regions(compiled_job().build())
 
     assert result.per_region.rows() == [

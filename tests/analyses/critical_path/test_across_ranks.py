@@ -278,7 +278,7 @@ SLOW_RANKS = {"pipeline_gloo_4rank": 2, "ddp_gloo_4rank": 3}
 
 @pytest.mark.parametrize("name", SLOW_RANKS)
 def test_the_rank_that_sleeps_is_on_the_path_of_recorded_jobs(real_traces: Path, name: str) -> None:
-    """In both recordings one rank sleeps: the path spends most time there, in `sleep`, and no rank that waits for it."""
+    """In both recordings one rank sleeps: the path spends most time in this rank's `sleep`, and none in another rank's."""
     result = across(opened(real_traces / name), segment_limit=10**9)
     most = result.per_rank.sort("total_ns").row(-1, named=True)
     assert most["rank"] == SLOW_RANKS[name]

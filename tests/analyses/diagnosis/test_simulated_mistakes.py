@@ -101,7 +101,7 @@ HEALTHY = {
 
 @pytest.mark.parametrize("rule", MISTAKES)
 def test_each_rule_finds_its_mistake(rule, tmp_path):
-    """A simulated job with one mistake has a finding of its rule that stands for itself."""
+    """A simulated job with one mistake has a finding of that mistake's rule which is not part of another finding."""
     assert rule in rules_of(MISTAKES[rule], tmp_path, only_first=rule == "exposed_on_one_rank")
 
 

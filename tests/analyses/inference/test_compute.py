@@ -261,7 +261,7 @@ def test_speculation_has_drafted_tokens_and_no_known_output() -> None:
 
 
 def test_steps_of_the_draft_model_are_apart() -> None:
-    """SGLang names them; their time is that of drafting."""
+    """SGLang names the draft model's steps; their time counts as drafting."""
     builder = TraceBuilder()
     for start, name in ((0, "step[DRAFT_EXTEND bs=4]"), (50, "step[TARGET_VERIFY bs=4]")):
         builder.annotation(name, start_us=start, duration_us=40)
@@ -331,7 +331,7 @@ def test_a_prompt_before_all_decoding_is_steady() -> None:
 
 
 def test_few_steps_have_no_start() -> None:
-    """Of 4 steps nothing is usual."""
+    """Four steps are too few to tell a usual step from the first ones."""
     assert set(serving([900, 100, 100, 100]).per_step["period"]) == {"steady"}
 
 
@@ -418,7 +418,8 @@ def test_a_pattern_finds_the_steps_of_another_engine() -> None:
 # An independent count of recorded steps, from the plain JSON of the file.
 
 RECORDED = {
-    # where: what begins the names of its steps, whether a step lasts until the next, kinds, requests, tokens, pairs of attention
+    # where: beginnings of the steps' names, whether a step lasts until the next, kinds, requests, tokens, pairs of
+    # attention
     "generation": (("prefill ", "decode "), False, ["prefill"] + ["decode"] * 6, [8] * 7, [2048] + [8] * 6, [None] * 7),
     "generation-graphs": (
         ("prefill ", "decode "),

@@ -97,7 +97,7 @@ def test_an_operations_table_may_come_as_other_tables() -> None:
 
 
 def test_loading_data_precedes_the_first_pass() -> None:
-    """Rank 1 loads data for 6 ns, rank 0 for 2: both delay the passes of their rank, so the step takes 16 of 14 ns."""
+    """Rank 1 loads data for 6 ns and rank 0 for 2, each before its own passes, so the step takes 16 ns instead of 14."""
     rows = []
     for rank, loading in enumerate((2, 6)):
         rows += [(rank, "data-loading", 0, loading), (rank, "forward-compute", loading, 10)]

@@ -100,7 +100,7 @@ def test_a_chain_of_graphs_may_end_differently() -> None:
 
 
 def test_overlapping_work_is_counted_twice() -> None:
-    """On one stream, 3 of 10 and 6 of 10 µs overlap, 2 µs do not count: 9 µs are counted twice."""
+    """On one stream, pairs of kernels of 10 µs overlap by 3, 2 and 6 µs; 2 µs are too little, so 9 µs are counted twice."""
     builder = TraceBuilder()
     for start_us in (0, 7, 30, 38, 50, 54):
         builder.kernel("k", start_us=start_us, duration_us=10, launch_us=0)

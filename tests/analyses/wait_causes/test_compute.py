@@ -22,7 +22,7 @@ TRACES = Path(__file__).parents[2] / "reference" / "traces"
 
 
 def costs(result: WaitCauses) -> list[tuple[object, ...]]:
-    """Return who causes what for whom, the largest cost first."""
+    """Return each cause with its culprit and its victim, the largest cost first."""
     return result.per_cause.select("cause_rank", "waiting_rank", "cause", "name", "cost_ns").rows()
 
 

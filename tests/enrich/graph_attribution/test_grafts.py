@@ -146,7 +146,7 @@ def test_a_padded_batch_uses_the_next_larger_capture(tmp_path):
 
 
 def test_captures_of_unknown_batch_sizes_leave_the_shapes_in_doubt(tmp_path):
-    """Two captures have the same kernel and other shapes; without a batch size, a finding says so."""
+    """Two captures have the same kernel but different shapes; without a batch size, a finding reports the doubt."""
     first, second = capture_of(("aten::mm", "gemm")), TraceBuilder()
     second.operator("aten::mm", start_us=5, duration_us=6, args={"Input Dims": [[8, 64]]})
     second.runtime("hipStreamBeginCapture", start_us=0, duration_us=1)

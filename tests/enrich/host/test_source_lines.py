@@ -89,7 +89,7 @@ def test_without_stacks_no_event_has_a_line() -> None:
 @settings(max_examples=60)
 @given(ranges)
 def test_line_times_cover_what_the_threads_recorded(items: list[tuple[int, int, int, str]]) -> None:
-    """Also if ranges cross, each microsecond of a thread has one line: that of a range around it."""
+    """Even if ranges cross, each microsecond of a thread has one line, which belongs to a range around it."""
     builder = TraceBuilder().python("main.py(1): main", start_us=0, duration_us=1, thread=3)
     for thread, start, length, name in items:
         add = builder.operator if "::" in name else builder.runtime if name == "cudaFree" else builder.python

@@ -140,7 +140,7 @@ def test_names_that_look_like_steps_are_reported() -> None:
 
 
 def test_a_pattern_of_the_user_finds_steps() -> None:
-    """The pattern's groups say what the name means."""
+    """The named groups of the pattern give the kind and the number of requests."""
     builder = TraceBuilder().annotation("tick decode x7", start_us=0, duration_us=5)
     table = found(builder, r"tick (?P<kind>\w+) x(?P<requests>\d+)").table
     assert table.select("engine", "kind", "request_count", "token_count").row(0) == ("pattern", "decode", 7, 7)

@@ -1,4 +1,4 @@
-"""Every name of an engine says what it says; malformed names say nothing."""
+"""Every form of an engine's step names is read in full, and malformed names are not read."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def added_names_are_removed() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_says_kind_requests_and_tokens(name: str) -> None:
-    """Each form of a name, with all that it says; None where it says nothing."""
+    """Each form of a name gives the engine, kind, requests and tokens, or None for what it does not state."""
     step = said(name)
     assert (
         step.rule.engine,

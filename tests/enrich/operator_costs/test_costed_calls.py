@@ -70,7 +70,7 @@ def test_communication_and_earlier_work_do_not_count() -> None:
 
 
 def test_without_a_device_operators_count_with_their_own_time() -> None:
-    """On the CPU, aten::linear has no rule and 2 µs of its own; aten::mm has 8 µs, of which 3 µs in an operator without rule."""
+    """On the CPU, aten::linear has no rule and 2 µs of its own; aten::mm has 8 µs, 3 of them in an operator without a rule."""
     builder = TraceBuilder().operator("aten::linear", start_us=0, duration_us=10)
     builder.operator("aten::mm", start_us=1, duration_us=8, args=MATRICES).operator(
         "aten::resolve_conj", start_us=2, duration_us=3

@@ -96,7 +96,7 @@ def test_two_libraries_leave_no_node() -> None:
 
 
 def test_of_events_with_one_id_the_last_counts() -> None:
-    """Three events with id 3 give one node, the last; two events without an id share another."""
+    """Three events with id 3 give one node, with the last event's data; two events without an id share another node."""
     builder = call(3, start_us=0, duration_us=5)
     for start in (10, 20):
         builder.operator("nccl:reduce", start_us=start, duration_us=5, args={"External id": 3})

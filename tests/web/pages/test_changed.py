@@ -46,5 +46,5 @@ def test_the_sentence_names_gpus_and_operators() -> None:
     ],
 )
 def test_what_is_unknown_or_the_same_is_not_named(test: Headline, sentence: str) -> None:
-    """Without aligned operators, the sentence compares steps, GPUs and ranks as far as both are known."""
+    """Without aligned operators, the sentence compares steps, GPUs and ranks, each if it is known for both runs."""
     assert changed(CONTROL, test, None) == sentence

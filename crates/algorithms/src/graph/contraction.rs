@@ -22,7 +22,8 @@ pub struct Contracted {
 }
 
 impl Edges<'_> {
-    /// Remove nodes that are not kept, where this does not add edges; longest paths between kept nodes stay as long.
+    /// Remove nodes that are not kept if this adds no edges; longest paths between kept nodes keep
+    /// their length.
     ///
     /// A node with i edges in and o edges out is replaced by i·o edges, the longest of parallel ones, while i·o ≤ i + o.
     /// The edges that remain are sorted by source and target.

@@ -9,7 +9,8 @@ use crate::error::{check_lengths, AlgorithmError};
 pub struct MeasuredBinding {
     /// One edge per node, the first of several; [`NO_EDGE`] if it has none.
     pub binding: Vec<i64>,
-    /// Of the edge of each node, the time from its arrival to the measured time; 0 on other edges.
+    /// For each edge in `binding`, the time from its arrival to the measured time; 0 for all other
+    /// edges.
     pub delay: Vec<i64>,
     /// The edges that arrive after the measured time.
     pub contradicted_count: usize,

@@ -1,4 +1,4 @@
-//! Dependencies along threads, and between the main thread and those that work for it.
+//! Dependencies along threads, and between the main thread and the threads that work for it.
 
 use super::segments::{Lanes, Segments};
 use super::{Points, Ranges, NONE};
@@ -199,7 +199,8 @@ impl<'a> HandOvers<'a> {
         edges.end_kind();
     }
 
-    /// From the last point of each lane to the end of the window, and from its start to the main thread.
+    /// Add edges from the last point of each lane to the end of the window, and from the window's
+    /// start to the main thread.
     fn add_window(&self, edges: &mut ThreadEdges) {
         let nodes = &self.segments.node;
         let (first, last) = (0, self.segments.count() - 1);

@@ -35,7 +35,7 @@ pub struct Ranges<'a> {
 pub struct Points<'a> {
     /// The activity that starts or ends at each point; -1 for the first and the last point.
     pub activity: &'a [i64],
-    /// Whether it starts there.
+    /// Whether the activity starts at the point.
     pub is_start: &'a [bool],
     /// The time of each point.
     pub time: &'a [i64],

@@ -222,7 +222,7 @@ def _with_products_as_one(rank_trace: RankTrace, stacks: pl.DataFrame) -> _Rows:
 
 
 def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that do work on the host, each with its own time plus the time of calls that count for it."""
+    """Return the calls that do work on the host; a call's time includes inner calls that are not counted themselves."""
     stacks = call_stacks(rank_trace)
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
     operators = np.flatnonzero(is_operator)

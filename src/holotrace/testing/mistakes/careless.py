@@ -61,7 +61,7 @@ CARELESS: dict[str, Callable[[Operators, Tensor], None]] = {
     "device_synchronisation": wait_for_device,
     "stream_synchronisation": wait_for_stream,
 }
-"""What each mistake does after a block of the network."""
+"""For each mistake, the function that simulates it after a block of the network."""
 
 _COUNT = (
     "void at_cuda_detail::cub::detail::reduce::DeviceReduceKernel<at_cuda_detail::cub::detail::reduce::policy_hub<int>>"

@@ -31,11 +31,11 @@ class JobOptions:
     link_latency_ns  the minimum duration of a collective
     memory_before    bytes allocated before the recording begins
     unused_reserved  bytes that the allocator reserves and cannot use
-    uneven           by how much a rank's work in a step may differ from the mean, as a share of the mean
-    jitter           by how much each duration may vary, as a share of the duration
-    mistakes         what is wrong with the job, by name: times in ns, or counts; `training.py` acts on each
+    uneven           largest difference between a rank's work in a step and the mean, as a share of the mean
+    jitter           largest random change of each duration, as a share of the duration
+    mistakes         the planted mistakes by name, with a time in ns or a count; `training.py` simulates each
     mistake_rank     the only rank with the mistakes; None if all have them
-    remedies         what the job does better than most jobs, in the same form as `mistakes`
+    remedies         good practices that most jobs lack, in the same form as `mistakes`
     """
 
     seed: int = 0

@@ -32,7 +32,7 @@ class Pair:
 
     @property
     def cost_ns(self) -> float:
-        """What the mistake costs per step: the difference between the two jobs."""
+        """The cost of the mistake per step: the planted job's time minus the healthy job's."""
         return step_ns_of(self.planted) - step_ns_of(self.healthy)
 
 
@@ -151,7 +151,7 @@ def _images(job: JobOptions, dice: random.Random) -> JobOptions:
 
 
 def _copied(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Copy to the device large batches that could be pinned, or copied ahead of time."""
+    """Copy large batches to the device that could be pinned or copied ahead of time."""
     job = _images(job, dice)
     size = dice.choice((100, 200)) << 20
     healthy = job.with_remedy("prefetched", size)
@@ -210,7 +210,7 @@ def _jittering(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _backlog(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Let the host take longer than the device, which has a large enough backlog to hide this."""
+    """Let the host take longer than the device, whose backlog of launches is long enough to hide this."""
     job = replace(job, stacks=True, reads_loss=False, memory=False)
     return Pair(rule, job.with_mistake(rule, dice.uniform(1.5, 2.5) * step_ns_of(job)), job)
 
@@ -379,7 +379,7 @@ _REMEDIES: dict[str, Callable[[JobOptions], JobOptions]] = {
     "exposed_communication": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
     "exposed_on_one_rank": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
 }
-"""What removes the causes that any job may have without being planted."""
+"""Remedies against the causes that a job may have although nobody planted them."""
 
 
 def remedied(job: JobOptions, rule: str) -> JobOptions | None:

@@ -27,10 +27,10 @@ _QUEUE_LENGTH = 1_000
 """A stream accepts about this many launches; then the host waits: https://docs.nvidia.com/cuda/cuda-c-programming-guide"""
 
 _EVERY = 10
-"""A kernel waits for another process that shares the device if the number of events before it is a multiple of this."""
+"""Every kernel with a multiple of this number of events before it waits for another process that shares the device."""
 
 _PROFILED_RANGE_NS, _PROFILED_FUNCTION_NS = 2_500, 1_300
-"""What the recording of Python functions adds to each operator or call, and to each function."""
+"""Time that recording Python functions adds to each operator or call, and to each function."""
 
 _MOST_LATE_NS = 2_000
 """Ranks leave a collective almost together: at most this much apart."""

@@ -1,6 +1,6 @@
 """A simulated job with planted delays: its trace files, and what each delay costs the other ranks.
 
-The cost of a cause is how long all ranks wait in the job, less how long they wait in the same job without this cause. It does
+The cost of a cause is how much longer all ranks wait in the job than in the same job without this cause. It does
 not depend on how an analysis attributes waiting. If ranks wait for no other reason, it is also the cost that an exact analysis
 reports; if they do, as in a pipeline, part of a wait may have several causes.
 """
@@ -34,10 +34,10 @@ _SOMETIMES = 0.2
 
 @dataclass(frozen=True)
 class CauseTruth:
-    """What a planted cause costs.
+    """The cost of a planted cause.
 
-    waited_ns   how long it makes ranks wait, summed over all ranks
-    others_ns   the same for all other ranks; the late rank itself may wait less
+    waited_ns   how long the cause makes ranks wait, summed over all ranks
+    others_ns   how long it makes all ranks but the late one wait; the late rank itself may wait less
     """
 
     cause: Cause

@@ -33,7 +33,7 @@ CauseKind = Literal[
 """
 
 Damage = Literal["none", "missing_rank", "missing_sends", "missing_launches", "cut"]
-"""What the recording lacks:
+"""Data missing from the recording:
 
     missing_rank      the file of one rank that causes no delay
     missing_sends     some sends and receives of one rank

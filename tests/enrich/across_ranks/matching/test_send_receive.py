@@ -105,7 +105,7 @@ def _within_group(family, number, start_us=0):
 
 
 def test_the_group_is_the_one_in_which_the_peer_receives() -> None:
-    """Number 1 of the pipeline group of rank 0 is rank 2; in the others it is rank 1, which does not receive."""
+    """Number 1 in rank 0's pipeline group is rank 2; in rank 0's other groups it is rank 1, which does not receive."""
     of_ranks = {
         0: _pipeline(0, _within_group("send", 1), _within_group("recv", 1, 20)),
         1: _pipeline(1, _within_group("send", 1)),

@@ -128,7 +128,7 @@ def test_joined_sequences_of_one_length_are_known(operator, count, ends, longest
 
 @pytest.mark.parametrize(("operator", "count", "ends", "longest", "causal", "window"), JOINED_BACKWARD)
 def test_joined_sequences_of_the_backward_pass(operator, count, ends, longest, causal, window) -> None:  # noqa: PLR0917 -- the columns of the table
-    """As forward, with five products."""
+    """The backward pass of joined sequences costs like the forward pass, but with five products."""
     inputs = {0: [B * Q, H, D], **packed(1), ends: ([B + 1], INT), causal: True, window: -1, window + 1: -1}
     known = call(operator, count, {**inputs, longest: Q, longest + 1: K})
     assert (known.flops, known.dense_flops) == (B * 6 * 7 * PAIR_BACKWARD, B * Q * K * PAIR_BACKWARD)
@@ -136,7 +136,7 @@ def test_joined_sequences_of_the_backward_pass(operator, count, ends, longest, c
 
 
 def test_the_sums_of_a_step_give_the_lengths_of_joined_sequences() -> None:
-    """If tokens and keys are those of the step, its sums of products are the pairs; new tokens see half of themselves."""
+    """If a call has all tokens and keys of the step, the step's sums give its pairs; new tokens see half of each other."""
     step = "execute_12_context_2(sq12sk20sqsq74sqsk122)_generation_0(sq0sk0sqsq0sqsk0)"
     inputs = {**packed(), 3: ([3], INT), 4: ([3], INT), 5: 7, 6: 11, 12: True, 13: -1, 14: -1}
     cost = call("aiter::mha_varlen_fwd", 29, inputs, sums=request_sums(step))
@@ -156,7 +156,7 @@ def test_a_cache_of_pages_needs_the_sums_of_the_step() -> None:
 
 
 def test_masks_of_memory_efficient_attention() -> None:
-    """Mask 1 begins at the first query and key, so it is known for squares; mask 2 ends at the last ones."""
+    """Mask 1 is aligned with the first query and key, so its cost is known for squares only; mask 2 with the last ones."""
     operator = "aten::_efficient_attention_forward"
     assert call(operator, 14, {**batched(), 9: 2}).flops == B * 42 * PAIR
     assert "different number" in call(operator, 14, {**batched(), 9: 1}).reason
@@ -167,7 +167,7 @@ def test_masks_of_memory_efficient_attention() -> None:
 
 
 def test_gradients_of_xformers() -> None:
-    """Its first input is a boolean; the order after it is that of FlashAttention, without gradients."""
+    """The first input is a boolean; the other inputs have FlashAttention's order, without gradients."""
     operator = "xformers_flash::flash_bwd"
     mask = {13: True, 14: -1, 15: -1}
     batch = call(operator, 17, {0: False, 1: [B, Q, H, D], **batched(2), **mask})
@@ -198,7 +198,7 @@ def test_attention_of_cudnn() -> None:
 
 
 def test_a_second_query_or_an_odd_mask_is_unknown() -> None:
-    """Another version may have another order of inputs; what is not a boolean is not taken for one."""
+    """Another version may order the inputs differently; a value that is not a boolean is not read as one."""
     assert "second query" in call("flash_attn_3::fwd", 34, {**batched(), 5: [B, Q, H, D]}).reason
     assert "0.125" in call("aiter::mha_fwd", 21, {**batched(), 5: 0.125}).reason
 

@@ -54,7 +54,7 @@ def test_weights_may_have_columns_last() -> None:
 
 
 def test_packed_weights_have_two_values_in_a_byte() -> None:
-    """Shapes along K are halves; operations are those of the whole width, bytes those that are stored."""
+    """The recorded shape along K is half the width: operations count the whole width, and bytes the stored half."""
     cost = fused(100, [[4, 32, 4], [4, 8, 8]], BYTE)
     assert (cost.flops, cost.bytes) == (200 * EACH, 2 * 2 * 800 + WEIGHTS // 2)
     assert cost.precision is None  # the shapes do not show whether the kernel computes in bfloat16 or in fewer bits
@@ -82,14 +82,14 @@ def test_experts_on_other_ranks_make_the_operations_unknown() -> None:
     "weights", [[[4, 32, 8], [5, 8, 16]], [[4, 32, 8], [4, 9, 16]], [[4, 33, 8], [4, 8, 16]], [[4, 32, 0], [4, 8, 0]]]
 )
 def test_weights_that_do_not_fit_are_unknown(weights) -> None:
-    """Both weights have one matrix for each expert, and the second ends at the width of the tokens."""
+    """Both weights need one matrix for each expert, and the second one must be as wide as the tokens."""
     cost = fused(100, weights)
     assert cost.flops is None
     assert "do not fit" in cost.reason
 
 
 def test_kernels_of_aiter() -> None:
-    """The result comes first, or is given with one of two stages; k is a number."""
+    """The result is the first input, or comes with one of the two stages; k is a number."""
     sorted_ids = [[300], [300], [9], [2]]
     whole = call(
         "aiter::fmoe_fp8_blockscale_g1u1",

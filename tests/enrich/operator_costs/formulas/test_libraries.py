@@ -132,7 +132,7 @@ def test_both_products_of_a_layer_count() -> None:
 
 
 def gradients(operator: str, inputs: dict[str, Any], kernels: list[str]) -> tuple[Any, ...]:
-    """Return what the backward call of a layer costs that launches these kernels, given the inputs of its forward call."""
+    """Return the cost of a layer's backward call that launches these kernels, given the inputs of its forward call."""
     builder = TraceBuilder().operator(
         operator, start_us=0, duration_us=9, args={**inputs, "Sequence number": 3, "Fwd thread id": 0}
     )
@@ -173,7 +173,7 @@ def test_gradients_of_two_layers() -> None:
 
 
 def test_groups_of_rows_have_weights_of_one_shape() -> None:
-    """Each row meets one of three weights."""
+    """Each row is multiplied by one of three weights."""
     cost = call("_GroupedLinear", ([M, K], BF16), ([3], "long int"), None, None, None, WEIGHT, WEIGHT, WEIGHT)
     assert (cost.flops, cost.bytes) == (FLOPS, 2 * (M * K + 3 * N * K + M * N))
     assert "one shape" in call("_GroupedLinear", ([M, K], BF16), WEIGHT, ([N + 1, K], BF16)).reason
@@ -187,7 +187,7 @@ def test_scripted_products_of_transformer_engine() -> None:
 
 
 def test_templates_of_torch_compile() -> None:
-    """A product has its shapes among the inputs; what flex_attention skips is data."""
+    """The inputs of a product show its shapes; which blocks flex_attention skips depends on data."""
     product = call("triton_tem_fused_addmm_relu_1", BIAS, ([M, K], BF16), ([K, N], BF16), OUT, 4)
     assert (product.flops, product.work) == (FLOPS, "matrix")
     flex = call("triton_tem_fused_flex_attention_0", *[([2, 4, 128, 64], BF16)] * 3, ([2, 4, 128], F32))

@@ -70,7 +70,7 @@ def infer_gpu_type(metadata: Mapping[str, Any] | None = None, name_set: Iterable
 
 
 def set_default_trace_parsing_backend(parser_backend: ParserBackend) -> None:
-    """Store a parser's name, without effect: there is one parser."""
+    """Store a parser's name; it has no effect, because there is only one parser."""
     _chosen[:] = [parser_backend]
 
 

@@ -172,7 +172,7 @@ class ParserConfig:
         return self
 
     def set_parser_backend(self, parser_backend: ParserBackend) -> None:
-        """Store a parser's name, without effect: there is one parser."""
+        """Store a parser's name; it has no effect, because there is only one parser."""
         self.parser_backend = parser_backend
 
     def set_trace_memory(self, trace_memory: bool) -> None:  # noqa: FBT001 -- HTA's signature

@@ -31,7 +31,7 @@ _TENSOR_CORES, _NCCL = (7, 0), (3, 5)
 
 
 class _Case(NamedTuple):
-    """One application of a rule: the device, if it is about one, the measured fraction, and its limit."""
+    """One case of a rule: the device (if the rule is about a device), the measured fraction, and the limit."""
 
     device: int | None = None
     value: float | None = None
@@ -61,7 +61,7 @@ class _Rank(NamedTuple):
 
 
 def plugin_recommendations(trace: Trace) -> pl.DataFrame:
-    """Return a row for each of the plugin's rules, and the rank and device to which it applies.
+    """Return one row per rule of the plugin, and per rank and device to which the rule applies.
 
     Returns:
         In the plugin's order:
@@ -163,12 +163,12 @@ def _memory_limit(rank: _Rank) -> Iterator[_Case]:
 
 
 def _owned_kernels(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return every kernel with what is known of the operator that launched it.
+    """Return every kernel with properties of the operator that launched it.
 
     Returns:
         duration_ns        int64
         uses_tensor_cores  bool
-        is_counted         bool   whether the operator counts as one
+        is_counted         bool   whether the plugin counts the call as an operator
         is_eligible        bool   whether the operator is, or is inside, an eligible operator that has no eligible child
     """
     attribution = attribution_of(_COMPAT)

@@ -1,4 +1,4 @@
-"""Attention that is not fused costs what a fused kernel would not take."""
+"""Attention that is not fused costs the time that a fused kernel would save."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HEADS, KEYS = [64, 1024, 64], [64, 64, 1024]
 
 
 def attention(*, between: str | None = "aten::_softmax") -> DeviceJob:
-    """Return a job whose attention takes 100 µs for each product and 200 µs for what is between them."""
+    """Return a job whose attention takes 100 µs for each product and 200 µs for the kernels between the products."""
     job, types = DeviceJob(), [BFLOAT16, BFLOAT16]
     job.call("aten::bmm", "nvjet_sm90_a", start_us=10, duration_us=100, dims=[HEADS, KEYS], types=types)
     if between is not None:

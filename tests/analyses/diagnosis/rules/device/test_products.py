@@ -73,7 +73,7 @@ def test_products_in_bfloat16_need_no_other_precision() -> None:
 def test_float8_is_offered_where_large_products_fill_the_step() -> None:
     """Two products of 8192 x 8192 x 2560 at 70 % of the peak fill the step; FP8 typically saves half of their lower bound.
 
-    It is at most twice as fast, so it saves at most half of their time.
+    FP8 is at most twice as fast, so it saves at most half of the products' time.
     """
     job = DeviceJob()
     for start_us in (5, 505):
@@ -153,5 +153,5 @@ def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, most_
 
 @pytest.mark.parametrize("rule", ["tf32_off", "unaligned_products", "mixed_precision_off", "slow_products"])
 def test_the_healthy_training_is_silent(rule: str) -> None:
-    """It multiplies aligned matrices in bfloat16 near their lower bound."""
+    """The healthy job multiplies aligned matrices in bfloat16, near their lower bound."""
     assert not cases_of(recorded("training"), rule)

@@ -63,7 +63,7 @@ def test_jobs_that_the_host_does_not_hold_up_without_the_profiler(name: str, *, 
 def test_a_graph_break_costs_what_the_next_region_starts_late(first_kernel_us: int, lost_us: int) -> None:
     """Between two regions, the host works for 100 µs, and the device first finishes its backlog of 60 µs.
 
-    It then idles for 40 µs, and on in the second region, but for no more than 100 µs because of the break.
+    The device then idles for 40 µs, and longer in the second region, but for at most 100 µs because of the break.
     """
     trace = TraceBuilder()
     for number in range(3):

@@ -1,4 +1,4 @@
-"""Exposed communication costs what nothing hides, by axis; waiting that no rank causes is nobody's fault."""
+"""Exposed communication costs the time that nothing hides, by axis; waiting that no rank causes is not attributed to a rank."""
 
 from __future__ import annotations
 

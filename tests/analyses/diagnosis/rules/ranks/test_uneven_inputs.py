@@ -1,4 +1,4 @@
-"""Ranks that wait for one with longer sequences learn that, rather than that it is late."""
+"""If ranks wait for a rank with longer sequences, the finding names the sequences instead of a late rank."""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ class CPGraph:
             logger.info("Critical %s, ev_id = %s ev_name = %s", node, node.ev_idx, self._names.get(node.ev_idx))
 
     def get_nodes_for_event(self, ev_id: int) -> tuple[CPNode | None, CPNode | None]:
-        """Return the start and end nodes of an event, or None for each one that it lacks."""
+        """Return the start node and the end node of an event, each None if the event has no such node."""
         nodes = (self.event_to_start_node_map.get(ev_id), self.event_to_end_node_map.get(ev_id))
         start, end = (None if number is None else self.node_list[number] for number in nodes)
         return start, end

@@ -301,7 +301,7 @@ class _Rows:
         return pl.DataFrame({name: column.cast(types[name]) for name, column in columns.items()})
 
     def changed_copies(self, event_numbers: _Numbers) -> pl.DataFrame:
-        """Return the changed sizes and bandwidths of copies: event_index, and a column for each of the two that the frame has.
+        """Return the changed sizes and bandwidths of copies, if the frame has these columns, with the copies' event_index.
 
         Unchanged values are null.
         """
@@ -486,7 +486,7 @@ def _first_free(recorded: RankTrace | None) -> int:
 
 
 def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> _Numbers:
-    """Return each row's event_index: the one of its recorded event or, without a recorded event, its `index` if that is unused.
+    """Return each row's event_index: its recorded event's or, without a recorded event, the row's `index` if that is unused.
 
     Further rows with the same event or `index` get new numbers.
     """

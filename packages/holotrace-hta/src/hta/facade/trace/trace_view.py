@@ -58,7 +58,7 @@ class TraceView:
     def trace(self) -> Trace:
         """The trace that analyses read: the opened trace, without the last step if it is dropped.
 
-        Ranks whose frame was changed or replaced have the events of their frame.
+        If a rank's frame was changed or replaced, the analyses see the events of that frame.
 
         Raises:
             InvalidOptionError: a frame has changes that analyses cannot use.
