@@ -10,7 +10,7 @@
     modeBarButtonsToRemove: ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "autoScale2d"],
   };
   const letterPx = 7.2;
-  const [besidePx, labelsPx, besideTitlesPx] = [60, 190, 100];
+  const [besidePx, labelsPx, besideTitlesPx] = [60, 190, 75];
   const sizeOfNames = 12;
   const tickPx = 15;
 

@@ -113,7 +113,7 @@ def _panels(rows: Rows, lane_count: int, title: str) -> go.Figure:
     heights = [bars_height(rows), max(2, lane_count) * _LANE_HEIGHT]
     spacing = _BETWEEN_HEIGHT / (sum(heights) + _BETWEEN_HEIGHT)
     figure = make_subplots(rows=2, row_heights=heights, vertical_spacing=spacing, subplot_titles=["", title])
-    figure.update_annotations(x=0, xanchor="left", yshift=6, font={"size": 15})
+    figure.update_annotations(x=0, xanchor="left", yshift=6, font={"size": 14})
     return figure.update_layout(height=sum(heights) + _BETWEEN_HEIGHT + MARGIN_HEIGHT)
 
 

@@ -64,7 +64,7 @@ _PANELS = (
         ),
     ),
 )
-_WAITING_TITLE = "Time in collectives: waiting until the last rank arrives, then data transfer"
+_WAITING_TITLE = "Time in collectives: waiting for the last rank, then data transfer"
 _BETWEEN_HEIGHT = 120
 _TOP_MARGIN = 130
 
@@ -98,7 +98,7 @@ def _panels(rows: Rows) -> go.Figure:
     height = bars_height(rows)
     spacing = _BETWEEN_HEIGHT / (2 * height + _BETWEEN_HEIGHT)
     figure = make_subplots(rows=2, vertical_spacing=spacing, subplot_titles=["", _WAITING_TITLE])
-    figure.update_annotations(x=0, xanchor="left", yshift=6, font={"size": 15})
+    figure.update_annotations(x=0, xanchor="left", yshift=6, font={"size": 14})
     return figure.update_layout(height=2 * height + _BETWEEN_HEIGHT + MARGIN_HEIGHT)
 
 

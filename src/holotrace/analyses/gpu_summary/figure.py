@@ -82,7 +82,7 @@ def _over_time(series: pl.DataFrame, told: str, theme: Theme) -> go.Figure:
     moments = [*series.get_column("start_ns"), end]
     since = [(moment - start) / size for moment in moments]
     figure = go.Figure([_line(series, since, metric) for metric in _METRICS if metric.is_in(series)])
-    figure.update_xaxes(title={"text": f"time since the first step began, {unit}"})
+    figure.update_xaxes(title={"text": f"time since the first step began, {unit}"}, ticklabelstandoff=6)
     return _styled(figure, Heading(_QUESTION, f"{told}, from the first step to the end of the last"), theme)
 
 

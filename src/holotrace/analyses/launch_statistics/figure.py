@@ -42,9 +42,9 @@ def plot_launch_statistics(result: LaunchStatistics, *, theme: Theme = "light") 
         return empty_figure(
             _QUESTION, "No kernel is shorter than its launch, and no launch is beyond the cutoffs.", theme
         )
-    titles = [panel.title for panel in _PANELS]
+    titles = [_title(result, panel) for panel in _PANELS]
     figure = make_subplots(rows=len(_PANELS), cols=1, subplot_titles=titles, vertical_spacing=0.16)
-    figure.update_annotations(x=0, xanchor="left", font={"size": 15})
+    figure.update_annotations(x=0, xanchor="left", font={"size": 14})
     for row, panel in enumerate(_PANELS, start=1):
         figure.add_trace(_bars(result, panel), row=row, col=1)
         figure.update_xaxes(_length_axis(result, panel), row=row, col=1)
@@ -56,6 +56,11 @@ def plot_launch_statistics(result: LaunchStatistics, *, theme: Theme = "light") 
         margin={"l": 16, "r": 24, "t": 104, "b": 48},
         showlegend=False,
     )
+
+
+def _title(result: LaunchStatistics, panel: _Panel) -> str:
+    is_empty = result.lengths.filter(pl.col("measure") == panel.measure).is_empty()
+    return f"{panel.title}: none" if is_empty else panel.title
 
 
 def _length_axis(result: LaunchStatistics, panel: _Panel) -> dict[str, object]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import dash_mantine_components as dmc
@@ -10,7 +12,8 @@ from dash import html
 from dash.development.base_component import Component
 
 from holotrace.ingest.file_health import FileHealth, file_health
-from holotrace.web.parts.components import definitions, python_block, title_block
+from holotrace.units import counted
+from holotrace.web.parts.components import answer_block, definitions, python_block, title_block
 from holotrace.web.parts.page import Page, Table
 from holotrace.web.parts.python_code import python_of
 from holotrace.web.parts.slow_parts import part
@@ -30,6 +33,8 @@ _TERMS = (
     ("rank from", "source of the rank number"),
     ("options", "profiler options that were on; the trace lacks the data of all other options"),
 )
+_STATES = ("unreadable", "with losses", "repaired", "clean")
+
 _FILES = {
     "rank": pl.Int32,
     "file": pl.String,
@@ -66,9 +71,19 @@ def _layout(session: Session, selection: Selection) -> Component:
 
 def _shown(session: Session, selection: Selection) -> Component:
     made = {name: make(session, selection) for name, make in HEALTH.tables.items()}
-    return html.Div(
-        [table_box(name, table, selection) for name, table in made.items() if len(table.frame) or name == _ALL]
-    )
+    tables = [table_box(name, table, selection) for name, table in made.items() if len(table.frame) or name == _ALL]
+    return html.Div([answer_block(answer(_health(session, selection))), *tables])
+
+
+def answer(files: Sequence[FileHealth]) -> str:
+    """Say in one sentence how many files are in which state."""
+    states = Counter(file.state for file in files)
+    events = counted(sum(file.event_count for file in files), "event")
+    if set(states) == {"clean"}:
+        are_clean = "The file is clean" if len(files) == 1 else f"All {len(files):,} files are clean"
+        return f"{are_clean}: {events}, all read as written."
+    each = [f"{states[state]:,} {state}" for state in _STATES if states[state]]
+    return f"{counted(len(files), 'file')}: {', '.join(each)}; {events}."
 
 
 def _files(session: Session, selection: Selection) -> Table:

@@ -6,7 +6,7 @@
 /** @typedef {NonNullable<Layout["annotations"]>} Notes */
 /** @typedef {NonNullable<Layout["xaxis"]>} Axis */
 
-const [LETTER_PX, BESIDE_PX, LABELS_PX, BESIDE_TITLES_PX] = [7.2, 60, 190, 100];
+const [LETTER_PX, BESIDE_PX, LABELS_PX, BESIDE_TITLES_PX] = [7.2, 60, 190, 75];
 const SIZE_OF_NAMES = 12;
 const TICK_PX = 15; // of a name that lies on its side
 const PATIENCE_MS = 150;
