@@ -109,6 +109,23 @@ def test_generated_kernels_keep_their_operators_inside_the_layer():
     assert holotrace.modules(trace).per_module["device_total_ns"].to_list() == [30_000] * 3
 
 
+def test_the_roofline_divides_kernels_without_operators_by_layer():
+    """Modules of the roofline add up to those of `modules`: 20 µs of each layer without an operator, 10 µs with one."""
+    kernels = ("embedding", *("triton_red_fused_norm_0", "gemm", "flash_fwd") * 3, "head")
+    result = holotrace.roofline(graph(graph(TraceBuilder(), kernels, 1_000), kernels, 2_000).build())
+    columns = ("module", "phase", "call_count", "busy_ns", "covered_fraction")
+    layers_found = result.per_module.select(columns).sort("module", "busy_ns")
+
+    assert layers_found.rows() == [
+        row
+        for layer in (1, 2, 3)
+        for row in (
+            (f"inferred layer {layer}", "forward", 2, 20_000, 0.0),
+            (f"inferred layer {layer}", None, 2, 40_000, 0.0),
+        )
+    ]
+
+
 def test_a_graph_without_repetition_has_no_layers():
     """Fourteen different kernels."""
     assert layers(graph(TraceBuilder(), tuple(f"kernel_{number}" for number in range(14)), 1_000)) == []

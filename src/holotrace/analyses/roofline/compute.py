@@ -9,6 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from holotrace.analyses.roofline.findings import findings_of
+from holotrace.analyses.roofline.modules import layers_without_operators
 from holotrace.analyses.roofline.operators import COSTS, KEYS, over, summed_operators
 from holotrace.analyses.roofline.steps import per_step
 from holotrace.enrich.device.device_work import device_rows, no_device_work
@@ -63,7 +64,8 @@ class Roofline(Result):
 
     per_module   one row per rank, module and phase, sorted by rank, the largest gap_ns first; empty without modules:
 
-        rank, module, phase  the innermost nn.Module, such as Linear_3; backward work counts for its forward operator's module
+        rank, module, phase  the innermost nn.Module, such as Linear_3; backward work counts for its forward operator's module.
+                             Kernels of an inferred layer without a known operator have phase null
         call_count           int64
         busy_ns, floor_ns, gap_ns, covered_fraction  as in per_rank
 
@@ -176,7 +178,9 @@ def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
     of_graphs = tuple(f"rank {rank_trace.rank}: {sentence}" for sentence in graph_findings(rank_trace))
     return _Partial(
         per_operator,
-        _per_module(with_floors(per_module.drop_nulls("module"), peaks)).select(rank, pl.all()),
+        _per_module(with_floors(per_module.drop_nulls("module"), peaks), layers_without_operators(rank_trace)).select(
+            rank, pl.all()
+        ),
         steps,
         totals,
         _shown_peaks(peaks, known, operators).select(rank, pl.all()),
@@ -184,9 +188,11 @@ def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
     )
 
 
-def _per_module(operators: pl.DataFrame) -> pl.DataFrame:
-    sums = operators.group_by("module", "phase").agg(
-        pl.col("call_count").sum(), pl.col("busy_ns").sum(), _covered(), pl.col("floor_ns", "gap_ns").sum()
+def _per_module(operators: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
+    sums = (
+        pl.concat([operators, layers], how="diagonal")
+        .group_by("module", "phase")
+        .agg(pl.col("call_count").sum(), pl.col("busy_ns").sum(), _covered(), pl.col("floor_ns", "gap_ns").sum())
     )
     return sums.sort("gap_ns", "module", "phase", descending=[True, False, False], nulls_last=True)
 
