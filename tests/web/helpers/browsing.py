@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 PATIENCE_MS = 120_000
 """How long to wait for a page, which is slow on a busy machine."""
+
+VIEWPORT = {"width": 1440, "height": 1000}
 
 SCREENSHOTS = os.environ.get("HOLOTRACE_SCREENSHOTS")
 """The folder for screenshots, which `make test-pages` sets; other runs take none."""
@@ -127,16 +130,58 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def visit(browser: Browser, url: str, **options: Any) -> Iterator[Visit]:
-    """Open an address in a new tab, and record every error and every request to another host."""
-    with browser.new_context(viewport={"width": 1440, "height": 1000}, **options) as context:
-        seen = Visit(context.new_page())
-        _watch(seen, urlsplit(url).netloc)
-        seen.page.goto(url, timeout=PATIENCE_MS)
-        yield seen
+def visit(browser: Browser, url: str, *, color_scheme: str | None = None, **options: Any) -> Iterator[Visit]:
+    """Open an address, and record every error and every request to another host.
+
+    Visits share a tab, because a new one takes a second of CPU time more to load the same scripts. Visits with options of
+    Playwright's contexts have a tab of their own.
+    """
+    with _own_tab(browser, **options) if options else _shared_tab(browser) as page:
+        page.emulate_media(color_scheme=color_scheme or "null")
+        seen = Visit(page)
+        with _watching(seen, urlsplit(url).netloc):
+            page.goto(url, timeout=PATIENCE_MS)
+            yield seen
 
 
-def _watch(seen: Visit, host: str) -> None:
+@contextmanager
+def _own_tab(browser: Browser, **options: Any) -> Iterator[Page]:
+    with browser.new_context(viewport=VIEWPORT, **options) as context:
+        yield context.new_page()
+
+
+_SHARED_TABS: WeakKeyDictionary[Browser, Page] = WeakKeyDictionary()
+
+
+@contextmanager
+def _shared_tab(browser: Browser) -> Iterator[Page]:
+    """Lend the shared tab, and clear what the visit left in it; after an error, the next visit starts a new one."""
+    page = _SHARED_TABS.pop(browser, None) or browser.new_context(viewport=VIEWPORT).new_page()
+    try:
+        yield page
+        _forget_visit(page)
+        _SHARED_TABS[browser] = page
+    finally:
+        if browser not in _SHARED_TABS:
+            page.context.close()
+
+
+def _forget_visit(page: Page) -> None:
+    """Remove what a visit changed: other tabs, stored choices, intercepted requests, the mouse and the size."""
+    for other in page.context.pages:
+        if other != page:
+            other.close()
+    page.evaluate("() => { try { localStorage.clear(); sessionStorage.clear(); } catch { } }")  # none on about:blank
+    page.unroute_all(behavior="ignoreErrors")
+    page.context.unroute_all(behavior="ignoreErrors")
+    page.context.clear_cookies()
+    page.goto("about:blank")
+    page.mouse.move(0, 0)
+    page.set_viewport_size(VIEWPORT)
+
+
+@contextmanager
+def _watching(seen: Visit, host: str) -> Iterator[None]:
     def failed(address: str, what: str) -> None:
         if _TENSORBOARDS_OWN not in address:
             seen.troubles.append(f"{what}: {address}")
@@ -146,11 +191,18 @@ def _watch(seen: Visit, host: str) -> None:
         if parts.scheme.startswith(_DOWNLOADED) and parts.netloc != host:
             failed(sent.url, "foreign request")
 
-    seen.page.on("request", request)
-    seen.page.on("response", lambda got: got.status >= 400 and failed(got.url, str(got.status)))
-    seen.page.on("pageerror", lambda error: failed(str(error), "exception"))
-    seen.page.on("dialog", lambda dialog: (failed(dialog.message, "dialog"), dialog.dismiss()))
-    seen.page.on("console", lambda message: message.type == "error" and failed(message.location["url"], message.text))
+    handlers: dict[str, Callable[[Any], object]] = {
+        "request": request,
+        "response": lambda got: got.status >= 400 and failed(got.url, str(got.status)),
+        "pageerror": lambda error: failed(str(error), "exception"),
+        "dialog": lambda dialog: (failed(dialog.message, "dialog"), dialog.dismiss()),
+        "console": lambda message: message.type == "error" and failed(message.location["url"], message.text),
+    }
+    for event, handler in handlers.items():
+        seen.page.on(event, handler)
+    yield
+    for event, handler in handlers.items():
+        seen.page.remove_listener(event, handler)
 
 
 @contextmanager

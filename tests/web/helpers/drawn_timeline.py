@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from browsing import PATIENCE_MS, Visit
@@ -45,11 +46,14 @@ def serving(folder) -> Iterator[str]:
 class Drawn:
     """A timeline on a page, read through its own state."""
 
-    def __init__(self, seen: Visit, ranks: int = 2) -> None:
-        """Wait until this many ranks are drawn and their rows no longer move."""
+    def __init__(self, seen: Visit, ranks: int | None = 2) -> None:
+        """Wait until this many ranks are drawn and their rows no longer move; with None, until any rank is drawn."""
         self.page = seen.page
-        self.page.wait_for_selector(f'#timeline[data-drawn="{ranks}"]', timeout=PATIENCE_MS)
-        self.until("it.ranks.every((rank) => rank.isArranged)")
+        if ranks is None:
+            self.page.wait_for_selector('#timeline[data-drawn]:not([data-drawn="0"])', timeout=PATIENCE_MS)
+        else:
+            self.page.wait_for_selector(f'#timeline[data-drawn="{ranks}"]', timeout=PATIENCE_MS)
+            self.until("it.ranks.every((rank) => rank.isArranged)")
         self.status = self.page.locator(".holotrace-timeline-status")
         self.details = self.page.locator(".holotrace-timeline-details")
 
@@ -114,6 +118,15 @@ class Drawn:
         """Hold a key briefly."""
         self.page.keyboard.down(key)
         self.page.wait_for_timeout(250)
+        self.page.keyboard.up(key)
+
+    def hold_until(self, key: str, moved: Callable[[tuple[float, float]], bool]) -> None:
+        """Hold a key until the visible range has moved as expected, which takes long on a busy machine."""
+        deadline = time.monotonic() + PATIENCE_MS / 1_000
+        self.page.keyboard.down(key)
+        while not moved(self.window):
+            assert time.monotonic() < deadline, f"{key}: {self.window}"
+            self.page.wait_for_timeout(20)
         self.page.keyboard.up(key)
 
 
