@@ -30,9 +30,9 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"}
 def short_name(name: str, length: int = LABEL_LENGTH) -> str:
     """Shorten a C++ signature to at most `length` characters; a short name that is not a signature stays as it is.
 
-    This removes the return type, namespaces and parameter list. It keeps as many template arguments as fit, because they
-    distinguish instances of one kernel. Two names may be shortened to the same string, so it cannot be a key; `short_names`
-    keeps the names of a table distinct.
+    The short name has no return type, namespaces or parameter list. It keeps as many template arguments as fit, because
+    they distinguish instances of one kernel. Two names may be shortened to the same string, so it cannot be a key;
+    `short_names` keeps the names of a table distinct.
     """
     return _cut(_readable(name), length)
 

@@ -2,7 +2,7 @@
 
     mpiexec -n 9 python -m mpi4py.futures -m holotrace summary JOB --mpi
 
-This starts nine processes: one runs the command, and eight are its workers. In Python,
+This command starts nine processes: one runs `holotrace summary`, and eight are its workers. In Python,
 `mpi4py.futures.MPIPoolExecutor` works as an executor. MPI ends the whole job if it loses a process; the next start
 continues from the cache.
 """

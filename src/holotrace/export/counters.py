@@ -33,7 +33,7 @@ def counter_events(rank_trace: RankTrace, kinds: TimeSeriesTypes = ALL_COUNTERS)
         Queue Length   `id` is the stream; the value is the number of launched kernels and copies that have not started
         Memcpy DtoH …  one counter for each kind of copy; the value is in GB/s
 
-    Both counters belong to the device's process. A rank without device work has no counters.
+    Both kinds of counters belong to the device's process. A rank without device work has no counters.
     """
     if TimeSeriesTypes.QUEUE_LENGTH in kinds:
         yield from _texts(rank_trace, _queues, _QUEUE_LENGTH)

@@ -80,7 +80,7 @@ class SkippedFile:
 
 
 class RankFile(Protocol):
-    """The source of a rank's tables: a trace file or a store. It pickles as its address."""
+    """The source of a rank's tables: a trace file or a store. A source is pickled as its address."""
 
     @property
     def path(self) -> str:

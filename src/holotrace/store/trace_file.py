@@ -49,7 +49,7 @@ class Reader(Protocol):
 class TraceFile:
     """One trace file: its address, and the tables read so far.
 
-    It pickles as its address, so a worker opens its own copy; with the cache, this takes milliseconds.
+    Only the address is pickled, so a worker reads the file itself; with the cache, this takes milliseconds.
     """
 
     def __init__(

@@ -45,8 +45,8 @@ class Innermost(EqualByContent):
 def innermost(start_ns: _Int64, end_ns: _Int64) -> Innermost:
     """Find the shortest half-open interval that covers each time; if several are equally short, take the last row.
 
-    Intervals may overlap in any way; intervals without length cover nothing. The search takes O(n log n) time. It runs
-    entirely in numpy if the intervals are nested or disjoint, like the calls of one thread.
+    Intervals may overlap in any way; intervals without length cover nothing. The search takes O(n log n) time. The
+    search runs entirely in numpy if the intervals are nested or disjoint, like the calls of one thread.
     """
     rows = np.flatnonzero(end_ns > start_ns)
     start, end = start_ns[rows], end_ns[rows]

@@ -49,7 +49,7 @@ class Case:
 
     explained       the time that the case explains: when the rank would do something else without the cause
     further         idle time that the case explains, too, as far as its replay saves more than `explained`
-    is_certain      what a case explains is its cost even if the replay saves less
+    is_certain      the explained time is the cost of the case even if the replay saves less
     value           what the rule measured, in the unit of its threshold
     saved_fraction  the share of the explained time that fixing the cause can save at most
     count           how many events caused it, in all steady steps

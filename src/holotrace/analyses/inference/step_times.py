@@ -21,8 +21,8 @@ _FAMILIES = ("attention", "moe", "draft")
 def with_times(rank_trace: RankTrace, steps: pl.DataFrame, known: StepWork) -> pl.DataFrame:
     """Add to the steps (start_ns, end_ns, until_ns) their times, kernels and bounds.
 
-    A step begins once its range has begun on the host and all work launched earlier has ended. It ends with its range or with
-    its last work, whichever is later.
+    A step begins once its range has begun on the host and all work launched earlier has ended. The step ends with its
+    range or with its last work, whichever is later.
     """
     work = known.work.filter(pl.col("row") >= 0)
     spans = _spans(steps, work, _earlier_ends(steps, known.work))

@@ -28,9 +28,9 @@ def per_expert_rank(calls: pl.DataFrame, tokens: pl.DataFrame, products: pl.Data
         imbalance           tokens that the rank receives / mean over the ranks of its group
         computed_imbalance  rows of its grouped matrix products / mean over the ranks of its group
 
-    A token is a row of the tensor that an all-to-all splits; it counts each time it is sent, to its expert and back. It also
-    counts once in each matrix product of its expert, so the rows of a rank are only comparable with the rows of other ranks. If
-    the program adds padding, the padding counts too.
+    A token is a row of the tensor that an all-to-all splits; it counts each time it is sent, to its expert and back. A
+    token also counts once in each matrix product of its expert, so a rank's rows are only comparable with other ranks'
+    rows. If the program adds padding, the padding counts too.
 
     Args:
         calls: with rank, event_index, axis and process_group.

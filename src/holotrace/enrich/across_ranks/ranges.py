@@ -39,7 +39,7 @@ def job_ranges(of_ranks: Mapping[int, OfRank], steps: pl.DataFrame) -> JobRanges
     """Match the communication of all ranks.
 
     Args:
-        of_ranks: what each rank sent, by rank.
+        of_ranks: {rank: its recorded ranges}.
         steps: rank and step of the measured steps; ranges in other steps count as outside.
     """
     timed = timed_calls(of_ranks)

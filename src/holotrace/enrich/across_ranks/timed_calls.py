@@ -19,8 +19,8 @@ class TimedCalls(NamedTuple):
 
     calls     `Matching.calls` with the columns of `Clocks.aligned` and `arrivals`, and group_size (int64; 2 for a send or
               receive, null if the group is unknown)
-    matching  how they were matched
-    clocks    of the hosts
+    matching  how the calls were matched
+    clocks    the clocks of the hosts
     """
 
     calls: pl.DataFrame

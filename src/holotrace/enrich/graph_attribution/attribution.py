@@ -36,9 +36,9 @@ class Match(NamedTuple):
     """The recording that explains a replay.
 
     reference  number of the recording in `references_of`
-    how        how it explains the replay: see `references`
+    how        the kind of recording, as in `references`
     nodes      row in `recorded_nodes` of the recording, for each piece of work of the replay; -1 if unknown
-    is_sure    False if another recording explains it as well, with other shapes
+    is_sure    False if another recording with different shapes explains the replay as well
     """
 
     reference: int

@@ -1,8 +1,8 @@
 """Operators that the layers of another recording suggest for the layers of a graph.
 
-A recording may run the same layers with partly different kernels, such as a prefill when the graph is a decode step. It
-then explains too little of a replay. Kernels with equal names at the same position of a layer are still likely to have
-the same operators. These operators are hints, shown beside a kernel; no table contains them.
+A recording may run the same layers with partly different kernels, such as a prefill when the graph is a decode step.
+Such a recording explains too little of a replay. Kernels with equal names at the same position of a layer are still
+likely to have the same operators. The suggested operators are hints, shown beside a kernel; no table contains them.
 """
 
 from __future__ import annotations

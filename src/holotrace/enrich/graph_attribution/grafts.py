@@ -1,7 +1,7 @@
 """The operators and modules that launched the kernels of a graph when it was captured, once for each replay.
 
-They are added to the host trees at the launch of the graph. They take no host time, because a replay does not call them
-again.
+The host trees get these operators and modules at the launch of the graph, without host time, because a replay does not
+call them again.
 """
 
 from __future__ import annotations

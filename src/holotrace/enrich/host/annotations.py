@@ -73,9 +73,10 @@ def has_recorded_device_annotations(rank_trace: RankTrace) -> bool:
 def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the innermost annotation of each piece of device work.
 
-    If annotations on streams were recorded, it is the shortest of those on the same device and stream in which the work
-    begins. Otherwise, it is the shortest host annotation around the launch on the launching thread. If there is none,
-    it is the shortest one on another thread of the process, such as a main thread that waits for the backward pass.
+    If annotations on streams were recorded, the innermost one is the shortest on the same device and stream in which
+    the work begins. Otherwise, it is the shortest host annotation around the launch on the launching thread. If there
+    is none, it is the shortest one on another thread of the process, such as a main thread that waits for the backward
+    pass.
 
     Returns:
         The rows of `device_work`, in the same order: event_index uint32, annotation_index uint32 (event_index of the

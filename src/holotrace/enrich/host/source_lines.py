@@ -155,7 +155,8 @@ def _line_times(rank_trace: RankTrace, libraries: tuple[str, ...]) -> pl.DataFra
 def lines_of_work(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> pl.DataFrame:
     """Return the line that launched each device row.
 
-    It is the line of the call that launched the row or, if the call is unknown, of the operator with the same external id.
+    The line is known from the call that launched the row or, if the call is unknown, from the operator with the same
+    external id.
 
     Returns:
         The rows of `launches`, in the same order:

@@ -105,7 +105,7 @@ RULES: tuple[Rule, ...] = (
         r"(?i)(^|[\s:_])gemvn?(s?p|x|\d?[tn]|_|<|\(|strided|k1)|gemmk1_kernel|gemmSN_|^(void )?dot_kernel|reduce_1Block_kernel|"
         r"^(void )?(scal|axpy|asum|nrm2|copy|swap|iamax)_kernel",
         "ordinary",
-        "cuBLAS: a matrix times a vector, products with one short side, and vectors",
+        "cuBLAS: products of a matrix and a vector, products with one short side, and operations on vectors",
     ),
     Rule(
         r"^(void )?(cub|at_cuda_detail|thrust|hipcub|rocprim|fft2d|regular_fft|vector_fft|multi_bluestein_fft)\w{0,99}::|"

@@ -28,12 +28,13 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
     """Return the phase of each of these rows of `call_stacks`; null for row -1.
 
     Activation checkpointing computes the forward pass again inside the backward pass. Operators of this second forward
-    pass are inside a backward operator, but autograd records them again. So they have a sequence number, but do not
-    name the thread of a forward operator. The same is true of gradients of which gradients are taken
-    (`create_graph=True`), but these do not repeat a call that was made, with the same shapes, outside the backward pass.
+    pass are inside a backward operator, but autograd records them again. Such operators have a sequence number, but do
+    not name the thread of a forward operator. The same is true of operators whose gradients are differentiated again
+    (`create_graph=True`), but these do not repeat a call with the same shapes outside the backward pass.
 
-    Autograd does not record a compiled backward pass. There, an operator computes again if it repeats a forward call with
-    its shapes and strides. The products of a gradient have one factor transposed, so their strides differ.
+    Autograd does not record a compiled backward pass. In a compiled backward pass, an operator computes again if it
+    repeats a forward call with the same shapes and strides. The products of a gradient have one factor transposed, so
+    their strides differ.
     """
     stacks, at = call_stacks(rank_trace), rows.to_numpy()
     parent = stacks["parent_row"].to_numpy()

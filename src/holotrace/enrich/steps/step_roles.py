@@ -69,7 +69,7 @@ def times_within(
 def role_events(rank_trace: RankTrace) -> dict[str, list[pl.DataFrame]]:
     """Return the events of each of the `ROLES`, with device and host events in separate tables.
 
-    Both have name, start_ns and end_ns; host events also have track_id.
+    Both tables have name, start_ns and end_ns; the table of host events also has track_id.
     """
     work = device_work(rank_trace).select("event_index", "kernel_kind", "name", "start_ns", "end_ns")
     memsets = rank_trace.events_of([EventKind.GPU_MEMSET], ["event_index"])["event_index"]

@@ -62,7 +62,7 @@ def communication_kernels(rank_trace: RankTrace) -> pl.DataFrame:
 def communication_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the communication nodes, one for each external id; if events have the same id, the last one counts.
 
-    There are none if a rank uses both NCCL and gloo, which the plugin cannot distinguish.
+    A rank that uses both NCCL and gloo has no nodes, because the plugin cannot distinguish the two.
 
     Returns:
         Sorted by start, longest first: event_index uint32, name str, start_ns, end_ns int64, external_id int64 or

@@ -21,9 +21,9 @@ class Doubt:
     sentence     what was found and what it means
     count        events or intervals that break the rule
     event_index  the event to look at first; None if the rule is not about events
-    times        when the numbers of the trace may be wrong; empty if that has no time
+    times        when the numbers of the trace may be wrong; empty if the doubt has no time
     device, stream  None if the rule applies to all of them, or to the host
-    from_ns, to_ns  where to look, if `times` is empty; None if that has no time
+    from_ns, to_ns  where to look, if `times` is empty; None if there is no such time
     """
 
     rule: str

@@ -18,12 +18,12 @@ from holotrace.units import counted, duration_text
 TIMES_MEDIAN = 10
 FEWEST_SAMPLES = 8
 MOST_LEADING = 4
-"""The first steps, or the first calls of a collective, are a transient if at most 4 of at least 8 take more than 10
+"""The first steps, or a collective's first calls, are a transient if they are at most 4 of at least 8 and take over 10
 times the median; the numbers are those of https://github.com/AMD-AGI/TraceLens/issues/1049.
 """
 
 TIMES_LATER = 2
-"""They must also take more than twice as long as any later one, because calls of one collective differ in size."""
+"""The first calls must also take more than twice as long as any later call, because calls of one collective differ in size."""
 
 _LEADING = {
     "event_index": pl.UInt32,

@@ -9,7 +9,7 @@ that read the same trace do not disturb each other: the slower one finds the nam
 Only the user who wrote an entry can read it. If data does not match its checksum, the trace is read again.
 
 Several machines can share a cache behind a URL: entries are copied from there into the user's cache folder, and
-new entries are copied there. Both caches name their folders alike.
+new entries are copied there. The shared cache and the user's cache name their folders alike.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class TimelineIndex:
     def parents(self) -> npt.NDArray[np.int64]:
         """Return, for each event, the place of the innermost event of the same row around it; `NO_PARENT` if there is none.
 
-        They are computed once.
+        The places are computed once.
         """
         with self._lock:
             if self._parents is None:

@@ -26,7 +26,7 @@ def by_partners(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
     matched.
 
     Args:
-        rows: `rows_of` all ranks, with inferred groups.
+        rows: the calls of all ranks, from `rows_of`, with inferred groups.
         large_groups: group and present: the groups of more than two ranks, and how many of these are in the trace.
     """
     batched = rows.filter(IS_BATCH)

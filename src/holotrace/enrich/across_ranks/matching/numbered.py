@@ -20,7 +20,7 @@ def by_number(rows: pl.DataFrame) -> pl.DataFrame:
     number, the calls were coalesced: all kernels with this number are one operation.
 
     Args:
-        rows: `rows_of` all ranks.
+        rows: the calls of all ranks, from `rows_of`.
 
     Returns:
         `MATCHES`; an operation may have several rows from one rank.

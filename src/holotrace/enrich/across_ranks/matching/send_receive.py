@@ -27,7 +27,7 @@ def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
     If several groups with the same peer fit, the smallest is chosen; if different peers fit equally well, no group is chosen.
 
     Args:
-        rows: `rows_of` all ranks.
+        rows: the calls of all ranks, from `rows_of`.
         positions: group uint64, rank int32, position int32 (the number of the rank within the group) and size.
     """
     unknown = rows.filter(IS_POINT_TO_POINT & pl.col("peer").is_null() & pl.col("group_peer").is_not_null())
@@ -65,7 +65,7 @@ def by_order(rows: pl.DataFrame) -> pl.DataFrame:
     not decide stay unmatched.
 
     Args:
-        rows: `rows_of` all ranks, with peers.
+        rows: the calls of all ranks, from `rows_of`, with peers.
 
     Returns:
         row and instance.

@@ -36,7 +36,7 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     Kernels that show only their kind are matched in the first way only.
 
     Args:
-        rows: `rows_of` all ranks, with inferred groups.
+        rows: the calls of all ranks, from `rows_of`, with inferred groups.
         known: the `MATCHES` made so far.
 
     Returns:

@@ -34,7 +34,7 @@ def findings(
     """Say what could not be matched, and why.
 
     Args:
-        of_ranks: what each rank sent.
+        of_ranks: the recorded calls and groups of each rank.
         rows: their calls, with inferred groups and peers, but without calls in groups of one rank.
         unmatched: the calls to explain.
         ambiguous: the column row, for calls that several groups fit.

@@ -75,11 +75,12 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
 
     Args:
         trace: the job.
-        changes: those of `holotrace.what_if`, `holotrace.FasterLink` and `holotrace.PeersMedian`, applied in this order;
+        changes: changes for `holotrace.what_if`, `holotrace.FasterLink` and `holotrace.PeersMedian`, applied in this
+        order;
             `PeersMedian` comes last.
         annotation: the window, as in `holotrace.critical_path`.
-        instance: as there.
-        time_range_ns: as there.
+        instance: as in `holotrace.critical_path`.
+        time_range_ns: as in `holotrace.critical_path`.
         data_loading: regular expressions of host ranges that count as data loading.
         force: predict even if the unchanged replay misses the measured length by more than 3 %.
         executor: runs the work on the ranks.
