@@ -174,12 +174,28 @@ def test_denoising_steps_without_stacks_are_calls_of_a_compiled_graph() -> None:
     assert rows(builder, "found_by", "start_ns", "end_ns") == [("compiled graph", 10, 25), ("compiled graph", 30, 45)]
 
 
+def test_the_range_of_the_recipe_for_the_profiler_is_no_image() -> None:
+    """PyTorch's recipe calls a range `model_inference`, too: one compiled call in each range, or tokens, are no denoising."""
+    recipe = TraceBuilder()
+    for start in (0, 100):
+        recipe.annotation("model_inference", start_us=start, duration_us=50)
+        recipe.annotation("## Call CompiledFxGraph resnet ##", start_us=start + 1, duration_us=40)
+    generation = TraceBuilder().annotation("model_inference", start_us=0, duration_us=100)
+    for start in (10, 30):
+        generation.annotation("## Call CompiledFxGraph gpt ##", start_us=start, duration_us=15)
+        embedding(generation, start, [1, 1])
+
+    for result in (found(recipe), found(generation)):
+        assert "denoising" not in result.table["kind"].to_list()
+        assert not any("model_inference" in finding for finding in result.findings)
+
+
 def test_denoising_steps_that_nothing_tells_apart_are_reported() -> None:
     """A range of xDiT without modules and compiled graphs gives one sentence with the option to record."""
-    result = found(TraceBuilder().annotation("model_inference", start_us=0, duration_us=100))
+    result = found(TraceBuilder().annotation("execute_diffusion_1_64x64", start_us=0, duration_us=100))
     assert result.table.is_empty()
     assert result.findings[0] == (
-        "no inference steps: 'model_inference' holds denoising steps that nothing tells apart: record with with_stack=True, "
+        "no inference steps: 'execute_diffusion_1_64x64' holds denoising steps that nothing tells apart: record with with_stack=True, "
         "which records the calls of modules"
     )
 

@@ -66,12 +66,14 @@ def engine_passes(rank_trace: RankTrace) -> dict[str, Passes]:
     return {engine: passes for engine, passes in found.items() if len(passes.ranges)}
 
 
-def denoising_passes(rank_trace: RankTrace, within: pl.DataFrame | None = None) -> Passes:
+def denoising_passes(rank_trace: RankTrace, within: pl.DataFrame | None = None, *, is_certain: bool = True) -> Passes:
     """Return the calls of the model that predicts noise: calls of its module or, inside given ranges, of its compiled graph.
 
     Args:
         rank_trace: the rank.
         within: start_ns and end_ns of ranges, sorted by start; only passes inside count.
+        is_certain: whether these ranges surely hold denoising steps. If not, a compiled graph counts only if it is repeated
+            inside one range, on a rank that embeds no tokens.
     """
     modules = _outermost(_modules(rank_trace, _DENOISER))
     if len(modules):
@@ -79,6 +81,8 @@ def denoising_passes(rank_trace: RankTrace, within: pl.DataFrame | None = None) 
     if within is None:
         return Passes(NO_PASSES, "module", is_denoiser=True)
     calls = _inside(_compiled_calls(rank_trace), within)
+    if not is_certain:
+        calls = calls.clear() if token_shapes(rank_trace).embeddings.height else _repeated_inside(calls, within)
     return Passes(_most_repeated(calls), "compiled graph", is_denoiser=True)
 
 
@@ -129,6 +133,12 @@ def _inside(ranges: pl.DataFrame, within: pl.DataFrame | None) -> pl.DataFrame:
     row = np.searchsorted(starts, ranges["start_ns"].to_numpy(), side="right") - 1
     ends: npt.NDArray[np.int64] = np.append(within["end_ns"].to_numpy(), np.iinfo(np.int64).min)[row]
     return ranges.filter(ranges["end_ns"].to_numpy() <= ends)
+
+
+def _repeated_inside(calls: pl.DataFrame, within: pl.DataFrame) -> pl.DataFrame:
+    """Return the calls whose name occurs several times in their range."""
+    row = np.searchsorted(within["start_ns"].to_numpy(), calls["start_ns"].to_numpy(), side="right")
+    return calls.filter(pl.len().over("name", pl.Series(row)) > 1)
 
 
 def _from_embeddings(rank_trace: RankTrace) -> pl.DataFrame:

@@ -156,7 +156,10 @@ def _inside_holders(rank_trace: RankTrace, named: NamedSteps, findings: tuple[st
     within = pl.DataFrame(
         {"start_ns": [step.start_ns for step in holders], "end_ns": [step.end_ns for step in holders]}
     )
-    passes = denoising_passes(rank_trace, within)
+    is_common = holders[0].said.rule.is_common
+    passes = denoising_passes(rank_trace, within, is_certain=not is_common)
+    if passes.ranges.is_empty() and is_common:
+        return _without_names(rank_trace, findings)
     if passes.ranges.is_empty():
         reason = (
             f"{holders[0].name!r} holds denoising steps that nothing tells apart: record with with_stack=True, "

@@ -59,6 +59,7 @@ class StepRule:
     is_draft     a step of the draft model of speculative decoding
     is_verifying a step that checks drafted tokens, so that it has several tokens for each request
     holds_steps  the range contains several steps, such as all denoising steps of an image
+    is_common    other programs use the name, too, so it marks steps only if the work inside is of this kind
     until_next   work between the range and the next step, such as sampling, belongs to the step
     """
 
@@ -70,6 +71,7 @@ class StepRule:
     is_draft: bool = False
     is_verifying: bool = False
     holds_steps: bool = False
+    is_common: bool = False
     until_next: bool = True
 
 
@@ -103,7 +105,7 @@ RULES = (
     StepRule(r"dummy_(prefill|decode|eager_decode)\[.*\]", "atom", None, "0.1.3 and later", _ATOM),
     StepRule(rf"draft\[{_N}/{_N} bs={_N}\]|dspark\[bs={_N} T={_N}\]", "atom", None, "0.1.3 and later", _ATOM, is_draft=True),
     StepRule(rf"execute_diffusion_(?P<requests>{_N})_\d+x\d+", "xdit", "denoising", "26.6, with TraceLens' patches", _TRACELENS, holds_steps=True),
-    StepRule(r"model_inference", "xdit", "denoising", "2026", _XDIT, holds_steps=True),
+    StepRule(r"model_inference", "xdit", "denoising", "2026", _XDIT, holds_steps=True, is_common=True),  # PyTorch's recipe for the profiler has the same name
     StepRule(r"(?i:denois(e|ing))(?i:[ _-]?step)?([ _#:-]*\d+)?([\s(,:].*)?", "annotation", "denoising", until_next=False),
     StepRule(r"(?i:prefill)(?i:[ _-]?(step|phase))?([ _#:-]*\d+)?([\s(,:].*=.*)?", "annotation", "prefill", until_next=False),
     StepRule(r"(?i:decod(e|ing))(?i:[ _-]?(step|phase|token))?([ _#:-]*\d+)?([\s(,:].*=.*)?", "annotation", "decode", until_next=False),
