@@ -11,8 +11,8 @@ or beyond `--limit-gb` of address space. Our side starts a new process for each 
     first   the first call of a new process, including opening the trace and reading columns from the cache
     file    from the file to the answer: reading it for the first time, then `first`; for HTA, its load and its call
 
-CPU time is that of all threads, user and system. The ratios use it because, unlike wall time, it hardly depends on other
-work on the machine. Our times are medians over the rounds; HTA's are from one run.
+CPU time is the user and system time of all threads. The ratios use it because, unlike wall time, it hardly depends on
+other work on the machine. Our times are medians over the rounds; HTA's are from one run.
 
 Memory is what the call adds to the peak resident memory of its process. Some calls need another input than the large trace
 and are skipped without it: `--annotated`, a trace with annotations on the GPU; `--job`, a folder of ranks on which HTA's

@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def print_seeds(count: int) -> list[str]:
-    """Print the table of all seeds; return what was outside its interval."""
+    """Print the table of all seeds; return the offsets and drifts outside their intervals."""
     by_group: dict[tuple[str, int], list[Comparison]] = defaultdict(list)
     for seed in range(count):
         drawn = CallsOptions.drawn(seed)

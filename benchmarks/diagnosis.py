@@ -87,7 +87,7 @@ LEAST_SAVED = 0.01
 
 @dataclass(frozen=True)
 class Found:
-    """All findings of one rule in a job: what they cost together, and whether a replay says so."""
+    """All findings of one rule in a job: their summed cost, and whether a replay determined it."""
 
     stake_ns: float
     by_what_if: bool
@@ -107,7 +107,7 @@ class Score:
 
 
 def main() -> None:
-    """Print the table, then what is wrong in it."""
+    """Print the table, then its wrong results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3, help="simulated jobs for each rule")
     parser.add_argument("--healthy", type=int, default=20, help="simulated jobs without a mistake")

@@ -113,7 +113,7 @@ class UNet(nn.Module):
         self.up, self.out = nn.ConvTranspose2d(8, 8, 2, 2), nn.Conv2d(11, 3, 3, 1, 1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Go down, up, and join what came in."""
+        """Go down and up again, and join the result with the input."""
         return self.out(torch.cat([self.up(self.inner(self.down(x).relu()).relu()), x], dim=1))
 
 

@@ -87,7 +87,7 @@ def test_the_healthy_job_never_calls_the_planted_function(name: str) -> None:
 
 
 def test_the_rank_with_long_sequences_computes_longer() -> None:
-    """Its forward, during which no rank waits, accounts for a fifth to all of the excess CPU time."""
+    """The slow rank's forward pass, in which no rank waits, accounts for a fifth to all of its excess CPU time."""
     truth = TRUTHS["ddp_sequence_lengths"]
     (slow,) = {row["rank"] for row in truth["planted"]}
     forwards = [

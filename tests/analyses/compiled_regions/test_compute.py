@@ -149,7 +149,7 @@ def test_the_time_of_compiling_belongs_to_regions_as_the_log_says():
 
 
 def test_a_frame_at_the_limit_of_recompilations_is_reported():
-    """Version 7 is the eighth, and calls that fit none of eight run uncompiled."""
+    """Region 4/7 is the eighth version of frame 4; calls that fit none of the eight versions run uncompiled."""
     trace = TraceBuilder().operator("Torch-Compiled Region: 4/7", start_us=0, duration_us=50).build()
     findings = holotrace.compiled_regions(trace).findings
 

@@ -195,7 +195,7 @@ def test_the_culprit_of_a_pipeline_without_collectives_is_named(job, culprits) -
 
 
 def test_a_healthy_pipeline_has_no_culprit() -> None:
-    """Its stages wait for each other, but no rank stands out."""
+    """The stages of the pipeline wait for each other, but no rank stands out."""
     result = stragglers(open_trace(PLANTED / "1f1b_healthy", cache=False))
 
     assert result.findings == (

@@ -15,12 +15,12 @@ RECORDINGS = IN_THE_REPOSITORY / "traces" / "planted_causes"
 TRUTHS = {path.parent.name: json.loads(path.read_text()) for path in sorted(RECORDINGS.glob("*/truth.json"))}
 PLANTED = [name for name, truth in TRUTHS.items() if truth["planted"]]
 LEAST_SHARE = 0.75
-"""The rest is what every job waits for: the first step of a pipeline, or processes that start at different times."""
+"""All jobs have other waits, too: for the first step of a pipeline, or for processes that start at different times."""
 
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_ranks_and_functions_are_the_largest_causes(name: str) -> None:
-    """The planted ranks have at least LEAST_SHARE of the costs whose cause is known, and first the planted function."""
+    """The planted ranks cause at least LEAST_SHARE of the costs of known cause; their largest cause is the planted function."""
     truth = TRUTHS[name]
     ranks = {row["rank"] for row in truth["planted"]}
 

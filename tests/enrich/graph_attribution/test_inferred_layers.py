@@ -182,7 +182,7 @@ def test_layers_of_sglang_equal_those_of_the_capture(real_traces):
 
 
 def test_piecewise_graphs_of_vllm_have_24_layers(real_traces):
-    """Its capture records no modules, but operators: each layer has one router with its top-k."""
+    """The capture contains operators but no modules: each layer has one router with its top-k."""
     path = real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz"
     rank_trace = holotrace.open_trace({0: path}, capture=()).ranks[0]
     found = inferred_layers(rank_trace)

@@ -99,7 +99,7 @@ def test_many_kinds_of_calls_are_shortened() -> None:
 
 
 def test_sends_can_be_left_out() -> None:
-    """Without sends, those stay unmatched and unmentioned."""
+    """With `sends=False`, sends stay unmatched, and no finding mentions them."""
     of_ranks = {0: of_rank(_call(family="send", peer=1)), 1: of_rank(_call(family="recv", peer=0))}
 
     assert match(of_ranks).calls["instance"].to_list() == [0, 0]

@@ -24,7 +24,7 @@ def rows_of(drawn: Drawn) -> dict[str, list[str]]:
 
 
 def test_the_totals_of_an_area(url, browser) -> None:
-    """Both kernels named gemm take 200 µs; a click on a heading sorts, one on a name shows the longest and keeps the table."""
+    """Both kernels named gemm take 200 µs; a click on a heading sorts; a click on a name shows its longest event."""
     with visit(browser, f"{url}&{BOTH_STEPS}") as seen:
         drawn = Drawn(seen)
         table = drawn.details.locator(".holotrace-totals")
@@ -50,7 +50,7 @@ def test_the_totals_of_an_area(url, browser) -> None:
 
 
 def test_the_flame_graph_of_an_area(url, browser) -> None:
-    """Steps are outside, operators inside; the arrow keys go through the blocks, Enter lets one fill the width."""
+    """Steps are outer blocks, operators inner ones; the arrow keys select a block, and Enter makes it fill the width."""
     with visit(browser, f"{url}&{BOTH_STEPS}") as seen:
         drawn = Drawn(seen)
         graph = drawn.details.locator(".holotrace-flames-graph")

@@ -58,7 +58,7 @@ def test_the_only_rank_needs_no_column() -> None:
 
 
 def test_rows_beyond_the_limit_are_counted() -> None:
-    """Of 1,500 rows the answer has 1,000, and the number 1,500."""
+    """Of 1,500 rows, the answer contains 1,000 and says that there are 1,500."""
     answer = sql_answer(job(), "SELECT range AS n FROM range(1500)")
 
     assert (len(answer["rows"]), len(answer["places"]), answer["count"]) == (1_000, 1_000, 1_500)

@@ -98,7 +98,7 @@ def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, toler
 
 @pytest.mark.parametrize("job", ["training", "images"])
 def test_healthy_jobs_are_silent(job: str) -> None:
-    """They fuse what they can, and store images channels last."""
+    """The healthy jobs fuse their kernels and store images channels last."""
     trace = recorded(job)
 
     for rule in ("unfused_chain", "casts", "transposes", "channels_first", "slow_memory_kernels", "recomputation"):
