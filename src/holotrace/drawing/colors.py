@@ -49,9 +49,10 @@ TEST = "#5a4fc0"
 FREED = "#9db8d2"
 KEPT = "#a4493d"
 
-# The cost of a finding: as replayed, or as an upper bound.
+# The cost of a finding: as replayed, as an upper bound, or as an estimate.
 ADVICE = "#8a4fd0"
 ADVICE_BOUND = "#d5b9f0"
+ADVICE_ESTIMATE = "#b5a6c4"
 
 # Directions of copies; copies within a device have the colour of memory.
 HOST_TO_DEVICE = "#1f5f4f"

@@ -559,7 +559,10 @@ COLLECTIVES = (
     _fraction("expected_fraction", "(p - 1) / (m + p - 1) for p stages and m microbatches", "expected"),
     _count("sent_tokens", "rows that all-to-alls send", "tokens sent"),
     _count("received_tokens", "rows that all-to-alls receive", "tokens received"),
-    _number("imbalance", "received_tokens over the mean of the group"),
+    _number(
+        "imbalance",
+        "tokens that the experts of the rank receive over the mean of the group; the way back does not count",
+    ),
     _count("product_count", "grouped matrix products with recorded shapes", "products"),
     _count(
         "computed_tokens", "rows of grouped matrix products; a token counts once for each product", "tokens computed"
@@ -671,7 +674,10 @@ DIAGNOSIS = (
         "stake_error_ns", "half of the range of stake_ns over the replayed steps; null if fewer than two", "± at stake"
     ),
     _fraction("stake_fraction", "stake_ns over the mean step", "of the step"),
-    _text("basis", "what-if: the step was replayed without the cause; bound: fixing the cause saves at most this"),
+    _text(
+        "basis",
+        "what-if: the step was replayed without the cause; bound: fixing the cause saves at most this; estimate: about this",
+    ),
     _text("confidence", "high, medium or low: how sure the cause is"),
     _text("source_line", "innermost line and function of the user's code; null if unknown", "line"),
     _text("part_of", "the rule whose finding explains most of the same time; null if none does", "part of"),

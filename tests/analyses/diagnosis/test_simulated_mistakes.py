@@ -60,6 +60,7 @@ MISTAKES = {
     "slow_memory_kernels": BUSY.with_mistake("slow_memory_kernels", 0.08),
     "recomputation": BUSY.with_mistake("recomputation"),
     "small_grid": BUSY.with_mistake("small_grid", MS),
+    "streams_in_turn": BUSY.with_mistake("streams_in_turn", MS),
     "tiny_kernels": BUSY.with_mistake("tiny_kernels", 1000),
     "empties_cache": BUSY.with_mistake("empties_cache"),
     "allocator_retries": BUSY.with_mistake("allocator_retries", 0.5),
@@ -91,6 +92,8 @@ HEALTHY = {
     "compiled": replace(LIGHT, compiled=True, stacks=False, host_factor=0.3),
     "images": IMAGES,
     "prefetching": IMAGES.with_remedy("prefetched", 50 << 20),
+    "parallel_branches": BUSY.with_remedy("parallel_branches", MS),
+    "branches_without_room": BUSY.with_remedy("full_branches", MS),
     "good_kernel": BUSY.with_remedy("good_kernel", MS),
     "ranks": replace(RANKS, link_gb_per_s=600),
     "experts": EXPERTS,
@@ -103,6 +106,14 @@ HEALTHY = {
 def test_each_rule_finds_its_mistake(rule, tmp_path):
     """A simulated job with one mistake has a finding of that mistake's rule which is not part of another finding."""
     assert rule in rules_of(MISTAKES[rule], tmp_path, only_first=rule == "exposed_on_one_rank")
+
+
+def test_a_rank_that_only_begins_late_has_no_more_work_than_others(tmp_path):
+    """Gradients are reduced in several buckets beside the backward pass, for each of which the others wait; all work is equal."""
+    large = replace(RANKS, ranks=4, hidden=1536, tokens=8192, layers=3, steps=4, reads_loss=True, sync_events=True)
+    found = rules_of(large.with_mistake("jitter", 3 * MS), tmp_path)
+    assert "jitter" in found
+    assert "uneven_work" not in found
 
 
 def test_few_microbatches_leave_a_bubble(tmp_path):

@@ -195,6 +195,25 @@ def test_tokens_of_experts_show_the_imbalance() -> None:
     ]
 
 
+@pytest.mark.parametrize("first", ["to the experts", "back"])
+def test_the_way_back_does_not_hide_the_imbalance(first: str) -> None:
+    """Each rank sends 4 tokens to experts, of which rank 0 has 6 of 8, and gets 4 back; a recording may begin with either."""
+    builder = TraceBuilder()
+    for rank, ours in enumerate((6, 2)):
+        there = {"In split size": "[2, 2]", "Out split size": str([ours // 2] * 2), **_group("mesh_ep")}
+        back = {**there, "In split size": there["Out split size"], "Out split size": there["In split size"]}
+        builder.rank(rank).header(host_name="node-1").step(1, 0, 200)
+        for number, args in enumerate((there, back) if first == "to the experts" else (back, there)):
+            start = 30 + 80 * number
+            builder.collective(
+                "all_to_allv", args=args, start_us=start, duration_us=40, launch_us=start - 25, sequence=number + 1
+            )
+
+    tokens = parallelism(builder.build()).per_expert_rank
+
+    assert tokens.select("rank", "received_tokens", "imbalance").rows() == [(0, 10, 1.5), (1, 6, 0.5)]
+
+
 def test_a_job_that_does_not_communicate_is_empty() -> None:
     """A rank that only computes has no axis and no group."""
     result = parallelism(TraceBuilder().kernel("gemm", start_us=0, duration_us=5).build())

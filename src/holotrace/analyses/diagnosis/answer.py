@@ -7,6 +7,9 @@ from typing import Any
 from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
 from holotrace.units import duration_text, percent_text
 
+_LIMITS = {"what-if": "", "bound": "up to ", "estimate": "about "}
+"""How a cost begins, by its basis."""
+
 
 def answer(result: Diagnosis) -> str:
     """Say how long a step takes, how busy the devices are, and what costs most."""
@@ -32,9 +35,8 @@ def _finding_text(row: dict[str, Any], whole: str) -> str:
     text: str = row["finding"]
     if row["stake_ns"] is None:
         return text
-    most = "" if row["basis"] == "what-if" else "up to "
     error = f" ± {duration_text(row['stake_error_ns'])}" if row["stake_error_ns"] else ""
-    return f"{most}{duration_text(row['stake_ns'])}{error} of {whole} ({percent_text(row['stake_fraction'])}): {text}"
+    return f"{_LIMITS[row['basis']]}{duration_text(row['stake_ns'])}{error} of {whole} ({percent_text(row['stake_fraction'])}): {text}"
 
 
 def _device_clause(row: dict[str, Any]) -> str:

@@ -68,7 +68,8 @@ class Diagnosis(Result):
         stake_error_ns  int64    half of the range of stake_ns over the replayed steps; null if fewer than two were
         stake_fraction  float64  0..1 of the mean step
         basis           str      `what-if` if the graph of the step was replayed without the cause; `bound` otherwise, and
-                                 where the replay assumes the best speed that kernels reach
+                                 where the replay assumes the best speed that kernels reach; `estimate` where the cost
+                                 is known from other jobs only
         confidence      str      high, medium or low: how sure the cause is
         rank_count      int64    ranks on which it applies
         rank            int32    the rank that causes it, or loses most

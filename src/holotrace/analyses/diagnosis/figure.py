@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from holotrace.analyses.diagnosis.answer import headline_text
 from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
 from holotrace.analyses.diagnosis.question import QUESTION
-from holotrace.drawing.colors import ADVICE, ADVICE_BOUND
+from holotrace.drawing.colors import ADVICE, ADVICE_BOUND, ADVICE_ESTIMATE
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
@@ -20,6 +20,7 @@ from holotrace.units import percent_text
 _BASES = (
     ("what-if: a replay of the step saves it", "what-if", ADVICE),
     ("bound: it may save less", "bound", ADVICE_BOUND),
+    ("estimate: it may save less or more", "estimate", ADVICE_ESTIMATE),
 )
 _HEADING = Heading(QUESTION.question, "What each finding costs in a step, the costliest first")
 _LONGEST = 120

@@ -84,4 +84,6 @@ def _basis(row: dict[str, Any]) -> str:
         return f"{sure}; the cost is unknown"
     if row["basis"] == "what-if":
         return f"{sure}; a replay of the step without it saves {duration_text(row['stake_ns'])}"
+    if row["basis"] == "estimate":
+        return f"{sure}; the cost is an estimate: fixing it may save less or more"
     return f"{sure}; the cost is an upper bound: fixing it may save less"

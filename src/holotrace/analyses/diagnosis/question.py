@@ -14,6 +14,7 @@ QUESTION = Analysis(
         ("cost", "what fixing the cause saves per step at most, averaged over all ranks; no time counts twice"),
         ("what-if", "the step was replayed without the cause, and got this much shorter"),
         ("bound", "fixing the cause saves at most this, and may save less"),
+        ("estimate", "other jobs show about what fixing the cause saves: it may save less or more"),
         ("part of", "most of the same time belongs to the finding of this rule"),
     ),
     alias="diagnose",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from holotrace.analyses.diagnosis.evidence.input_sizes import InputSize, input_sizes
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.evidence.sampled_steps import sampled
+from holotrace.analyses.diagnosis.evidence.step_work import working_ns
 from holotrace.analyses.diagnosis.rank_numbers import RankNumbers, rank_numbers
 from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule
 from holotrace.analyses.diagnosis.stakes.claims import claims
@@ -26,6 +27,7 @@ class RankExamination(EqualByContent):
     not_checked  by rule name: the input that is missing, and how to record it
     left_out     a sentence on the steps that were not examined; empty if all were
     input_sizes  how much the rank multiplies in each step
+    working_ns   how long its devices compute and copy in each step; without device work, how long it runs operators
     """
 
     numbers: RankNumbers
@@ -33,6 +35,7 @@ class RankExamination(EqualByContent):
     not_checked: Mapping[str, str]
     left_out: str = ""
     input_sizes: Mapping[int, InputSize] = field(default_factory=dict)
+    working_ns: Mapping[int, int] = field(default_factory=dict)
 
 
 def examined(rank_trace: RankTrace, *, rules: Sequence[Rule]) -> RankExamination:
@@ -50,7 +53,12 @@ def examined(rank_trace: RankTrace, *, rules: Sequence[Rule]) -> RankExamination
         except MissingDataError as error:
             not_checked[rule.name] = error.finding
     return RankExamination(
-        rank_numbers(evidence), _rank_cases(evidence, found), not_checked, left_out, input_sizes(examined_part)
+        rank_numbers(evidence),
+        _rank_cases(evidence, found),
+        not_checked,
+        left_out,
+        input_sizes(examined_part),
+        working_ns(evidence),
     )
 
 
@@ -70,5 +78,6 @@ def _rank_cases(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> d
             case.words,
             claim.absorbed_by,
             case.is_at_most,
+            case.is_estimate,
         )
     return cases

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
-from holotrace.analyses.diagnosis.rule import JobCase, JobRule, RankCase, Rule
+from holotrace.analyses.diagnosis.rule import Delay, JobCase, JobRule, RankCase, Rule
 from holotrace.analyses.diagnosis.rules.needs import ONLY_THE_HOST
 from holotrace.enrich.job.findings import joined_findings
 
@@ -74,19 +75,25 @@ class Ranking(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """All cases of one rule and subject, the costliest rank first; `culprit` is the rank that causes them, if known."""
+    """All cases of one rule and subject, the costliest rank first.
+
+    culprit  the rank that causes them; None if none does
+    delays   what delays the ranks that others wait for
+    """
 
     rule: Rule | JobRule
     subject: str
     cases: list[RankCase]
     culprit: int | None
+    delays: Mapping[int, Delay]
 
 
 def ranking(evidence: JobEvidence, rules: Sequence[Rule], job_rules: Sequence[JobRule]) -> Ranking:
     """Return the findings of all rules, the costliest first."""
     of_job = _job_groups(evidence, job_rules)
-    of_ranks = _without_shared(_rank_groups(evidence, rules), of_job)
-    groups = [*(_with_own_delay(group, evidence, of_ranks) for group in of_job), *of_ranks]
+    of_ranks, of_delays = _without_shared(_rank_groups(evidence, rules), of_job)
+    with_delays = [_with_delays(group, evidence, of_ranks, own) for group, own in zip(of_job, of_delays, strict=True)]
+    groups = [*with_delays, *of_ranks]
     rows = [(group, _finding(group, evidence)) for group in groups]
     kept = _with_their_whole([(group, row) for group, row in rows if _matters(group, row)])
     kept.sort(key=lambda pair: (pair[1]["part_of"] is not None, -(pair[1]["stake_ns"] or 0)))
@@ -104,7 +111,7 @@ def _rank_groups(evidence: JobEvidence, rules: Sequence[Rule]) -> list[_Group]:
         for of_rank in evidence.ranks.values():
             for subject, case in of_rank.cases.get(rule.name, {}).items():
                 by_subject.setdefault(subject, []).append(case)
-        groups += [_Group(rule, subject, _costliest_first(cases), None) for subject, cases in by_subject.items()]
+        groups += [_Group(rule, subject, _costliest_first(cases), None, {}) for subject, cases in by_subject.items()]
     return groups
 
 
@@ -122,43 +129,62 @@ def _job_groups(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[_Group]
     groups = []
     for rule, case in found:
         cases = [_claimed(case, rank, cost_ns, left) for rank, cost_ns in case.cost_ns.items()]
-        groups.append(_Group(rule, case.subject, _costliest_first(cases), case.rank))
+        groups.append(_Group(rule, case.subject, _costliest_first(cases), case.rank, _delays(case, cases)))
     return groups
 
 
-def _without_shared(groups: Sequence[_Group], of_job: Sequence[_Group]) -> list[_Group]:
-    """Move the time that a late rank spends on the cause of its delay to the finding about this rank.
+def _delays(case: JobCase, cases: Sequence[RankCase]) -> Mapping[int, Delay]:
+    """Return what delays the ranks that others wait for: a late rank takes as long as those that wait longest for it."""
+    if case.rank is None:
+        return case.delays
+    line = case.place.source_line
+    longest_ns = max((waiting.cost_ns for waiting in cases), default=0.0)
+    return {case.rank: Delay(longest_ns, frozenset() if line is None else frozenset([line]))}
+
+
+def _without_shared(groups: Sequence[_Group], of_job: Sequence[_Group]) -> tuple[list[_Group], list[list[RankCase]]]:
+    """Take out the time that a late rank spends on what makes it late; return it for each finding about late ranks.
 
     A line that delays a rank costs this rank the time that the line takes, and the others the time that they wait.
     """
     left = []
+    of_delays: list[list[RankCase]] = [[] for _ in of_job]
     for group in groups:
         kept: list[RankCase] = []
         for case in group.cases:
-            late = next((other for other in of_job if _is_same_cause(other, case)), None)
-            (kept if late is None else late.cases).append(case)
+            late = next((number for number, other in enumerate(of_job) if _is_delay(other, case)), None)
+            (kept if late is None else of_delays[late]).append(case)
         if kept:
             left.append(group._replace(cases=kept))
-    return left
+    return left, of_delays
 
 
-def _is_same_cause(late: _Group, case: RankCase) -> bool:
-    line = late.cases[0].place.source_line
-    return late.culprit == case.rank and line is not None and line == case.place.source_line
+def _is_delay(late: _Group, case: RankCase) -> bool:
+    return case.rank in late.delays and case.place.source_line in late.delays[case.rank].lines
 
 
-def _with_own_delay(group: _Group, evidence: JobEvidence, of_ranks: Sequence[_Group]) -> _Group:
-    """Add the late rank's own delay to its cost, unless another rule found it: as long as the longest wait for this rank."""
-    late = group.culprit
-    if late is None or any(case.rank == late for case in group.cases):
-        return group
-    numbers = evidence.ranks[late].numbers
-    claimed = sum(case.cost_ns for other in of_ranks for case in other.cases if case.rank == late)
+def _with_delays(group: _Group, evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[RankCase]) -> _Group:
+    """Add what delays the late ranks to the cost: as other rules found it, or else as far as their time is free."""
+    known = {case.rank for case in found}
+    missing = [rank for rank in group.delays if rank not in known]
+    cases = {case.rank: case for case in group.cases}
+    for own in [*found, *(_own_delay(group, rank, evidence, of_ranks) for rank in missing)]:
+        cases[own.rank] = _together(cases[own.rank], own) if own.rank in cases else own
+    return group._replace(cases=list(cases.values()))
+
+
+def _own_delay(group: _Group, rank: int, evidence: JobEvidence, of_ranks: Sequence[_Group]) -> RankCase:
+    numbers, first = evidence.ranks[rank].numbers, group.cases[0]
+    claimed = sum(case.cost_ns for other in of_ranks for case in other.cases if case.rank == rank)
     free_ns = max(0.0, numbers.step_ns - numbers.exposed_ns - claimed)
-    first = group.cases[0]
-    own_ns = min(free_ns, first.cost_ns)
-    own = RankCase(late, first.value, own_ns, own_ns, None, 0, first.place, first.words)
-    return group._replace(cases=[*group.cases, own])
+    own_ns = min(free_ns, group.delays[rank].own_ns)
+    return RankCase(rank, first.value, own_ns, own_ns, None, 0, first.place, first.words)
+
+
+def _together(waiting: RankCase, own: RankCase) -> RankCase:
+    """Add what delays a rank to what it waits."""
+    cost_ns, explained_ns = waiting.cost_ns + _stake_ns(own), waiting.explained_ns + own.explained_ns
+    return replace(waiting, cost_ns=cost_ns, explained_ns=explained_ns, count=waiting.count + own.count, saved_ns=None)
 
 
 def _claimed(case: JobCase, rank: int, cost_ns: float, left: dict[int, float]) -> RankCase:
@@ -184,7 +210,7 @@ def _finding(group: _Group, evidence: JobEvidence) -> dict[str, Any]:
         "stake_ns": round(cost_ns) if is_costed else None,
         "stake_error_ns": None,
         "stake_fraction": cost_ns / evidence.step_ns if is_costed and evidence.step_ns else None,
-        "basis": "bound" if any(case.saved_ns is None or case.is_at_most for case in group.cases) else "what-if",
+        "basis": _basis(group.cases),
         "confidence": first.words.get("confidence", rule.confidence),
         "rank_count": len(group.cases),
         "rank": first.rank if group.culprit is None else group.culprit,
@@ -193,6 +219,12 @@ def _finding(group: _Group, evidence: JobEvidence) -> dict[str, Any]:
         "part_of": _absorber(group.cases),
         "subject": group.subject or None,
     }
+
+
+def _basis(cases: Sequence[RankCase]) -> str:
+    if any(case.is_estimate for case in cases):
+        return "estimate"
+    return "bound" if any(case.saved_ns is None or case.is_at_most for case in cases) else "what-if"
 
 
 def _stake_ns(case: RankCase) -> float:

@@ -58,6 +58,7 @@ class Case:
     change          the change, or changes, of the critical path's graph that fix the cause, to predict what it saves
     words           what the sentences of the rule need besides
     is_at_most      the change is the best that fixing the cause can do, so that what its replay saves is still a bound
+    is_estimate     the cost is estimated from other jobs: fixing the cause may save more, too
     """
 
     explained: Intervals
@@ -71,6 +72,23 @@ class Case:
     further: Intervals | None = None
     is_certain: bool = False
     is_at_most: bool = False
+    is_estimate: bool = False
+
+
+def in_line(place: Place) -> str:
+    """Name the line of code at the end of a sentence; empty if it is unknown."""
+    return f", in {place.source_line}" if place.source_line else ""
+
+
+class Delay(NamedTuple):
+    """What makes a rank late for which others wait.
+
+    own_ns  the time per step that it takes on that rank
+    lines   the lines of code that take it, as far as they are known
+    """
+
+    own_ns: float
+    lines: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +98,7 @@ class JobCase:
     cost_ns  the time per step that fixing the cause saves at most, on each rank that loses it; all of it is exposed
              communication
     rank     the rank that causes it; None if none does
+    delays   if ranks cause it in turn: what delays each of them, which fixing the cause saves as well
     The rest is as in `Case`.
     """
 
@@ -90,6 +109,7 @@ class JobCase:
     subject: str = ""
     place: Place = field(default_factory=Place)
     words: Mapping[str, Any] = field(default_factory=dict)
+    delays: Mapping[int, Delay] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +121,7 @@ class RankCase:
     saved_ns      per step: what the graph predicts; None if it cannot
     absorbed_by   the rule that claims most of the explained time before this one; "" if none does
     is_at_most    as in `Case`
+    is_estimate   as in `Case`
     """
 
     rank: int
@@ -113,6 +134,7 @@ class RankCase:
     words: Mapping[str, Any]
     absorbed_by: str = ""
     is_at_most: bool = False
+    is_estimate: bool = False
 
 
 class Said(NamedTuple):

@@ -109,7 +109,7 @@ class Parallelism(Result):
         call_count          int64    all-to-alls with recorded splits
         sent_tokens         int64
         received_tokens     int64
-        imbalance           float64  received_tokens / their mean over the group
+        imbalance           float64  received tokens without those that come back from experts / their mean over the group
         product_count       int64    grouped matrix products
         computed_tokens     int64    the rows of these products; a token counts once in each product
         expert_count        int64    the most experts in one product

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import polars as pl
 
@@ -25,12 +26,13 @@ UNEVEN = 1.2
 def per_expert_rank(calls: pl.DataFrame, tokens: pl.DataFrame, products: pl.DataFrame) -> pl.DataFrame:
     """Return the tokens that each rank of an expert-parallel group sends, receives and computes, compared with the mean.
 
-        imbalance           tokens that the rank receives / mean over the ranks of its group
+        imbalance           tokens that the experts of the rank receive / mean over the ranks of its group
         computed_imbalance  rows of its grouped matrix products / mean over the ranks of its group
 
     A token is a row of the tensor that an all-to-all splits; it counts each time it is sent, to its expert and back. A
     token also counts once in each matrix product of its expert, so a rank's rows are only comparable with other ranks'
-    rows. If the program adds padding, the padding counts too.
+    rows. If the program adds padding, the padding counts too. The way back does not count for `imbalance`: each rank gets
+    back as many tokens as it has sent, however uneven the experts are.
 
     Args:
         calls: with rank, event_index, axis and process_group.
@@ -39,22 +41,56 @@ def per_expert_rank(calls: pl.DataFrame, tokens: pl.DataFrame, products: pl.Data
     """
     exchanged = calls.filter(pl.col("axis") == "ep")
     sums = (
-        exchanged.join(tokens, on=["rank", "event_index"])
+        _with_ways_back(exchanged.join(tokens, on=["rank", "event_index"]))
         .group_by("process_group", "rank")
         .agg(
             pl.len().alias("call_count"),
             pl.col("sent_rows").sum().alias("sent_tokens"),
             pl.col("received_rows").sum().alias("received_tokens"),
+            pl.col("sent_rows", "received_rows").filter(~pl.col("is_way_back")).sum(),
         )
     )
     members = exchanged.select("process_group", "rank").unique()
     grouped = products.join(members, on="rank", how="left")
     both = sums.join(grouped, on=["process_group", "rank"], how="full", coalesce=True, nulls_equal=True)
-    return both.with_columns(
-        pl.col("call_count").fill_null(0),
-        _over_mean("received_tokens").alias("imbalance"),
-        _over_mean("computed_tokens").alias("computed_imbalance"),
-    ).sort("process_group", "rank", nulls_last=True)
+    return (
+        both.with_columns(
+            pl.col("call_count").fill_null(0),
+            _to_experts().alias("imbalance"),
+            _over_mean("computed_tokens").alias("computed_imbalance"),
+        )
+        .select(list(PER_EXPERT_RANK))
+        .sort("process_group", "rank", nulls_last=True)
+    )
+
+
+def _with_ways_back(exchanged: pl.DataFrame) -> pl.DataFrame:
+    """Add `is_way_back`: the call returns what an earlier call exchanged, the sent rows as received ones and vice versa."""
+    ordered = exchanged.sort("process_group", "rank", "event_index")
+    flags: list[bool] = []
+    for _, rows in ordered.group_by("process_group", "rank", maintain_order=True):
+        flags += _are_ways_back(rows.select("sent_rows", "received_rows").iter_rows())
+    return ordered.with_columns(pl.Series("is_way_back", flags, pl.Boolean))
+
+
+def _are_ways_back(exchanges: Iterable[tuple[int, int]]) -> Iterator[bool]:
+    """Yield, for each exchange of one rank in order, whether it answers an earlier one that has no answer yet."""
+    unanswered: Counter[tuple[int, int]] = Counter()
+    for sent, received in exchanges:
+        answers = unanswered[received, sent] > 0
+        unanswered[(received, sent) if answers else (sent, received)] += -1 if answers else 1
+        yield answers
+
+
+def _to_experts() -> pl.Expr:
+    """Return the tokens that a rank's experts receive over the mean of its group.
+
+    A recording may begin between the way to the experts and the way back, so each call may go either way. Every rank has about
+    as many tokens of its own, so the direction in which the ranks differ more is the way to the experts.
+    """
+    there, back = _over_mean("received_rows"), _over_mean("sent_rows")
+    is_there = (there.max() >= back.max()).over("process_group")
+    return pl.when(is_there).then(there).otherwise(back)
 
 
 def _over_mean(column: str) -> pl.Expr:

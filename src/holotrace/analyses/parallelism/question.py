@@ -16,6 +16,6 @@ QUESTION = Analysis(
         ("waiting", "exposed time until the last rank has arrived; the rest is transfer"),
         ("bubble", "exposed waiting in the sends and receives of a pipeline; their transfers do not count"),
         ("expected", "bubble of p equal stages and m microbatches, as a part of the step: (p - 1) / (m + p - 1)"),
-        ("imbalance", "tokens that a rank receives over the mean of its group"),
+        ("imbalance", "tokens that a rank's experts receive over the mean of its group"),
     ),
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from holotrace.testing.mistakes.careless import CARELESS
 from holotrace.testing.mistakes.communication import Communication
 from holotrace.testing.mistakes.operators import Operators, Tensor
-from holotrace.testing.mistakes.recorder import Kernel
+from holotrace.testing.mistakes.recorder import COMPUTE, SIDE, Kernel
 
 
 class Network:
@@ -74,8 +74,34 @@ class Network:
                 self._experts(layer, x)
             else:
                 self._perceptron(layer, x)
+            self._branches()
             self.communication.reduce_tensor(x)
             torch.unary("aten::add", "CUDAFunctor_add<float>", x, reads=2, gradient="AddBackward0")
+
+    def _branches(self) -> None:
+        """Compute two branches, the second one on a stream of its own, if the job has any.
+
+        The script that makes the mistake waits for the second branch before it launches the first one.
+        """
+        remedies = self.options.remedies
+        in_turn = self.amount("streams_in_turn") or remedies.get("full_branches", 0)
+        duration_ns = in_turn or remedies.get("parallel_branches", 0)
+        if not duration_ns:
+            return
+        with self.recorder.function("two_branches.py(61): forward"):
+            self.recorder.wait(SIDE, COMPUTE)
+            self._branch("texture", duration_ns, SIDE)
+            if in_turn:
+                self.recorder.wait(COMPUTE, SIDE)
+            self._branch("shape", duration_ns, COMPUTE)
+            if not in_turn:
+                self.recorder.wait(COMPUTE, SIDE)
+
+    def _branch(self, name: str, duration_ns: float, stream: int) -> None:
+        grid = 4096 if "full_branches" in self.options.remedies else int(_BRANCH_SMS * self.recorder.gpu.sm_count)
+        for _ in range(_BRANCH_KERNELS):
+            kernel = Kernel(f"{name}_rows_kernel", duration_ns / _BRANCH_KERNELS, grid, 256, 64)
+            self.torch.custom(f"two_branches::{name}", kernel, stream)
 
     def _attention(self, layer: int, x: Tensor) -> None:
         options, torch = self.options, self.torch
@@ -112,14 +138,9 @@ class Network:
         for _ in range(int(self.amount("casts"))):
             x = torch.converted(torch.converted(x, "float"), x.type)
         if self.amount("slow_memory_kernels"):
-            with torch.operator("aten::mul", x.transposed, x.transposed):
-                torch.pointwise(
-                    "BinaryFunctor<MulFunctor>",
-                    3 * x.bytes,
-                    x.elements,
-                    efficiency=self.amount("slow_memory_kernels"),
-                    strided=True,
-                )
+            self._multiply(x.transposed, efficiency=self.amount("slow_memory_kernels"), strided=True)
+        if "contiguous" in self.options.remedies:
+            self._multiply(x)
         if self.amount("small_grid"):
             torch.custom(
                 "triton_kernels::scan_rows", Kernel("scan_rows_kernel", self.amount("small_grid"), 24, 256, 64)
@@ -137,6 +158,12 @@ class Network:
             names = [_TINY_KERNELS[place % len(_TINY_KERNELS)] for place in range(int(self.amount("tiny_kernels")))]
             self.recorder.replay([Kernel(name, _TINY_NS, 64) for name in names])
         torch.unary("aten::gelu", "GeluCUDAKernelImpl", x, gradient="GeluBackward0")
+
+    def _multiply(self, x: Tensor, *, efficiency: float = 0.82, strided: bool = False) -> None:
+        with self.torch.operator("aten::mul", x, x):
+            self.torch.pointwise(
+                "BinaryFunctor<MulFunctor>", 3 * x.bytes, x.elements, efficiency=efficiency, strided=strided
+            )
 
     def _experts(self, layer: int, x: Tensor) -> None:
         """Send tokens to the ranks of their experts, compute, and send the results back."""
@@ -244,3 +271,5 @@ _TINY_KERNELS = (
 )
 _BATCH_NORM = "void cudnn::bn_{}_nhwc_semiPersist<__nv_bfloat16, 512>(float*, float*, float*)"
 _TINY_NS = 2_300
+_BRANCH_SMS, _BRANCH_KERNELS = 0.36, 4
+"""The kernels of a branch have a block for about every third SM."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from holotrace.testing.mistakes.recorder import BACKWARD, MAIN, Kernel, Recorder
+from holotrace.testing.mistakes.recorder import BACKWARD, COMPUTE, MAIN, Kernel, Recorder
 
 _OPERATOR_NS = 2_600
 _VIEW_NS = 1_500
@@ -374,10 +374,10 @@ class Operators:
                     self.recorder.launch(Kernel(_GATHER, self.gpu.memory_ns(2 * result.bytes, 0.7), rows, 256))
         return result
 
-    def custom(self, name: str, kernel: Kernel) -> None:
+    def custom(self, name: str, kernel: Kernel, stream: int = COMPUTE) -> None:
         """Call a kernel that the user wrote."""
         with self.operator(name):
-            self.recorder.launch(kernel)
+            self.recorder.launch(kernel, stream)
 
     def allocate(self, tensor: Tensor) -> None:
         """Allocate the result of an operator; a healthy allocator takes the memory from its cache."""

@@ -223,7 +223,11 @@ def _many_collectives(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 def _launch_bound(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     """Run a small model on a slow processor; without the mistake, the host takes almost no time, as with a CUDA graph."""
     job = replace(_small(job, dice), hidden=512, heads=8, stacks=dice.random() < 1 / 2)
-    return Pair(rule, replace(job, host_factor=dice.uniform(1.5, 2.5)), replace(job, host_factor=0.05))
+    slow, fast = dice.uniform(1.5, 2.5), 0.05
+    faster = (job, replace(job, gpu=H100, precision="bfloat16"))
+    return _first_costly(
+        rule, ((replace(each, host_factor=slow), replace(each, host_factor=fast)) for each in faster), 0.2
+    )
 
 
 def _python_overhead(rule: str, job: JobOptions, dice: random.Random) -> Pair:
@@ -236,6 +240,24 @@ def _kernel(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     step_ns = step_ns_of(job)
     slow_ns = dice.choice(_DRAWN_SHARES) * 1.4 * step_ns / job.layers
     return Pair(rule, job.with_mistake(rule, slow_ns), job.with_remedy("good_kernel", slow_ns / 3))
+
+
+def _strided(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Multiply transposed tensors; without the mistake, the same kernel gets contiguous ones."""
+    contiguous = job.with_remedy("contiguous", 1)
+    jobs = ((job.with_mistake(rule, share), contiguous) for share in (0.2, 0.1, 0.05))
+    return _first_costly(rule, jobs, dice.choice(_DRAWN_SHARES))
+
+
+def _in_turn(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Let a stream wait too early for another one; without the mistake, both compute at once."""
+    branch_ns = dice.choice(_DRAWN_SHARES) * 1.2 * step_ns_of(job) / job.layers
+    return Pair(rule, job.with_mistake(rule, branch_ns), job.with_remedy("parallel_branches", branch_ns))
+
+
+def _with_branches(job: JobOptions, dice: random.Random) -> JobOptions:
+    """Compute on two streams: at once, or in turn because each branch needs the whole device."""
+    return job.with_remedy(dice.choice(("parallel_branches", "full_branches")), 300_000)
 
 
 def _slow_recording(rule: str, job: JobOptions, dice: random.Random) -> Pair:
@@ -255,7 +277,9 @@ def _tiny(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 def _broken(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     job = replace(_small(job, dice), hidden=512, heads=8, compiled=True, stacks=dice.random() < 1 / 2, host_factor=0.4)
     return _first_costly(
-        rule, ((job.with_mistake(rule, each), job) for each in (60_000, 120_000, 250_000, 500_000)), 0.15
+        rule,
+        ((job.with_mistake(rule, each), job) for each in (60_000, 120_000, 250_000, 500_000, 1_000_000, 2_000_000)),
+        0.15,
     )
 
 
@@ -334,11 +358,12 @@ _PAIRS: dict[str, _Plant] = {
     "casts": _counted(2, 4, 8, 12),
     "transposes": _counted(4, 8, 16, 32, 64),
     "channels_first": _channels,
-    "slow_memory_kernels": _counted(0.2, 0.1, 0.05),
+    "slow_memory_kernels": _strided,
     "recomputation": _once,
     "small_grid": _kernel,
     "low_occupancy": _kernel,
     "tiny_kernels": _tiny,
+    "streams_in_turn": _in_turn,
     "empties_cache": _once,
     "allocator_retries": _counted(0.05, 0.2, 0.5, 1, shares=(_LEAST_SHARE,)),
     "memory_limit": _full_memory,
@@ -364,6 +389,7 @@ _HEALTHY: tuple[Callable[[JobOptions, random.Random], JobOptions], ...] = (
     _ranks,
     lambda job, dice: replace(_ranks(job, dice), reads_loss=True),
     _experts,
+    _with_branches,
     lambda job, _: replace(
         job, ranks=4, ranks_per_host=2, parallelism="tensor", layers=2, steps=4, memory=False, sequence=512
     ),

@@ -16,8 +16,8 @@ from holotrace.testing.planted.rank_course import Meetings
 MAIN, BACKWARD, _PROFILER = 0, 1, 2
 """Threads: the training thread, the autograd thread, and a track for the profiler."""
 
-COMPUTE, COPY, TENSOR, DATA, EXPERTS = 7, 13, 20, 24, 28
-"""Streams: one for computation, one for copies, and one for each process group."""
+COMPUTE, COPY, SIDE, TENSOR, DATA, EXPERTS = 7, 13, 17, 20, 24, 28
+"""Streams: two for computation, one for copies, and one for each process group."""
 
 _LAUNCH_NS = 4_500
 _LATENCY_NS = 2_000
@@ -84,7 +84,7 @@ class Recorder:
         self.load = 1.0
         self.dice = random.Random(f"{options.seed} rank {rank}")
         self._course, self._meetings = meetings.course, meetings
-        self.host = self._course.point((0, self.dice.randrange(20_000)))
+        self.begin = self.host = self._course.point((0, self.dice.randrange(20_000)))
         backlog_ns = round(self.amount("host_falls_behind") * options.steps)
         self._last = {COMPUTE: self._course.point((0, backlog_ns))} if backlog_ns else {}
         self._waits: dict[int, list[int]] = {}

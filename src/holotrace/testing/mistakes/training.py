@@ -8,7 +8,7 @@ from holotrace.testing.mistakes.careless import read_scalar
 from holotrace.testing.mistakes.communication import Communication, parameters
 from holotrace.testing.mistakes.network import Network
 from holotrace.testing.mistakes.operators import Operators, Tensor
-from holotrace.testing.mistakes.recorder import COMPUTE, COPY, DATA, EXPERTS, TENSOR, Kernel, Recorder
+from holotrace.testing.mistakes.recorder import COMPUTE, COPY, DATA, EXPERTS, SIDE, TENSOR, Kernel, Recorder
 
 _LOADING_NS = 90_000
 
@@ -30,7 +30,7 @@ class Training:
                 with self.recorder.function("train.py(118): train_step"):
                     self._train(step)
             self.recorder.end_step()
-        self.recorder.synchronise("cudaDeviceSynchronize", (COMPUTE, COPY, TENSOR, DATA, EXPERTS))
+        self.recorder.synchronise("cudaDeviceSynchronize", (COMPUTE, COPY, SIDE, TENSOR, DATA, EXPERTS))
 
     def _load(self, step: int) -> float:
         """Return this rank's load in this step, relative to the mean; uneven work moves between ranks but keeps its total."""

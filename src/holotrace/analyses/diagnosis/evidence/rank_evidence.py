@@ -304,10 +304,20 @@ def intervals_of(table: pl.DataFrame) -> Intervals:
 
 
 def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
-    """Overlay one table on another; if rows overlap in time, keep the row of `above`."""
+    """Overlay one table on another; if rows overlap in time, keep the row of `above`.
+
+    The threads of autograd run operators, but none of the user's Python: their rows without a frame get the frame of the row
+    below at their start, which is the line that called `backward`. Python without a frame is PyTorch's own, and keeps none.
+    """
     covered = intervals_of(above)
+    frames = below.select("start_ns", pl.col("frame").alias("frame_below"))
+    is_called = pl.col("frame").is_null() & (pl.col("cause") != "python")
+    beside = above.join_asof(frames, on="start_ns", check_sortedness=False)
+    known = beside.with_columns(pl.when(is_called).then("frame_below").otherwise("frame").alias("frame")).drop(
+        "frame_below"
+    )
     times = (below["start_ns"].to_numpy(), below["end_ns"].to_numpy())
     free = difference(times, covered)
     shared = overlaps(times, free)
     rest = below[shared.first].with_columns(pl.Series("start_ns", shared.start_ns), pl.Series("end_ns", shared.end_ns))
-    return pl.concat([rest, above]).sort("start_ns")
+    return pl.concat([rest, known]).sort("start_ns")

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from holotrace.analyses.diagnosis.rule import JobRule, Rule
-from holotrace.analyses.diagnosis.rules.device import attention, fusion, kernels, memory, products, streams
+from holotrace.analyses.diagnosis.rules.device import (
+    attention,
+    compute_streams,
+    fusion,
+    kernels,
+    memory,
+    products,
+    streams,
+)
 from holotrace.analyses.diagnosis.rules.host import host_time, launches, queues, synchronisations
 from holotrace.analyses.diagnosis.rules.ranks import (
     communication,
@@ -22,6 +30,7 @@ RULES: tuple[Rule, ...] = (
     *attention.RULES,
     *fusion.RULES,
     *kernels.RULES,
+    *compute_streams.RULES,
     *streams.RULES,
     *memory.RULES,
     *process_setup.RANK_RULES,

@@ -34,17 +34,17 @@ def test_operators_that_run_while_the_device_idles_cost_this_time() -> None:
 
 
 def test_a_recording_that_slows_the_host_does_not_count() -> None:
-    """400 functions and 20 operators and calls add 560 µs to each step, which idles for 600 µs."""
-    job = launching_job(functions=400)
+    """450 functions and 20 operators and calls add 600 µs to each step, which idles for 600 µs."""
+    job = launching_job(functions=450)
 
     assert not cases_of(job, "launch_bound")
     assert not cases_of(job, "python_overhead")
     (case,) = cases_of(job, "slow_recording").values()
-    assert case.cost_ns == pytest.approx(560_000, rel=0.1)
+    assert case.is_estimate
 
 
 def test_a_few_functions_change_little() -> None:
-    """20 functions add 26 µs."""
+    """20 functions add 24 µs."""
     assert cases_of(launching_job(functions=20), "launch_bound")
     assert not cases_of(launching_job(functions=20), "slow_recording")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, concatenated, covered_length, intersection, union
@@ -22,6 +23,9 @@ LEAST_SHARE = 0.03
 LAYOUT_KERNELS = r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose|AddPadding"
 """Kernels by which cuDNN and MIOpen convert their inputs and results; https://docs.nvidia.com/deeplearning/performance/
 dl-performance-convolutional/index.html (tensor layouts)."""
+
+FIXED_NS = 2_000
+"""What starting and draining any kernel takes on the device; https://developer.nvidia.com/blog/cuda-graphs measures 2 µs."""
 
 _LEAST_VALUE = 0.02
 """Cases below this value get no replay, because the thresholds of all rules in this folder are higher."""
@@ -112,6 +116,13 @@ def place_of(evidence: RankEvidence, row: Mapping[str, Any]) -> Place:
         row["event_index"],
         row["start_ns"],
     )
+
+
+def gaps_before(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
+    """Return the idle time of at most 2 µs that ends when one of these rows starts: the device itself needs it between kernels."""
+    begins, ends = evidence.idle
+    chosen = (ends - begins <= FIXED_NS) & np.isin(ends, rows["start_ns"].to_numpy())
+    return begins[chosen], ends[chosen]
 
 
 def idle_while_called(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:

@@ -17,6 +17,7 @@ from holotrace.analyses.diagnosis.rules.device.device_cases import (
     LEAST_SHARE,
     attained,
     case_of,
+    gaps_before,
     idle_while_called,
     matches,
     share_of,
@@ -87,14 +88,15 @@ def casts(evidence: RankEvidence) -> Iterator[Case]:
     if len(rows):
         key = rows["key"][int(rows["duration_ns"].arg_max() or 0)]
         types = inputs_of(evidence.rank_trace, rows["key"])[key].types
-        yield case_of(evidence, rows, words={"to": type_name(str(types[0])), "of": type_name(str(types[1]))})
+        words = {"to": type_name(str(types[0])), "of": type_name(str(types[1]))}
+        yield case_of(evidence, rows, words=words, waits=gaps_before(evidence, rows))
 
 
 def transposes(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for copies between layouts of the same element type."""
     rows = _copies(evidence, differ_in_type=False).with_columns(saved_ns=DURATION.cast(pl.Float64))
     if len(rows):
-        yield case_of(evidence, rows)
+        yield case_of(evidence, rows, waits=gaps_before(evidence, rows))
 
 
 def _copies(evidence: RankEvidence, *, differ_in_type: bool) -> pl.DataFrame:

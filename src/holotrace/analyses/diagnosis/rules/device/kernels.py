@@ -9,11 +9,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals
+from holotrace.algorithms.intervals import covered_before
 from holotrace.analyses.diagnosis.evidence.kernel_evidence import BEST_BANDWIDTH, with_launch_shapes
-from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, RankCase, Rule, Said
-from holotrace.analyses.diagnosis.rules.device.device_cases import DURATION, FLOOR, LEAST_SHARE, case_of
+from holotrace.analyses.diagnosis.rules.device.device_cases import (
+    DURATION,
+    FIXED_NS,
+    FLOOR,
+    LEAST_SHARE,
+    case_of,
+    gaps_before,
+)
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.device.devices import properties_of
 from holotrace.schema import KernelKind
@@ -22,8 +29,6 @@ from holotrace.units import duration_text, percent_text
 _LONG_NS = 10_000
 """Shorter kernels are bound by their launch, whatever their shape."""
 _TINY_NS = 5_000
-_FIXED_NS = 2_000
-"""Time to start and drain any kernel on the device; https://developer.nvidia.com/blog/cuda-graphs measures 2 µs."""
 _FEW_BLOCKS = 0.5
 _LOW_OCCUPANCY = 0.25
 _ENOUGH_OCCUPANCY = 0.5
@@ -40,10 +45,23 @@ def small_grids(evidence: RankEvidence) -> Iterator[Case]:
     is_small = (pl.col("blocks_per_sm") < _FEW_BLOCKS) & (DURATION >= _LONG_NS)
     # With a block on every SM, the kernel takes proportionally less time, but at least its lower bound.
     least = pl.max_horizontal(DURATION * pl.col("blocks_per_sm"), FLOOR / BEST_BANDWIDTH)
-    rows = shaped.filter(is_small).with_columns(saved_ns=(DURATION - least).clip(lower_bound=0))
+    alone = _share_alone(evidence.kernels, small := shaped.filter(is_small))
+    rows = small.with_columns(saved_ns=(DURATION - least).clip(lower_bound=0) * alone)
     for (kernel,), of_kernel in rows.group_by("kernel", maintain_order=True):
         blocks = float(of_kernel["blocks_per_sm"].median() or 0)  # type: ignore[arg-type]
         yield case_of(evidence, of_kernel, subject=str(kernel), words={"blocks_per_sm": blocks})
+
+
+def _share_alone(kernels: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
+    """Return the share of the time of each row in which no kernel of another stream runs on its device."""
+    shares = np.ones(len(rows))
+    for (device, stream), of_stream in rows.with_row_index("place").group_by("device", "stream"):
+        others = kernels.filter((pl.col("device") == device) & (pl.col("stream") != stream))
+        starts, ends = of_stream["start_ns"].to_numpy(), of_stream["end_ns"].to_numpy()
+        within = intervals_of(others)
+        shared_ns = covered_before(within, ends) - covered_before(within, starts)
+        shares[of_stream["place"].to_numpy()] -= shared_ns / np.maximum(1, ends - starts)
+    return pl.Series("alone", shares)
 
 
 def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
@@ -105,18 +123,11 @@ def tiny_kernels(evidence: RankEvidence) -> Iterator[Case]:
     tiny = evidence.costed.filter((pl.col("kernel_kind") == KernelKind.COMPUTATION) & (DURATION < _TINY_NS))
     # Fused into large kernels, they take only their lower bound.
     rows = tiny.with_columns(
-        saved_ns=pl.min_horizontal(DURATION, pl.lit(_FIXED_NS)).cast(pl.Float64), most_ns=DURATION - FLOOR.fill_null(0)
+        saved_ns=pl.min_horizontal(DURATION, pl.lit(FIXED_NS)).cast(pl.Float64), most_ns=DURATION - FLOOR.fill_null(0)
     )
     if len(rows):
         words = {"mean_ns": rows["duration_ns"].mean()}
-        yield case_of(evidence, rows, words=words, waits=_short_gaps(evidence, rows["start_ns"]))
-
-
-def _short_gaps(evidence: RankEvidence, starts: pl.Series) -> Intervals:
-    """Return the gaps of at most 2 µs that end at one of these times, which the device itself needs between kernels."""
-    begins, ends = evidence.idle
-    chosen = (ends - begins <= _FIXED_NS) & np.isin(ends, starts.to_numpy())
-    return begins[chosen], ends[chosen]
+        yield case_of(evidence, rows, words=words, waits=gaps_before(evidence, rows))
 
 
 def _say_small(cases: Sequence[RankCase]) -> Said:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
-from holotrace.analyses.diagnosis.rule import NOTHING, OF_THE_STEP, Case, Place, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rule import NOTHING, OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.analyses.memory_timeline.compute import plan as memory_timeline
 from holotrace.enrich.critical_path.what_if import Remove
@@ -120,7 +120,7 @@ def _say_empties(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
         f"every step empties the allocator's cache, and then fetches the memory from the driver again ({words['calls']:,.0f} "
-        "calls per step)",
+        f"calls per step){in_line(cases[0].place)}",
         "Remove torch.cuda.empty_cache() from the training loop; the allocator reuses its memory without it.",
     )
 
@@ -129,12 +129,14 @@ def _say_retries(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     if words["frees"]:
         return Said(
-            f"the allocator runs out of memory, frees its cache and fetches memory again ({words['calls']:,.0f} calls per step)",
+            f"the allocator runs out of memory, frees its cache and fetches memory again ({words['calls']:,.0f} calls per "
+            f"step){in_line(cases[0].place)}",
             "Set PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.10) against fragmentation, "
             "or use less memory: checkpoint activations, or make batches smaller.",
         )
     return Said(
-        f"the allocator still fetches memory from the driver in steady steps ({words['calls']:,.0f} calls per step)",
+        f"the allocator still fetches memory from the driver in steady steps ({words['calls']:,.0f} calls per step)"
+        f"{in_line(cases[0].place)}",
         "Keep the shapes of tensors equal from step to step, or set PYTORCH_ALLOC_CONF=expandable_segments:True "
         "(PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.10).",
     )

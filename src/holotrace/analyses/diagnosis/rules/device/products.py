@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -171,7 +172,8 @@ def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
         return
     saved = DURATION * (1 - 1 / _speedup(evidence.peaks, types[0]))
     rows = products.filter(~pl.col("uses_tensor_cores")).with_columns(saved_ns=saved)
-    yield case_of(evidence, rows, words={"types": types})
+    # Without shapes, nobody knows how fast these products become, and what other kernels gain from smaller types.
+    yield replace(case_of(evidence, rows, words={"types": types}), is_estimate=True)
 
 
 def _speedup(device: Device | None, precision: str) -> float:

@@ -11,7 +11,7 @@ import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, covered_before, covered_length, intersection, union
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
-from holotrace.analyses.diagnosis.rule import NOTHING, OF_THE_STEP, Case, Place, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rule import NOTHING, OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.drawing.names import short_name
 from holotrace.enrich.device.synchronisations import host_synchronisations
@@ -113,7 +113,7 @@ def _say_late(cases: Sequence[RankCase]) -> Said:
             "Look at this time in the timeline: work of a graph or of another process may be missing from the recording.",
         )
     return Said(
-        f"work starts late although it was launched and the GPU is idle (longest before {kernel})",
+        f"work starts late although it was launched and the GPU is idle (longest before {kernel}{in_line(cases[0].place)})",
         "Look for another process on this GPU (nvidia-smi), and for streams that wait for each other: "
         "enable_cuda_sync_events=True records what they wait for.",
     )

@@ -9,11 +9,12 @@ from typing import Any
 import polars as pl
 
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
-from holotrace.analyses.diagnosis.rule import OF_THE_STEP, JobCase, JobRule, Place, RankCase, Said
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Delay, JobCase, JobRule, Place, RankCase, Said
 from holotrace.analyses.diagnosis.rules.needs import needs_results
 from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
 from holotrace.analyses.diagnosis.rules.ranks.late_ranks import blamed
 from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, share_of_step, steps_of
+from holotrace.analyses.diagnosis.rules.ranks.own_work import with_own_share
 from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import without_larger_inputs
 from holotrace.drawing.names import short_name
 from holotrace.enrich.job_graph.causes.roles import cause_text
@@ -21,7 +22,10 @@ from holotrace.units import percent_text
 
 _SHARE = 0.05
 _LONGEST_TRANSFER = 3
-"""Few transfers take more than three times as long as the fastest quarter of their size, unless something holds them up."""
+"""Few transfers take more than three times as long as the fast ones of their size, unless something holds them up."""
+_FAST_QUANTILE, _FAST_MESSAGE_QUANTILE = 0.25, 0.05
+"""The fast transfers are the fastest quarter; of sends and receives, the fastest twentieth: a late receiver holds up most of them."""
+_BETWEEN_TWO = ("send", "recv")
 _TRANSFER = "https://docs.pytorch.org/tutorials/beginner/ddp_series_theory.html"
 
 _HIDING = {
@@ -56,9 +60,13 @@ def _typical_shares(evidence: JobEvidence) -> dict[int, float]:
     if "collectives" not in evidence.results:
         return {}
     calls = evidence.results["collectives"].per_call.drop_nulls(["step", "transfer_ns"])
-    like = pl.col("transfer_ns").quantile(0.25).over("process_group", "collective", "message_bytes")
+    quarter, twentieth = (
+        pl.col("transfer_ns").quantile(share).over("process_group", "collective", "message_bytes")
+        for share in (_FAST_QUANTILE, _FAST_MESSAGE_QUANTILE)
+    )
+    fast_ns = pl.when(pl.col("collective").is_in(_BETWEEN_TWO)).then(twentieth).otherwise(quarter)
     sums = (
-        calls.with_columns(pl.min_horizontal("transfer_ns", _LONGEST_TRANSFER * like).alias("kept_ns"))
+        calls.with_columns(pl.min_horizontal("transfer_ns", _LONGEST_TRANSFER * fast_ns).alias("kept_ns"))
         .group_by("rank")
         .agg(pl.col("kept_ns", "transfer_ns").sum())
     )
@@ -126,20 +134,40 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
     known = causes.per_cause.drop_nulls(["step", "cause_rank"]).filter(
         ~pl.col("cause").is_in(["communication", "unknown"]) & ~pl.col("cause_rank").is_in(named)
     )
-    rest = without_larger_inputs(evidence, known).with_columns(pl.col("cost_ns") * _share_outside_pipelines(evidence))
-    total, of_work = rest["cost_ns"].sum(), rest.filter(pl.col("cause").is_in(WORK))["cost_ns"].sum()
+    rest = with_own_share(evidence, without_larger_inputs(evidence, known)).with_columns(
+        pl.col("cost_ns", "own_ns") * _share_outside_pipelines(evidence)
+    )
+    total, of_work = rest["own_ns"].sum(), rest.filter(pl.col("cause").is_in(WORK))["own_ns"].sum()
     if not total or (2 * of_work >= total) is not is_work:
         return
-    most = rest.group_by("cause", "name", "frame", maintain_order=True).agg(pl.col("cost_ns").sum())
+    most = rest.group_by("cause", "name", "frame", maintain_order=True).agg(pl.col("own_ns").sum())
     costs = mean_costs(evidence, rest.rename({"waiting_rank": "rank"}), "cost_ns", step_count=steps_of(causes))
-    first = most.row(int(most["cost_ns"].arg_max() or 0), named=True)
+    first = most.row(int(most["own_ns"].arg_max() or 0), named=True)
+    has_sizes = all(of_rank.input_sizes for of_rank in evidence.ranks.values())
     yield JobCase(
         costs,
         share_of_step(evidence, costs),
         count=int(rest["wait_count"].sum()),
         place=Place(source_line=first["frame"]),
-        words={"cause": _named(first), "kind": first["cause"], "others": len(named)},
+        words={
+            "cause": _named(first),
+            "kind": first["cause"],
+            "others": len(named),
+            "has_sizes": has_sizes,
+            **({} if has_sizes or not is_work else {"confidence": "low"}),
+        },
+        delays={} if is_work else _delays(rest, steps_of(causes)),
     )
+
+
+def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
+    """Return what delays each rank: in each step as much as the rank that waits longest for it, work left out."""
+    not_work = rest.filter(~pl.col("cause").is_in(WORK))
+    of_waiting = not_work.group_by("cause_rank", "step", "waiting_rank").agg(pl.col("own_ns").sum())
+    longest = of_waiting.group_by("cause_rank", "step").agg(pl.col("own_ns").max())
+    own = longest.group_by("cause_rank").agg(pl.col("own_ns").sum()).sort("cause_rank")
+    lines = dict(not_work.drop_nulls("frame").group_by("cause_rank").agg(pl.col("frame").unique()).iter_rows())
+    return {rank: Delay(own_ns / step_count, frozenset(lines.get(rank, ()))) for rank, own_ns in own.iter_rows()}
 
 
 def _named(cause: Mapping[str, Any]) -> str:
@@ -206,8 +234,18 @@ def _say_slow(cases: Sequence[RankCase]) -> Said:
 def _say_uneven(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"{_in_turn(cases)} has more work than the others, most of it {cases[0].words['cause']}",
-        "Give ranks equal work in each step: pack sequences to equal lengths, or sort samples by cost.",
+        _EQUAL_SIZES if cases[0].words["has_sizes"] else _UNKNOWN_SIZES,
     )
+
+
+_EQUAL_SIZES = (
+    "The recorded inputs of the ranks are about equally large, so look for work that depends on the data, for other processes on "
+    "the devices, and for devices whose clocks change (nvidia-smi -q -d CLOCK)."
+)
+_UNKNOWN_SIZES = (
+    "Give ranks equal work in each step: pack sequences to equal lengths, or sort samples by cost. With record_shapes=True, the "
+    "next recording shows whether the inputs of the ranks differ."
+)
 
 
 def _say_jitter(cases: Sequence[RankCase]) -> Said:
@@ -228,6 +266,7 @@ _CALM = (
     "(torch.compile, CUDA graphs)."
 )
 _CALMER = {
+    "python": "Move this function out of the step or into a worker process, or run it on all ranks in the same step.",
     "garbage_collection": "Collect garbage on all ranks in the same step (gc.disable(), then gc.collect() every few hundred steps).",
     "data_loading": "Prefetch batches in worker processes, so that a slow sample delays nobody (num_workers, prefetch_factor).",
     "launch_delay": "Give each rank a GPU of its own; look for other processes on it (nvidia-smi).",

@@ -15,6 +15,7 @@ from holotrace.analyses.diagnosis.rules.host.launches import ENGINE
 from holotrace.analyses.diagnosis.rules.needs import needs_results
 from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
 from holotrace.analyses.diagnosis.rules.ranks.mean_costs import steps_of
+from holotrace.analyses.diagnosis.rules.ranks.own_work import with_own_share
 from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import without_larger_inputs
 from holotrace.analyses.wait_causes.compute import WaitCauses
 from holotrace.drawing.names import short_name
@@ -53,7 +54,10 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
         if mine.is_empty():
             continue
         fraction = row["cost_fraction"] * mine["cost_ns"].sum() / of_rank["cost_ns"].sum()
-        cause = largest_causes(mine).row(0, named=True)
+        own_causes = with_own_share(evidence, mine).with_columns(
+            pl.col("own_ns").round().cast(pl.Int64).alias("cost_ns")
+        )
+        cause = largest_causes(own_causes).row(0, named=True)
         steps = steps_of(causes)
         sums = mine.group_by("waiting_rank").agg(pl.col("cost_ns").sum()).sort("waiting_rank")
         costs = {rank: cost_ns * once.get(rank, 1.0) / steps for rank, cost_ns in sums.iter_rows()}
@@ -75,7 +79,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
                     {**cause, "name": cause["name"] and short_name(cause["name"].removeprefix(ENGINE))}
                 ),
                 "kind": cause["cause"],
-                **_how_often(mine, cause, steps),
+                **_how_often(own_causes, cause, steps),
             },
         )
 

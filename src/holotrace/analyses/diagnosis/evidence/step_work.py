@@ -1,0 +1,24 @@
+"""How much a rank works in each step, by which ranks with more work than others stand out."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.intervals import Intervals, covered_before
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
+from holotrace.schema import KernelKind
+
+
+def working_ns(evidence: RankEvidence) -> dict[int, int]:
+    """Return {step: how long a device computes or copies in it}; without device work, how long operators run."""
+    within = _working(evidence)
+    starts, ends = (evidence.steady[column].to_numpy() for column in ("start_ns", "end_ns"))
+    lengths = covered_before(within, ends) - covered_before(within, starts)
+    return dict(zip(evidence.steady["window"].to_list(), lengths.astype(np.int64).tolist(), strict=True))
+
+
+def _working(evidence: RankEvidence) -> Intervals:
+    if evidence.has_device_work:
+        return intervals_of(evidence.work.filter(pl.col("kernel_kind") != KernelKind.COMMUNICATION))
+    return intervals_of(evidence.activity.filter(pl.col("cause") == "operator"))

@@ -1,0 +1,186 @@
+"""The rule about computation on several streams that runs in turn although the device has room for it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.intervals import Int64Array, Intervals, covered_length, union
+from holotrace.analyses.diagnosis.evidence.kernel_evidence import with_launch_shapes
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line
+from holotrace.analyses.diagnosis.rules.needs import needs_device
+from holotrace.enrich.device.launches import runtime_calls
+from holotrace.enrich.device.synchronisations import has_recorded_waits
+from holotrace.schema import KernelKind
+from holotrace.units import percent_text
+
+_SOON_NS = 20_000
+"""Work that waited for other work starts within this time after the other work ends."""
+_READY_NS = 30_000
+"""Work that was ready this long before the other work ended waited neither for the host nor for its own stream."""
+_CLOCK_NOISE_NS = 1_000
+_WAIT_CALL = r"(?i)stream_?wait_?event"
+
+
+def streams_in_turn(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for the kernels of one stream that wait for those of another, though both together do not fill the device.
+
+    Run side by side, two runs of kernels that fill the shares a and b of the SMs take as long as the longer one if a + b is at
+    most 1, and (a + b) times as long otherwise. Whether one needs the results of the other, the recording does not say.
+    """
+    kernels = _kernels(evidence)
+    if kernels.select("device", "stream").n_unique() == kernels["device"].n_unique():
+        return
+    waits = _each_once(_with_use(kernels, _waits(_runs(kernels))))
+    if waits.is_empty():
+        return
+    explained = _explained(waits)
+    length = max(1, covered_length(*explained))
+    fraction = min(1.0, float(waits["saved_ns"].sum()) / length)
+    first = waits.row(int(waits["saved_ns"].arg_max() or 0), named=True)
+    words = {
+        "count": waits.height / evidence.step_count,
+        "streams": (first["stream"], first["stream_before"]),
+        "uses": (first["use"], first["use_before"]),
+        "confidence": "medium" if has_recorded_waits(evidence.rank_trace) else "low",
+    }
+    yield Case(
+        explained,
+        evidence.share(explained) * fraction,
+        fraction,
+        waits.height,
+        place=_place(evidence, first),
+        words=words,
+    )
+
+
+def _kernels(evidence: RankEvidence) -> pl.DataFrame:
+    """Return the kernels that compute, in order of their start on each device, with `use`: the share of the SMs that they fill.
+
+    It is 1 if the recording does not say.
+    """
+    kernels = evidence.costed.filter(pl.col("kernel_kind") != KernelKind.MEMORY)
+    shaped = with_launch_shapes(evidence.rank_trace, kernels)
+    return shaped.with_columns(use=pl.col("blocks_per_sm").clip(0, 1).fill_null(1.0)).sort("device", "start_ns")
+
+
+def _runs(kernels: pl.DataFrame) -> pl.DataFrame:
+    """Return the runs of kernels on one stream without a kernel of another stream between them, in order of their start.
+
+    run, device, stream, start_ns, end_ns, ready_ns (when the first kernel was launched, and the kernels before it on its stream
+    had ended), the launches of the first and the last kernel, and the first kernel with its event.
+    """
+    ended_ns = pl.col("end_ns").cum_max().shift().over("device", "stream")
+    numbered = kernels.with_columns(
+        run=pl.struct("device", "stream").rle_id().cast(pl.Int64),
+        ready_ns=pl.when(pl.col("launch_end_ns").is_not_null()).then(pl.max_horizontal("launch_end_ns", ended_ns)),
+    )
+    first = ("device", "stream", "start_ns", "event_index", "kernel", "launch_start_ns", "ready_ns")
+    return numbered.group_by("run", maintain_order=True).agg(
+        pl.col(first).first(),
+        pl.col("end_ns").max(),
+        pl.col("launch_index").first().alias("first_launch"),
+        pl.col("launch_index").last().alias("last_launch"),
+    )
+
+
+def _waits(runs: pl.DataFrame) -> pl.DataFrame:
+    """Return the runs that wait for the run before, with `shared_ns`: how long the two could run at once."""
+    before = {f"{name}_before": pl.col(name).shift().over("device") for name in ("stream", "start_ns", "end_ns")}
+    paired = runs.with_columns(**before, launch_before=pl.col("last_launch").shift().over("device"))
+    is_waiting = (
+        (pl.col("start_ns") - pl.col("end_ns_before")).is_between(-_CLOCK_NOISE_NS, _SOON_NS)
+        & (pl.col("ready_ns") <= pl.col("end_ns_before") - _READY_NS)
+        & (pl.col("first_launch") != pl.col("launch_before"))
+    )
+    ready = pl.max_horizontal("start_ns_before", "ready_ns")
+    shared = pl.min_horizontal(pl.col("end_ns") - pl.col("start_ns"), pl.col("end_ns_before") - ready)
+    return paired.with_columns(shared_ns=shared).filter(is_waiting.fill_null(value=False))
+
+
+def _with_use(kernels: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
+    """Add the shares of the SMs that both runs fill in the time that they could share, and what running at once saves."""
+    parts = []
+    for (device,), of_device in waits.group_by("device", maintain_order=True):
+        on_device = kernels.filter(pl.col("device") == device)
+        shared, begins, ends = (of_device[name].to_numpy() for name in ("shared_ns", "start_ns", "end_ns_before"))
+        uses = {"use": _mean_use(on_device, begins, shared), "use_before": _mean_use(on_device, ends - shared, shared)}
+        parts.append(of_device.with_columns(**{name: pl.Series(values) for name, values in uses.items()}))
+    room = (2 - pl.col("use") - pl.col("use_before")).clip(0, 1)
+    known = pl.concat(parts) if parts else waits.with_columns(use=pl.lit(1.0), use_before=pl.lit(1.0))
+    return known.with_columns(saved_ns=pl.col("shared_ns") * room).filter(pl.col("saved_ns") > 0)
+
+
+def _mean_use(kernels: pl.DataFrame, since_ns: Int64Array, length_ns: Int64Array) -> npt.NDArray[np.float64]:
+    """Return the mean share of the SMs that the kernels of a device fill in each of these stretches of time."""
+    times = np.concatenate([kernels["start_ns"].to_numpy(), kernels["end_ns"].to_numpy()])
+    changes = np.concatenate([kernels["use"].to_numpy(), -kernels["use"].to_numpy()])
+    order = np.argsort(times, kind="stable")
+    times, level = times[order], np.cumsum(changes[order])
+    used = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])
+    until, since = np.interp(since_ns + length_ns, times, used), np.interp(since_ns, times, used)
+    mean: npt.NDArray[np.float64] = (until - since) / np.maximum(1, length_ns)
+    return mean
+
+
+def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
+    """Keep the waits that save most and leave most SMs free, so that no run is in two: it can run beside one other only."""
+    used: set[int] = set()
+    kept = []
+    room = pl.col("saved_ns") * (2 - pl.col("use") - pl.col("use_before"))
+    for row, run in waits.with_row_index("row").sort(room, descending=True).select("row", "run").iter_rows():
+        if not {run, run - 1} & used:
+            used |= {run, run - 1}
+            kept.append(row)
+    return waits[sorted(kept)]
+
+
+def _explained(waits: pl.DataFrame) -> Intervals:
+    """Return the time that each wait could share with the run before: its end, and the beginning of the waiting run."""
+    shared = waits["shared_ns"].to_numpy()
+    ends, begins = waits["end_ns_before"].to_numpy(), waits["start_ns"].to_numpy()
+    return union(np.concatenate([ends - shared, begins]), np.concatenate([ends, begins + shared]))
+
+
+def _place(evidence: RankEvidence, wait: dict[str, Any]) -> Place:
+    """Return the first waiting kernel, and the line that made its stream wait or, if that is unknown, launched it."""
+    calls = runtime_calls(evidence.rank_trace)
+    names = evidence.rank_trace.strings.str.contains(_WAIT_CALL).arg_true().cast(pl.UInt32)
+    is_before = pl.col("name").is_in(names.implode()) & (pl.col("start_ns") < wait["launch_start_ns"])
+    asked_ns = calls.filter(is_before)["start_ns"].max()
+    host = evidence.activity_at(asked_ns if isinstance(asked_ns, int) else wait["launch_start_ns"])
+    return Place(host.get("module"), None, wait["kernel"], host.get("frame"), wait["event_index"], wait["start_ns"])
+
+
+def _say(cases: Sequence[RankCase]) -> Said:
+    case = cases[0]
+    (waiting, before), (use, use_before) = case.words["streams"], case.words["uses"]
+    return Said(
+        f"kernels on stream {waiting} wait for those on stream {before} ({case.words['count']:,.0f} times per step), although they "
+        f"fill only {percent_text(use)} and {percent_text(use_before)} of the SMs{in_line(case.place)}",
+        "If they do not need each other's results, launch both first, and call wait_stream or wait_event right before the result "
+        "is used, so that they run at once; if they do, a second stream gains nothing.",
+    )
+
+
+RULES = (
+    Rule(
+        "streams_in_turn",
+        "kernels that wait for those of another stream although both together leave SMs free",
+        threshold=0.05,
+        unit=OF_THE_STEP,
+        reason="Below 5 % of the step, rearranging streams is not worth the care that it takes.",
+        source="https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#streams",
+        check=streams_in_turn,
+        say=_say,
+        precedence=0,
+        needs=needs_device,
+        confidence="medium",
+    ),
+)
+"""The rule about streams that compute."""
