@@ -52,7 +52,7 @@ KEPT = "#a4493d"
 # The cost of a finding: as replayed, as an upper bound, or as an estimate.
 ADVICE = "#8a4fd0"
 ADVICE_BOUND = "#d5b9f0"
-ADVICE_ESTIMATE = "#b5a6c4"
+ADVICE_ESTIMATE = "#9a8ba8"
 
 # Directions of copies; copies within a device have the colour of memory.
 HOST_TO_DEVICE = "#1f5f4f"
