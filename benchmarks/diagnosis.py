@@ -152,13 +152,19 @@ def score_pair(scores: defaultdict[str, Score], name: str, pair: Pair) -> None:
     (score.missed if mine is None else score.found).append(name)
     if mine is not None and pair.rule not in WITHOUT_COST:
         step_ns = step_ns_of(pair.planted)
-        error = (mine.stake_ns - pair.cost_ns) / step_ns
+        parts_ns = sum(other.stake_ns for rule, other in found.items() if (pair.rule, rule) in SAME_MISTAKE)
+        error = (mine.stake_ns + parts_ns - pair.cost_ns) / step_ns
         score.stakes(mine.basis).append((error, name))
     score_alarms(scores, name, pair.planted, found, pair.healthy)
 
 
-SAME_MISTAKE = {("jitter", "slow_function"), ("late_rank", "slow_function"), ("late_rank", "data_loading")}
-"""Planted rules, and others that describe a part of the same mistake: the function that delays one rank after the other."""
+SAME_MISTAKE = {
+    ("jitter", "slow_function"),
+    ("late_rank", "slow_function"),
+    ("late_rank", "data_loading"),
+    ("graph_breaks", "slow_function"),
+}
+"""Planted rules, and others that describe a part of the same mistake: the function that delays a rank, or breaks a graph."""
 
 WITHOUT_COST = ("memory_limit", "fragmentation", "host_falls_behind")
 """What these rules find costs no time yet."""

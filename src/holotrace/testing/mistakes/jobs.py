@@ -52,12 +52,9 @@ class TrainingJob:
 
     @cached_property
     def step_ns(self) -> float:
-        """The mean step, over all ranks: the time from the start of the host to the end of the last work, over the number of steps."""
-        times = self.times_ns
-        return fmean(
-            float(times[of_rank.step_ends[-1]] - times[of_rank.begin]) / len(of_rank.step_ends)
-            for of_rank in self._ranks
-        )
+        """The mean time from the end of one step's work to the end of the next step's work, over all ranks."""
+        ends = [self.times_ns[recorder.step_ends] for recorder in self._ranks]
+        return fmean(float(of_rank[-1] - of_rank[0]) / (len(of_rank) - 1) for of_rank in ends)
 
     def write(self, folder: Path) -> Path:
         """Write the trace file of each rank; the same options give the same files."""

@@ -245,7 +245,7 @@ def _kernel(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 def _strided(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     """Multiply transposed tensors; without the mistake, the same kernel gets contiguous ones."""
     contiguous = job.with_remedy("contiguous", 1)
-    jobs = ((job.with_mistake(rule, share), contiguous) for share in (0.2, 0.1, 0.05))
+    jobs = ((job.with_mistake(rule, share), contiguous) for share in (0.2, 0.1, 0.05, 0.03, 0.02))
     return _first_costly(rule, jobs, dice.choice(_DRAWN_SHARES))
 
 

@@ -26,8 +26,8 @@ _WAKE_UP_NS = 7_000
 _QUEUE_LENGTH = 1_000
 """A stream accepts about this many launches; then the host waits: https://docs.nvidia.com/cuda/cuda-c-programming-guide"""
 
-_EVERY = 10
-"""Every kernel with a multiple of this number of events before it waits for another process that shares the device."""
+_EVERY = 25
+"""Every 25th piece of work of a step waits for another process that shares the device."""
 
 _PROFILED_RANGE_NS, _PROFILED_FUNCTION_NS = 2_500, 1_300
 """Time that recording Python functions adds to each operator or call, and to each function."""
@@ -84,11 +84,12 @@ class Recorder:
         self.load = 1.0
         self.dice = random.Random(f"{options.seed} rank {rank}")
         self._course, self._meetings = meetings.course, meetings
-        self.begin = self.host = self._course.point((0, self.dice.randrange(20_000)))
+        self.host = self._course.point((0, self.dice.randrange(20_000)))
         backlog_ns = round(self.amount("host_falls_behind") * options.steps)
         self._last = {COMPUTE: self._course.point((0, backlog_ns))} if backlog_ns else {}
         self._waits: dict[int, list[int]] = {}
         self._queued: deque[int] = deque()
+        self._run_count = 0
         self._correlations, self._external, self._python = (itertools.count(first) for first in (3_000, 1, 1))
         self._around: list[int] = [0]
         self._functions: list[int] = []
@@ -270,6 +271,7 @@ class Recorder:
 
     def end_step(self) -> None:
         """Remember the point at which the device has finished all work launched so far."""
+        self._run_count = 0
         self.step_ends.append(self._course.point((self.host, 0), *((end, 0) for end in self._last.values())))
 
     def _work(self, work: Work, call: str, duration_ns: float) -> int:
@@ -297,7 +299,8 @@ class Recorder:
     def _run(self, work: Work, ready: int, duration_ns: float) -> int:
         start = self._started(work.stream, ready)
         late_ns = self.amount("late_starts")
-        if late_ns and work.stream == COMPUTE and len(self.rows) % _EVERY == 0:
+        self._run_count += 1
+        if late_ns and work.stream == COMPUTE and self._run_count % _EVERY == 0:
             start = self._course.point((start, self.about(late_ns)))
         self._queued.append(start)
         end = self._course.point((start, self.about(duration_ns)))

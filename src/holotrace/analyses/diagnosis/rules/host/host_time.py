@@ -8,6 +8,7 @@ import polars as pl
 
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.host.launches import AFTER_BREAK, graph_breaks
 from holotrace.enrich.critical_path.what_if import Remove
 
 _LEAST_SHARE = 0.02
@@ -45,11 +46,15 @@ def garbage_collection(evidence: RankEvidence) -> Iterator[Case]:
 def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each Python function that keeps the devices idle for long at a time.
 
-    Many short pieces are Python's overhead between operators, which another rule reports.
+    Many short pieces are the overhead of Python between operators, which is another rule's; so are the parts of functions
+    between two compiled regions.
     """
     is_slow = (pl.col("cause") == "python") & pl.col("frame").is_not_null() & _IS_LONG
     python = _without_torch(evidence, evidence.while_idle.filter(is_slow))
     python = python.join(_calling_operators(evidence), on="name", how="anti")
+    is_break = pl.col("name").str.contains(AFTER_BREAK).fill_null(value=False)
+    if python.select(is_break.any()).item() and any(True for _ in graph_breaks(evidence)):
+        python = python.filter(~is_break)
     for (name,), pieces in python.group_by("name", maintain_order=True):
         yield from _cases(evidence, pieces, str(name))
 

@@ -40,6 +40,8 @@ _FEW_KERNELS = 20
 """About as many kernels as a multi-tensor optimizer launches for a group of parameters."""
 
 _BREAKS = r"^Torch-Compiled Region: \d+/\d+"
+AFTER_BREAK = r"torch_dynamo_resume_in_"
+"""torch.compile gives this name to the rest of a function after a graph break."""
 _COMPILING = r"^dynamo$|dynamo_timed|convert_frame|compile_fx|backend_compile|compile_(inner|attempt)"
 
 
@@ -152,7 +154,10 @@ def optimizer_not_fused(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time between the compiled regions of a step, if each step runs several."""
+    """Yield a case for the idle time between the compiled regions of a step, if each step runs several.
+
+    What runs after the last region counts if torch.compile names it as the rest of a function after a break.
+    """
     regions = _ranges(evidence, _BREAKS)
     names = evidence.rank_trace.texts(regions["name"])
     frames = names.str.extract(r": (\d+)/")
@@ -161,7 +166,9 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
     if len(times[0]) < 2 * evidence.step_count or count < 2:  # noqa: PLR2004 -- one region has no break
         return
     outside = evidence.while_idle.filter(pl.col("cause").is_in(["operator", "python", "host_idle"]))
-    yield from _case(evidence, evidence.within(outside, _between(evidence, times)), None, count=count)
+    between = evidence.within(outside, _between(evidence, times))
+    after = outside.filter(pl.col("name").str.contains(AFTER_BREAK).fill_null(value=False))
+    yield from _case(evidence, pl.concat([between, after]).unique(maintain_order=True), None, count=count)
 
 
 def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
