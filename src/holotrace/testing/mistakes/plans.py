@@ -242,6 +242,14 @@ def _kernel(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     return Pair(rule, job.with_mistake(rule, slow_ns), job.with_remedy("good_kernel", slow_ns / 3))
 
 
+def _converted(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Convert activations back and forth; without the mistake, no kernel converts, also not those of autocast."""
+    planted = (job.with_mistake(rule, count) for count in (2, 4, 8, 12))
+    return _first_costly(
+        rule, ((each, each.with_remedy("fused_casts")) for each in planted), dice.choice(_DRAWN_SHARES)
+    )
+
+
 def _strided(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     """Multiply transposed tensors; without the mistake, the same kernel gets contiguous ones."""
     contiguous = job.with_remedy("contiguous", 1)
@@ -355,7 +363,7 @@ _PAIRS: dict[str, _Plant] = {
     "slow_products": _counted(1.2, 2.5),
     "unfused_attention": _once,
     "unfused_chain": _counted(10, 16, 30, 50),
-    "casts": _counted(2, 4, 8, 12),
+    "casts": _converted,
     "transposes": _counted(4, 8, 16, 32, 64),
     "channels_first": _channels,
     "slow_memory_kernels": _strided,

@@ -46,8 +46,8 @@ def garbage_collection(evidence: RankEvidence) -> Iterator[Case]:
 def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each Python function that keeps the devices idle for long at a time.
 
-    Many short pieces are the overhead of Python between operators, which is another rule's; so are the parts of functions
-    between two compiled regions.
+    Many short pieces are Python's overhead between operators, which another rule reports, as it does functions that resume
+    after a graph break.
     """
     is_slow = (pl.col("cause") == "python") & pl.col("frame").is_not_null() & _IS_LONG
     python = _without_torch(evidence, evidence.while_idle.filter(is_slow))
