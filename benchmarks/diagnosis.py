@@ -96,7 +96,7 @@ class Found:
 
 @dataclass
 class Score:
-    """How a rule did: names of jobs, and for jobs with a known cost how far the stake is off, as a share of the step."""
+    """The results of a rule: names of jobs and, for jobs with a known cost, the error of the stake as a share of the step."""
 
     found: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)

@@ -53,7 +53,7 @@ class CallsOptions:
     operations             the number of operations of each rank, of all kinds
     topology               which groups cross hosts
     clock_offset_ns        how far the clocks may be off, in either direction
-    clock_drift_ppb        by how many parts in 10^9 they may run fast or slow
+    clock_drift_ppb        how fast or slow the clocks may run, in parts per 10^9
     slow_host              the host whose ranks compute `slow_ns` longer before every operation; None for no slow host
     missing_fraction       the share of calls that were not recorded
     late_host              the host whose recording begins after a third of the operations; None for no late host

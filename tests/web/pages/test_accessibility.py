@@ -32,8 +32,10 @@ LOOKS = 3
 NOTHING: dict[str, Any] = {"violations": []}
 RUNS = (
     "() => axe.run({ exclude: ['.ag-root-wrapper'] }, { resultTypes: ['violations'], preload: false })",
-    "() => document.querySelector('.ag-root-wrapper')"
-    " && axe.run('.ag-root-wrapper', { runOnly: ['color-contrast'], resultTypes: ['violations'], preload: false })",
+    (
+        "() => document.querySelector('.ag-root-wrapper')"
+        " && axe.run('.ag-root-wrapper', { runOnly: ['color-contrast'], resultTypes: ['violations'], preload: false })"
+    ),
 )
 """Of tables, only the contrast: AG Grid fills its headers when they come into view, so a grid below the window has empty ones.
 

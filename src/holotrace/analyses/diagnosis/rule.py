@@ -48,7 +48,7 @@ class Case:
     """One application of a rule on one rank.
 
     explained       the time that the case explains: when the rank would do something else without the cause
-    further         idle time that the case explains, too, as far as its replay saves more than `explained`
+    further         more idle time that the case explains if its replay saves more than `explained`
     is_certain      the explained time is the cost of the case even if the replay saves less
     value           what the rule measured, in the unit of its threshold
     saved_fraction  the share of the explained time that fixing the cause can save at most

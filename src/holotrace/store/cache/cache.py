@@ -4,9 +4,9 @@
         manifest.json     header, health record, content hash and time; checksums of the tables and of the manifest
         <table>.arrow     one file for each table of the schema
 
-An entry is written into a temporary sibling folder and then renamed, so entries are always complete, and two processes
-that read the same trace do not disturb each other: the slower one finds the name taken and uses the existing entry.
-Only the user who wrote an entry can read it. If data does not match its checksum, the trace is read again.
+An entry is written into a temporary sibling folder and then renamed, so entries are always complete. Two processes may
+read the same trace at once: the slower process finds the name taken and uses the existing entry. Only the user who
+wrote an entry can read it. If data does not match its checksum, the trace is read again.
 
 Several machines can share a cache behind a URL: entries are copied from there into the user's cache folder, and
 new entries are copied there. The shared cache and the user's cache name their folders alike.

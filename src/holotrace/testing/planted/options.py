@@ -85,7 +85,7 @@ class PlantedOptions:
     layers                  number of layers in each pipeline stage
     layer_ns                time to compute the forward pass of a layer in one microbatch; the backward pass takes twice as long
     clock_offset_ns         how far the hosts' clocks may be off, in either direction
-    clock_drift_ppb         by how many parts in 10^9 they may run fast or slow
+    clock_drift_ppb         how fast or slow the clocks may run, in parts per 10^9
     jitter                  how much each duration may vary, as a share of the duration
     has_stacks              whether Python functions and modules are recorded (with_stack=True)
     has_waits               whether stream waits are recorded (enable_cuda_sync_events)

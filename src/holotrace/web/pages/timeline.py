@@ -18,7 +18,7 @@ QUESTION = "What ran when, on which thread and which stream?"
 
 _TERMS = (
     ("row", "a thread of the host or a stream of a device; a call is drawn below its caller"),
-    ("pale slice", "several events shorter than a pixel, merged; the less of the time they fill, the paler it is"),
+    ("pale slice", "several events shorter than a pixel, merged; the paler the slice, the less of its time they fill"),
     ("GPU busy", "whether the device is busy; when zoomed out, the busy share of each pixel's time"),
     ("queue", "work that was launched on a stream and has not started"),
     (

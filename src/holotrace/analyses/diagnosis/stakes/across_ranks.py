@@ -37,9 +37,9 @@ class _Replay(NamedTuple):
 def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnosis:
     """Return the diagnosis with the stakes of late ranks from replays, if these reproduce the steps within 3 %.
 
-    The stake is the share of the replayed windows that all replays save together, times the mean step: the window of a job
-    also contains the end of the step before on ranks that are behind, and a rank may be late in some steps only. The
-    stake is at most the part of the step that the other findings leave.
+    The stake is the share of the replayed windows that all replays save together, times the mean step. A share
+    is needed, because a job's window also contains the end of the step before on ranks that are behind, and because a
+    rank may be late in some steps only. The stake is at most the part of the step that the other findings leave.
     """
     late = result.per_finding.filter(pl.col("rule") == _RULE)["rank"].to_list()
     if not late or _event_count(trace) > _MOST_EVENTS:

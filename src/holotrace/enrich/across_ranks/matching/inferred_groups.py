@@ -84,8 +84,8 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
 def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
     """Return rank, signature, group and is_ambiguous of the largest groups that fit and are not too wide.
 
-    A group is too wide if other groups that are not larger fit on all its ranks, and in these the calls end far closer
-    together, or the durations of the transfers vary far less.
+    A group is too wide if, on all its ranks, other groups of at most the same size fit clearly better: their calls end
+    far closer together, or their transfer times vary far less.
 
     Args:
         fitting: rank, signature, group, present, even, spread_ns and jitter_ns.

@@ -22,7 +22,7 @@ shorter.
 """
 _LATE_END = 0.1
 _LEAST_COVERED = 0.5
-"""If a stretch's name does not show waiting, it is a wait if one communication covers at least this share and ends in it."""
+"""A stretch whose name does not show waiting is a wait if a communication covers this share of it and ends in it."""
 
 
 class Segments(NamedTuple):

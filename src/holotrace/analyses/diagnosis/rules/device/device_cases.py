@@ -76,8 +76,8 @@ def case_of(
     Args:
         evidence: the rank.
         rows: at least one row, with `saved_ns`: what fixing the cause saves of its time. If the speed of the fixed work
-            is only known within limits, `saved_ns` is what it typically saves, which decides whether the rule applies, and
-            `most_ns` what it saves at best, which is the stake.
+            is only known within limits, `saved_ns` is the typical saving, which decides whether the rule applies, and
+            `most_ns` the largest possible saving, which is the stake.
         subject: tells several cases of one rule apart.
         words: what the sentences need besides; `kernel`, `operator`, `count` per step and `shape` are there already.
         waits: time without device work that the cause also explains, all of which fixing it saves.
