@@ -200,11 +200,11 @@ def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools)
     inside `torch.vmap` is recorded with the shapes of one example, and calls itself, or another product, on all of them.
     The inner call does the work.
     """
-    parent, whole = stacks["parent_row"].to_numpy(), np.flatnonzero(is_whole)
+    parent, name, whole = stacks["parent_row"].to_numpy(), stacks["name"].to_numpy(), np.flatnonzero(is_whole)
     around = nearest_above(parent, is_whole, whole)
     calls_itself = np.zeros(len(parent), np.bool_)
-    operator = _with_products_as_one(rank_trace, stacks)
-    above = np.unique(around[(around != NO_PARENT) & (operator[whole] == operator[around])])
+    operator = _with_products_as_one(rank_trace)
+    above = np.unique(around[(around != NO_PARENT) & (operator[name[whole]] == operator[name[around]])])
     while len(above):
         calls_itself[above] = True
         above = np.unique(nearest_above(parent, is_whole, above))
@@ -212,12 +212,12 @@ def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools)
     return calls_itself
 
 
-def _with_products_as_one(rank_trace: RankTrace, stacks: pl.DataFrame) -> _Rows:
-    """Return a number for the operator of each call, the same for all products that `torch.vmap` turns into one another."""
+def _with_products_as_one(rank_trace: RankTrace) -> _Rows:
+    """Return a number for each string id, the same for all products that `torch.vmap` turns into one another."""
     names = called_names(rank_trace)
     products = names.filter(rank_trace.texts(names).is_in(_PRODUCTS))
-    operator: _Rows = stacks["name"].to_numpy().astype(np.int64)
-    operator[np.isin(operator, products.to_numpy())] = -1
+    operator: _Rows = np.arange(len(rank_trace.strings))
+    operator[products.to_numpy()] = -1
     return operator
 
 
