@@ -46,7 +46,7 @@ def test_a_whole_operator_includes_what_is_inside() -> None:
 
 
 def test_an_operator_on_a_dtensor_costs_what_this_rank_computes() -> None:
-    """aten::mm on a DTensor has the shapes of all ranks; aten::mm inside it, on the part of this rank, does the work."""
+    """aten::mm on a DTensor has the shapes of the whole tensor; aten::mm inside it, on the part of this rank, does the work."""
     whole = {"Input Dims": [[8, 4], [4, 6]], "Input type": ["float", "float"]}
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=20, args=whole)
     builder.operator("aten::div", start_us=1, duration_us=2, args=MATRICES)

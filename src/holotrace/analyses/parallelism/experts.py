@@ -85,8 +85,9 @@ def _are_ways_back(exchanges: Iterable[tuple[int, int]]) -> Iterator[bool]:
 def _to_experts() -> pl.Expr:
     """Return the tokens that a rank's experts receive over the mean of its group.
 
-    A recording may begin between the way to the experts and the way back, so each call may go either way. Every rank has about
-    as many tokens of its own, so the direction in which the ranks differ more is the way to the experts.
+    A recording may begin after tokens went to the experts and before they come back, so a call may have either
+    direction. Every rank has about as many tokens of its own, so the direction in which the ranks differ more is the
+    way to the experts.
     """
     there, back = _over_mean("received_rows"), _over_mean("sent_rows")
     is_there = (there.max() >= back.max()).over("process_group")
