@@ -76,7 +76,7 @@ def test_one_rank_has_no_bar() -> None:
     assert Display(terminal()[0]).counted(IN_PROCESS, 1) is IN_PROCESS
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_command_on_a_terminal_counts_its_ranks_on_stderr(tmp_path, workers) -> None:
     """On a terminal, rank counts go to stderr; stdout is the same as without a terminal."""
     write_job(tmp_path / "job", ranks=4, steps=1, layers=1)

@@ -86,6 +86,7 @@ def test_sorting_by_an_unknown_column_lists_those_that_exist(job) -> None:
     assert "choose one" in str(both.exception)
 
 
+@pytest.mark.slow
 def test_the_summary_of_a_cpu_job_shows_its_cpu_side(tmp_path) -> None:
     """The summary of a job without GPU work says so and shows its steps on the CPU."""
     cpu_job().write(tmp_path / "cpu")
@@ -154,6 +155,7 @@ def test_a_file_that_fails_late_does_not_hide_the_others(job, command) -> None:
     assert "1 unreadable" in run("check", job)
 
 
+@pytest.mark.slow
 def test_a_report_shows_the_file_that_fails_late(job, tmp_path) -> None:
     """The report starts with the file that could not be read, followed by the verdict on the other ranks."""
     (Path(job) / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")

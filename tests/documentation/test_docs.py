@@ -20,6 +20,9 @@ from pages import PAGES, ROOT, navigation_entries, python_blocks, relative_links
 
 DOCS = ROOT / "docs"
 COMMANDS = get_command(app)
+LONG = {"thousands_of_ranks", "diagnosis", "advice", "critical_path", "ask_what_if", "wait_causes"}
+"""Pages whose examples take longest."""
+
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
@@ -38,7 +41,13 @@ def job(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if page.parent != ROOT and python_blocks(page)], ids=lambda page: page.stem
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow) if page.stem in LONG else page
+        for page in PAGES
+        if page.parent != ROOT and python_blocks(page)
+    ],
+    ids=lambda page: page.stem,
 )
 def test_the_examples_of_a_page_run(page, job, monkeypatch) -> None:
     """The Python examples of a page run in order, as a reader would copy them."""

@@ -317,6 +317,7 @@ def test_resources_are_plain_text() -> None:
         assert b"\r" not in (folder / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_report_is_written_from_python(tmp_path) -> None:
     """`holotrace.report` writes the page and returns the summary; it replaces a file only with `overwrite=True`."""
     path = tmp_path / "report.html"
@@ -332,6 +333,7 @@ def test_a_report_is_written_from_python(tmp_path) -> None:
     holotrace.report(job, path, overwrite=True)
 
 
+@pytest.mark.slow
 def test_a_report_is_named_after_the_folder_of_its_traces(tmp_path) -> None:
     """A report on two files names their folder, and a report on one file names the file."""
     for ranks, name in (({0, 1}, str(tmp_path / "job")), ({0}, str(tmp_path / "job" / "rank0.pt.trace.json"))):

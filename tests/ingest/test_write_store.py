@@ -36,11 +36,18 @@ from holotrace.testing.builder import TraceBuilder
 from jobs import gpu_job
 
 REAL = (
-    "amd_mi250",
-    "cpu_only",
     "cupti",
-    "critical_path/event_sync",
-    *(pytest.param(name, marks=pytest.mark.slow) for name in ("ddp_gloo_4rank", "mtia_inference", "two_rank_128")),
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in (
+            "amd_mi250",
+            "cpu_only",
+            "critical_path/event_sync",
+            "ddp_gloo_4rank",
+            "mtia_inference",
+            "two_rank_128",
+        )
+    ),
 )
 
 
@@ -84,6 +91,7 @@ def test_a_store_gives_the_same_as_its_traces(name, real_traces, tmp_path) -> No
         assert_equal_results(analysis, trace, again)
 
 
+@pytest.mark.slow
 def test_workers_read_the_store(tmp_path) -> None:
     """Worker processes read the ranks of a store and return the same result as without a store."""
     trace = stored(gpu_job().build(), tmp_path)
@@ -570,6 +578,7 @@ def test_a_store_or_a_selection_cannot_be_stored(tmp_path) -> None:
     assert not (tmp_path / "second.store").exists()
 
 
+@pytest.mark.slow
 def test_a_store_behind_a_url(tmp_path) -> None:
     """A store behind a URL gives the results of its traces, answers SQL, and can be overwritten."""
     trace = gpu_job().build()

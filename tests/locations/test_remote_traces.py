@@ -329,6 +329,7 @@ def run_hta(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments), catch_exceptions=False)
 
 
+@pytest.mark.slow
 def test_commands_read_urls_and_write_to_them(memory) -> None:
     """Commands write reports, figures, tables and copies to URLs, without secrets; they replace files with --force."""
     memory.pipe("/job/a.json", trace_json(0))

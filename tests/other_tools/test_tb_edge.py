@@ -35,7 +35,7 @@ NOT_OPERATORS = (
     "DataParallel.forward",
 )
 
-each_case = pytest.mark.parametrize("name", slow_except(CASES, CASES[::4]))
+each_case = pytest.mark.parametrize("name", slow_except(CASES, CASES[::12]))
 
 
 @cache

@@ -17,6 +17,7 @@ from holotrace.questions.question import Analysis
 from holotrace.questions.result import Result
 from holotrace.testing import TraceBuilder, small_job
 from jobs import HOSTILE, hostile_job
+from matrices import slow_except
 from recordings import opened
 from reference_data import IN_THE_REPOSITORY
 
@@ -72,7 +73,7 @@ def test_the_answer_of_a_comparison() -> None:
 
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
-@pytest.mark.parametrize("folder", REAL, ids=lambda path: path.name)
+@pytest.mark.parametrize("folder", slow_except(REAL, REAL[1:]), ids=lambda path: path.name)
 def test_every_result_of_a_real_recording_shows_itself(entry: Analysis, folder: Path) -> None:
     """Every result of a real recording has a one-line answer, JSON with all its fields, and HTML."""
     try:

@@ -71,6 +71,7 @@ def tables_of(result: Any) -> list[tuple[str, pl.DataFrame]]:
     return [(f"{type(result).__name__}.{name}", table) for name, table in tables]
 
 
+@pytest.mark.slow
 def test_every_column_of_a_result_is_declared_with_its_type(answers: list[tuple[Any, tuple[View, ...]]]) -> None:
     """Each column of each result is declared, with the type that it has."""
     wrong = {
@@ -83,6 +84,7 @@ def test_every_column_of_a_result_is_declared_with_its_type(answers: list[tuple[
     assert not wrong
 
 
+@pytest.mark.slow
 def test_every_declared_column_is_used(answers: list[tuple[Any, tuple[View, ...]]]) -> None:
     """Each declared column is in a result, in a printed table, or in the predictions of `critical-path`."""
     used = set(Predictions([]).table.columns)

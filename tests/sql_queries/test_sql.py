@@ -20,8 +20,9 @@ from holotrace.sql_queries.views import VIEWS
 from holotrace.store.tables.parquet_tables import parquet_types
 from holotrace.testing.builder import TraceBuilder
 from jobs import cpu_job, gpu_job
+from matrices import slow_except
 
-REAL = ("amd_mi250", "cpu_only", "two_rank_128", pytest.param("ddp_gloo_4rank", marks=pytest.mark.slow))
+REAL = slow_except(["amd_mi250", "cpu_only", "two_rank_128", "ddp_gloo_4rank"], ["amd_mi250"])
 
 
 def small_job() -> TraceBuilder:
@@ -111,6 +112,7 @@ def test_sums_of_whole_numbers_are_whole_numbers() -> None:
     assert rows.to_arrow().num_rows == 2
 
 
+@pytest.mark.slow
 def test_workers_write_the_views(job) -> None:
     """A query returns the same rows with worker processes as without."""
     query = "SELECT rank, name, count(*) AS call_count FROM kernels GROUP BY ALL ORDER BY ALL"

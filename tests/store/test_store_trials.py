@@ -38,6 +38,7 @@ def test_processes_write_the_same_ranks_at_once() -> None:
     assert (counts["written: True"], counts["store: whole"], failed(counts)) == (4, 2, False), counts
 
 
+@pytest.mark.slow
 def test_processes_upload_the_same_ranks_at_once() -> None:
     """Of two processes that upload the same ranks, one may be refused, and ranks of the two never mix."""
     counts = race(2, 2, same=True, address="local://{folder}/job.store")

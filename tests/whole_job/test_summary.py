@@ -37,6 +37,7 @@ def test_a_late_rank_is_named(tmp_path) -> None:
     assert job_summary.diagnosis.per_finding["rule"][0] == "late_rank"
 
 
+@pytest.mark.slow
 def test_the_late_rank_of_a_real_job_is_named_and_a_victim_is_not_blamed(real_traces) -> None:
     """Rank 3 of the DDP job sleeps; in the pipeline rank 2 does, and rank 0, which only passes on the delay, is not named."""
     known = summary(opened(real_traces / "ddp_gloo_4rank"))

@@ -323,6 +323,7 @@ def jobs(draw: st.DrawFn) -> TraceBuilder:
     return builder
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(jobs())
 def test_every_path_is_as_long_as_the_step(builder: TraceBuilder) -> None:

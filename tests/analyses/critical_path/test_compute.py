@@ -649,6 +649,7 @@ def _all_ranks(folder: Path) -> Iterator[RankTrace]:
             yield from open_trace(path, cache=False).ranks.values()
 
 
+@pytest.mark.slow
 @given(trace_documents())
 def test_any_legal_file_has_a_path_or_says_why_not(document: bytes) -> None:
     """Any legal trace file, with whatever times, ids and categories, has a path or raises a HolotraceError."""

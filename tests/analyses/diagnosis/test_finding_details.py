@@ -40,6 +40,7 @@ def test_the_ranks_are_those_of_the_evidence(result) -> None:
     assert of_rule(result, "late_rank").ranks == ((0, 200_000), (1, 200_000))
 
 
+@pytest.mark.slow
 def test_two_findings_of_one_rule_keep_their_own_ranks() -> None:
     """On a recorded job, the costs of the ranks add up to what each finding claims."""
     known = holotrace.diagnosis(holotrace.open_trace(TRACES / "dlrm_8rank", cache=False))
@@ -62,6 +63,7 @@ def test_keys_differ(result) -> None:
     assert {"late_rank", "late_rank-2"} <= set(keys)
 
 
+@pytest.mark.slow
 def test_the_line_comes_before_the_kernel() -> None:
     """The sleeping rank's finding names the line to change."""
     known = holotrace.diagnosis(holotrace.open_trace(TRACES / "ddp_gloo_4rank", cache=False))

@@ -85,6 +85,7 @@ def test_the_facts_name_the_whole_of_each_share() -> None:
     assert facts["waiting for ranks"][1] == "most for rank 1"
 
 
+@pytest.mark.slow
 def test_the_facts_of_a_job_on_cpus_leave_out_devices() -> None:
     """Without device work, the line has the step, communication and waiting only."""
     line = headline_line(holotrace.diagnosis(holotrace.open_trace(TRACES / "ddp_gloo_4rank", cache=False)))

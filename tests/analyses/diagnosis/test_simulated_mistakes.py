@@ -12,6 +12,7 @@ from holotrace.testing.mistakes.jobs import TrainingJob
 from holotrace.testing.mistakes.options import JobOptions
 from holotrace.testing.planted.job import PlantedJob
 from holotrace.testing.planted.options import PlantedOptions
+from matrices import slow_except
 
 BUSY = JobOptions(layers=2, hidden=1024, heads=8, tokens=4096, sequence=512, vocabulary=8_000, steps=4, autocast=False)
 """The device decides how long a step takes: 4 ms."""
@@ -101,13 +102,28 @@ HEALTHY = {
 }
 """Jobs without mistakes."""
 
+LONG = {
+    *(
+        "jitter",
+        "late_rank",
+        "slow_link",
+        "uneven_experts",
+        "uneven_work",
+        "small_collectives",
+        "exposed_communication",
+    ),
+    *("ranks", "experts", "tensor_parallel"),
+}
+"""Jobs of several ranks, which take longest; the tests of these rules have small jobs of several ranks, too."""
 
-@pytest.mark.parametrize("rule", MISTAKES)
+
+@pytest.mark.parametrize("rule", slow_except(MISTAKES, MISTAKES.keys() - LONG))
 def test_each_rule_finds_its_mistake(rule, tmp_path):
     """A simulated job with one mistake has a finding of that mistake's rule which is not part of another finding."""
     assert rule in rules_of(MISTAKES[rule], tmp_path, only_first=rule == "exposed_on_one_rank")
 
 
+@pytest.mark.slow
 def test_a_rank_that_only_begins_late_has_no_more_work_than_others(tmp_path):
     """Gradients are reduced in several buckets beside the backward pass, for each of which the others wait; all work is equal."""
     large = replace(RANKS, ranks=4, hidden=1536, tokens=8192, layers=3, steps=4, reads_loss=True, sync_events=True)
@@ -116,6 +132,7 @@ def test_a_rank_that_only_begins_late_has_no_more_work_than_others(tmp_path):
     assert "uneven_work" not in found
 
 
+@pytest.mark.slow
 def test_few_microbatches_leave_a_bubble(tmp_path):
     """Four stages with four microbatches wait for each other in 3/7 of the step."""
     options = PlantedOptions(data=1, pipeline=4, microbatches=4, layer_ns=800_000, steps=3)
@@ -124,7 +141,7 @@ def test_few_microbatches_leave_a_bubble(tmp_path):
     assert findings["stake_fraction"][0] == pytest.approx(3 / 7, abs=0.05)
 
 
-@pytest.mark.parametrize("name", HEALTHY)
+@pytest.mark.parametrize("name", slow_except(HEALTHY, HEALTHY.keys() - LONG))
 def test_a_healthy_job_has_no_findings(name, tmp_path):
     """Jobs without mistakes, on several devices and with what profilers leave out, have no findings at all."""
     assert rules_of(HEALTHY[name], tmp_path) == []

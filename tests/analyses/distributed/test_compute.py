@@ -265,6 +265,7 @@ def test_a_job_without_communication_says_so() -> None:
 times = st.tuples(st.integers(0, 60), st.integers(0, 30))
 
 
+@pytest.mark.slow
 @given(st.lists(times, max_size=5), st.lists(st.lists(times, min_size=3, max_size=3), min_size=2, max_size=2))
 def test_the_parts_add_up(kernels: list[tuple[int, int]], collectives: list[list[tuple[int, int]]]) -> None:
     """The parts of each step, and of its time in collectives, add up and are never negative."""
@@ -281,6 +282,7 @@ def test_the_parts_add_up(kernels: list[tuple[int, int]], collectives: list[list
     assert table.select((pl.col(*TIMES, *WAITING) >= 0).all()).row(0) == (True,) * 9
 
 
+@pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
     """Two worker processes give the same table as one process."""
     write_job(tmp_path, ranks=3, steps=1, layers=1)

@@ -247,6 +247,7 @@ def test_the_matrix_cores_of_a_real_amd_trace(goldens, real_traces) -> None:
     assert gpu_summary(trace).per_device["tensor_core_fraction"].to_list() == [pytest.approx(0.2727, abs=1e-4)]
 
 
+@pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
     """Two worker processes give the same series as one process."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)

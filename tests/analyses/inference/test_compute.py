@@ -94,6 +94,7 @@ def recordings(draw: st.DrawFn) -> TraceBuilder:
     return builder
 
 
+@pytest.mark.slow
 @given(recordings())
 def test_parts_always_add_up(builder: TraceBuilder) -> None:
     """Whatever overlaps, the parts add up to the step, no time is negative, and steps do not overlap."""

@@ -203,6 +203,7 @@ def test_kernels_of_old_traces_have_an_operator(name: str, goldens, real_traces)
     assert known >= 0.99 * per_launch_shape["call_count"].sum()
 
 
+@pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
     """Two worker processes give the same table as one process."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)

@@ -273,6 +273,7 @@ def test_the_axes_of_recorded_jobs_add_up_to_their_exposed_time(name: str) -> No
     assert both["exposed_ns"].to_list() == both["exposed_ns_right"].to_list()
 
 
+@pytest.mark.slow
 def test_the_axes_of_a_recorded_pipeline_without_descriptions(tmp_path: Path) -> None:
     """Blank descriptions leave the axes to the collectives: groups that send in turn are pp, those that reduce gradients dp."""
     for path in (TRACES / "pipeline_gloo_4rank").iterdir():

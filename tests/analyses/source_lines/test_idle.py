@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,7 @@ def disjoint(items: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     return kept
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(frames, launches)
 def test_idle_time_equals_a_slow_count(functions, calls) -> None:

@@ -198,6 +198,7 @@ def test_categories_add_up_to_the_step(rows: list[tuple[str, int, int]], lengths
     assert per_step.select(pl.min_horizontal(TIMES).min()).item() >= 0
 
 
+@pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
     """Two worker processes give the same table as one process."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)

@@ -363,6 +363,7 @@ def test_an_even_job_has_no_straggler(tmp_path) -> None:
     assert not stragglers(open_trace(tmp_path, cache=False)).per_rank["is_straggler"].any()
 
 
+@pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
     """Two worker processes give the same table as one, since they number collectives alike."""
     write_job(tmp_path, ranks=3, steps=1, layers=1)

@@ -114,6 +114,7 @@ def test_the_server_answers_only_with_the_token_and_under_its_own_host(tmp_path)
         assert status_of(url, Host="evil.example") == 403
 
 
+@pytest.mark.slow
 def test_only_a_local_address_can_do_without_the_token(tmp_path) -> None:
     """`--no-token` is refused for an address that other machines reach."""
     gpu_job().write(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -86,6 +87,7 @@ def test_without_stacks_no_event_has_a_line() -> None:
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(ranges)
 def test_line_times_cover_what_the_threads_recorded(items: list[tuple[int, int, int, str]]) -> None:

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import polars as pl
+import pytest
 from hypothesis import given
 from polars.testing import assert_frame_equal
 
@@ -18,6 +19,7 @@ from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.strategies import trace_documents
 
 
+@pytest.mark.slow
 @given(trace_documents())
 def test_the_tables_of_any_trace_survive_a_round_trip(document) -> None:
     """Any trace has the same tables after writing and reading a store, and every view can be computed from it."""

@@ -16,7 +16,7 @@ from holotrace.web.pages import PAGES
 from holotrace.web.session.selection import Selection
 from web_client import DEADLINE_S, WebClient, texts
 
-QUICK = ("device_too_large.json", "odd_inputs.json")
+QUICK = ("odd_inputs.json",)
 ROWS = {"startRow": 0, "endRow": 20, "filterModel": {}, "sortModel": []}
 FILES = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in BROKEN]
 

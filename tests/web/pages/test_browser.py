@@ -80,6 +80,7 @@ def test_the_first_page_shows_the_verdict(served, browser, name, real_traces) ->
         assert unbroken(summary(session.trace(scope)).verdict) in seen.page.locator(".holotrace-verdict").inner_text()
 
 
+@pytest.mark.slow
 def test_health_lists_every_file(served, browser, real_traces) -> None:
     """The health page has one row per file of the run."""
     session, url = served
@@ -208,6 +209,7 @@ def long_page() -> Page:
     )
 
 
+@pytest.mark.slow
 def test_a_table_of_half_a_million_rows_scrolls_without_blank_rows(tmp_path, browser, monkeypatch) -> None:
     """After scrolling by wheel or scroll bar, every row in view has loaded."""
     monkeypatch.setattr(app, "PAGES", (*PAGES, long_page()))
@@ -238,6 +240,7 @@ def test_a_table_of_half_a_million_rows_scrolls_without_blank_rows(tmp_path, bro
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_only_the_selected_rank_is_shown(small, browser) -> None:
     """An address with `ranks=1` shows one row."""
     session, url = small
@@ -273,6 +276,7 @@ def test_selectors_and_controls_of_tables_change_page_and_address(small, browser
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_a_span_is_selected_and_cleared(tmp_path, browser) -> None:
     """The page shows the newest of two recordings until the first is selected."""
     for stamp, kernel in ((1700000000000, "gemm"), (1700000060000, "relu")):
@@ -323,6 +327,7 @@ def test_names_from_a_trace_are_text_on_every_page(tmp_path, browser) -> None:
     assert {"kernels", "operators", "modules", "user_annotations", "kernel_breakdown", "diff"} <= shown
 
 
+@pytest.mark.slow
 def test_names_from_a_trace_are_text_in_the_report(tmp_path, browser) -> None:
     """Names with `<img onerror…>` appear as text in a report that is opened from disk."""
     opened = hostile_job().build()
@@ -368,6 +373,7 @@ def test_tables_are_downloaded(small, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_an_open_finding_stays_in_the_address(tmp_path, browser) -> None:
     """A click opens a finding, closes the one that was open, and changes the address, which opens it for others."""
     write_job(tmp_path, ranks=2, steps=3, layers=2)

@@ -70,6 +70,7 @@ def test_a_finding_leads_to_its_ranks_its_first_event_and_its_rule(client) -> No
     assert "late_rank looks for a rank that causes much of the waiting" in text
 
 
+@pytest.mark.slow
 def test_many_ranks_are_counted(tmp_path) -> None:
     """A finding on 12 ranks lists the costliest ones and counts the others."""
     write_job(tmp_path, ranks=12, steps=3, layers=1)

@@ -21,6 +21,7 @@ from holotrace.web.session.session import Session
 from holotrace.web.shell.app import SCHEME_COOKIE
 from holotrace.web.shell.scripts import ASSETS, KEPT_S
 from jobs import gpu_job, hostile_job
+from matrices import slow_except
 from web_client import WebClient, components, texts
 
 FIGURE = "() => document.querySelector('#page .dash-graph .main-svg')"
@@ -194,7 +195,9 @@ def test_the_first_page_loads_only_what_its_figure_needs(url, browser) -> None:
 
 @pytest.mark.browser
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("referer", [None, "http://127.0.0.1/"], ids=["not at all", "without the query"])
+@pytest.mark.parametrize(
+    "referer", slow_except([None, "http://127.0.0.1/"], [None]), ids=["not at all", "without the query"]
+)
 def test_the_page_appears_without_referer(url, browser, referer) -> None:
     """The page appears even if a browser or proxy removes or shortens the Referer."""
 

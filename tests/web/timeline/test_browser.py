@@ -60,6 +60,7 @@ def test_keys_move_through_time(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_ranks_of_two_hosts_are_on_one_clock(tmp_path, browser) -> None:
     """The clocks of two hosts are up to 50 ms apart; on the common axis, the ends of their last collective agree.
 
@@ -132,6 +133,7 @@ def test_a_click_shows_the_details_of_an_event(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_search_steps_through_the_matches(url, browser) -> None:
     """Enter goes from the first match to the second and back; typing the search does not move the view."""
     with visit(browser, url) as seen:
@@ -178,6 +180,7 @@ def test_a_span_on_the_ruler_is_described(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_a_span_with_shift_covers_the_rows_that_it_touches(url, browser) -> None:
     """A span over the stream of rank 0 describes no threads and no other rank."""
     with visit(browser, url) as seen:
@@ -196,6 +199,7 @@ def test_a_span_with_shift_covers_the_rows_that_it_touches(url, browser) -> None
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_m_selects_the_span_of_the_selected_event(url, browser) -> None:
     """M selects the 100 µs from start to end of the selected kernel."""
     with visit(browser, f"{url}&ranks=0&find=gemm") as seen:
@@ -255,6 +259,7 @@ def test_findings_are_marked_and_listed(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_counters_show_their_values(url, browser) -> None:
     """The counter of GPU 0 shows 100 % at 100 µs and 0 % at 200 µs."""
     with visit(browser, url) as seen:
@@ -269,6 +274,7 @@ def test_counters_show_their_values(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_threads_and_ranks_fold(url, browser) -> None:
     """A click on a rank's label hides its rows; a click on a thread's label hides its nested calls."""
     with visit(browser, url) as seen:
@@ -283,7 +289,9 @@ def test_threads_and_ranks_fold(url, browser) -> None:
         assert not seen.troubles
 
 
-@pytest.mark.parametrize(("scheme", "expected"), [("light", (255, 255, 255)), ("dark", (23, 28, 35))])
+@pytest.mark.parametrize(
+    ("scheme", "expected"), [pytest.param("light", (255, 255, 255), marks=pytest.mark.slow), ("dark", (23, 28, 35))]
+)
 def test_the_canvas_has_the_colours_of_the_page(url, browser, scheme, expected) -> None:
     """The background of the canvas is white in light mode and #171c23 in dark mode."""
     with visit(browser, url, color_scheme=scheme) as seen:
@@ -327,6 +335,7 @@ def test_a_click_on_a_table_goes_to_the_timeline(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_a_row_about_one_event_leads_to_that_event(url, browser) -> None:
     """The link of a critical-path segment selects its own event, not another of the same name or of another rank."""
     with visit(browser, url.replace("view=timeline", "view=critical_path")) as seen:
@@ -354,6 +363,7 @@ def test_the_time_in_the_address_is_shown(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_the_time_in_the_address_may_be_on_the_clock_of_a_rank(tmp_path, browser) -> None:
     """`at=1:START-END` selects a span in times of rank 1's file, whose clock differs, and shows that rank."""
     write_job(tmp_path, ranks=2, ranks_per_host=1, steps=2, clock_offset_us=50_000)
@@ -372,6 +382,7 @@ def test_the_time_in_the_address_may_be_on_the_clock_of_a_rank(tmp_path, browser
             assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_ranks_that_are_left_out_are_counted(url, browser, monkeypatch) -> None:
     """With a limit of one rank, the page says `1 of 2 ranks`; a link to an event of rank 1 shows both ranks."""
     monkeypatch.setattr(routes, "MOST_RANKS", 1)
@@ -384,6 +395,7 @@ def test_ranks_that_are_left_out_are_counted(url, browser, monkeypatch) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chosen", "title"), [("", "2 ranks"), ("&ranks=1", "rank 1")])
 def test_perfetto_on_its_site_gets_the_trace_by_message(url, browser, chosen, title) -> None:
     """The page sends PING to Perfetto's window and, after PONG, the bytes of the trace file, or of all ranks on one clock."""

@@ -32,6 +32,7 @@ def test_events_are_requested_before_the_other_parts(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_the_list_of_flags_waits_for_its_module(url, browser) -> None:
     """While the other parts load, events are drawn; the list of flags opens as soon as they are there."""
     with visit(browser, url) as seen:

@@ -44,6 +44,7 @@ def test_a_pinned_row_stays_at_the_top(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_a_hidden_row_comes_back_when_its_event_is_requested(url, browser) -> None:
     """The button on a label hides a row; a search that goes to an event of the row shows it again."""
     with visit(browser, url) as seen:
@@ -79,6 +80,7 @@ def test_rows_are_filtered_by_text(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_rows_are_moved_with_the_keyboard(url, browser) -> None:
     """The list's buttons move, pin and hide rows, and keep the focus, so that a key can be pressed again."""
     with visit(browser, url) as seen:
@@ -98,6 +100,7 @@ def test_rows_are_moved_with_the_keyboard(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_rows_are_moved_with_the_mouse(url, browser) -> None:
     """A label dragged above another one of its rank goes there; dragged to another rank, nothing moves."""
     with visit(browser, url) as seen:
@@ -110,6 +113,7 @@ def test_rows_are_moved_with_the_mouse(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_the_late_rank_comes_first(tmp_path, browser, monkeypatch) -> None:
     """Of ten ranks two are drawn at first; then the late rank 7 and a typical one are added above them, with the reasons."""
     write_job(tmp_path, ranks=10, steps=2, ranks_per_host=10, straggler_rank=7)

@@ -9,6 +9,7 @@ pytest.importorskip("waitress")
 
 from browsing import PATIENCE_MS, visit
 from drawn_timeline import Drawn
+from matrices import slow_except
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -20,7 +21,7 @@ _BOXES = """() => {
 }"""
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", slow_except(SIZES, ["narrow"]))
 def test_the_timeline_fills_the_window(url, browser, size) -> None:
     """The canvas reaches to the lower right corner of the window, the page does not scroll, and nothing overlaps."""
     width, height = SIZES[size]
@@ -59,6 +60,7 @@ def test_the_list_of_pages_can_be_hidden(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_a_narrow_window_shows_the_list_of_pages_over_the_page(url, browser) -> None:
     """On a telephone the list is closed at first; it opens over the page, and a link or Escape closes it."""
     with visit(browser, url) as seen:
@@ -77,6 +79,7 @@ def test_a_narrow_window_shows_the_list_of_pages_over_the_page(url, browser) -> 
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_the_details_can_be_resized(url, browser) -> None:
     """Dragging the bar and its arrow keys resize the details; the browser remembers their height; Enter resets it."""
     with visit(browser, f"{url}&find=gemm") as seen:
@@ -103,6 +106,7 @@ def _height(drawn: Drawn, percent: float) -> float:
     return float(drawn.of("it.root.clientHeight")) * percent / 100  # type: ignore[arg-type]  # a number
 
 
+@pytest.mark.slow
 def test_the_details_never_hide_the_selected_event(url, browser) -> None:
     """An event in the lowest row stays in view when the details open, and when they grow."""
     with visit(browser, url) as seen:
@@ -126,6 +130,7 @@ def test_the_details_never_hide_the_selected_event(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_ranks_that_a_run_lacks_are_said_to_be_missing(url, browser) -> None:
     """With only ranks selected that the run does not have, the page says so."""
     with visit(browser, f"{url}&ranks=99") as seen:

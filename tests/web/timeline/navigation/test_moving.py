@@ -57,6 +57,7 @@ def test_keys_alone_select_and_lead_from_lane_to_lane(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_n_leads_along_the_name(url, browser) -> None:
     """N and Shift N select the next and previous launch call, though other events lie between them."""
     with visit(browser, f"{url}&ranks=0") as seen:
@@ -72,6 +73,7 @@ def test_n_leads_along_the_name(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_the_map_moves_the_visible_range(url, browser) -> None:
     """The brush covers the visible range; it can be drawn, dragged, resized and moved with keys."""
     with visit(browser, f"{url}&ranks=0") as seen:
@@ -110,6 +112,7 @@ def test_the_map_moves_the_visible_range(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_the_map_shows_every_rank(tmp_path, browser) -> None:
     """Ranks that come first because they are late are on the map too."""
     write_job(tmp_path, ranks=4, steps=2, layers=1)
@@ -182,6 +185,7 @@ def test_a_copied_link_shows_the_same(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_the_window_of_the_address_comes_before_the_zoom_to_its_event(url, browser) -> None:
     """With `window=`, an event of the address is selected without a zoom to it; `0` shows everything and drops `window`."""
     with visit(browser, f"{url}&ranks=0{WINDOW}&find=gemm") as seen:
@@ -199,6 +203,7 @@ def test_the_window_of_the_address_comes_before_the_zoom_to_its_event(url, brows
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_the_question_mark_lists_the_keys(url, browser) -> None:
     """The dialog of `?` names the keys of steps and flags."""
     with visit(browser, url) as seen:

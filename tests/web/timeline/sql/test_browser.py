@@ -44,6 +44,7 @@ def test_a_row_of_an_answer_leads_to_its_event(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_a_time_without_an_event_is_shown(url, browser) -> None:
     """A row with a rank and a time shows this time; a row without either has no button."""
     with visit(browser, url) as seen:
@@ -59,6 +60,7 @@ def test_a_time_without_an_event_is_shown(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_a_wrong_query_gets_its_reason(url, browser) -> None:
     """The reason is shown beside the query, which stays; the address fills the box but runs nothing."""
     with visit(browser, f"{url}&sql=SELECT+nothing+FROM+kernels") as seen:

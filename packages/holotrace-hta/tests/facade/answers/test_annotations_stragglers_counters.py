@@ -13,6 +13,7 @@ from holotrace.errors import InvalidOptionError, UnknownRankError
 from holotrace.testing.builder import TraceBuilder
 from hta.analyzers.straggler import find_stragglers_with_late_start_comm_kernels
 from hta.trace_analysis import TraceAnalysis
+from matrices import slow_except
 
 FOLDERS = {
     "param_dlrm": "dlrm_8rank",
@@ -131,7 +132,7 @@ def test_annotations_of_kernels_equal_htas(opened, golden) -> None:
     assert ours[columns].to_numpy().tolist() == theirs[columns].to_numpy().tolist()
 
 
-@pytest.mark.parametrize("golden", BREAKDOWNS)
+@pytest.mark.parametrize("golden", slow_except(BREAKDOWNS, BREAKDOWNS[:3]))
 @pytest.mark.parametrize("side", ["cpu", "gpu"])
 def test_statistics_of_annotations_equal_htas(opened, golden, side) -> None:
     """The statistics of every name equal HTA's; without GPU annotations, HTA has no answer to compare with."""

@@ -143,7 +143,7 @@ def test_rounding_residues_are_not_bandwidths(real_traces, goldens) -> None:
     assert (round(theirs["memory_bw_gbps/max"], 1), round(ours["max"], 1)) == (671.5, 392.8)
 
 
-@pytest.mark.parametrize("name", ["param_dlrm", "trace_filter", "trace_diff_control"])
+@pytest.mark.parametrize("name", slow_except(["param_dlrm", "trace_filter", "trace_diff_control"], ["trace_filter"]))
 def test_counters_equal_htas(real_traces, goldens, tmp_path, name) -> None:
     """Name, stream, process, time and value of every counter event equal HTA's."""
     paths = same_job(real_traces, name).generate_trace_with_counters(output_dir=str(tmp_path))

@@ -61,6 +61,7 @@ def alone() -> holotrace.Trace:
     return trace.build()
 
 
+@pytest.mark.slow
 def test_the_bubble_of_a_pipeline_comes_with_what_its_schedule_explains() -> None:
     """Two stages with four microbatches lose a fifth of the step by their schedule alone."""
     found = holotrace.diagnosis(holotrace.open_trace(TRACES / "pipeline_gloo_4rank", cache=False)).per_finding

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import holotrace
 from holotrace.analyses.diagnosis.compute import shown_findings
 
@@ -24,6 +26,7 @@ def test_uneven_tokens_are_the_cause_not_the_rank() -> None:
     assert not {"late_rank", "uneven_work", "jitter"} & set(found)
 
 
+@pytest.mark.slow
 def test_a_rank_that_sleeps_is_late_although_the_other_has_more_tokens() -> None:
     """Rank 1 sleeps 30 ms, which its peer waits for."""
     assert "late_rank" in rules_of("two_ranks-experts-slow_rank1")

@@ -63,11 +63,11 @@ def test_equal_ranks_are_silent() -> None:
     ("job", "expected"),
     [
         (CPU / "1f1b_healthy", set()),  # stages wait for each other: a bubble
-        (CPU / "zero_bubble_healthy", set()),
-        (CPU / "pipeline_dp_healthy", set()),
-        (GPU / "two_ranks-pipeline", set()),
-        (GPU / "two_ranks-sharded", set()),  # two ranks share a GPU in turns
-        (CPU / "ddp_healthy", {"jitter"}),  # two cores for three ranks
+        pytest.param(CPU / "zero_bubble_healthy", set(), marks=pytest.mark.slow),
+        pytest.param(CPU / "pipeline_dp_healthy", set(), marks=pytest.mark.slow),
+        pytest.param(GPU / "two_ranks-pipeline", set(), marks=pytest.mark.slow),
+        pytest.param(GPU / "two_ranks-sharded", set(), marks=pytest.mark.slow),  # two ranks share a GPU in turns
+        pytest.param(CPU / "ddp_healthy", {"jitter"}, marks=pytest.mark.slow),  # two cores for three ranks
     ],
 )
 def test_healthy_jobs_have_no_late_rank(job: Path, expected: set[str]) -> None:

@@ -66,7 +66,7 @@ def test_ranks_that_get_long_sequences_in_turn_are_not_late() -> None:
     }
 
 
-@pytest.mark.parametrize("shapes", ["equal", "missing"])
+@pytest.mark.parametrize("shapes", ["equal", pytest.param("missing", marks=pytest.mark.slow)])
 def test_a_rank_that_computes_longer_for_other_reasons_is_late(shapes: str) -> None:
     """Rank 2 computes for 900 µs, the others for 300 µs, with equal or unknown shapes."""
     assert set(findings(job([[300, 300, 900]] * 4, shapes=shapes))) == {"late_rank"}
