@@ -117,7 +117,7 @@ def resample(arguments: Arguments) -> Cost:
 
 
 def _scaled_sizes(arguments: Arguments) -> list[int]:
-    """Return the last sizes of the input times the factors, such as `[2., 2.]`; the factors follow the size or the corners."""
+    """Return the input's last sizes times the recorded factors, such as `[2., 2.]`, which are argument 2 or 3."""
     shape = arguments.shape(0)
     factors = next((listed for index in (2, 3) if (listed := arguments.factors(index))), [])
     if len(factors) > len(shape):
