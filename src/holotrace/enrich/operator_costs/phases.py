@@ -17,6 +17,7 @@ from holotrace.store.trace import RankTrace
 PHASES = ("forward", "backward", "recompute", "optimizer")
 
 _BACKWARD = r"^autograd::engine::evaluate_function|Backward\d*$|_backward$"
+_ATEN = r"^aten::"
 _COMPILED = r"^CompiledFunctionBackward$"
 _OPTIMIZER = r"^Optimizer\.step|^optimizer(\.|_)step"
 
@@ -47,7 +48,7 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
     records_again = _records_for_autograd(rank_trace, stacks) & ~is_backward
     again = in_backward & inside(records_again)
     if again.any():
-        first = _furthest(parent, records_again, at[again])
+        first = _furthest(parent, _named(rank_trace, stacks, _ATEN), _furthest(parent, records_again, at[again]))
         again[again] = _repeats_forward(rank_trace, stacks, is_backward, first, ["input_dims"])
     compiled = in_backward & inside(_named(rank_trace, stacks, _COMPILED))
     if compiled.any():
@@ -87,7 +88,7 @@ def _repeats_forward(
     """
     parent = stacks["parent_row"].to_numpy()
     in_backward = itself_or_above(parent, is_backward, np.arange(len(parent))) != NO_PARENT
-    is_aten = np.append(_named(rank_trace, stacks, r"^aten::"), False)
+    is_aten = np.append(_named(rank_trace, stacks, _ATEN), False)
     recorded = described_events(rank_trace, "operator_inputs", ["event_index", *inputs])
     calls = stacks.select("name", "event_index").with_columns(of_events(recorded, stacks["event_index"]))
     outside = calls.filter(pl.Series(~in_backward & ~is_aten[parent]))
