@@ -42,25 +42,27 @@
   };
   // An axis of many categories names fewer of them where their names would touch.
   const thinned = (axis, width) => {
-    const [, every = "1"] = /every (\d+)th is named/u.exec(axis?.title?.text ?? "") ?? [];
+    const [, every = "1"] = /every (\d+)th is named/u.exec(axis.title?.text ?? "") ?? [];
     let by = 1;
-    while (axis?.type === "category" && (axis.tickvals?.length ?? 0) / by > (width - labelsPx) / tickPx) {
+    while (axis.type === "category" && (axis.tickvals?.length ?? 0) / by > (width - labelsPx) / tickPx) {
       by *= 2;
     }
     const nth = Number(every) * by;
-    const name = axis?.title?.text?.replace(/ ?\(?every .* is named\)?/u, "") ?? "";
+    const name = axis.title?.text?.replace(/ ?\(?every .* is named\)?/u, "") ?? "";
     const kept = (values) => values?.filter((_, at) => at % by === 0);
-    const title = { ...axis?.title, text: `${name} (every ${nth}${nth === 2 ? "nd" : "th"} is named)`.trim() };
+    const title = { ...axis.title, text: `${name} (every ${nth}${nth === 2 ? "nd" : "th"} is named)`.trim() };
     return by === 1 ? axis : { ...axis, tickvals: kept(axis.tickvals), ticktext: kept(axis.ticktext), title };
   };
   const fitted = (layout, width) => {
     const beside = layout.yaxis?.showticklabels === false && !layout.yaxis2 ? besidePx : labelsPx;
     const length = Math.floor((width - beside) / letterPx);
-    const roomFor = (size) => Math.floor((width - besideTitlesPx) / ((letterPx * size) / sizeOfNames));
+    const hasNames = layout.yaxis2?.ticktext && layout.yaxis2.showticklabels !== false;
+    const roomFor = (size) => Math.floor((width - (hasNames ? labelsPx : besideTitlesPx)) / ((letterPx * size) / sizeOfNames));
     const textOf = ({ text = "", yref, font }) =>
       yref === "paper" ? wrapped(text, roomFor(font?.size ?? sizeOfNames)) : cut(text, length);
     const fit = (note) => (note.xanchor === "left" ? { ...note, text: textOf(note), align: "left" } : note);
-    return { ...layout, annotations: layout.annotations?.map(fit), xaxis: thinned(layout.xaxis, width) };
+    const axes = ["xaxis", "xaxis2"].filter((name) => layout[name]).map((name) => [name, thinned(layout[name], width)]);
+    return { ...layout, annotations: layout.annotations?.map(fit), ...Object.fromEntries(axes) };
   };
 
   // A figure is drawn when its section is first open: a closed section has no width.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from holotrace.analyses.memory_timeline.compute import MemoryTimeline
+from holotrace.enrich.memory.memory_events import BEFORE_RECORDING
 from holotrace.units import size_text
 
 
@@ -17,4 +18,7 @@ def answer(result: MemoryTimeline) -> str:
     if holders.is_empty():
         return f"{peak}."
     largest = holders.row(0, named=True)
-    return f"{peak}; {largest['operator']} holds the most of it, {size_text(largest['bytes'])}."
+    size = size_text(largest["bytes"])
+    if largest["operator"] == BEFORE_RECORDING:
+        return f"{peak}; the largest part, {size}, was allocated before the recording."
+    return f"{peak}; {largest['operator']} holds the most of it, {size}."

@@ -252,13 +252,21 @@ export interface Addresses {
   pages: Record<string, string>;
 }
 
+export interface CategoryAxis {
+  type?: string;
+  ticktext?: unknown[];
+  tickvals?: unknown[];
+  title?: { text?: string };
+}
+
 export interface PlotlyFigure {
   data?: { type?: string }[];
   layout?: {
     annotations?: { text?: string; xanchor?: string; yref?: string; align?: string; font?: { size?: number } }[];
-    xaxis?: { type?: string; ticktext?: unknown[]; tickvals?: unknown[]; title?: { text?: string } };
+    xaxis?: CategoryAxis;
+    xaxis2?: CategoryAxis;
     yaxis?: { showticklabels?: boolean };
-    yaxis2?: object;
+    yaxis2?: { showticklabels?: boolean; ticktext?: unknown[] };
   };
 }
 

@@ -77,7 +77,7 @@ def _shown(session: Session, selection: Selection) -> Component:
 
 def answer(files: Sequence[FileHealth]) -> str:
     """Say in one sentence how many files are in which state."""
-    states = Counter(file.state for file in files)
+    states = Counter[str](file.state for file in files)
     events = counted(sum(file.event_count for file in files), "event")
     if set(states) == {"clean"}:
         are_clean = "The file is clean" if len(files) == 1 else f"All {len(files):,} files are clean"

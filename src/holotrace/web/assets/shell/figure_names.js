@@ -14,6 +14,9 @@ const PATIENCE_MS = 150;
 /** @type {WeakMap<HTMLElement, { layout: Layout, width: number }>} */
 const drawn = new WeakMap();
 
+/** @type {ResizeObserver | undefined} */
+let sizes;
+
 /**
  * Cut a text, in which `&lt;` is one letter, to a length.
  * @param {string} text
@@ -46,13 +49,14 @@ export const wrapped = (text, length) => {
 export const fittedNotes = ({ annotations, yaxis, yaxis2 }, width) => {
   const beside = yaxis?.showticklabels === false && !yaxis2 ? BESIDE_PX : LABELS_PX;
   const length = Math.floor((width - beside) / LETTER_PX);
+  const besideTitles = yaxis2?.ticktext && yaxis2.showticklabels !== false ? LABELS_PX : BESIDE_TITLES_PX;
   return annotations?.map((note) => {
     const { text = "", xanchor, yref, font } = note;
     if (xanchor !== "left") {
       return note;
     }
     const letterPx = (LETTER_PX * (font?.size ?? SIZE_OF_NAMES)) / SIZE_OF_NAMES;
-    const room = Math.floor((width - BESIDE_TITLES_PX) / letterPx);
+    const room = Math.floor((width - besideTitles) / letterPx);
     return yref === "paper" ? { ...note, text: wrapped(text, room), align: "left" } : { ...note, text: cut(text, length) };
   });
 };
@@ -90,6 +94,7 @@ export const fitted = (element, figure) => {
     return figure;
   }
   drawn.set(element, { layout, width });
+  sizes?.observe(element);
   return { ...figure, layout: { ...layout, ...fittedParts(layout, width) } };
 };
 
@@ -100,7 +105,15 @@ export const fitted = (element, figure) => {
 const fittedParts = (layout, width) => ({
   ...(layout.annotations && { annotations: fittedNotes(layout, width) }),
   ...(layout.xaxis && { xaxis: fittedAxis(layout.xaxis, width) }),
+  ...(layout.xaxis2 && { xaxis2: fittedAxis(layout.xaxis2, width) }),
 });
+
+/**
+ * @param {string} name
+ * @param {Axis} [axis]
+ */
+const ticksOf = (name, { ticktext, tickvals, title } = {}) =>
+  ticktext && { [`${name}.ticktext`]: ticktext, [`${name}.tickvals`]: tickvals, [`${name}.title.text`]: title?.text };
 
 const fitAgain = () => {
   const plots = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("#page .js-plotly-plot")]);
@@ -109,18 +122,17 @@ const fitAgain = () => {
     const width = plot.clientWidth;
     if (known && width && width !== known.width) {
       drawn.set(plot, { ...known, width });
-      const { annotations, xaxis } = fittedParts(known.layout, width);
-      const { ticktext, tickvals, title } = xaxis ?? {};
-      const ticks = ticktext && { "xaxis.ticktext": ticktext, "xaxis.tickvals": tickvals, "xaxis.title.text": title?.text };
-      /** @type {import("../types.js").Plotly} */ (window.Plotly).relayout(plot, { ...(annotations && { annotations }), ...ticks });
+      const { annotations, xaxis, xaxis2 } = fittedParts(known.layout, width);
+      const changes = { ...(annotations && { annotations }), ...ticksOf("xaxis", xaxis), ...ticksOf("xaxis2", xaxis2) };
+      /** @type {import("../types.js").Plotly} */ (window.Plotly).relayout(plot, changes);
     }
   }
 };
 
-/** Fit the texts again whenever the window has another width. */
+/** Fit the texts of a figure again whenever it has another width. */
 export const followWidth = () => {
   let soon = 0;
-  window.addEventListener("resize", () => {
+  sizes = new ResizeObserver(() => {
     window.clearTimeout(soon);
     soon = window.setTimeout(fitAgain, PATIENCE_MS);
   });

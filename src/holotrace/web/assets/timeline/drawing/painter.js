@@ -2,25 +2,23 @@
 
 import { clockText } from "../data/clocks.js";
 import * as colours from "./colours.js";
+import { drawArrows, drawJumps } from "./connections.js";
 import { drawFlags } from "./flag_marks.js";
+import { drawGrid, drawRuler } from "./ruler.js";
 import { drawButtons } from "../rows/row_marks.js";
 import { shortLabel } from "../rows/row_state.js";
 import { SIZES } from "../view.js";
-import { amountText, clamp, countText, durationText, momentText } from "../../units.js";
+import { amountText, countText } from "../../units.js";
 
 /** @typedef {import("../../types.js").CounterItem} CounterItem */
 /** @typedef {import("../../types.js").Interval} Interval */
 /** @typedef {import("../../types.js").Item} Item */
-/** @typedef {import("../../types.js").Place} Place */
 /** @typedef {import("../../types.js").Rank} Rank */
 /** @typedef {import("../../types.js").RowItem} RowItem */
-/** @typedef {import("../../types.js").Segment} Segment */
 /** @typedef {import("../../types.js").Slice} Slice */
 /** @typedef {import("../timeline.js").Timeline} Timeline */
 
 const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
-const TICK_PX = 110;
-const MOST_JUMPS = 400;
 
 export class Painter {
   /**
@@ -69,7 +67,7 @@ export class Painter {
       });
       this.state.rowDrag?.draw(this);
     });
-    this.ruler();
+    drawRuler(this);
     drawFlags(this, this.state.flags.all);
   }
 
@@ -79,13 +77,13 @@ export class Painter {
    */
   items(isPinned) {
     const { view } = this;
-    this.grid();
+    drawGrid(this);
     view.items.filter((item) => Boolean(item.isPinned) === isPinned && view.isVisible(item)).forEach((item) => this.item(item));
     this.inPlot(() => {
       this.span();
       this.focus();
-      this.jumps();
-      this.arrows();
+      drawJumps(this);
+      drawArrows(this);
     });
   }
 
@@ -133,55 +131,6 @@ export class Painter {
     }
   }
 
-  /** Draw the ruler: times about `TICK_PX` apart, with labels. */
-  ticks() {
-    const { view } = this;
-    const rough = (view.length / view.pixels) * TICK_PX;
-    const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));
-    const step = [1, 2, 5].map((times) => times * power).find((distance) => distance >= rough) ?? power * 10;
-    const zero = view.whole.start;
-    /** @type {[number, string][]} */
-    const ticks = [];
-    for (let at = Math.ceil((view.start - zero) / step) * step; at + zero <= view.end; at += step) {
-      ticks.push([at + zero, momentText(at, step)]);
-    }
-    return ticks;
-  }
-
-  grid() {
-    this.ticks().forEach(([time]) => this.fill(Math.round(this.view.x(time)), this.sizes.ruler, 1, this.view.height, this.theme.faint));
-  }
-
-  ruler() {
-    const { pen, theme, view } = this;
-    const { labels, ruler } = this.sizes;
-    this.fill(0, 0, view.width, ruler, theme.paper);
-    pen.fillStyle = theme.muted;
-    pen.fillText(durationText(view.length), 10, 10);
-    this.within(labels, 0, view.pixels, ruler, () => {
-      pen.fillStyle = theme.muted;
-      this.ticks().forEach(([time, label]) => pen.fillText(label, view.x(time) + 3, 10));
-      this.steps();
-      this.spanLength();
-    });
-    this.fill(0, ruler - 1, view.width, 1, theme.faint);
-    this.fill(labels - 1, 0, 1, view.height, theme.faint);
-  }
-
-  /** Draw the training steps of the first rank below the ruler. */
-  steps() {
-    const { view } = this;
-    const [rank] = this.state.ranks;
-    (rank?.steps ?? []).forEach(([start, end, number], at) => {
-      const [left, right] = [view.x(start + rank.offset), view.x(end + rank.offset)];
-      if (right >= this.sizes.labels && left <= view.width && right - left >= 2) {
-        this.fill(left, 18, right - left, 14, this.theme.steps[at % 2]);
-        this.pen.fillStyle = this.theme.ink;
-        this.text(`step ${number}`, left, right - left, 25);
-      }
-    });
-  }
-
   /** Draw the selected span over all rows or over the selected rows. */
   span() {
     const { span } = this.state;
@@ -198,21 +147,6 @@ export class Painter {
         this.fill(left, this.view.y(item.top), right - left, item.height, this.theme.span);
       }
     }
-  }
-
-  spanLength() {
-    const { span } = this.state;
-    if (!span) {
-      return;
-    }
-    const [left, right] = [this.view.x(span.start), this.view.x(span.end)];
-    const text = durationText(span.end - span.start);
-    const width = this.pen.measureText(text).width + 8;
-    const at = clamp((left + right - width) / 2, this.sizes.labels, this.view.width - width);
-    this.fill(left, 0, right - left, this.sizes.ruler, this.theme.span);
-    this.fill(at, 2, width, 15, this.theme.ink);
-    this.pen.fillStyle = this.theme.paper;
-    this.pen.fillText(text, at + 4, 10);
   }
 
   /** Draw the finding that was clicked. */
@@ -412,38 +346,6 @@ export class Painter {
     }
   }
 
-  /** Draw lines where the critical path continues in another row, except for merged segments, which are too dense. */
-  jumps() {
-    for (const rank of this.state.shown.has("path") ? this.state.ranks : []) {
-      const { view } = this;
-      const [start, end] = [view.start - rank.offset, view.end - rank.offset];
-      const along = rank.path?.along.filter((part) => part.start + part.length >= start && part.start <= end) ?? [];
-      if (along.length <= MOST_JUMPS) {
-        /** @param {Segment} part */
-        const isKnown = (part) => part.row >= 0 && part.count === 1;
-        along.slice(1).forEach((part, at) => isKnown(part) && isKnown(along[at]) && this.jump(rank, along[at], part));
-      }
-    }
-  }
-
-  /**
-   * @param {Rank} rank
-   * @param {Segment} from
-   * @param {Segment} to
-   */
-  jump(rank, from, to) {
-    const [above, below] = [from, to].map(({ row, depth }) => this.middle(rank.number, row, depth));
-    if (above === undefined || below === undefined || above === below) {
-      return;
-    }
-    this.pen.strokeStyle = this.theme.path;
-    this.pen.lineWidth = 1;
-    this.pen.beginPath();
-    this.pen.moveTo(this.view.x(from.start + from.length + rank.offset), above);
-    this.pen.lineTo(this.view.x(to.start + rank.offset), below);
-    this.pen.stroke();
-  }
-
   /**
    * Draw as much of a text as fits between the visible edges.
    * @param {string} text
@@ -467,45 +369,5 @@ export class Painter {
   middle(rank, row, depth) {
     const item = this.view.rowItem(rank, row);
     return item && this.view.y(item.top) + (item.row.isFolded ? 0 : depth) * this.sizes.lane + this.sizes.lane / 2;
-  }
-
-  arrows() {
-    const { links, ranks, selected } = this.state;
-    const rank = ranks.find(({ number }) => number === selected?.rank);
-    for (const { relation, at } of links) {
-      if (rank && selected?.at && relation !== "operator") {
-        const isBackwards = relation === "launch" || relation === "forward";
-        const [from, to] = isBackwards ? [at, selected.at] : [selected.at, at];
-        this.arrow(rank, from, to, relation.endsWith("ward"));
-      }
-    }
-  }
-
-  /**
-   * @param {Rank} rank
-   * @param {Place} from
-   * @param {Place} to
-   * @param {boolean} isGradient
-   */
-  arrow(rank, from, to, isGradient) {
-    const [fromY, toY] = [from, to].map(([row, depth]) => this.middle(rank.number, row, depth));
-    if (fromY === undefined || toY === undefined) {
-      return;
-    }
-    const { pen, view } = this;
-    const [fromX, toX] = [from, to].map((at) => view.x(at[2] + rank.offset));
-    const bend = Math.max(30, Math.abs(toX - fromX) / 3);
-    pen.strokeStyle = isGradient ? this.theme.gradient : this.theme.launch;
-    pen.fillStyle = pen.strokeStyle;
-    pen.lineWidth = 1.5;
-    pen.beginPath();
-    pen.moveTo(fromX, fromY);
-    pen.bezierCurveTo(fromX + bend, fromY, toX - bend, toY, toX, toY);
-    pen.stroke();
-    pen.beginPath();
-    pen.moveTo(toX, toY);
-    pen.lineTo(toX - 7, toY - 4);
-    pen.lineTo(toX - 7, toY + 4);
-    pen.fill();
   }
 }
