@@ -253,6 +253,7 @@ export interface Addresses {
 }
 
 export interface CategoryAxis {
+  whole?: CategoryAxis;
   type?: string;
   ticktext?: unknown[];
   tickvals?: unknown[];
@@ -262,7 +263,7 @@ export interface CategoryAxis {
 export interface PlotlyFigure {
   data?: { type?: string }[];
   layout?: {
-    annotations?: { text?: string; xanchor?: string; yref?: string; align?: string; font?: { size?: number } }[];
+    annotations?: { text?: string; whole?: string; xanchor?: string; yref?: string; align?: string; font?: { size?: number } }[];
     xaxis?: CategoryAxis;
     xaxis2?: CategoryAxis;
     yaxis?: { showticklabels?: boolean };

@@ -51,13 +51,15 @@ export const fittedNotes = ({ annotations, yaxis, yaxis2 }, width) => {
   const length = Math.floor((width - beside) / LETTER_PX);
   const besideTitles = yaxis2?.ticktext && yaxis2.showticklabels !== false ? LABELS_PX : BESIDE_TITLES_PX;
   return annotations?.map((note) => {
-    const { text = "", xanchor, yref, font } = note;
+    const { xanchor, yref, font } = note;
+    const text = note.whole ?? note.text ?? ""; // Dash passes fitted texts on, when it draws the figure again
     if (xanchor !== "left") {
       return note;
     }
     const letterPx = (LETTER_PX * (font?.size ?? SIZE_OF_NAMES)) / SIZE_OF_NAMES;
     const room = Math.floor((width - besideTitles) / letterPx);
-    return yref === "paper" ? { ...note, text: wrapped(text, room), align: "left" } : { ...note, text: cut(text, length) };
+    const fitting = yref === "paper" ? { text: wrapped(text, room), align: "left" } : { text: cut(text, length) };
+    return { ...note, ...fitting, whole: text };
   });
 };
 
@@ -68,7 +70,8 @@ export const fittedNotes = ({ annotations, yaxis, yaxis2 }, width) => {
  * @returns {Axis}
  */
 export const fittedAxis = (axis, width) => {
-  const { ticktext, tickvals = [], title, type } = axis;
+  const whole = axis.whole ?? axis;
+  const { ticktext, tickvals = [], title, type } = whole;
   const [, every = "1"] = /every (\d+)th is named/u.exec(title?.text ?? "") ?? [];
   let by = 1;
   while (type === "category" && tickvals.length / by > (width - LABELS_PX) / TICK_PX) {
@@ -79,7 +82,7 @@ export const fittedAxis = (axis, width) => {
   const text = `${name} (every ${nth}${nth === 2 ? "nd" : "th"} is named)`.trim();
   /** @param {unknown[]} [values] */
   const thinned = (values) => values?.filter((_, at) => at % by === 0);
-  return by === 1 ? axis : { ...axis, tickvals: thinned(tickvals), ticktext: thinned(ticktext), title: { ...title, text } };
+  return by === 1 ? whole : { ...whole, whole, tickvals: thinned(tickvals), ticktext: thinned(ticktext), title: { ...title, text } };
 };
 
 /**
