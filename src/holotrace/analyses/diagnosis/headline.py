@@ -88,11 +88,18 @@ def _waiting(evidence: JobEvidence) -> tuple[float | None, int | None]:
     causes = evidence.results.get("wait_causes")
     if causes is None or causes.per_rank.is_empty() or not evidence.step_ns:
         return None, None
+    if "collectives" in evidence.results and _is_unmatched(evidence.results["collectives"].per_call):
+        return None, None
     in_steps = causes.per_step.drop_nulls("step")
     waited = {rank: int(ns) for rank, ns in in_steps.group_by("rank").agg(pl.col("wait_ns").sum()).iter_rows()}
     means = [waited.get(rank, 0) / count for rank, count in _step_counts(evidence, in_steps).items()]
     culprit = causes.per_rank.filter(pl.col("cost_ns") > 0).sort("cost_ns", "rank", descending=[True, False])
     return min(1.0, fmean(means) / evidence.step_ns), culprit["rank"][0] if len(culprit) else None
+
+
+def _is_unmatched(calls: pl.DataFrame) -> bool:
+    """Return whether there is communication, but no call of one rank was matched with that of another."""
+    return len(calls) > 0 and calls["wait_ns"].null_count() == len(calls)
 
 
 def _step_counts(evidence: JobEvidence, in_steps: pl.DataFrame) -> dict[int, int]:

@@ -212,7 +212,7 @@ def _finding(group: _Group, evidence: JobEvidence) -> dict[str, Any]:
         "stake_fraction": cost_ns / evidence.step_ns if is_costed and evidence.step_ns else None,
         "basis": _basis(group.cases),
         "confidence": first.words.get("confidence", rule.confidence),
-        "rank_count": len(group.cases),
+        "rank_count": len({case.rank for case in group.cases}),
         "rank": first.rank if group.culprit is None else group.culprit,
         **place._asdict(),
         "event_count": sum(case.count for case in group.cases),

@@ -28,6 +28,13 @@ WAITING = (
 )
 """Names of functions and operators that wait for another rank, thread or process."""
 
+TORCH_WAITING = (
+    r"^<built-in method (wait|barrier|monitored_barrier|send|recv|recv_anysource|all_?reduce|_?all_?gather|_?all_?gather_base|"
+    r"reduce|_?reduce_scatter|_?reduce_scatter_base|broadcast|all_?to_?all|all_?to_?all_base|gather|scatter)(_coalesced)? of "
+    r"(pybind11_|PyCapsule)"
+)
+"""Methods of PyTorch, by their full names, in which a thread waits for other ranks; a lock of the user's is none of them."""
+
 _LIBRARIES = (
     *("torch", "torchvision", "torchaudio", "torchtext", "torchdata", "torchmetrics", "torchrec", "torch_xla"),
     *("functorch", "triton", "apex", "transformer_engine", "flash_attn", "xformers", "bitsandbytes", "deepspeed"),
@@ -59,7 +66,8 @@ _GENERATED = (
 
 _INSTALLED = r"[/\\](site-packages|dist-packages)[/\\]|(^|[/\\])lib[/\\]python3"
 _SEPARATORS = "/\\"
-_OF_AUTOGRAD = "autograd::engine::evaluate_function: "
+OF_AUTOGRAD = "autograd::engine::evaluate_function: "
+"""Autograd's name for the range around a backward operator; the operator's own name suffices."""
 _MODULE_NUMBER = rf"^{MODULE_PREFIX}(.*?)_\d+$"
 
 
@@ -97,7 +105,7 @@ def shown_names(names: pl.Series) -> pl.Series:
     ['nn.Module: Block', '<built-in method to>', 'MmBackward0']
     """
     named = without_addresses(names).str.replace(_MODULE_NUMBER, f"{MODULE_PREFIX}$1")
-    return named.str.strip_prefix(_OF_AUTOGRAD)
+    return named.str.strip_prefix(OF_AUTOGRAD)
 
 
 def frame_parts(names: pl.Series) -> pl.DataFrame:

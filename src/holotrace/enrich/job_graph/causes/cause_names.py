@@ -14,7 +14,7 @@ from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import rows_of_events
 from holotrace.enrich.host.forward_backward import forward_of
-from holotrace.enrich.host.frames import BUILT_IN, LOADING, WAITING, is_user_frame
+from holotrace.enrich.host.frames import BUILT_IN, LOADING, TORCH_WAITING, WAITING, is_user_frame
 from holotrace.enrich.host.host_names import MODULE_PREFIX, without_addresses
 from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.store.derived import derived
@@ -118,6 +118,7 @@ class _Texts(NamedTuple):
     collection: _Bools
     allocation: _Bools
     waiting: _Bools
+    torch_waiting: _Bools
     engine: _Bools
     step: _Bools
     communication: _Bools
@@ -141,6 +142,7 @@ class _Texts(NamedTuple):
                     _COLLECTION,
                     _ALLOCATION,
                     WAITING,
+                    TORCH_WAITING,
                     _ENGINE,
                     _STEP,
                     HOST_COLLECTIVE,
@@ -174,15 +176,18 @@ def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _
     named = np.where(operator != NO_PARENT, operator, named)
     named = np.where(is_allocation, rows, named)
     is_built_in = is_python & texts.built_in[name]
-    named = np.where((loading != NO_PARENT) & ~is_built_in, furthest_above(parent, texts.loading[name], loading), named)
-    named = np.where((loading != NO_PARENT) & (named == NO_PARENT), loading, named)
+    outer_loading = furthest_above(parent, texts.loading[name], loading)
+    loader = np.where(outer_loading == NO_PARENT, loading, outer_loading)
+    # Ranges come after those around them: the loader calls such a function of the user, which builds a batch.
+    builds_batch = is_plain_python & (frame > loader)
+    named = np.where((loading != NO_PARENT) & ~is_built_in & ~builds_batch, loader, named)
     named = np.where(collection != NO_PARENT, collection, named)
     cause = np.select(
         [
             collection != NO_PARENT,
             loading != NO_PARENT,
             is_allocation,
-            is_python,
+            is_python & ~texts.torch_waiting[name],
             (operator != NO_PARENT) | is_call,
         ],
         [CAUSES.index(word) for word in ("garbage_collection", "data_loading", "allocation", "python", "operator")],

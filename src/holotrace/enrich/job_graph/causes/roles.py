@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from holotrace.enrich.host.frames import OF_AUTOGRAD
 from holotrace.enrich.job_graph.causes.cause_names import CAUSE_COLUMNS
 from holotrace.enrich.job_graph.causes.delay_costs import DelayCosts
 
@@ -19,9 +20,15 @@ OVER_MEDIAN = 3
 LARGE = 0.2
 """A rank that causes this fraction of all waiting may pass on up to twice as much and still be a culprit."""
 
+NOT_OWN = ("communication", "launch_delay", "unknown")
+"""Slow transfers, a GPU that starts work late and what was not recorded are not the work of a rank."""
+
 _CAUSE = tuple(CAUSE_COLUMNS)
 _OF_NAME = {"computation": "kernel", "python": "Python's"}
 _WITHOUT_NAME = {"python": "Python"}
+_PYTHON = ("python", "data_loading")
+_MOSTLY_PYTHON = 3
+"""A function spends this many times as much in Python as in operators; otherwise it is a part of the model."""
 
 
 def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
@@ -81,14 +88,41 @@ def main_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
     """Return the largest cause of each rank; a function or operator that occurs in several modules counts once.
 
+    If a rank's own work makes up at least half of its cost, transfers and launches are left out. A function of the user that
+    loses its time in many calls is named by itself, with `name` equal to `frame`.
+
     Returns:
         cause_rank, cause, name, frame, cost_ns over all modules, and module, where the largest part of the cost arises
     """
     same = ["cause_rank", "cause", "name", "frame"]
     causes = main_causes(per_cause).drop_nulls("cause_rank")
     together = causes.group_by(same, maintain_order=True).agg(pl.col("module").first(), pl.col("cost_ns").sum())
-    ordered = together.sort("cost_ns", *same, descending=[True, *[False] * len(same)], nulls_last=True)
+    known = pl.concat([together, _functions(together).select(together.columns)])
+    is_own = ~pl.col("cause").is_in(NOT_OWN)
+    own_ns = pl.col("cost_ns").filter(is_own).sum()
+    mostly_own = together.group_by("cause_rank").agg((2 * own_ns >= pl.col("cost_ns").sum()).alias("is_mostly_own"))
+    chosen = known.join(mostly_own, on="cause_rank").filter(is_own | ~pl.col("is_mostly_own")).drop("is_mostly_own")
+    ordered = chosen.sort("cost_ns", *same, descending=[True, *[False] * len(same)], nulls_last=True)
     return ordered.unique("cause_rank", keep="first", maintain_order=True)
+
+
+def _functions(causes: pl.DataFrame) -> pl.DataFrame:
+    """Return the functions of the user that lose their time in several calls, none of which explains half of it.
+
+    Functions that also run operators for long are left out: what Python does between operators is spread over the model.
+    """
+    cost, is_python = pl.col("cost_ns"), pl.col("cause").is_in(_PYTHON)
+    of_function = ["cause_rank", "frame"]
+    operators_ns = cost.filter(~is_python).sum()
+    parts = causes.drop_nulls("frame").with_columns(operators_ns.over(of_function).alias("operators_ns"))
+    sums = (
+        parts.filter(is_python)
+        .group_by("cause_rank", "cause", "frame", maintain_order=True)
+        .agg(cost.sum(), cost.max().alias("largest_ns"), pl.col("operators_ns").first(), pl.col("module").first())
+    )
+    is_spread = 2 * pl.col("largest_ns") < cost
+    is_python_only = cost >= _MOSTLY_PYTHON * pl.col("operators_ns")
+    return sums.filter(is_spread & is_python_only).with_columns(pl.col("frame").alias("name"))
 
 
 def cause_text(row: Mapping[str, Any]) -> str:
@@ -96,11 +130,16 @@ def cause_text(row: Mapping[str, Any]) -> str:
 
     >>> cause_text({"cause": "python", "name": "<built-in function sleep>", "module": "Block_0", "frame": "t.py(3): forward"})
     "Python's <built-in function sleep> in Block_0, t.py(3): forward"
+    >>> cause_text({"cause": "host_idle", "name": "<built-in method wait>", "module": None, "frame": "t.py(3): step"})
+    'host idle in <built-in method wait>, t.py(3): step'
     """
     kind = str(row["cause"])
-    name = f"{_OF_NAME.get(kind, _words(kind))} {row['name']}" if row["name"] else _WITHOUT_NAME.get(kind, _words(kind))
     around = [place for place in (row["module"], row["frame"]) if place and place != row["name"]]
-    return f"{name} in {', '.join(around)}" if around else name
+    name = row["name"] and row["name"].removeprefix(OF_AUTOGRAD)
+    if name and kind == "host_idle":
+        return f"{_words(kind)} in {', '.join([name, *around])}"
+    what = f"{_OF_NAME.get(kind, _words(kind))} {name}" if name else _WITHOUT_NAME.get(kind, _words(kind))
+    return f"{what} in {', '.join(around)}" if around else what
 
 
 def _words(kind: str) -> str:

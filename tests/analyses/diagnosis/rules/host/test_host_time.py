@@ -75,3 +75,57 @@ def test_a_function_that_runs_operators_is_the_model_not_a_slow_function() -> No
             )
 
     assert not cases_of(trace.build(), "slow_function")
+
+
+def calling_job(*calls: tuple[str, str, int], slow_steps: int = 3) -> holotrace.Trace:
+    """Return three steps of 1 ms with these calls: function of the user, what it calls (itself if equal), and its time in µs.
+
+    In the steps after the first `slow_steps`, each call takes 1 µs.
+    """
+    trace = TraceBuilder()
+    for number in range(3):
+        start = 1000 * number + 5
+        trace.step(number, start - 5, 1000)
+        for function, inner, time_us in calls:
+            length = time_us if number < slow_steps else 1
+            trace.python(function, start_us=start, duration_us=length + 2)
+            if inner != function:
+                trace.python(inner, start_us=start + 1, duration_us=length)
+            start += length + 3
+        trace.kernel("gemm", start_us=start + 2, duration_us=1000 * number + 998 - start, launch_us=start + 1)
+    return trace.build()
+
+
+def test_the_calls_of_a_function_are_one_finding() -> None:
+    """`log` writes for 100 µs and waits for the disk for 150 µs, together a quarter of the step."""
+    parts = [
+        ("train.py(4): log", f"<built-in function {name}>", time_us)
+        for name, time_us in (("write", 110), ("fsync", 150))
+    ]
+    found = holotrace.diagnosis(calling_job(*parts)).per_finding.filter(rule="slow_function")
+
+    assert found["source_line"].to_list() == ["train.py(4): log"]
+    assert found["stake_ns"].to_list() == [pytest.approx(260_000, rel=0.1)]
+
+
+def test_a_function_that_takes_long_in_one_step_only_may_be_held_up() -> None:
+    """`encode` runs in three steps, and takes 700 µs in the first."""
+    found = holotrace.diagnosis(calling_job(("train.py(4): encode",) * 2 + (700,), slow_steps=1)).per_finding
+    (row,) = found.filter(rule="slow_function").to_dicts()
+
+    assert row["finding"].endswith("train.py(4): encode, which takes long in 1 of 3 steps only")
+    assert row["confidence"] == "low"
+
+
+def test_the_training_loop_cannot_move_to_a_worker() -> None:
+    """`step` runs operators for a tenth of its time; what Python does between them belongs to training."""
+    trace = TraceBuilder()
+    for number in range(3):
+        begin = 1000 * number
+        trace.step(number, begin, 1000).python("train.py(3): step", start_us=begin + 5, duration_us=990)
+        trace.operator("aten::mm", start_us=begin + 500, duration_us=100)
+        trace.kernel("gemm", start_us=begin + 602, duration_us=20, launch_us=begin + 590)
+    found = holotrace.diagnosis(trace.build()).per_finding.filter(rule="slow_function")
+
+    assert ["between the operators that it calls" in finding for finding in found["finding"]] == [True]
+    assert not found["advice"].str.contains("worker").any()

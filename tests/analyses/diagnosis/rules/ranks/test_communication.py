@@ -13,8 +13,11 @@ from holotrace.testing.builder import TraceBuilder
 TRACES = Path(__file__).parents[5] / "tests" / "reference" / "traces"
 
 
-def reducing_job(*, ranks: int, hidden: bool) -> holotrace.Trace:
-    """Return three steps of 100 µs in which every rank reduces gradients for 40 µs, during a kernel or after it."""
+def reducing_job(*, ranks: int, hidden: bool, members: int = 0) -> holotrace.Trace:
+    """Return three steps of 100 µs in which every rank reduces gradients for 40 µs, during a kernel or after it.
+
+    The group has `members` ranks, those of the job if 0.
+    """
     trace = TraceBuilder()
     for rank in range(ranks):
         trace.rank(rank)
@@ -23,7 +26,9 @@ def reducing_job(*, ranks: int, hidden: bool) -> holotrace.Trace:
             trace.step(number, begin, 100)
             trace.kernel("gemm", start_us=begin + 1, duration_us=98 if hidden else 58)
             start = begin + (30 if hidden else 59)
-            trace.collective("allreduce", start_us=start, duration_us=40, elements=1 << 20, group_ranks=range(ranks))
+            trace.collective(
+                "allreduce", start_us=start, duration_us=40, elements=1 << 20, group_ranks=range(members or ranks)
+            )
     return trace.build()
 
 
@@ -40,6 +45,21 @@ def test_communication_that_nothing_hides_costs_its_transfer() -> None:
 def test_hidden_communication_costs_nothing() -> None:
     """The kernel runs during the whole collective."""
     assert "exposed_communication" not in stakes(reducing_job(ranks=2, hidden=True))
+
+
+def test_communication_with_ranks_that_were_not_opened_may_be_waiting() -> None:
+    """Three ranks reduce together, and the files of two were opened: the third one may be late."""
+    found = holotrace.diagnosis(reducing_job(ranks=2, hidden=False, members=3)).per_finding
+    row = found.row(by_predicate=pl.col("rule") == "exposed_communication", named=True)
+
+    assert row["finding"].endswith("or waits for ranks whose files were not opened")
+    assert row["confidence"] == "low"
+    assert "all ranks" in row["advice"]
+
+
+def test_the_headline_names_no_waiting_if_no_call_was_matched() -> None:
+    """One rank of two was opened: nobody knows how long it waits, which is not the same as not at all."""
+    assert holotrace.diagnosis(alone()).headline["waiting_fraction"].to_list() == [None]
 
 
 def test_one_rank_alone_cannot_say_how_much_is_waiting() -> None:

@@ -80,6 +80,7 @@ def test_healthy_jobs_have_no_late_rank(job: Path, expected: set[str]) -> None:
     [
         ("train.py(9): save_checkpoint", "async_save"),
         ("<built-in function sleep>", "out of the step"),
+        ("<built-in method acquire of _thread.lock object at 0x7f25>", "holds the lock"),
     ],
 )
 def test_the_advice_fits_the_cause(name: str, advice: str) -> None:
@@ -101,3 +102,52 @@ def test_the_advice_fits_the_cause(name: str, advice: str) -> None:
     (row,) = [row for row in found.to_dicts() if row["rule"] == "late_rank"]
 
     assert (row["rank"], advice in row["advice"]) == (1, True)
+
+
+def multiplying_job(calls: Sequence[Sequence[int]], host_us: Sequence[Sequence[int]]) -> holotrace.Trace:
+    """Return steps of 1 ms: the host of each rank takes this long for this many equal products, then all reduce until 980 µs."""
+    trace = TraceBuilder()
+    ranks = range(len(host_us[0]))
+    for rank in ranks:
+        trace.rank(rank)
+        for number, (counts, times) in enumerate(zip(calls, host_us, strict=True)):
+            begin, each = 1000 * number, times[rank] // counts[rank]
+            trace.step(number, begin, 1000)
+            for call in range(counts[rank]):
+                dims = {"Input Dims": [[8, 8], [8, 8]]}
+                trace.operator("aten::mm", start_us=begin + 2 + call * each, duration_us=each, args=dims)
+            start = begin + 12 + times[rank]
+            placement = {"start_us": start, "duration_us": begin + 980 - start, "launch_us": start - 5}
+            trace.collective(group_ranks=ranks, sequence=number, **placement)
+            trace.runtime("cudaDeviceSynchronize", start_us=start + 5, duration_us=begin + 985 - start)
+    return trace.build()
+
+
+@pytest.mark.parametrize(
+    ("calls", "sentence", "advice"),
+    [
+        ((1, 1, 1), "", "as many products and convolutions"),
+        ((1, 4, 1), "; it runs 4 times as many products and convolutions as the other ranks", "Move layers"),
+    ],
+)
+def test_a_rank_with_more_layers_learns_that(calls: Sequence[int], sentence: str, advice: str) -> None:
+    """Rank 1 needs 300 µs longer: for four times as many products, or for as many as the others."""
+    found = holotrace.diagnosis(multiplying_job([calls] * 4, [[200, 500, 200]] * 4)).per_finding
+    (row,) = [row for row in found.to_dicts() if row["rule"] == "late_rank"]
+
+    assert row["finding"].endswith(f"operator mm{sentence}")
+    assert advice in row["advice"]
+
+
+def test_operators_with_equal_inputs_that_are_slow_in_turn_are_no_uneven_work() -> None:
+    """In each step another rank needs 300 µs longer for the same product: its host is held up."""
+    turns = [[500 if rank == step else 200 for rank in range(3)] for step in range(3)]
+
+    assert rules_of(multiplying_job([[1, 1, 1]] * 3, turns)) == {"jitter"}
+
+
+def test_a_rank_counts_once_in_a_finding() -> None:
+    """A finding about three ranks names three, also where one of them has several cases."""
+    found = holotrace.diagnosis(multiplying_job([[1, 1, 1]] * 4, [[200, 500, 200]] * 4)).per_finding
+
+    assert found.filter(rule="late_rank")["rank_count"].to_list() == [3]

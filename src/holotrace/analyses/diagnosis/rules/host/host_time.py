@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
+from holotrace.algorithms.intervals import holding
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.host.launches import AFTER_BREAK, graph_breaks
 from holotrace.enrich.critical_path.what_if import Remove
+from holotrace.enrich.host.frames import TORCH_WAITING
 
 _LEAST_SHARE = 0.02
 _LEAST_FUNCTION = 0.05
@@ -19,15 +23,14 @@ _IS_LONG = pl.col("end_ns") - pl.col("start_ns") >= _LONG_NS
 
 _READY_NS = 300_000
 """Taking a batch that workers have prepared costs up to this much per step, under a profiler that records Python."""
+_OF_MODELS = 0.25
+"""A function that spends more than this share of its time in operators is the model: what else it does is overhead of Python."""
+_OF_TRAINING = 0.02
+"""A function that spends more than this share of its time in operators is a part of training, which cannot move elsewhere."""
 _LARGE_SHARE = 0.1
 """In very short steps, even fetching a ready batch may take this share."""
 
-_OF_TORCH = (
-    r"^<built-in method \w+ of (torch\._C\.|(Tensor|Parameter|type) object)"
-    r"|^<built-in method (wait|barrier|monitored_barrier|send|recv|recv_anysource|all_?reduce|_?all_?gather|_?all_?gather_base|"
-    r"reduce|_?reduce_scatter|_?reduce_scatter_base|broadcast|all_?to_?all|all_?to_?all_base|gather|scatter)(_coalesced)? of "
-    r"(pybind11_|PyCapsule)"
-)
+_OF_TORCH = r"^<built-in method \w+ of (torch\._C\.|(Tensor|Parameter|type) object)|" + TORCH_WAITING
 """Methods of PyTorch in which a thread runs operators or autograd, or waits for other ranks: not a function of the user's."""
 
 
@@ -51,21 +54,46 @@ def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
     """
     is_slow = (pl.col("cause") == "python") & pl.col("frame").is_not_null() & _IS_LONG
     python = _without_torch(evidence, evidence.while_idle.filter(is_slow))
-    python = python.join(_calling_operators(evidence), on="name", how="anti")
+    own = python.join(_calling_operators(evidence), on="name", how="anti")
     is_break = pl.col("name").str.contains(AFTER_BREAK).fill_null(value=False)
-    if python.select(is_break.any()).item() and any(True for _ in graph_breaks(evidence)):
-        python = python.filter(~is_break)
-    for (name,), pieces in python.group_by("name", maintain_order=True):
-        yield from _cases(evidence, pieces, str(name))
+    if own.select(is_break.any()).item() and any(True for _ in graph_breaks(evidence)):
+        own = own.filter(~is_break)
+    trains = pl.col("operator_share") > _OF_TRAINING
+    training = _operator_shares(evidence).filter(trains)["name"].drop_nulls()
+    # The functions that training calls are told apart; those that another function calls are parts of it.
+    is_part = ~pl.col("frame").is_in(training.implode())
+    subject = pl.when(is_part).then(pl.col("frame")).otherwise(pl.col("name")).alias("subject")
+    for (name,), pieces in own.with_columns(subject).group_by("subject", maintain_order=True):
+        for case in _cases(evidence, pieces, str(name)):
+            words = {"runs_operators": name in set(training), **_how_often(evidence, pieces, str(name))}
+            yield replace(case, words={**case.words, **words})
+
+
+def _how_often(evidence: RankEvidence, pieces: pl.DataFrame, function: str) -> dict[str, Any]:
+    """Return in how many steps a function takes long, if it runs in all of them but takes long in few."""
+    ran, slow = (_steps_of(evidence, rows) for rows in (evidence.activity.filter(pl.col("frame") == function), pieces))
+    is_rare = evidence.has_steps and ran == evidence.step_count and 2 * slow <= ran
+    return {"steps": ran, "slow_steps": slow, "confidence": "low"} if is_rare else {}
+
+
+def _steps_of(evidence: RankEvidence, rows: pl.DataFrame) -> int:
+    """Return in how many steady steps these rows begin."""
+    windows = (evidence.steady["start_ns"].to_numpy(), evidence.steady["end_ns"].to_numpy())
+    inside = holding(windows, rows["start_ns"].to_numpy())
+    return len(set(inside[inside >= 0].tolist()))
 
 
 def _calling_operators(evidence: RankEvidence) -> pl.DataFrame:
     """Return the functions that run operators for a quarter of their time; the rest of their time is Python's overhead."""
+    shares = _operator_shares(evidence)
+    return shares.filter(pl.col("operator_share") > _OF_MODELS).select("name")
+
+
+def _operator_shares(evidence: RankEvidence) -> pl.DataFrame:
+    """Return the share of the time of each function of the user that is spent in operators: name, operator_share."""
     time = pl.col("end_ns") - pl.col("start_ns")
     operators = time.filter(pl.col("cause") == "operator").sum()
-    return (
-        evidence.activity.group_by(name="frame").agg((4 * operators > time.sum()).alias("is_model")).filter("is_model")
-    )
+    return evidence.activity.group_by(name="frame").agg((operators / time.sum()).alias("operator_share"))
 
 
 def _without_torch(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
@@ -133,6 +161,19 @@ def _say_collection(cases: Sequence[RankCase]) -> Said:
 
 
 def _say_function(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    if words["runs_operators"]:
+        return Said(
+            f"{who_waits(cases[0])} while Python runs {_in(cases[0])}, between the operators that it calls",
+            "Look at what this function does between its operators, with py-spy or line_profiler; torch.compile leaves Python out.",
+        )
+    if "slow_steps" in words:
+        return Said(
+            f"{who_waits(cases[0])} while Python runs {_in(cases[0])}, which takes long in {words['slow_steps']} of "
+            f"{words['steps']} steps only",
+            "If the function does the same in each step, something outside holds it up: look for other processes on its cores, and "
+            "for threads of Python that hold the GIL.",
+        )
     return Said(
         f"{who_waits(cases[0])} while Python runs {_in(cases[0])}",
         "Move this work out of the training step, into a worker process, or do it less often.",

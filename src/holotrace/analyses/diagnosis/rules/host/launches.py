@@ -14,15 +14,13 @@ from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.critical_path.what_if import Remove
 from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.host.frames import OF_AUTOGRAD
 from holotrace.enrich.host.source_lines import records_python
 from holotrace.schema import LAUNCH_KINDS, EventKind
 
 _LONG_NS = 100_000
 _IS_SHORT = pl.col("end_ns") - pl.col("start_ns") < _LONG_NS
 """Longer pieces of Python are separate work, not overhead between operators."""
-
-ENGINE = "autograd::engine::evaluate_function: "
-"""Autograd's name for the range around a backward operator; the operator's own name suffices."""
 
 _MUCH_PYTHON = 0.1
 """The share of the step from which on Python between operators counts by itself."""
@@ -202,7 +200,7 @@ def _case(evidence: RankEvidence, pieces: pl.DataFrame, change: Remove | None, *
         time, pl.col("event_index").first(), pl.col("start_ns").first()
     )
     most = sums.sort("time_ns", descending=True, maintain_order=True).row(0, named=True)
-    operator = most["name"] and most["name"].removeprefix(ENGINE)
+    operator = most["name"] and most["name"].removeprefix(OF_AUTOGRAD)
     place = Place(most["module"], operator, None, most["frame"], most["event_index"], most["start_ns"])
     kernels = len(evidence.work) / evidence.step_count
     words = {
@@ -283,7 +281,8 @@ _GUIDE = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 
 def unexplained_idle(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time in which no recorded event says what the host does."""
-    long = evidence.while_idle.filter((pl.col("cause") == "host_idle") & ~_IS_SHORT)
+    waits = pl.col("name").str.starts_with("<built-in ").fill_null(value=False)
+    long = evidence.while_idle.filter((pl.col("cause") == "host_idle") & ~waits & ~_IS_SHORT)
     yield from _case(evidence, long, None)
 
 

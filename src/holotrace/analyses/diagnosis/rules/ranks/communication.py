@@ -15,7 +15,11 @@ from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
 from holotrace.analyses.diagnosis.rules.ranks.late_ranks import blamed
 from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, share_of_step, steps_of
 from holotrace.analyses.diagnosis.rules.ranks.own_work import with_own_share
-from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import without_larger_inputs
+from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import (
+    MORE_CALLS,
+    times_as_many_calls,
+    without_larger_inputs,
+)
 from holotrace.drawing.names import short_name
 from holotrace.enrich.job_graph.causes.roles import cause_text
 from holotrace.units import percent_text
@@ -39,6 +43,7 @@ _HIDING = {
     "pp": "Send activations on a stream of their own, and give each stage more microbatches to hide the sends behind.",
     "cp": "Overlap each ring exchange with the attention of the block at hand.",
 }
+_OPEN_ALL = "Record all ranks and open them together: then holotrace says how much of it is waiting, and for whom."
 _HIDING_OTHER = "Start the communication earlier, or on another stream, so that computation hides it."
 
 
@@ -47,9 +52,24 @@ def exposed_transfers(evidence: JobEvidence) -> Iterator[JobCase]:
     per_step = evidence.results["parallelism"].per_step.drop_nulls("step")
     share = pl.col("rank").replace_strict(_typical_shares(evidence), default=1.0, return_dtype=pl.Float64)
     typical = per_step.with_columns(pl.col("transfer_ns") * share)
+    partial = _partial_axes(evidence)
     for (axis,), rows in typical.group_by("axis", maintain_order=True):
         costs = mean_costs(evidence, rows, "transfer_ns")
-        yield JobCase(costs, share_of_step(evidence, costs), subject=str(axis), words={"axis": axis})
+        words = {"axis": axis, **({"is_partial": True, "confidence": "low"} if axis in partial else {})}
+        yield JobCase(costs, share_of_step(evidence, costs), subject=str(axis), words=words)
+
+
+def _partial_axes(evidence: JobEvidence) -> set[str]:
+    """Return the axes with groups of which some ranks were not opened: their transfers include waits for those ranks."""
+    if "collectives" not in evidence.results:
+        return set()
+    calls = evidence.results["collectives"].per_call
+    present = calls.group_by("process_group").agg(
+        pl.col("rank").n_unique().alias("present"), pl.col("group_size").max()
+    )
+    groups = evidence.results["parallelism"].per_group.select("process_group", "axis")
+    partial = present.filter(pl.col("present") < pl.col("group_size")).join(groups, on="process_group")
+    return set(partial["axis"].drop_nulls())
 
 
 def _typical_shares(evidence: JobEvidence) -> dict[int, float]:
@@ -137,7 +157,7 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
     rest = with_own_share(evidence, without_larger_inputs(evidence, known)).with_columns(
         pl.col("cost_ns", "own_ns") * _share_outside_pipelines(evidence)
     )
-    total, of_work = rest["own_ns"].sum(), rest.filter(pl.col("cause").is_in(WORK))["own_ns"].sum()
+    total, of_work = rest["own_ns"].sum(), _of_work(evidence, rest)["own_ns"].sum()
     if not total or (2 * of_work >= total) is not is_work:
         return
     most = rest.group_by("cause", "name", "frame", maintain_order=True).agg(pl.col("own_ns").sum())
@@ -154,6 +174,7 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
             "kind": first["cause"],
             "others": len(named),
             "has_sizes": has_sizes,
+            "has_devices": any(rank.numbers.busy_ns is not None for rank in evidence.ranks.values()),
             **({} if has_sizes or not is_work else {"confidence": "low"}),
         },
         delays={} if is_work else _delays(rest, steps_of(causes)),
@@ -168,6 +189,16 @@ def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
     own = longest.group_by("cause_rank").agg(pl.col("own_ns").sum()).sort("cause_rank")
     lines = dict(not_work.drop_nulls("frame").group_by("cause_rank").agg(pl.col("frame").unique()).iter_rows())
     return {rank: Delay(own_ns / step_count, frozenset(lines.get(rank, ()))) for rank, own_ns in own.iter_rows()}
+
+
+def _of_work(evidence: JobEvidence, causes: pl.DataFrame) -> pl.DataFrame:
+    """Return the causes that differ because ranks have different work to do.
+
+    Operators of the host that get equal inputs on all ranks do not: something else makes them slow in turn.
+    """
+    times = [times_as_many_calls(evidence, rank) for rank in evidence.ranks]
+    is_equal = all(rate is not None and 1 / MORE_CALLS <= rate <= MORE_CALLS for rate in times)
+    return causes.filter(pl.col("cause").is_in([kind for kind in WORK if kind != "operator" or not is_equal]))
 
 
 def _named(cause: Mapping[str, Any]) -> str:
@@ -188,13 +219,18 @@ def _share_outside_pipelines(evidence: JobEvidence) -> pl.Expr:
 def _say_transfer(cases: Sequence[RankCase]) -> Said:
     axis = cases[0].words["axis"]
     of = f"of the axis {axis}" if axis in _HIDING else "of an unknown axis"
+    if "is_partial" in cases[0].words:
+        return Said(
+            f"communication {of} moves data while nothing computes, or waits for ranks whose files were not opened",
+            _OPEN_ALL,
+        )
     return Said(f"communication {of} moves data while nothing computes", _HIDING.get(axis, _HIDING_OTHER))
 
 
 def _say_unknown(_: Sequence[RankCase]) -> Said:
     return Said(
         "communication that no computation hides, in calls that no other rank recorded",
-        "Record all ranks and open them together: then holotrace says how much of it is waiting, and for whom.",
+        _OPEN_ALL,
     )
 
 
@@ -252,7 +288,7 @@ def _say_jitter(cases: Sequence[RankCase]) -> Said:
     kind = cases[0].words["kind"]
     return Said(
         f"{_in_turn(cases)} is late for a reason that changes from step to step, most often {cases[0].words['cause']}",
-        _CALMER.get(kind, _CALM),
+        _CALMER.get(kind, _CALM) if cases[0].words["has_devices"] or kind != "launch_delay" else _CALM,
     )
 
 

@@ -11,15 +11,19 @@ import polars as pl
 from holotrace.algorithms.intervals import covered_length
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Place, RankCase, Said
-from holotrace.analyses.diagnosis.rules.host.launches import ENGINE
 from holotrace.analyses.diagnosis.rules.needs import needs_results
 from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
 from holotrace.analyses.diagnosis.rules.ranks.mean_costs import steps_of
 from holotrace.analyses.diagnosis.rules.ranks.own_work import with_own_share
-from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import without_larger_inputs
+from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import (
+    MORE_CALLS,
+    times_as_many_calls,
+    without_larger_inputs,
+)
 from holotrace.analyses.wait_causes.compute import WaitCauses
 from holotrace.drawing.names import short_name
-from holotrace.enrich.job_graph.causes.roles import CULPRIT, LEAST_CULPRIT, cause_text, largest_causes
+from holotrace.enrich.host.frames import OF_AUTOGRAD
+from holotrace.enrich.job_graph.causes.roles import CULPRIT, LEAST_CULPRIT, NOT_OWN, cause_text, largest_causes
 from holotrace.units import percent_text
 
 _LATE_STEP = 0.25
@@ -29,14 +33,11 @@ _ONE_CAUSE = 0.2
 everywhere.
 """
 
-_NOT_OWN = ("communication", "launch_delay", "unknown")
-"""Causes that are not the rank's own work: slow transfers, a GPU that starts work late, unrecorded time."""
-
 
 def blamed(causes: WaitCauses) -> list[int]:
     """Return the culprits whose own work causes at least half of the waiting for them."""
     culprits = causes.per_rank.filter(pl.col("role") == CULPRIT)["rank"]
-    own = pl.col("cost_ns").filter(~pl.col("cause").is_in(_NOT_OWN)).sum()
+    own = pl.col("cost_ns").filter(~pl.col("cause").is_in(NOT_OWN)).sum()
     sums = causes.per_cause.group_by("cause_rank").agg(own.alias("own_ns"), pl.col("cost_ns").sum())
     known = sums.filter(pl.col("cause_rank").is_in(culprits.implode()) & (2 * pl.col("own_ns") >= pl.col("cost_ns")))
     return sorted(known["cause_rank"])
@@ -76,9 +77,10 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
                 "rank": row["rank"],
                 "fraction": fraction,
                 "cause": cause_text(
-                    {**cause, "name": cause["name"] and short_name(cause["name"].removeprefix(ENGINE))}
+                    {**cause, "name": cause["name"] and short_name(cause["name"].removeprefix(OF_AUTOGRAD))}
                 ),
                 "kind": cause["cause"],
+                "times_as_many": times_as_many_calls(evidence, row["rank"]),
                 **_how_often(own_causes, cause, steps),
             },
         )
@@ -89,7 +91,10 @@ def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict
     per_step = mine.group_by("step").agg(pl.col("cost_ns").sum())["cost_ns"]
     late_count = int((per_step >= _LATE_STEP * float(per_step.max() or 0)).sum())  # type: ignore[arg-type]
     of_name = mine.filter(pl.col("name").eq_missing(pl.lit(cause["name"], pl.String)))["cost_ns"].sum()
-    is_spread = float(of_name) < _ONE_CAUSE * float(mine["cost_ns"].sum()) and cause["cause"] != "computation"
+    is_spread = (
+        float(max(of_name, cause["cost_ns"])) < _ONE_CAUSE * float(mine["cost_ns"].sum())
+        and cause["cause"] != "computation"
+    )
     is_rare = 2 * late_count <= steps and steps > 1
     return {
         "late_count": late_count,
@@ -125,6 +130,23 @@ _WAY_OUT = {
 }
 _WRITES = r"(?i)\b(torch/serialization|checkpoint\w*|save\w*|dump\w*|write\w*|fsync)\b"
 _WRITING = "Write files in the background or spread them over the ranks, for example with torch.distributed.checkpoint.async_save."
+_LOCKS = r"<built-in method acquire>"
+_HOLDING = "Another thread of this rank holds the lock: hold it for a shorter time, or pass the data through a queue."
+_UNUSED = r"search_unused_parameters"
+_SEARCHING = (
+    "Set find_unused_parameters=False if every parameter gets a gradient, or static_graph=True: DDP then need not search its graph "
+    "in each step."
+)
+_BY_NAME = ((_WRITES, _WRITING), (_LOCKS, _HOLDING), (_UNUSED, _SEARCHING))
+_BALANCE = "Move layers from this rank to the others, until their steps take equally long."
+_COMPETING = (
+    "Look for other processes on the cores of this rank, threads of Python that hold its GIL, and too many threads "
+    "(OMP_NUM_THREADS)."
+)
+_SAME_WORK = (
+    "The rank runs as many products and convolutions as the others, with inputs as large: look for other processes on its cores, "
+    "and for threads of Python that hold its GIL."
+)
 _LOOK = "Make this faster on that rank, or give each rank an equal share of it."
 
 
@@ -132,12 +154,34 @@ def _say(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     often = f" in {words['late_count']} of {words['steps']} steps" if words["late_count"] < words["steps"] else ""
     largest = "many small causes, the largest " if words["is_spread"] else ""
-    writes = words["cause"] and re.search(_WRITES, words["cause"])
     return Said(
         f"rank {words['rank']} is late{often} and causes {percent_text(words['fraction'])} of all waiting between ranks: "
-        f"{largest}{words['cause']}",
-        _WRITING if writes else _WAY_OUT.get(words["kind"], _LOOK),
+        f"{largest}{words['cause']}{_more_calls(words)}",
+        _way_out(words),
     )
+
+
+def _more_calls(words: Mapping[str, Any]) -> str:
+    if not _has_more_calls(words):
+        return ""
+    return f"; it runs {words['times_as_many']:.2g} times as many products and convolutions as the other ranks"
+
+
+def _has_more_calls(words: Mapping[str, Any]) -> bool:
+    return words["kind"] in WORK and (words["times_as_many"] or 0) >= MORE_CALLS
+
+
+def _way_out(words: Mapping[str, Any]) -> str:
+    """Say what to do about a late rank, by what makes it late and by what is known about its inputs."""
+    by_name = next((advice for name, advice in _BY_NAME if re.search(name, words["cause"])), None)
+    if by_name is not None:
+        return by_name
+    if _has_more_calls(words):
+        return _BALANCE
+    if words["is_spread"]:
+        return _COMPETING
+    is_same = words["kind"] == "operator" and 1 / MORE_CALLS <= (words["times_as_many"] or 0) < MORE_CALLS
+    return _SAME_WORK if is_same else _WAY_OUT.get(words["kind"], _LOOK)
 
 
 RULES = (

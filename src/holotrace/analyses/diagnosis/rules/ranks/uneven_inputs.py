@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import median
+from statistics import fmean, median
 
 import polars as pl
 
@@ -15,6 +15,9 @@ from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, step
 
 _UNEVEN = 1.2
 _MOSTLY = 0.8
+
+MORE_CALLS = 1.2
+"""A rank that makes this many times as many calls as the others has more work."""
 
 _LARGER = {"step": pl.Int64, "cause_rank": pl.Int32, "times": pl.Float64}
 
@@ -44,6 +47,18 @@ def without_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.
     """Return the causes of waiting that larger inputs do not explain."""
     explained = _for_larger_inputs(evidence, per_cause).select("row")
     return per_cause.with_row_index("row").join(explained, on="row", how="anti").drop("row")
+
+
+def times_as_many_calls(evidence: JobEvidence, rank: int) -> float | None:
+    """Return how many times as many products, convolutions and embeddings a rank runs as the median of the other ranks.
+
+    None if shapes were not recorded, or the inputs of equally many calls are larger than those of the others.
+    """
+    if any(rank == larger for larger in _larger(evidence)["cause_rank"]):
+        return None
+    counts = {number: [size.call_count for size in of.input_sizes.values()] for number, of in evidence.ranks.items()}
+    own, others = counts.pop(rank), [fmean(of_rank) for of_rank in counts.values() if of_rank]
+    return fmean(own) / median(others) if own and others and not overloaded(evidence) else None
 
 
 def _for_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFrame:

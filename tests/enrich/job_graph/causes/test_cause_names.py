@@ -1,0 +1,44 @@
+"""What a thread does at each time: waits of PyTorch are not Python code, and the functions of a data set load data."""
+
+from __future__ import annotations
+
+import pytest
+
+from holotrace.enrich.job_graph.causes.cause_names import host_ranges
+from holotrace.testing.builder import TraceBuilder
+
+WAIT = "<built-in method wait of pybind11_builtins.pybind11_detail_function_record_v1 object at 0x7f25>"
+LOCK = "<built-in method acquire of _thread.lock object at 0x7f25>"
+LOADER = "torch/utils/data/dataloader.py(720): __next__"
+TOKENISE = "data.py(9): tokenise"
+
+
+def causes_of(*functions: str) -> list[tuple[str, str]]:
+    """Return cause and name of Python functions that call each other in this order."""
+    trace = TraceBuilder().operator("aten::add", start_us=900, duration_us=1)
+    for depth, name in enumerate(functions):
+        trace.python(name, start_us=10 + depth, duration_us=100 - 2 * depth)
+    known = host_ranges(trace.build().ranks[0])
+    causes = known.causes[known.cause_row[: len(functions)]]
+    return causes.select("cause", "name").rows()
+
+
+@pytest.mark.parametrize(("name", "cause"), [(WAIT, "host_idle"), (LOCK, "python")])
+def test_a_wait_of_pytorch_is_no_python_code(name: str, cause: str) -> None:
+    """After the communication, a thread that still waits was not woken; a lock of the user's is the user's."""
+    assert causes_of("train.py(3): step", name)[1][0] == cause
+
+
+def test_a_function_that_builds_a_batch_is_named_and_not_its_loader() -> None:
+    """The data loader calls `tokenise`, which belongs to the user."""
+    assert causes_of("train.py(3): step", LOADER, TOKENISE)[1:] == [
+        ("data_loading", LOADER),
+        ("data_loading", TOKENISE),
+    ]
+
+
+def test_a_function_that_asks_for_a_batch_is_not_the_loader() -> None:
+    """`step` calls the loader, in which a function of PyTorch runs."""
+    fetch = "torch/utils/data/_utils/fetch.py(48): fetch"
+
+    assert causes_of("train.py(3): step", LOADER, fetch)[1:] == [("data_loading", LOADER), ("data_loading", LOADER)]
