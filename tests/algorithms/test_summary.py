@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from holotrace.algorithms.summary import STATISTICS, summary, summary_by_number
+from holotrace.algorithms.summary import summary, summary_by_number
 from oracles import quantile, sample_deviation
 
 rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 10**9)), min_size=1, max_size=40)
@@ -51,7 +51,7 @@ def test_no_rows_have_no_groups() -> None:
     """Summarising an empty table returns the usual columns and no rows."""
     result = summary(frame([]), by=["group"], value="value")
 
-    assert result.columns == ["group", *STATISTICS]
+    assert result.columns == ["group", "count", "sum", "mean", "std", "min", "p25", "median", "p75", "max"]
     assert result.height == 0
 
 

@@ -18,12 +18,12 @@ import polars as pl
 import pytest
 
 from holotrace import open_trace
-from holotrace.algorithms.intervals import covered_length
+from holotrace.algorithms.intervals import covered_length, intervals_of
 from holotrace.analyses.communication_overlap.compute import communication_overlap
 from holotrace.analyses.idle_time.compute import idle_time
 from holotrace.analyses.kernel_breakdown.compute import kernel_breakdown
 from holotrace.analyses.temporal_breakdown.compute import temporal_breakdown
-from holotrace.enrich.device.device_work import device_work, intervals_of
+from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.kernels.kernel_kind import add_rule, remove_added_rules
 from holotrace.enrich.steps.steps import before_last_step

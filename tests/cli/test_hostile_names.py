@@ -55,12 +55,6 @@ QUICK = [
 """The commands of the quick tests: a few analyses, and every command that is not an analysis."""
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch) -> None:
-    """Use a temporary cache folder."""
-    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
-
-
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Path:
     """Write the hostile job to a folder with a hostile name, beside another job and a file that is not a trace."""

@@ -28,12 +28,6 @@ KEYS = (
 COMMANDS = ["summary", "check", *(analysis.command for analysis in ANALYSES)]
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch) -> None:
-    """Use a temporary cache folder."""
-    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """Write one job per impossible value; all properties of its devices and of the job have that value."""

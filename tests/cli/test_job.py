@@ -20,12 +20,6 @@ from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch) -> None:
-    """Use a temporary cache folder."""
-    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def job(tmp_path) -> Path:
     """Write a job with four small ranks."""

@@ -20,12 +20,6 @@ OPERATOR = "aten::" + "a_long_operator_" * 20
 WIDTHS = ("10", "80", "100000")
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch) -> None:
-    """Use a temporary cache folder."""
-    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
-
-
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Path:
     """A job with long names of kernels, operators and annotations."""

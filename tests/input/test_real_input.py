@@ -44,12 +44,6 @@ def recording_for(name: str) -> Path:
     return TRACES / RECORDINGS.get(name, MOST_NEED)
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch) -> None:
-    """Use a temporary cache folder."""
-    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
-
-
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_every_analysis_answers_on_a_real_recording(entry: Analysis) -> None:
     """On a real recording, the first table of every analysis has rows, and its figure has data."""

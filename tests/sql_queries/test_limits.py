@@ -42,12 +42,6 @@ def file(tmp_path_factory) -> Path:
     return path
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch) -> None:
-    """Use a separate cache for the test."""
-    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
-
-
 @pytest.mark.parametrize(
     "query", [ENDLESS, "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range % 7 = 3"]
 )

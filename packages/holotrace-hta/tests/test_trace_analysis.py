@@ -136,12 +136,6 @@ def analysis_of(builder: TraceBuilder, folder: Path, **options) -> TraceAnalysis
     return TraceAnalysis(trace_dir=str(folder), **options)
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path_factory, monkeypatch) -> None:
-    """Use a temporary cache folder."""
-    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-
-
 @pytest.fixture
 def shown(monkeypatch) -> list[str | None]:
     """Collect the renderers with which figures are shown."""

@@ -25,12 +25,6 @@ from hta.trace_diff import DeviceType, LabeledTrace, TraceDiff
 LABELS = ("Control", "Test")
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path_factory, monkeypatch) -> None:
-    """Use a temporary cache folder."""
-    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-
-
 @pytest.fixture(scope="module")
 def diff_pair(real_traces) -> tuple[Trace, Trace]:
     """Open the two traces that HTA compared."""

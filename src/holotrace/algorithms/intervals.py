@@ -12,12 +12,23 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from holotrace import _native
 
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 Intervals: TypeAlias = tuple[Int64Array, Int64Array]
 """An array of starts and an array of ends, of equal length."""
+
+
+def intervals_of(table: pl.DataFrame) -> Intervals:
+    """Return start_ns and end_ns of the rows of a table."""
+    return table["start_ns"].to_numpy(), table["end_ns"].to_numpy()
+
+
+def union_of(table: pl.DataFrame) -> Intervals:
+    """Return the time that the rows of a table cover, as disjoint intervals in order."""
+    return union(*intervals_of(table))
 
 
 def union(start_ns: Int64Array, end_ns: Int64Array) -> Intervals:

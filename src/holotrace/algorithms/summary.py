@@ -12,15 +12,12 @@ import polars as pl
 from holotrace import _native
 from holotrace.content_equality import EqualByContent
 
-STATISTICS = ("count", "sum", "mean", "std", "min", "p25", "median", "p75", "max")
-"""Names of the statistics, in the order of the columns."""
-
 
 def summary(values: pl.DataFrame, *, by: Sequence[str], value: str) -> pl.DataFrame:
     """Return the statistics of one int64 column for each combination of the columns `by`, sorted by them.
 
     Returns:
-        The columns `by`, then `STATISTICS`:
+        The columns `by`, then:
 
         count              int64
         sum, min, max      int64
@@ -64,6 +61,16 @@ def summary_by_number(numbers: npt.NDArray[np.uint32], values: npt.NDArray[np.in
     statistics = _native.summaries(np.ascontiguousarray(numbers), np.ascontiguousarray(values))
     _, count, total, *_ = statistics
     return SummaryByNumber(*statistics, total / count)
+
+
+def sum_or_null(name: str) -> pl.Expr:
+    """Return the sum of the known values of a column; null if no value is known."""
+    return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name)
+
+
+def ratio(part: str, whole: str) -> pl.Expr:
+    """Return one column over another; null where the whole is not positive."""
+    return pl.when(pl.col(whole) > 0).then(pl.col(part) / pl.col(whole))
 
 
 def _quantile(column: pl.Expr, share: float) -> pl.Expr:

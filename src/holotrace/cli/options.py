@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from holotrace.cli.grouped_help import OUTPUT, TRACES, WORK
 from holotrace.locations import Location, address_text, is_url, located
-from holotrace.questions.options import COMPAT
 from holotrace.store.trace import OnError
 
 if TYPE_CHECKING:
@@ -93,7 +92,6 @@ TestRanks = Annotated[
     str | None,
     typer.Option("--test-ranks", metavar="0-7,9", help="Compare only these ranks of test.", rich_help_panel=TRACES),
 ]
-CompatMode = Annotated[Literal["torch_tb_profiler"] | None, typer.Option(COMPAT.name, help=COMPAT.help)]
 Capture = Annotated[
     list[str] | None,
     typer.Option(

@@ -63,11 +63,6 @@ def label_text(text: str) -> str:
     return printable(text).translate(_ENTITIES)
 
 
-def short_label(name: str, length: int = LABEL_LENGTH) -> str:
-    """Shorten and escape a name for an axis."""
-    return label_text(short_name(name, length))
-
-
 def short_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, str]:
     """Shorten and escape the names on one axis; no two have the same label."""
     return {name: label_text(text) for name, text in short_names(names, length).items()}

@@ -47,6 +47,7 @@ from holotrace.locations import (
     side_by_side,
     status_of,
 )
+from holotrace.locations.scan import readable_children
 from holotrace.store.header import HIGHEST_RANK
 from holotrace.store.trace import SkippedFile
 
@@ -375,7 +376,7 @@ def nothing_there(path: str) -> str:
         return f"no file matches {path}"
     if (parent := _nearest_folder(located(path))) is None:
         return f"{path} does not exist"
-    children = _children(parent)
+    children = readable_children(parent)
     close = difflib.get_close_matches(name_of(path), [child.name for child in children])
     return f"{path} does not exist; " + (
         f"did you mean {close[0]}?" if close else f"{parent} contains: {_listing(children)}"
@@ -394,7 +395,7 @@ def _nothing_in(source: str) -> str:
     location = located(source)
     if not location.is_dir():
         return f"{source} contains no trace: no file"
-    if children := _children(location):
+    if children := readable_children(location):
         return f"{source} contains no trace, only: {_listing(children)}"
     return f"{source} is an empty folder; name the folder into which the profiler wrote its .json or .json.gz files"
 
@@ -416,13 +417,6 @@ def _listing(children: list[Child]) -> str:
 
 
 def _subfolders(source: str) -> str:
-    names = [child.name for child in _children(located(source)) if child.is_dir]
+    names = [child.name for child in readable_children(located(source)) if child.is_dir]
     listed = ", ".join(sorted(names)[:_MOST_NAMES_SHOWN])
     return f". Subfolders are not searched: {listed}; holotrace runs {source} lists their traces" if names else ""
-
-
-def _children(folder: Location) -> list[Child]:
-    try:
-        return scan(folder)
-    except OSError:
-        return []

@@ -39,6 +39,14 @@ def scan(folder: str | Path | RemotePath) -> list[Child]:
         return [Child(entry.path, entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith(".")]
 
 
+def readable_children(folder: str | Path | RemotePath) -> list[Child]:
+    """Return the entries of a folder as `scan` does; none if it cannot be listed."""
+    try:
+        return scan(folder)
+    except OSError:
+        return []
+
+
 def _child(folder: RemotePath, name: str, entry: Mapping[str, Any]) -> Child:
     is_dir = entry.get("type") == "directory"
     return Child(str(folder / name), name.rstrip("/"), is_dir, None if is_dir else remote_status(entry))

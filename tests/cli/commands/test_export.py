@@ -12,12 +12,6 @@ from holotrace.errors import InvalidOptionError
 from jobs import gpu_job
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch) -> None:
-    """Use a temporary cache folder."""
-    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def job(tmp_path) -> Path:
     """Write the small GPU job to a folder."""

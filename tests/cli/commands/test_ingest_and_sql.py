@@ -18,12 +18,6 @@ from matrices import each_command
 QUERY = "SELECT rank, name, duration_ns FROM kernels ORDER BY rank, start_ns"
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch) -> None:
-    """Use a temporary cache folder."""
-    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
-
-
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Path:
     """Write the small GPU job to a folder."""

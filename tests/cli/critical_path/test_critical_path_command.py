@@ -13,12 +13,6 @@ from holotrace.errors import InvalidOptionError
 from holotrace.testing.builder import TraceBuilder
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch) -> None:
-    """Use a temporary cache folder."""
-    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def job(tmp_path) -> Path:
     """Write two ranks with three steps of 100 µs: mm 10..30 launches gemm 40..80, and a call waits for it 50..90."""

@@ -9,7 +9,6 @@ import polars as pl
 from holotrace.enrich.device.device_work import (
     by_device,
     device_work,
-    intervals_of,
     no_device_work,
 )
 from holotrace.errors import MissingDataError
@@ -105,8 +104,8 @@ def test_without_device_rows_the_table_is_empty_but_typed() -> None:
     assert work["kernel_kind"].dtype == pl.UInt8
 
 
-def test_work_divides_by_device_and_kind() -> None:
-    """`by_device` returns devices in order, and `intervals_of` the intervals of one kind or of all."""
+def test_work_divides_by_device() -> None:
+    """`by_device` returns devices in order, each with its rows."""
     work = device_work(
         only_rank(
             TraceBuilder()
@@ -117,9 +116,6 @@ def test_work_divides_by_device_and_kind() -> None:
     )
 
     assert [(device, part.height) for device, part in by_device(work)] == [(0, 2), (2, 1)]
-    starts, ends = intervals_of(work, KernelKind.COMMUNICATION)
-    assert (starts.tolist(), ends.tolist()) == ([1_000], [2_000])
-    assert intervals_of(work)[0].tolist() == [0, 1_000, 2_000]
 
 
 def test_a_rank_without_device_work_is_an_error_with_a_finding() -> None:

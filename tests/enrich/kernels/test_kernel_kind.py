@@ -17,7 +17,6 @@ from holotrace.enrich.kernels.kernel_kind import (
     add_rule,
     kind_of_name,
     remove_added_rules,
-    rules_from_file,
 )
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.processes import processes
@@ -363,7 +362,7 @@ def test_a_file_of_rules(tmp_path, monkeypatch, ending: str) -> None:
     path.write_text(texts[ending])
     monkeypatch.setenv(RULES_VARIABLE, str(path))
 
-    (rule,) = rules_from_file(path)
+    rule = active_rules()[0]
     assert (rule.pattern, rule.kind, rule.reason) == ("gemm", COMMUNICATION, "fused")
     assert active_rules() == (rule, *RULES)
     assert kind_of_name("gemm") is COMMUNICATION
@@ -380,13 +379,14 @@ def test_a_file_of_rules(tmp_path, monkeypatch, ending: str) -> None:
         ('{"rules": [{"pattern": "a", "kind": "memory"}, {"pattern": "a"}]}', "rule 2: '' is not a kind of kernel"),
     ],
 )
-def test_a_bad_rule_file_is_refused_with_the_rule(tmp_path, text: str, part: str) -> None:
+def test_a_bad_rule_file_is_refused_with_the_rule(tmp_path, monkeypatch, text: str, part: str) -> None:
     """The message names the file and, for a bad rule, its number."""
     path = tmp_path / "rules.json"
     path.write_text(text)
+    monkeypatch.setenv(RULES_VARIABLE, str(path))
 
     with pytest.raises(InvalidOptionError) as caught:
-        rules_from_file(path)
+        active_rules()
 
     assert str(path) in str(caught.value)
     assert part in str(caught.value)

@@ -17,7 +17,6 @@ from holotrace.enrich.kernels.tensor_cores import (
     answer_of_name,
     is_tensor_core_eligible,
     remove_added_rules,
-    rules_from_file,
     uses_tensor_cores,
 )
 from holotrace.enrich.tensorboard_plugin.tensor_cores import plugin_is_eligible, plugin_uses_tensor_cores
@@ -255,7 +254,7 @@ def test_rules_of_a_file(tmp_path, monkeypatch) -> None:
         answer_of_name("relu")
     path.write_text("[]", encoding="utf-8")
     with pytest.raises(InvalidOptionError, match="has no list `rules` of objects with `pattern` and `cores`"):
-        rules_from_file(path)
+        active_rules()
 
 
 def test_rules_travel_to_other_processes() -> None:

@@ -230,12 +230,6 @@ COMPARISONS: Mapping[str, Callable[[Pair], object]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def cache_of_traces(tmp_path_factory, monkeypatch) -> None:
-    """Use one cache folder for all tests."""
-    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 @pytest.mark.parametrize("folder", slow_where_repeating)
 def test_calls_on_a_trace_answer_as_in_hta(real_traces, goldens, tmp_path, folder) -> None:
     """Every call returns an answer; where HTA had none, an empty table gives the reason."""

@@ -247,11 +247,11 @@ class _Side:
         bucket = np.clip((marks.time - knots[0]) / width, 0, _BUCKET_COUNT - 1).astype(np.int64)
         cell = marks.clock * _BUCKET_COUNT + bucket
         by_cell = np.argsort(cell, kind="stable")
-        first_of_cell = _first_of_runs(cell[by_cell])
+        first_of_cell = first_of_runs(cell[by_cell])
         return cls(
             *marks,
             positions=_Positions.of(knots, marks.time),
-            first_of_operation=_first_of_runs(marks.operation),
+            first_of_operation=first_of_runs(marks.operation),
             by_cell=by_cell,
             first_of_cell=first_of_cell,
             cells=cell[by_cell][first_of_cell],
@@ -285,7 +285,7 @@ class _Side:
         return rows
 
 
-def _first_of_runs(numbers: Int64Array) -> Int64Array:
+def first_of_runs(numbers: Int64Array) -> Int64Array:
     """Return the first row of each run of equal numbers."""
     changes = np.flatnonzero(np.diff(numbers)) + 1
     return np.concatenate([np.zeros(min(len(numbers), 1), np.int64), changes])

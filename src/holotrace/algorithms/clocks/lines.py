@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from holotrace.algorithms.clocks.bounds import first_of_runs
+
 Float64Array: TypeAlias = npt.NDArray[np.float64]
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -89,7 +91,7 @@ class ClockGraph:
 
 def clock_graph(readings: Readings, clock_count: int, reference: int) -> ClockGraph:
     """Connect every clock with the reference through as few operations as possible."""
-    first = _first_rows(readings.operation)
+    first = first_of_runs(readings.operation)
     distance = _distances(readings, first, clock_count, reference)
     hub_row = _hub_rows(readings, first, distance)
     pair = readings.clock[hub_row] * clock_count + readings.clock
@@ -281,9 +283,3 @@ def _chunks(edge: Int64Array, time: Float64Array, difference: Float64Array) -> p
         .group_by("edge", "chunk", maintain_order=True)
         .agg(pl.col("time", "difference").median(), pl.len().alias("count"))
     )
-
-
-def _first_rows(operation: Int64Array) -> Int64Array:
-    """Return the first row of each operation."""
-    changes = np.flatnonzero(np.diff(operation)) + 1
-    return np.concatenate([np.zeros(min(len(operation), 1), np.int64), changes])

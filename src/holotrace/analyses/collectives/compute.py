@@ -9,6 +9,7 @@ from functools import partial
 import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_group
+from holotrace.algorithms.summary import sum_or_null
 from holotrace.analyses.collectives.latency import PER_FIT, mergeable, per_fit
 from holotrace.analyses.collectives.pairs import left_out, per_pair, slow_pairs
 from holotrace.analyses.collectives.slow_parts import SLOW, slow_parts
@@ -277,7 +278,7 @@ def _per_collective(calls: pl.DataFrame, instances: pl.DataFrame) -> pl.DataFram
     is_matched = pl.col("wait_ns").is_not_null()
     sums = rows.group_by(_EQUAL).agg(
         pl.col("duration_ns").sum().alias("collective_ns"),
-        _sum_of_known("wait_ns"),
+        sum_or_null("wait_ns"),
         is_matched.mean().alias("matched_fraction"),
         (pl.col("wait_ns").sum() / pl.col("duration_ns").filter(is_matched).sum()).alias("wait_fraction"),
     )
@@ -291,11 +292,6 @@ def _per_collective(calls: pl.DataFrame, instances: pl.DataFrame) -> pl.DataFram
     )
     keys = ["collective_ns", *_EQUAL]
     return typed(complete, _PER_COLLECTIVE).sort(keys, descending=[True, *[False] * len(_EQUAL)])
-
-
-def _sum_of_known(name: str) -> pl.Expr:
-    """Return the sum of the known values; null if there are none."""
-    return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name)
 
 
 def _equal_instances(instances: pl.DataFrame) -> pl.DataFrame:
@@ -318,7 +314,7 @@ def _per_rank(calls: pl.DataFrame) -> pl.DataFrame:
         .group_by("rank", "host")
         .agg(
             pl.len().alias("collective_count"),
-            _sum_of_known("wait_ns"),
+            sum_or_null("wait_ns"),
             pl.col("caused_wait_ns").sum(),
             pl.col("is_last").sum().alias("last_count"),
             pl.when(pl.col("bus_bytes").null_count() == 0).then(pl.col("bus_bytes").sum()).alias("bus_bytes"),

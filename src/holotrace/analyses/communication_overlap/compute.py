@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from holotrace.algorithms.intervals import covered_length, intersection_length
-from holotrace.enrich.device.device_work import by_device, device_work, intervals_of, no_device_work
+from holotrace.algorithms.intervals import covered_length, intersection_length, intervals_of
+from holotrace.enrich.device.device_work import by_device, device_work, no_device_work
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
@@ -83,8 +83,8 @@ def _one_rank(rank_trace: RankTrace) -> tuple[int, int]:
 
 
 def _one_device(work: pl.DataFrame) -> tuple[int, int]:
-    communication = intervals_of(work, KernelKind.COMMUNICATION)
-    computation = intervals_of(work, KernelKind.COMPUTATION)
+    communication = intervals_of(work.filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION))
+    computation = intervals_of(work.filter(pl.col("kernel_kind") == KernelKind.COMPUTATION))
     return covered_length(*communication), intersection_length(communication, computation)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple
@@ -17,6 +17,7 @@ from holotrace.enrich.device.devices import devices_of_rank
 from holotrace.enrich.host.call_paths import PHASES, SEPARATOR, SUMS, call_paths
 from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.host.host_nodes import host_nodes
+from holotrace.enrich.job.rank_tables import typed
 from holotrace.enrich.steps.steps import steps
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -170,8 +171,8 @@ def _as_we_do(control: Trace, test: Trace, by: Measure | None, executor: Executo
     own = _joined([_by_name(side.paths) for side in sides], ["operator"]).with_columns(pl.lit(measure).alias("measure"))
     tree = _in_tree_order(_compared(paths.with_columns(_measure(measure, by)), "total", lengths))
     return OperatorComparison(
-        _typed(tree, _TREE),
-        _typed(_largest_first(_compared(own, "self", lengths), "operator"), _PER_OPERATOR),
+        typed(tree, _TREE),
+        typed(_largest_first(_compared(own, "self", lengths), "operator"), _PER_OPERATOR),
         _overall(sides),
         measure,
         tuple(_findings(sides, have, by)),
@@ -276,7 +277,7 @@ def _overall(sides: list[_Side]) -> pl.DataFrame:
         "side": _SIDES,
         **{name: [getattr(side, name) for side in sides] for name in ("rank_count", "step_count")},
     }
-    return _typed(pl.DataFrame(counts).hstack(pl.concat(totals)), _OVERALL)
+    return typed(pl.DataFrame(counts).hstack(pl.concat(totals)), _OVERALL)
 
 
 def _findings(sides: list[_Side], have: list[_Facts], by: Measure | None) -> Iterator[str]:
@@ -298,10 +299,6 @@ def _listed(labels: list[str]) -> str:
     return " and ".join(labels)
 
 
-def _typed(table: pl.DataFrame, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
-    return table.select(pl.col(name).cast(dtype) for name, dtype in schema.items())
-
-
 def _as_the_plugin(control: Trace, test: Trace, by: Measure | None, _: Executor) -> OperatorComparison:
     """Align the first thread of the first rank of each trace."""
     measure = by or "host"
@@ -314,9 +311,9 @@ def _as_the_plugin(control: Trace, test: Trace, by: Measure | None, _: Executor)
     totals = [tree.select(pl.col(f"{side}_{name}_total_ns").first() for name in MEASURES) for side in _SIDES]
     overall = pl.concat([part.rename(lambda name: name.partition("_")[2]) for part in totals])
     return OperatorComparison(
-        _typed(tree, _TREE),
-        _typed(_largest_first(own, "operator"), _PER_OPERATOR),
-        _typed(counts.hstack(overall), _OVERALL),
+        typed(tree, _TREE),
+        typed(_largest_first(own, "operator"), _PER_OPERATOR),
+        typed(counts.hstack(overall), _OVERALL),
         measure,
     )
 

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, concatenated, covered_before, union
+from holotrace.algorithms.intervals import Intervals, concatenated, covered_before, intervals_of, union, union_of
 from holotrace.algorithms.running import weight_before
+from holotrace.algorithms.summary import ratio
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import no_device_work
@@ -207,12 +208,14 @@ def _tensor_cores(kernels: pl.DataFrame) -> pl.DataFrame:
 
 def _sums(kernels: pl.DataFrame, moments: _Int64, of_unknown_size: pl.DataFrame, replays: Intervals) -> pl.DataFrame:
     """Return cumulative sums over a device's kernels at each moment; differences give the sums between moments."""
-    filling, unknown = kernels.filter(pl.col("blocks_per_sm") > 0), union(*_intervals(of_unknown_size))
+    filling, unknown = kernels.filter(pl.col("blocks_per_sm") > 0), union_of(of_unknown_size)
     occupying = kernels.filter(pl.col("occupancy_fraction") >= 0)
     running, uses = np.ones(len(kernels)), kernels["uses_tensor_cores"]
     on_tensor_cores = uses.fill_null(value=False).cast(pl.Float64).to_numpy()
-    busy = covered_before(union(*_intervals(kernels)), moments)
-    perhaps = covered_before(union(*concatenated([_intervals(kernels), replays])), moments) if len(replays[0]) else busy
+    busy = covered_before(union_of(kernels), moments)
+    perhaps = (
+        covered_before(union(*concatenated([intervals_of(kernels), replays])), moments) if len(replays[0]) else busy
+    )
     blocks = filling["blocks_per_sm"].to_numpy()
     return pl.DataFrame(
         {
@@ -220,12 +223,14 @@ def _sums(kernels: pl.DataFrame, moments: _Int64, of_unknown_size: pl.DataFrame,
             "busy": busy,
             "unknown": perhaps - busy,
             "known": busy - covered_before(unknown, moments),
-            "filled": weight_before(_intervals(filling), blocks, moments, most=1.0, outside=unknown),
-            "occupied": weight_before(_intervals(occupying), np.ones(len(occupying)), moments),
-            "occupancy": weight_before(_intervals(occupying), occupying["occupancy_fraction"].to_numpy(), moments),
-            "running": weight_before(_intervals(kernels), running, moments),
-            "on_tensor_cores": weight_before(_intervals(kernels), on_tensor_cores, moments),
-            "on_unknown_cores": weight_before(_intervals(kernels), uses.is_null().cast(pl.Float64).to_numpy(), moments),
+            "filled": weight_before(intervals_of(filling), blocks, moments, most=1.0, outside=unknown),
+            "occupied": weight_before(intervals_of(occupying), np.ones(len(occupying)), moments),
+            "occupancy": weight_before(intervals_of(occupying), occupying["occupancy_fraction"].to_numpy(), moments),
+            "running": weight_before(intervals_of(kernels), running, moments),
+            "on_tensor_cores": weight_before(intervals_of(kernels), on_tensor_cores, moments),
+            "on_unknown_cores": weight_before(
+                intervals_of(kernels), uses.is_null().cast(pl.Float64).to_numpy(), moments
+            ),
         }
     )
 
@@ -233,33 +238,25 @@ def _sums(kernels: pl.DataFrame, moments: _Int64, of_unknown_size: pl.DataFrame,
 def _metrics(sums: pl.DataFrame) -> pl.DataFrame:
     """Return the metrics between neighbouring moments; null if there are no kernels to measure."""
     between = sums.select(pl.all().diff()).tail(-1)
-    sm_efficiency = pl.when(pl.col("busy") > 0).then(_ratio("busy", "moment") * _ratio("filled", "known")).otherwise(0)
+    sm_efficiency = pl.when(pl.col("busy") > 0).then(ratio("busy", "moment") * ratio("filled", "known")).otherwise(0)
     return (
         sums.select(pl.col("moment").alias("start_ns"), pl.col("moment").shift(-1).alias("end_ns"))
         .head(-1)
         .hstack(
             between.select(
-                _ratio("busy", "moment").alias("utilization_fraction"),
-                _ratio("unknown", "moment").alias("unknown_fraction"),
+                ratio("busy", "moment").alias("utilization_fraction"),
+                ratio("unknown", "moment").alias("unknown_fraction"),
                 pl.when((pl.col("filled") > 0).any()).then(sm_efficiency).alias("sm_efficiency_fraction"),
-                _ratio("known", "busy").alias("sm_efficiency_known_fraction"),
-                _ratio("occupancy", "occupied").alias("occupancy_fraction"),
-                _ratio("occupied", "running").alias("occupancy_known_fraction"),
+                ratio("known", "busy").alias("sm_efficiency_known_fraction"),
+                ratio("occupancy", "occupied").alias("occupancy_fraction"),
+                ratio("occupied", "running").alias("occupancy_known_fraction"),
                 pl.when(pl.col("on_unknown_cores") < pl.col("running"))
-                .then(_ratio("on_tensor_cores", "running"))
+                .then(ratio("on_tensor_cores", "running"))
                 .alias("tensor_core_fraction"),
-                _ratio("on_unknown_cores", "running").alias("tensor_core_unknown_fraction"),
+                ratio("on_unknown_cores", "running").alias("tensor_core_unknown_fraction"),
             )
         )
     )
-
-
-def _ratio(part: str, whole: str) -> pl.Expr:
-    return pl.when(pl.col(whole) > 0).then(pl.col(part) / pl.col(whole))
-
-
-def _intervals(kernels: pl.DataFrame) -> tuple[_Int64, _Int64]:
-    return kernels["start_ns"].to_numpy(), kernels["end_ns"].to_numpy()
 
 
 def _findings(rank_trace: RankTrace, per_device: pl.DataFrame) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_number
-from holotrace.algorithms.intervals import Int64Array
+from holotrace.algorithms.intervals import Int64Array, intervals_of
 from holotrace.analyses.inference.parts import bounds, parts_of_steps, waits_for_launches
 from holotrace.analyses.inference.step_work import StepWork, layers_of
 from holotrace.enrich.device.graph_replays import unknown_work
@@ -29,7 +29,7 @@ def with_times(rank_trace: RankTrace, steps: pl.DataFrame, known: StepWork) -> p
     layers = layers_of(known.work) | waits_for_launches(known.work, unknown_work(rank_trace))
     if known.work.is_empty() and steps.height:
         layers = {"unknown_idle_ns": (spans["start_ns"].to_numpy()[:1], spans["end_ns"].to_numpy()[-1:])}
-    parts = parts_of_steps(layers, spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy())
+    parts = parts_of_steps(layers, *intervals_of(spans))
     return (
         steps.drop("start_ns", "end_ns")
         .hstack(spans)

@@ -8,17 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from holotrace.algorithms.intervals import intervals_of
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.devices import devices_of_rank
 from holotrace.enrich.device.floors import Peaks, peaks_of, with_floors
 from holotrace.enrich.device.launches import asked_for, launches, of_work
 from holotrace.enrich.device.peaks import device_named
 from holotrace.enrich.events.event_ranges import event_ranges
-from holotrace.enrich.events.event_rows import gathered, rows_of_events
+from holotrace.enrich.events.event_rows import gathered
 from holotrace.enrich.host.call_stack import call_stacks
-from holotrace.enrich.host.operators import launching_operator
 from holotrace.enrich.inference.work_families import is_of_family
-from holotrace.enrich.operator_costs.costed_calls import CostedCalls, costed_calls, owning_call
+from holotrace.enrich.operator_costs.costed_calls import CostedCalls, costed_calls, owners_of_work
 from holotrace.enrich.steps.steps import rows_of_windows
 from holotrace.schema import EventKind, KernelKind
 from holotrace.store.trace import RankTrace
@@ -55,7 +55,7 @@ def work_of_steps(rank_trace: RankTrace, steps: pl.DataFrame, device: str | None
     work = device_work(rank_trace)
     asked = of_work(asked_for(rank_trace), work)["asked_ns"].fill_null(_BEFORE_ALL).to_numpy()
     rows = rows_of_windows(steps.select("start_ns", end_ns="until_ns"), asked)
-    owners = _owners(rank_trace, work)
+    owners = owners_of_work(rank_trace, work)
     costed, name = costed_calls(rank_trace), _device_name(rank_trace, device)
     peaks = peaks_of(device_named(name), _operators(costed))
     operators = gathered(call_stacks(rank_trace)["name"], owners)
@@ -77,13 +77,6 @@ def work_of_steps(rank_trace: RankTrace, steps: pl.DataFrame, device: str | None
 def _device_name(rank_trace: RankTrace, given: str | None) -> str | None:
     names = devices_of_rank(rank_trace)["device_name"].unique().to_list()
     return given if given is not None else names[0] if len(names) == 1 else None
-
-
-def _owners(rank_trace: RankTrace, work: pl.DataFrame) -> npt.NDArray[np.int64]:
-    """Return, for each piece of work, the row in `call_stacks` of the operator that it belongs to; -1 if unknown."""
-    stacks = call_stacks(rank_trace)
-    innermost = of_work(launching_operator(rank_trace), work)["operator_index"]
-    return owning_call(rank_trace, stacks, rows_of_events(stacks, innermost))
 
 
 def _operators(costed: CostedCalls) -> pl.DataFrame:
@@ -122,4 +115,4 @@ def layers_of(work: pl.DataFrame) -> dict[str, tuple[npt.NDArray[np.int64], npt.
         "exposed_ns": is_communication,
     }
     of_part = {part: work.filter(condition) for part, condition in chosen.items()}
-    return {part: (rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()) for part, rows in of_part.items()}
+    return {part: intervals_of(rows) for part, rows in of_part.items()}

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from holotrace.algorithms.intervals import states
+from holotrace.algorithms.intervals import intervals_of, states
 from holotrace.algorithms.summary import summary
-from holotrace.enrich.device.device_work import by_device, device_work, intervals_of, no_device_work
+from holotrace.enrich.device.device_work import by_device, device_work, no_device_work
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.schema import KernelKind
@@ -104,7 +104,7 @@ def _one_rank(rank_trace: RankTrace) -> _Partial:
 
 
 def _states(rank: int, device: int, work: pl.DataFrame) -> pl.DataFrame:
-    durations = states([intervals_of(work, kind) for kind in KernelKind])[1:]
+    durations = states([intervals_of(work.filter(pl.col("kernel_kind") == kind)) for kind in KernelKind])[1:]
     table = pl.DataFrame({"state": _STATE_NAMES[1:], "total_ns": durations}).filter(pl.col("total_ns") > 0)
     return table.sort("total_ns", descending=True, maintain_order=True).select(
         pl.lit(rank, pl.Int32).alias("rank"),

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import polars as pl
 
+from holotrace.algorithms.summary import sum_or_null
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import device_rows, missing_device_work
-from holotrace.enrich.host.module_times import MODULE_TIMES, SUMMED_TIMES, sum_or_null
+from holotrace.enrich.host.module_times import MODULE_TIMES, SUMMED_TIMES
 from holotrace.enrich.host.modules import backward_passes
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor

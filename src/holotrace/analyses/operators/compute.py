@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,9 +13,11 @@ import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_number
 from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above, nearest_above
+from holotrace.algorithms.summary import sum_or_null
 from holotrace.enrich.attribution import Attribution
 from holotrace.enrich.compat import Compat, attribution_of
 from holotrace.enrich.device.device_work import device_rows, missing_device_work
+from holotrace.enrich.events.recorded_json import texts_with_one_spacing
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -138,7 +139,7 @@ def summed_operators(table: pl.DataFrame) -> pl.DataFrame:
     times = [name for name in (*HOST_TIMES, *_ON_DEVICE) if name in table.columns]
     sums = table.group_by(keys).agg(
         pl.col("call_count").sum(),
-        *map(_sum_or_null, times),
+        *map(sum_or_null, times),
         pl.col("is_tensor_core_eligible", "has_call_stack").any(),
     )
     return _finished([sums])
@@ -246,7 +247,7 @@ def _shown(
         pl.lit(rank_trace.rank, pl.Int32).alias("rank"), rank_trace.texts(table["name"]).alias("operator")
     )
     if "input_dims" in table.columns:
-        shapes = _shape_texts(rank_trace, table["input_dims"])
+        shapes = texts_with_one_spacing(rank_trace, table["input_dims"]).alias("input_shape")
         named = named.with_columns(attribution.input_shapes(shapes))
     if "stack" in table.columns:
         stacks = attribution.operator_stacks(rank_trace).texts
@@ -254,21 +255,6 @@ def _shown(
     if not has_device_work:
         named = named.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _ON_DEVICE if name in table.columns)
     return named.drop("name", "input_dims", "stack", strict=False)
-
-
-def _shape_texts(rank_trace: RankTrace, ids: pl.Series) -> pl.Series:
-    """Return the shapes as JSON; equal shapes give equal strings, even if the file spaces them differently."""
-    distinct = ids.unique().drop_nulls()
-    texts = [one_spacing(text) for text in rank_trace.texts(distinct)]
-    return ids.replace_strict(distinct, pl.Series(texts, dtype=pl.String), default=None).alias("input_shape")
-
-
-def one_spacing(text: str) -> str:
-    """Return JSON with standard spacing on one line, and other text unchanged."""
-    try:
-        return json.dumps(json.loads(text))
-    except (ValueError, RecursionError):  # the file is damaged, and its text is more useful than an error
-        return text
 
 
 def _finished(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -305,8 +291,3 @@ def _findings(rank_trace: RankTrace, described: pl.DataFrame, work: pl.DataFrame
         (unowned.height > 0, f"{share} have no operator: {duration_text(unowned_ns)} of device time"),
     )
     return tuple(sentence for is_so, sentence in sentences if is_so)
-
-
-def _sum_or_null(name: str) -> pl.Expr:
-    """Return the sum of the known values; null if no value is known."""
-    return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name)

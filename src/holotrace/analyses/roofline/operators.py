@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import polars as pl
 
 from holotrace.analyses.roofline.modules import modules_of_calls
+from holotrace.enrich.events.recorded_json import texts_with_one_spacing
 from holotrace.enrich.operator_costs.costed_calls import CostedCalls, costed_calls
 from holotrace.store.trace import RankTrace
 
@@ -40,20 +39,6 @@ def over(operators: pl.DataFrame, *keys: str) -> pl.DataFrame:
 def named_keys(rank_trace: RankTrace, costed: CostedCalls) -> pl.DataFrame:
     """Return the keys of the calls with texts instead of string ids."""
     keys = costed.keys
-    texts = [_one_spacing(rank_trace, keys[column]).alias(name) for column, name in _INPUT_TEXTS.items()]
+    texts = [texts_with_one_spacing(rank_trace, keys[column]).alias(name) for column, name in _INPUT_TEXTS.items()]
     operator = rank_trace.texts(keys["name"]).alias("operator")
     return keys.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias("key"), operator, *texts, *COSTS)
-
-
-def _one_spacing(rank_trace: RankTrace, ids: pl.Series) -> pl.Series:
-    """Return JSON on one line; equal values give equal strings, even if the file spaces them differently."""
-    distinct = ids.unique().drop_nulls()
-    texts = [_respaced(text) for text in rank_trace.texts(distinct)]
-    return ids.replace_strict(distinct, pl.Series(texts, dtype=pl.String), default=None)
-
-
-def _respaced(text: str) -> str:
-    try:
-        return json.dumps(json.loads(text))
-    except (ValueError, RecursionError):  # the file is damaged, and its text is more useful than an error
-        return text

@@ -7,9 +7,9 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.clipping import clipped
-from holotrace.algorithms.intervals import Intervals, gaps
+from holotrace.algorithms.intervals import Intervals, gaps, intervals_of
 from holotrace.algorithms.nested.nesting import NO_PARENT
-from holotrace.enrich.device.device_work import by_device, intervals_of
+from holotrace.enrich.device.device_work import by_device
 from holotrace.enrich.device.launches import launched_work
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.store.trace import RankTrace

@@ -11,7 +11,7 @@ import polars as pl
 
 from holotrace.algorithms.clipping import clipped
 from holotrace.algorithms.covered_by_group import covered_by_number
-from holotrace.algorithms.intervals import covered_length
+from holotrace.algorithms.intervals import covered_length, intervals_of
 from holotrace.algorithms.nested.nesting import NO_PARENT, nesting, subtree_sums
 from holotrace.analyses.source_lines.excess import KEYS, RankTimes
 from holotrace.analyses.source_lines.idle import idle_by_line
@@ -211,7 +211,7 @@ def _length_of_steps(rank_trace: RankTrace) -> int:
 
 def _step_fractions(rank_trace: RankTrace, in_steps: pl.DataFrame) -> pl.DataFrame:
     lines, line = np.unique(in_steps["line"].to_numpy(), return_inverse=True)
-    covered = covered_by_number(line, in_steps["start_ns"].to_numpy(), in_steps["end_ns"].to_numpy(), len(lines))
+    covered = covered_by_number(line, *intervals_of(in_steps), len(lines))
     fraction = covered / max(1, _length_of_steps(rank_trace))
     return pl.DataFrame({"line": lines, "step_fraction": fraction}, schema_overrides={"line": pl.Int64})
 

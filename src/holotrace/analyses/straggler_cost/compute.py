@@ -9,6 +9,7 @@ from functools import reduce
 import numpy as np
 import polars as pl
 
+from holotrace.algorithms.summary import ratio
 from holotrace.analyses.straggler_cost.scenarios import WORST_WORKERS, Scenarios
 from holotrace.enrich.job.rank_tables import typed
 from holotrace.enrich.job_operations.by_time import by_time
@@ -227,12 +228,8 @@ def _per_step(operations: pl.DataFrame, scenarios: Scenarios) -> pl.DataFrame:
         "unchanged_ns": scenarios.unchanged_ns,
     }
     steps = recorded.sort("step").hstack(pl.DataFrame(replays))
-    slowdown, error = _ratio("replayed_ns", "ideal_ns"), (_ratio("unchanged_ns", "step_ns") - 1).abs()
+    slowdown, error = ratio("replayed_ns", "ideal_ns"), (ratio("unchanged_ns", "step_ns") - 1).abs()
     return typed(steps.with_columns(slowdown.alias("slowdown"), error.alias("replay_error_fraction")), _PER_STEP)
-
-
-def _ratio(numerator: str, denominator: str) -> pl.Expr:
-    return pl.when(pl.col(denominator) > 0).then(pl.col(numerator) / pl.col(denominator))
 
 
 def _per_kind(kinds: pl.Series, by_kind: Mapping[object, Int64Array], scenarios: Scenarios) -> pl.DataFrame:
@@ -272,4 +269,4 @@ def _per_worker_step(operations: pl.DataFrame, workers: _Workers, scenarios: Sce
         )
         for rank, kept in least.items()
     )
-    return typed(table.with_columns(_ratio("kept", "ideal_ns").alias("slowdown")), _PER_WORKER_STEP)
+    return typed(table.with_columns(ratio("kept", "ideal_ns").alias("slowdown")), _PER_WORKER_STEP)

@@ -43,9 +43,6 @@ In jobs with sends and receives, waits are always followed: a late rank of a pip
 neighbour.
 """
 
-LEAST_SHARE = 0.01
-"""A straggler matters if the other ranks wait for it for at least this fraction of their time."""
-
 _MOST_NAMED = 8
 _PER_RANK = {
     "rank": pl.Int32,
@@ -350,28 +347,9 @@ def _culprit_sentence(cause: dict[str, Any]) -> str:
     )
 
 
-def late_ranks(per_rank: pl.DataFrame, recorded_ns: float) -> list[dict[str, Any]]:
-    """Return the rows of `Stragglers.per_rank` for stragglers that matter in a job of this length, the worst first.
-
-    Stragglers that are the cause of the waiting come before those that may not be. Victims are left out if a culprit is known.
-    """
-    others = max(1, len(per_rank) - 1)
-    waited = pl.max_horizontal("caused_wait_ns", "cost_ns")
-    matters = waited / others >= LEAST_SHARE * recorded_ns
-    blamed = pl.col("role").ne_missing(VICTIM) | ~pl.col("is_cause").any()
-    return late_first(per_rank.filter(blamed & matters)).to_dicts()
-
-
 def late_clause(row: dict[str, Any]) -> str:
     """Say that a straggler (a row of `per_rank`) is late or, if it may not be the cause, that it arrives last."""
     return f"rank {row['rank']} is late" if row["is_cause"] else f"rank {row['rank']} arrives last"
-
-
-def waited_clause(row: dict[str, Any]) -> str:
-    """Say how long ranks wait for a straggler (a row of `per_rank`) or, if causes are known, because of the straggler."""
-    if row["is_cause"] and row["cost_ns"] is not None:
-        return f"all ranks together wait {duration_text(row['cost_ns'])} because of it"
-    return f"the others together wait {duration_text(row['caused_wait_ns'])} for it"
 
 
 def _doubt(row: dict[str, Any]) -> str:

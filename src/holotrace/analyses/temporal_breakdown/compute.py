@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, covered_length
-from holotrace.enrich.device.device_work import by_device, device_work, intervals_of, no_device_work
+from holotrace.algorithms.intervals import Intervals, covered_length, intervals_of
+from holotrace.enrich.device.device_work import by_device, device_work, no_device_work
 from holotrace.enrich.device.graph_replays import unknown_findings, unknown_length, unknown_work
 from holotrace.enrich.job.findings import joined_findings
 from holotrace.execution.executor import IN_PROCESS, Executor
@@ -110,7 +110,10 @@ def _one_rank(rank_trace: RankTrace) -> _Partial:
 def _one_device(work: pl.DataFrame, replays: Intervals) -> dict[str, Any]:
     starts, ends = intervals_of(work)
     start, window = int(starts.min()), int(ends.max() - starts.min())
-    compute, busy = covered_length(*intervals_of(work, KernelKind.COMPUTATION)), covered_length(starts, ends)
+    compute, busy = (
+        covered_length(*intervals_of(work.filter(pl.col("kernel_kind") == KernelKind.COMPUTATION))),
+        covered_length(starts, ends),
+    )
     unknown = unknown_length(replays, (starts, ends))
     times = {
         "computation": compute,

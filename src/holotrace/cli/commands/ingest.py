@@ -12,7 +12,7 @@ from holotrace.cli.options import Target
 from holotrace.cli.output import console, print_line
 from holotrace.ingest.write_store import Ingested, write_store
 from holotrace.locations import located
-from holotrace.units import size_text
+from holotrace.units import counted, size_text
 
 Store = Annotated[
     Target,
@@ -42,11 +42,7 @@ def ingest(job: JobOptions, *, output: Store, force: Overwrite = False) -> None:
 def _lines(done: Ingested) -> list[str]:
     written = sum(rank.byte_count for rank in done.written)
     verdict = (
-        f"{done.store}: {_counted(len(done.contents.ranks), 'rank')}; {_counted(len(done.written), 'rank')} written "
-        f"({size_text(written)}), {len(done.unchanged):,} unchanged, {_counted(len(done.contents.skipped), 'file')} skipped"
+        f"{done.store}: {counted(len(done.contents.ranks), 'rank')}; {counted(len(done.written), 'rank')} written "
+        f"({size_text(written)}), {len(done.unchanged):,} unchanged, {counted(len(done.contents.skipped), 'file')} skipped"
     )
     return [verdict, *(f"skipped  {file.path}: {file.reason}" for file in done.contents.skipped)]
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

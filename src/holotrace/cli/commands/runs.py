@@ -14,6 +14,7 @@ from holotrace.ingest.runs import Run, Runs, find_runs
 from holotrace.locations import name_of
 from holotrace.questions.tables import print_frame
 from holotrace.store.trace import SkippedFile
+from holotrace.units import counted
 
 _OFTEN_EMPTY = ("missing workers", "unreadable")
 _MOST_ROWS = 200
@@ -46,18 +47,14 @@ def runs(folder: Folder, *, as_json: AsJson = False) -> None:
 
 def _verdict(listed: Runs) -> str:
     files = sum(len(run.recordings) for run in listed.runs)
-    counts = f"{_counted(len(listed.runs), 'run')} of {_counted(files, 'trace')}" if listed.runs else "no trace"
+    counts = f"{counted(len(listed.runs), 'run')} of {counted(files, 'trace')}" if listed.runs else "no trace"
     unreadable = len(_unreadable(listed))
-    counts += f", {_counted(unreadable, 'file')} that cannot be read" if unreadable else ""
-    return f"{listed.folder}: {counts}, {_counted(len(listed.skipped) - unreadable, 'file')} skipped."
+    counts += f", {counted(unreadable, 'file')} that cannot be read" if unreadable else ""
+    return f"{listed.folder}: {counts}, {counted(len(listed.skipped) - unreadable, 'file')} skipped."
 
 
 def _unreadable(listed: Runs) -> list[SkippedFile]:
     return [file for file in listed.skipped if file.is_unreadable]
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _spans(listed: Runs) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, holding, union
+from holotrace.algorithms.intervals import Intervals, holding, union_of
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.steps.steps import steps, windows
 from holotrace.schema import EventKind
@@ -50,4 +50,4 @@ def _backward(rank_trace: RankTrace) -> Intervals:
     names = rank_trace.strings.str.contains(BACKWARD).arg_true().cast(pl.UInt32)
     kinds = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
     ranges = event_ranges(rank_trace, kinds, ["start_ns", "end_ns"], names=names)
-    return union(ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy())
+    return union_of(ranges)

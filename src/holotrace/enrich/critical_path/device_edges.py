@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.intervals import covered_before, union
+from holotrace.algorithms.intervals import covered_before, intervals_of, union
 from holotrace.enrich.collectives.collectives import communication
 from holotrace.enrich.critical_path.event_graph import EdgeType, PathClass
 from holotrace.enrich.critical_path.graph_edges import GraphEdges, graph_edges, same_as_before
 from holotrace.enrich.critical_path.window_activities import CLOCK_NOISE_NS, WindowActivities
-from holotrace.enrich.device.device_work import device_rows, intervals_of
+from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.synchronisations import (
     device_drained_ns,
     has_recorded_waits,

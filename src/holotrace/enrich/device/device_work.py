@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.job.one_job import cut_off_text
 from holotrace.enrich.kernels.kernel_kind import name_classifier
@@ -64,12 +63,6 @@ def by_device(work: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
         return
     for device in devices:
         yield device, work.filter(pl.col("device") == device)
-
-
-def intervals_of(work: pl.DataFrame, kind: KernelKind | None = None) -> Intervals:
-    """Return when work ran, as starts and ends; with `kind`, only work of that kind."""
-    chosen = work if kind is None else work.filter(pl.col("kernel_kind") == kind)
-    return chosen["start_ns"].to_numpy(), chosen["end_ns"].to_numpy()
 
 
 def device_rows(rank_trace: RankTrace) -> pl.DataFrame:

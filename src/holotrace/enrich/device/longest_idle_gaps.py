@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import gaps
-from holotrace.enrich.device.device_work import by_device, device_work, intervals_of
+from holotrace.algorithms.intervals import gaps, intervals_of
+from holotrace.enrich.device.device_work import by_device, device_work
 from holotrace.enrich.device.launches import launches
 from holotrace.store.trace import RankTrace
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from holotrace.errors import InvalidOptionError
@@ -201,15 +200,6 @@ def remove_added_devices() -> None:
 def active_devices() -> tuple[Device, ...]:
     """Return the known devices in order of priority: added devices, devices from the file, then `DEVICES`."""
     return _TABLE.active()
-
-
-def devices_from_file(path: str | Path) -> tuple[Device, ...]:
-    """Read devices from a JSON or TOML file with a list `rules`.
-
-    Raises:
-        InvalidOptionError: the file cannot be read, or a device is invalid; the message says where.
-    """
-    return _TABLE.from_file(path)
 
 
 def _device_of(entry: dict[str, Any], where: str) -> Device:

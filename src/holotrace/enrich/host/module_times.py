@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above, nearest_above, path_numbers, subtree_sums
+from holotrace.algorithms.summary import sum_or_null
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.host.host_names import (
     LIGHTNING_MODULE_PREFIX,
@@ -56,11 +57,6 @@ def module_times(rank_trace: RankTrace) -> ModuleTimes:
     return ModuleTimes(
         _of_class(rank_trace, nodes, recorded), _of_class(rank_trace, nodes, NodeClass.LIGHTNING_PROFILE)
     )
-
-
-def sum_or_null(name: str) -> pl.Expr:
-    """Return the sum of the known values; null if no value is known."""
-    return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name)
 
 
 def _of_class(rank_trace: RankTrace, nodes: pl.DataFrame, node_class: NodeClass) -> pl.DataFrame:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import polars as pl
 
+from holotrace.enrich.events.recorded_json import recorded_list
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.graph_attribution.grafts import may_graft
 from holotrace.enrich.host.call_stack import call_stacks
@@ -93,7 +93,7 @@ def _calls(rank_trace: RankTrace, pattern: str, inputs: Sequence[str]) -> pl.Dat
 
 def _shapes(dims: str | None) -> list[list[int]]:
     """Return the shapes of the inputs that have one; inputs without a shape are empty lists."""
-    parsed = _parsed(dims)
+    parsed = recorded_list(dims)
     return [shape if isinstance(shape, list) and all(map(_is_size, shape)) else [] for shape in parsed]
 
 
@@ -102,14 +102,6 @@ def _is_size(size: object) -> bool:
 
 
 def _is_causal(values: str | None) -> bool | None:
-    parsed = _parsed(values)
+    parsed = recorded_list(values)
     said = str(parsed[_IS_CAUSAL]) if len(parsed) > _IS_CAUSAL else ""
     return {"True": True, "False": False}.get(said)
-
-
-def _parsed(text: str | None) -> list[object]:
-    try:
-        parsed = json.loads(text) if text is not None else []
-    except (ValueError, RecursionError):  # a damaged file
-        return []
-    return parsed if isinstance(parsed, list) else []

@@ -32,7 +32,7 @@ class RankGraph(NamedTuple):
                 calls that only communication delays
     chain_ns    the length of that chain
     calls       event_index uint32, and asked, start and end uint32: points
-    activity_count, contradicted_count, unknown_launch_count, inferred_wait_count   as in `EventGraph`
+    contradicted_count, unknown_launch_count, inferred_wait_count   as in `EventGraph`
     """
 
     window: PathWindow
@@ -44,7 +44,6 @@ class RankGraph(NamedTuple):
     reached_from: _Rows
     chain_ns: _Rows
     calls: pl.DataFrame
-    activity_count: int
     contradicted_count: int
     unknown_launch_count: int
     inferred_wait_count: int
@@ -137,7 +136,6 @@ def reduced(known: CallGraph, graph: OpenGraph, window: PathWindow) -> RankGraph
                 for name in ("asked", "start", "end")
             ),
         ),
-        activity_count=len(known.graph.activities),
         contradicted_count=known.graph.contradicted_count,
         unknown_launch_count=known.graph.unknown_launch_count,
         inferred_wait_count=known.graph.inferred_wait_count,

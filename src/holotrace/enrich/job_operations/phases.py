@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, concatenated, holding, union
+from holotrace.algorithms.intervals import Intervals, concatenated, holding, intervals_of, union, union_of
 from holotrace.algorithms.nested.nesting import NO_PARENT, nearest_above
 from holotrace.enrich.across_ranks.exposed import uncovered
 from holotrace.enrich.across_ranks.forward_calls import BACKWARD
@@ -70,7 +70,7 @@ def phases(rank_trace: RankTrace) -> Phases:
     work = launched_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMPUTATION)
     if len(work):
         table = _of_devices(work, host)
-        return Phases(table, union(*_times(table)))
+        return Phases(table, union_of(table))
     loading = next(intervals for kind, intervals in ranges if kind == "data-loading")
     return Phases(host, union(*concatenated((_innermost_operators(rank_trace), loading))))
 
@@ -78,7 +78,7 @@ def phases(rank_trace: RankTrace) -> Phases:
 def _of_host(actions: pl.DataFrame, ranges: Iterable[tuple[str, Intervals]]) -> pl.DataFrame:
     """Return the phases of the host; the first that applies counts: pipeline action, data, optimizer, backward, forward."""
     tables = [actions]
-    taken = union(*_times(actions))
+    taken = union_of(actions)
     for kind, intervals in ranges:
         tables.append(_table(uncovered(intervals, taken), kind))
         taken = union(*concatenated((taken, intervals)))
@@ -110,7 +110,7 @@ def _innermost_operators(rank_trace: RankTrace) -> Intervals:
     has_inner = np.zeros(len(nodes), np.bool_)
     has_inner[outer[outer != NO_PARENT]] = True
     is_computation = nearest_above(parent, communicates & ~is_message, rows) == NO_PARENT
-    return _times(nodes[rows[~has_inner[rows] & is_computation]])
+    return intervals_of(nodes[rows[~has_inner[rows] & is_computation]])
 
 
 def _is_named(nodes: pl.DataFrame, rank_trace: RankTrace, pattern: str) -> npt.NDArray[np.bool_]:
@@ -144,7 +144,7 @@ def _table(intervals: Intervals, kind: str) -> pl.DataFrame:
 
 def _of_devices(work: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
     kernels = _disjoint(work.sort("start_ns"))
-    rows = pl.Series(holding(_times(host), kernels["launch_start_ns"].fill_null(-1).to_numpy()))
+    rows = pl.Series(holding(intervals_of(host), kernels["launch_start_ns"].fill_null(-1).to_numpy()))
     launched_in = rows.replace(-1, None).cast(pl.UInt32)
     computed = kernels.select("start_ns", "end_ns").with_columns(
         host["kind"].gather(launched_in).fill_null("forward-compute"),
@@ -153,7 +153,7 @@ def _of_devices(work: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
         host["microbatch"].gather(launched_in),
     )
     loading = host.filter(pl.col("kind") == "data-loading")
-    exposed = uncovered(_times(loading), _times(computed))
+    exposed = uncovered(intervals_of(loading), intervals_of(computed))
     return pl.concat([computed, _table(exposed, "data-loading")]).sort("start_ns")
 
 
@@ -162,7 +162,3 @@ def _disjoint(sorted_work: pl.DataFrame) -> pl.DataFrame:
     ends_before = pl.col("end_ns").cum_max().shift(1).fill_null(0)
     cut = sorted_work.with_columns(pl.max_horizontal("start_ns", ends_before).alias("start_ns"))
     return cut.filter(pl.col("end_ns") > pl.col("start_ns"))
-
-
-def _times(table: pl.DataFrame) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    return table["start_ns"].to_numpy(), table["end_ns"].to_numpy()

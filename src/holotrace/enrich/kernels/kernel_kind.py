@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, TypeVar
 
 from holotrace.algorithms.signatures import function_name
@@ -258,18 +257,6 @@ def remove_added_rules() -> None:
 def active_rules() -> tuple[Rule, ...]:
     """Return the rules in force in order of priority: added rules, rules from the rule file, then `RULES`."""
     return _TABLE.active()
-
-
-def rules_from_file(path: str | Path) -> tuple[Rule, ...]:
-    """Read rules from a JSON or TOML file.
-
-    The file holds a list `rules` of objects with `pattern`, `kind` (computation, communication, memory, other or
-    none) and, optionally, `reason`.
-
-    Raises:
-        InvalidOptionError: the file cannot be read, or a rule is invalid; the message says where.
-    """
-    return _TABLE.from_file(path)
 
 
 def kind_of_name(name: str, event_kind: EventKind = EventKind.KERNEL) -> KernelKind | None:

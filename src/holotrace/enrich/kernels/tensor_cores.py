@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import polars as pl
@@ -349,15 +348,6 @@ def remove_added_rules() -> None:
 def active_rules() -> tuple[Rule, ...]:
     """Return the rules in force in order of priority: added rules, rules from the rule file, then `RULES`."""
     return _TABLE.active()
-
-
-def rules_from_file(path: str | Path) -> tuple[Rule, ...]:
-    """Read rules from a JSON or TOML file: a list `rules` of objects with `pattern`, `cores` and, optionally, `reason`.
-
-    Raises:
-        InvalidOptionError: the file cannot be read, or a rule is invalid; the message says where.
-    """
-    return _TABLE.from_file(path)
 
 
 def kernel_answers(rank_trace: RankTrace, answer: Answer) -> pl.DataFrame:

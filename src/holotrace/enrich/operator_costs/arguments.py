@@ -59,6 +59,10 @@ class Arguments:
             _is_shape(self.dims[index]) and bool(self.dims[index]) and self.type(index) not in _TENSOR_LISTS
         )
 
+    def is_given(self, index: int) -> bool:
+        """Whether an optional tensor was given; an undefined tensor has an empty type or no sizes."""
+        return self.has_tensor(index) and bool(self.dims[index])
+
     def tensors(self) -> list[int]:
         """Return the positions of the inputs that are tensors."""
         return [index for index in range(self.count) if self.has_tensor(index)]

@@ -6,20 +6,21 @@ least one of them ran. On a rank without a device, every call that does work its
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.covered_by_group import covered_by_number
+from holotrace.algorithms.intervals import intervals_of
 from holotrace.algorithms.nested.nesting import NO_PARENT, furthest_above, itself_or_above, nearest_above
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.launches import asked_for, of_work
 from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
+from holotrace.enrich.events.recorded_json import recorded_list
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.graph_attribution.grafts import grafts, may_graft
 from holotrace.enrich.host.call_stack import call_stacks, called_names
@@ -114,7 +115,7 @@ def _calls_on_device(rank_trace: RankTrace, all_work: pl.DataFrame, counted: pl.
     owner, work = owners_of_work(rank_trace, all_work)[counted.to_numpy()], all_work.filter(counted)
     rows, group = np.unique(owner, return_inverse=True)
     lengths = (work["end_ns"] - work["start_ns"]).to_numpy()
-    busy = covered_by_number(group, work["start_ns"].to_numpy(), work["end_ns"].to_numpy(), len(rows))
+    busy = covered_by_number(group, *intervals_of(work), len(rows))
     uses = of_events(uses_tensor_cores(rank_trace), work["event_index"])["uses_tensor_cores"]
     on_tensor, on_other = (np.where(chosen.fill_null(value=False).to_numpy(), lengths, 0) for chosen in (uses, ~uses))
     return pl.DataFrame(
@@ -396,10 +397,10 @@ def _arguments(
     """Return the inputs of a call, from their texts in the file."""
     return Arguments(
         name or "",
-        tuple(_parsed(dims)),
-        tuple(map(str, _parsed(types))),
-        tuple(_parsed(strides)),
-        tuple(map(str, _parsed(values))),
+        tuple(recorded_list(dims)),
+        tuple(map(str, recorded_list(types))),
+        tuple(recorded_list(strides)),
+        tuple(map(str, recorded_list(values))),
     )
 
 
@@ -415,14 +416,6 @@ def computed_precision(of_inputs: str | None, kernel: str | None, *, is_on_tenso
     if of_inputs == "float32" and (_TF32.search(name) or (is_on_tensor_cores and not _AMD.search(name))):
         return "tf32"
     return _SMALL.sub(r"\1", of_inputs) if of_inputs.startswith(("float8", "float6", "float4")) else of_inputs
-
-
-def _parsed(text: str | None) -> list[Any]:
-    try:
-        listed = json.loads(text) if text is not None else []
-    except (ValueError, RecursionError):  # damaged, or nested too deep
-        return []
-    return listed if isinstance(listed, list) else []
 
 
 def _bounded(cost: Cost) -> Cost:

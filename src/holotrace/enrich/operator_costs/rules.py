@@ -15,7 +15,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 import polars as pl
@@ -351,15 +350,6 @@ def remove_added_rules() -> None:
 def active_rules() -> tuple[Rule, ...]:
     """Return the rules in force in order of priority: added rules, rules from the rule file, then `RULES`."""
     return _TABLE.active()
-
-
-def rules_from_file(path: str | Path) -> tuple[Rule, ...]:
-    """Read rules from a JSON or TOML file: a list `rules` of objects with `pattern` and `flops` or `bytes`.
-
-    Raises:
-        InvalidOptionError: the file cannot be read, or a rule is invalid; the message says where.
-    """
-    return _TABLE.from_file(path)
 
 
 def _matches(pattern: str, operators: pl.Series) -> pl.Series:

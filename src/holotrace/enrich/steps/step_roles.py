@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Int64Array, Intervals, concatenated, covered_before, union
+from holotrace.algorithms.intervals import Int64Array, Intervals, concatenated, covered_before, intervals_of, union
 from holotrace.enrich.collectives.collectives import COLLECTIVE_CALL, HOST_COLLECTIVE
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.events.event_ranges import event_ranges
@@ -106,8 +106,3 @@ def host_class(rank_trace: RankTrace, names: pl.Series) -> pl.Series:
 def intervals_where(events: pl.DataFrame, chosen: pl.Expr) -> Intervals:
     """Return the intervals of the events for which `chosen` is true."""
     return intervals_of(events.filter(chosen))
-
-
-def intervals_of(events: pl.DataFrame) -> Intervals:
-    """Return start_ns and end_ns of the events."""
-    return events["start_ns"].to_numpy(), events["end_ns"].to_numpy()

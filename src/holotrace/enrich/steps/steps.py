@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.intervals import holding
+from holotrace.algorithms.intervals import holding, intervals_of
 from holotrace.algorithms.matching import rows_of
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import asked_for, launches
@@ -147,7 +147,7 @@ def _row_of(within: pl.DataFrame, times_ns: pl.Series) -> pl.Series:
 
 def rows_of_windows(within: pl.DataFrame, times_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the row of the window that contains each time, -1 outside of all; see `window_of`."""
-    return holding((within["start_ns"].to_numpy(), within["end_ns"].to_numpy()), times_ns)
+    return holding(intervals_of(within), times_ns)
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, concatenated, union
+from holotrace.algorithms.intervals import Intervals, concatenated, intervals_of, union
 from holotrace.enrich.host.host_names import NodeClass
-from holotrace.enrich.steps.step_roles import host_class, intervals_of, intervals_where
+from holotrace.enrich.steps.step_roles import host_class, intervals_where
 from holotrace.enrich.tensorboard_plugin.communication import communication_events, communication_kernels
 from holotrace.enrich.tensorboard_plugin.events import PluginType, plugin_events
 from holotrace.store.derived import derived

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, covered_length, intersection, union
-from holotrace.enrich.device.device_work import device_work, intervals_of
+from holotrace.algorithms.intervals import Intervals, covered_length, intersection, intervals_of, union
+from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.trust.across_ranks import doubts_of_job
 from holotrace.enrich.trust.doubts import NO_INTERVALS, Doubt, all_times
 from holotrace.enrich.trust.rank_recording import RankRecording, rank_recording

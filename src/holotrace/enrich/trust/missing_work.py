@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, gaps, intersection, union
+from holotrace.algorithms.intervals import Intervals, gaps, intersection, intervals_of, union
 from holotrace.algorithms.matching import NO_MATCH, only_matches
-from holotrace.enrich.device.device_work import device_rows, device_work, intervals_of
+from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.device.graph_replays import graph_launches, incomplete_replays, with_until
 from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_ranges import event_ranges

@@ -97,4 +97,3 @@ V100 = GpuModel(
     shared_memory=98_304,
     pcie_gb_per_s=12,
 )
-GPUS = {"H100": H100, "A100": A100, "V100": V100}

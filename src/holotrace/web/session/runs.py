@@ -21,7 +21,8 @@ from holotrace.ingest.captures import CAPTURE_FOLDERS, CaptureFiles
 from holotrace.ingest.discover import is_or_was_a_trace, natural_order
 from holotrace.ingest.kineto import KinetoReader
 from holotrace.ingest.runs import run_in
-from holotrace.locations import Child, RemotePath, Status, is_url, located, name_of, scan, status_of
+from holotrace.locations import Child, RemotePath, Status, is_url, located, name_of, status_of
+from holotrace.locations.scan import readable_children
 from holotrace.store.captures import CaptureSource
 from holotrace.store.job_store import StoredFile
 from holotrace.store.store_files import RANKS_FOLDER, STORE_MANIFEST
@@ -156,7 +157,7 @@ def _spans_in(folder: str, stamp: str) -> dict[int, tuple[str, ...]]:
 def _files_of(file: RankFile) -> list[str]:
     """Return the paths of a rank: its trace, or its folder in a store and the files in it."""
     if isinstance(file, StoredFile):
-        return [str(file.folder), *(child.path for child in _children(str(file.folder)))]
+        return [str(file.folder), *(child.path for child in readable_children(str(file.folder)))]
     return [file.path]
 
 
@@ -186,7 +187,7 @@ def _folders(root: str) -> Iterator[tuple[str, _Listing]]:
     waiting = [root]
     while waiting:
         folder = waiting.pop()
-        children = sorted(_children(folder), key=lambda child: natural_order(child.name), reverse=True)
+        children = sorted(readable_children(folder), key=lambda child: natural_order(child.name), reverse=True)
         if not _is_store(child.name for child in children):
             waiting += [
                 child.path
@@ -194,7 +195,7 @@ def _folders(root: str) -> Iterator[tuple[str, _Listing]]:
                 if child.is_dir and not _is_link(child.path) and not _is_capture(child, children)
             ]
         else:
-            children += _children(str(located(folder) / RANKS_FOLDER))
+            children += readable_children(str(located(folder) / RANKS_FOLDER))
         may_be = sorted((child for child in children if child.name.endswith(_ENDINGS)), key=lambda child: child.name)
         yield folder, tuple((child.name, *_size_and_time(child.path, child.status)) for child in may_be)
 
@@ -202,13 +203,6 @@ def _folders(root: str) -> Iterator[tuple[str, _Listing]]:
 def _is_capture(folder: Child, beside: Iterable[Child]) -> bool:
     """Whether a folder holds captures of the graphs that the traces beside it replay, and is therefore not a run."""
     return folder.name in CAPTURE_FOLDERS and any(child.name.endswith(_ENDINGS) for child in beside)
-
-
-def _children(folder: str) -> list[Child]:
-    try:
-        return scan(folder)
-    except OSError:
-        return []
 
 
 def _is_store(names: Iterable[str]) -> bool:

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from holotrace.algorithms.intervals import union
+from holotrace.algorithms.intervals import union_of
 from holotrace.analyses.memory_bandwidth.compute import memory_bandwidth
 from holotrace.analyses.queue_length.compute import queue_length
 from holotrace.content_equality import EqualByContent
 from holotrace.drawing.names import printable
-from holotrace.enrich.device.device_work import by_device, device_work, intervals_of
+from holotrace.enrich.device.device_work import by_device, device_work
 from holotrace.errors import MissingDataError
 from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace, Trace
@@ -103,7 +103,7 @@ def _from(counter: Counter, origin_ns: int) -> Counter:
 
 def _use_of_devices(rank_trace: RankTrace) -> Iterator[Counter]:
     for device, work in by_device(device_work(rank_trace)) if len(device_work(rank_trace)) else ():
-        start, end = union(*intervals_of(work))
+        start, end = union_of(work)
         time = np.stack([start, end], axis=1).ravel()
         yield Counter(f"GPU {device} busy", "fraction", device, time, np.tile([1.0, 0.0], len(start)))
 

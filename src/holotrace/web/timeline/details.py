@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from holotrace.analyses.operators.compute import one_spacing
 from holotrace.drawing.names import printable
 from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.recorded_json import one_spacing
 from holotrace.enrich.graph_attribution.explained_kernel import explained_kernel
 from holotrace.enrich.host.forward_backward import forward_of
 from holotrace.enrich.host.operators import launching_operator

@@ -39,7 +39,7 @@ class HTAEnvOptions:
 
     def disable_ns_rounding(self) -> bool:
         """Return whether HTA_DISABLE_NS_ROUNDING is 1; it has no effect, because times are always exact."""
-        return _is_on(HTA_DISABLE_NS_ROUNDING_ENV)
+        return is_switched_on(HTA_DISABLE_NS_ROUNDING_ENV)
 
     def set_disable_ns_rounding(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
         """Set HTA_DISABLE_NS_ROUNDING."""
@@ -47,7 +47,7 @@ class HTAEnvOptions:
 
     def disable_call_graph_depth(self) -> bool:
         """Return whether HTA_DISABLE_CG_DEPTH is 1; it has no effect, because a CallGraph always adds its columns."""
-        return _is_on(HTA_DISABLE_CG_DEPTH_ENV)
+        return is_switched_on(HTA_DISABLE_CG_DEPTH_ENV)
 
     def set_disable_call_graph_depth(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
         """Set HTA_DISABLE_CG_DEPTH."""
@@ -55,7 +55,7 @@ class HTAEnvOptions:
 
     def critical_path_add_zero_weight_launch_edges(self) -> bool:
         """Return whether CRITICAL_PATH_ADD_ZERO_WEIGHT_LAUNCH_EDGE is 1; the graph has these edges in any case."""
-        return _is_on(CP_LAUNCH_EDGE_ENV)
+        return is_switched_on(CP_LAUNCH_EDGE_ENV)
 
     def set_critical_path_add_zero_weight_launch_edges(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
         """Set CRITICAL_PATH_ADD_ZERO_WEIGHT_LAUNCH_EDGE."""
@@ -63,7 +63,7 @@ class HTAEnvOptions:
 
     def critical_path_show_zero_weight_launch_edges(self) -> bool:
         """Return whether trace copies that show all edges include launches without a delay."""
-        return _is_on(CP_LAUNCH_EDGE_SHOW_ENV)
+        return is_switched_on(CP_LAUNCH_EDGE_SHOW_ENV)
 
     def set_critical_path_show_zero_weight_launch_edges(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
         """Set CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE."""
@@ -71,7 +71,7 @@ class HTAEnvOptions:
 
     def critical_path_strict_negative_weight_check(self) -> bool:
         """Return whether the analysis fails if an edge ends before it starts."""
-        return _is_on(CP_STRICT_NEG_WEIGHT_CHECK_ENV)
+        return is_switched_on(CP_STRICT_NEG_WEIGHT_CHECK_ENV)
 
     def set_critical_path_strict_negative_weight_check(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature
         """Set CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS."""
@@ -80,7 +80,7 @@ class HTAEnvOptions:
     def get_options_str(self) -> str:
         """Return every variable with its value."""
         return "\n".join(
-            f"{name}={_is_on(variable)}, {variable}={os.environ.get(variable, 'unset')}"
+            f"{name}={is_switched_on(variable)}, {variable}={os.environ.get(variable, 'unset')}"
             for name, variable in _VARIABLES.items()
         )
 
@@ -115,7 +115,8 @@ def get_options() -> str:
     return HTAEnvOptions.instance().get_options_str()
 
 
-def _is_on(variable: str) -> bool:
+def is_switched_on(variable: str) -> bool:
+    """Return whether an environment variable is 1."""
     return os.environ.get(variable) == "1"
 
 

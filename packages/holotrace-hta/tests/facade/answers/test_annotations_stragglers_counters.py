@@ -49,12 +49,6 @@ BREAKDOWNS = (
 """Results for traces in whole µs, and for traces in nanoseconds that HTA read without rounding."""
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch) -> None:
-    """Use a cache in the test's folder."""
-    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def opened(real_traces: Path, goldens: Path):
     """Open the trace behind a golden, and return it with the folder of the golden."""

@@ -35,12 +35,6 @@ each_golden = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path_factory, monkeypatch) -> None:
-    """Use a temporary cache folder."""
-    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-
-
 @pytest.fixture
 def small(tmp_path) -> TraceAnalysis:
     """Open a job: rank 0 launches kernels at 0 and 2 µs that start at 10 and 20; its copy runs 30..40 at 2 GB/s."""

@@ -39,12 +39,6 @@ _CALL = re.compile(r"critical_path_analysis\.(\w+)\.rank(\d+)")
 _FOLDERS = [*FILES, *(f"{name}__last" for name in ("trace_diff_control", "trace_filter", "ns_resolution_trace"))]
 
 
-@pytest.fixture(autouse=True)
-def cache_of_traces(tmp_path_factory, monkeypatch) -> None:
-    """Use one cache folder for all tests."""
-    monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "cache"))
-
-
 @pytest.mark.parametrize("folder", slow_except(_FOLDERS, _FOLDERS[::4]))
 def test_each_path_covers_its_window_and_the_events_of_htas_graph(real_traces, goldens, folder) -> None:
     """A path fills its window and is at least as long as HTA's; the graph has all of HTA's events but synchronisations."""

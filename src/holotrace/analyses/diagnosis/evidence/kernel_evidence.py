@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above
 from holotrace.algorithms.signatures import function_name
 from holotrace.enrich.device.peaks import Device
 from holotrace.enrich.events.event_rows import rows_of_events
+from holotrace.enrich.events.recorded_json import recorded_list
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.enrich.kernels.kernel_calls import kernel_shapes
 from holotrace.enrich.kernels.tensor_cores import uses_tensor_cores
@@ -116,7 +116,7 @@ def inputs_of(rank_trace: RankTrace, keys: pl.Series) -> dict[int, CallInputs]:
     rows = known[distinct]
     texts = [rank_trace.texts(rows[column]) for column in ("input_dims", "input_strides", "input_types")]
     return {
-        key: CallInputs(*(_parsed(text) for text in of_key))
+        key: CallInputs(*(recorded_list(text) for text in of_key))
         for key, of_key in zip(distinct, zip(*texts, strict=True), strict=True)
     }
 
@@ -159,11 +159,3 @@ def _functions(rank_trace: RankTrace, names: pl.Series) -> pl.Series:
     distinct = names.unique()
     functions = [function_name(text) for text in rank_trace.texts(distinct)]
     return names.replace_strict(distinct, pl.Series(functions, dtype=pl.String), default=None).alias("kernel")
-
-
-def _parsed(text: str | None) -> list[object]:
-    try:
-        listed = json.loads(text) if text is not None else []
-    except (ValueError, RecursionError):  # damaged, or nested too deep
-        return []
-    return listed if isinstance(listed, list) else []

@@ -16,8 +16,10 @@ from holotrace.algorithms.intervals import (
     difference,
     holding,
     intersection,
+    intervals_of,
     overlaps,
     union,
+    union_of,
 )
 from holotrace.analyses.diagnosis.evidence.kernel_evidence import costed_work
 from holotrace.enrich.device.device_work import device_rows
@@ -87,7 +89,7 @@ class RankEvidence:
     @cached_property
     def step_windows(self) -> Intervals:
         """The time in steady steps; steps that touch are one interval."""
-        return intervals_of(self.steady)
+        return union_of(self.steady)
 
     @cached_property
     def step_lengths_ns(self) -> Sequence[int]:
@@ -254,7 +256,7 @@ class RankEvidence:
 
     def within(self, table: pl.DataFrame, intervals: Intervals) -> pl.DataFrame:
         """Cut the rows of a table with start_ns and end_ns, disjoint and in order, to intervals."""
-        shared = overlaps((table["start_ns"].to_numpy(), table["end_ns"].to_numpy()), intervals)
+        shared = overlaps(intervals_of(table), intervals)
         return table[shared.first].with_columns(
             pl.Series("start_ns", shared.start_ns), pl.Series("end_ns", shared.end_ns)
         )
@@ -298,25 +300,20 @@ class RankEvidence:
         return times.hstack(causes.with_columns(pl.col("cause").cast(pl.String)))
 
 
-def intervals_of(table: pl.DataFrame) -> Intervals:
-    """Return the time that the rows of a table cover, as disjoint intervals in order."""
-    return union(table["start_ns"].to_numpy(), table["end_ns"].to_numpy())
-
-
 def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
     """Overlay one table on another; if rows overlap in time, keep the row of `above`.
 
     The threads of autograd run operators, but none of the user's Python: their rows without a frame get the frame of the row
     below at their start, which is the line that called `backward`. Python without a frame is PyTorch's own, and keeps none.
     """
-    covered = intervals_of(above)
+    covered = union_of(above)
     frames = below.select("start_ns", pl.col("frame").alias("frame_below"))
     is_called = pl.col("frame").is_null() & (pl.col("cause") != "python")
     beside = above.join_asof(frames, on="start_ns", check_sortedness=False)
     known = beside.with_columns(pl.when(is_called).then("frame_below").otherwise("frame").alias("frame")).drop(
         "frame_below"
     )
-    times = (below["start_ns"].to_numpy(), below["end_ns"].to_numpy())
+    times = intervals_of(below)
     free = difference(times, covered)
     shared = overlaps(times, free)
     rest = below[shared.first].with_columns(pl.Series("start_ns", shared.start_ns), pl.Series("end_ns", shared.end_ns))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, covered_before
-from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
+from holotrace.algorithms.intervals import Intervals, covered_before, union_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.schema import KernelKind
 
 
@@ -20,5 +20,5 @@ def working_ns(evidence: RankEvidence) -> dict[int, int]:
 
 def _working(evidence: RankEvidence) -> Intervals:
     if evidence.has_device_work:
-        return intervals_of(evidence.work.filter(pl.col("kernel_kind") != KernelKind.COMMUNICATION))
-    return intervals_of(evidence.activity.filter(pl.col("cause") == "operator"))
+        return union_of(evidence.work.filter(pl.col("kernel_kind") != KernelKind.COMMUNICATION))
+    return union_of(evidence.activity.filter(pl.col("cause") == "operator"))

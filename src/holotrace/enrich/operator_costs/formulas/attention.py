@@ -129,40 +129,40 @@ def joined_backward(  # noqa: PLR0913 -- positions of inputs
 
 def flash_3(arguments: Arguments) -> Cost:
     """FlashAttention 3: as `flash`, or `joined` if ends of sequences are given; with a cache, from the step's sums."""
-    if _is_given(arguments, 5):
+    if arguments.is_given(5):
         message = "a second query, multiplied with the values, was given"
         raise UnknownCostError(message)
-    if any(_is_given(arguments, index) for index in _FLASH_3_LENGTHS):
+    if any(arguments.is_given(index) for index in _FLASH_3_LENGTHS):
         return paged(arguments)
-    if _is_given(arguments, 7):
+    if arguments.is_given(7):
         return joined(arguments, ends=7, longest=12, causal=24, window=25)
     return flash(arguments, causal=24, window=25)
 
 
 def flash_3_backward(arguments: Arguments, ends: int, longest: int) -> Cost:
     """FlashAttention 3: as `flash_backward`, or `joined_backward` if ends of sequences are given."""
-    if _is_given(arguments, ends):
+    if arguments.is_given(ends):
         return joined_backward(arguments, ends=ends, longest=longest, causal=16, window=17)
     return flash_backward(arguments, causal=16, window=17)
 
 
 def xformers_flash(arguments: Arguments) -> Cost:
     """FlashAttention as xFormers calls it: as `flash`, or `joined` if ends of sequences are given."""
-    if _is_given(arguments, 3):
+    if arguments.is_given(3):
         return joined(arguments, ends=3, longest=6, causal=10, window=11, pages=(5, 14))
     return flash(arguments, causal=10, window=11)
 
 
 def xformers_flash_backward(arguments: Arguments) -> Cost:
     """The gradient of `xformers_flash`; its first input is a boolean."""
-    if _is_given(arguments, 7):
+    if arguments.is_given(7):
         return joined_backward(arguments, ends=7, longest=9, causal=13, window=14, first=2)
     return flash_backward(arguments, causal=13, window=14, first=2)
 
 
 def efficient_backward(arguments: Arguments, ends: int, mask: int) -> Cost:
     """The gradient of `efficient`: as `flash_backward`, with the same masks."""
-    if _is_given(arguments, ends):
+    if arguments.is_given(ends):
         sizes = Attention(1, arguments.shape(1, 4)[2], 0, 0, 0, 0, 0)
         return _backward(arguments, sizes, None)
     if arguments.text(mask) == "2":
@@ -172,7 +172,7 @@ def efficient_backward(arguments: Arguments, ends: int, mask: int) -> Cost:
 
 def efficient(arguments: Arguments, ends: int = 4, mask: int = 9) -> Cost:
     """`[batch, length, heads, width]`: as `flash`; mask 1 begins at the first query and key, 2 ends at the last ones."""
-    if _is_given(arguments, ends):
+    if arguments.is_given(ends):
         query, value = arguments.shape(0, 4), arguments.shape(2, 4)
         output = prod(query[:3]) * value[3] * arguments.element_bytes(0)
         moved = sum(arguments.bytes(index) for index in range(3)) + output
@@ -266,7 +266,7 @@ def _twice_visible_joined(
 ) -> tuple[int, int] | None:
     """Return twice the pairs under the mask, and all pairs, of each sequence with itself; None if the lengths are unknown."""
     ends, longest, causal, window = at
-    if not _is_given(arguments, ends):
+    if not arguments.is_given(ends):
         return None
     queries, keys = arguments.number(longest, 0), arguments.number(longest + 1, 0)
     count = arguments.shape(ends, 1)[0] - 1
@@ -287,10 +287,6 @@ def _is_causal(arguments: Arguments, index: int) -> bool:
         message = f"argument {index} does not say whether the mask is causal: {text}"
         raise UnknownCostError(message)
     return text not in {"", "False", "0"}
-
-
-def _is_given(arguments: Arguments, index: int) -> bool:
-    return arguments.has_tensor(index) and bool(arguments.dims[index])
 
 
 def _result_bytes(arguments: Arguments, index: int) -> int:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from holotrace.enrich.operator_costs.arguments import Arguments, Shape
 from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
+from holotrace.enrich.operator_costs.formulas.reductions import size_at
 
 
 class _Geometry(NamedTuple):
@@ -79,18 +80,14 @@ def _forward(arguments: Arguments, geometry: _Geometry) -> Cost:
 def _output(image: Shape, kernel: Shape, geometry: _Geometry) -> list[int]:
     lengths = []
     for place, (size, width) in enumerate(zip(image, kernel, strict=True)):
-        stride, padding, dilation = (_at(sizes, place) for sizes in geometry[:3])
+        stride, padding, dilation = (size_at(sizes, place) for sizes in geometry[:3])
         span = dilation * (width - 1) + 1
         if geometry.transposed:
-            extra = _at(geometry.output_padding or [0], place)
+            extra = size_at(geometry.output_padding or [0], place)
             lengths.append(max(0, (size - 1) * stride - 2 * padding + span + extra))
         else:
             lengths.append(max(0, (size + 2 * padding - span) // max(stride, 1) + 1))
     return lengths
-
-
-def _at(sizes: list[int], place: int) -> int:
-    return sizes[place] if len(sizes) > 1 else sizes[0]
 
 
 def _sizes(arguments: Arguments, index: int) -> list[int]:

@@ -93,12 +93,6 @@ def dropout(arguments: Arguments) -> Cost:
     return Cost(2 * elements, 2 * arguments.bytes(0) + elements, "vector", arguments.precision(0))
 
 
-def quantise(arguments: Arguments, result: int = 1) -> Cost:
-    """2 for each element, a scaling and a conversion; bytes of input and result."""
-    elements = arguments.elements(0)
-    return Cost(2 * elements, arguments.bytes(0) + elements * result, "vector", arguments.precision(0))
-
-
 def quantise_into(arguments: Arguments) -> Cost:
     """`result, input, scale`: 2 for each element, a scaling and a conversion; bytes of all three."""
     moved = sum(map(arguments.bytes, (0, 1, 2)))

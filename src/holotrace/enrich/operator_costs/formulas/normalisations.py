@@ -72,7 +72,7 @@ def group_norm_backward(arguments: Arguments) -> Cost:
 
 def batch_norm_backward(arguments: Arguments) -> Cost:
     """9·E; bytes as `layer_norm_backward`."""
-    statistics = (5, 6) if _is_used(arguments, 5) else (3, 4)
+    statistics = (5, 6) if arguments.is_given(5) else (3, 4)
     return _backward(arguments, 9 * arguments.elements(1), weight=2, statistics=statistics, mask=9, bias=2)
 
 
@@ -105,7 +105,7 @@ def softmax_backward(arguments: Arguments) -> Cost:
 
 def _forward(arguments: Arguments, flops: int, parameters: tuple[int, ...], *, statistics: int) -> Cost:
     """Return the cost of a forward pass that writes this many bytes of statistics."""
-    read = sum(arguments.bytes(index) for index in parameters if _is_used(arguments, index))
+    read = sum(arguments.bytes(index) for index in parameters if arguments.is_given(index))
     moved = arguments.bytes(0) + arguments.elements(0) * arguments.element_bytes(0) + read + statistics
     return Cost(flops, moved, "vector", arguments.precision(0))
 
@@ -124,11 +124,11 @@ def _backward(  # noqa: PLR0913 -- positions of inputs
     The bias itself is not read; `bias` is the position of an input of the same size. The mask says which gradients were
     requested; without a recorded mask, all gradients count.
     """
-    used = [index for index in (0, 1, weight, *statistics) if _is_used(arguments, index)]
+    used = [index for index in (0, 1, weight, *statistics) if arguments.is_given(index)]
     asked = _gradients(arguments, mask)
     written = arguments.elements(1) * arguments.element_bytes(1) if asked[0] else 0
     for index, is_asked in zip((weight, bias), asked[1:], strict=False):
-        if index is not None and is_asked and _is_used(arguments, index):
+        if index is not None and is_asked and arguments.is_given(index):
             written += arguments.bytes(index)
     return Cost(flops, sum(map(arguments.bytes, used)) + written, "vector", arguments.precision(1))
 
@@ -145,11 +145,6 @@ def _accumulator_bytes(arguments: Arguments) -> int:
     https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/cuda/layer_norm_kernel.cu
     """
     return max(4, arguments.element_bytes(0))
-
-
-def _is_used(arguments: Arguments, index: int) -> bool:
-    """Whether an optional tensor was given; an undefined tensor has an empty type or no sizes."""
-    return arguments.has_tensor(index) and bool(arguments.dims[index])
 
 
 def _normalised(arguments: Arguments, index: int) -> int:

@@ -53,12 +53,12 @@ def pooling(arguments: Arguments, *, positions: bool) -> Cost:
     spatial = shape[-len(window) :] if len(window) > 1 else shape[2:]
     stride, padding = arguments.numbers(2) or window, arguments.numbers(3) or [0]
     lengths = [
-        max(0, (size + 2 * _at(padding, place) - _at(window, place)) // max(1, _at(stride, place)) + 1)
+        max(0, (size + 2 * size_at(padding, place) - size_at(window, place)) // max(1, size_at(stride, place)) + 1)
         for place, size in enumerate(spatial)
     ]
     elements = prod(shape[: len(shape) - len(spatial)]) * prod(lengths)
     size = arguments.element_bytes(0) + (8 if positions else 0)
-    every = prod(_at(window, place) for place in range(len(spatial)))
+    every = prod(size_at(window, place) for place in range(len(spatial)))
     return Cost(elements * every, arguments.bytes(0) + elements * size, "vector", arguments.precision(0))
 
 
@@ -110,5 +110,6 @@ def remaining(shape: Shape, reduced: list[int] | None) -> Shape:
     return tuple(size for place, size in enumerate(shape) if place not in places)
 
 
-def _at(sizes: list[int], place: int) -> int:
+def size_at(sizes: list[int], place: int) -> int:
+    """Return the size of a dimension; one size stands for all dimensions."""
     return sizes[place] if len(sizes) > 1 else sizes[0]

@@ -7,7 +7,6 @@ because graphs may have millions of nodes.
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
@@ -32,6 +31,7 @@ from holotrace.export.critical_path_overlay import (
 from holotrace.export.saved_path_graph import load_path_graph, save_path_graph
 from holotrace.locations import Location, expect_writable_folder, located
 from holotrace.units import duration_text
+from hta.configs.env_options import is_switched_on
 from hta.facade.graphs.graph_views import NO_EVENT, CPEdge, CPEdgeType, CPNode, EdgeTable, EdgeView, NodeList, NodeView
 from hta.facade.trace.edited_rank import expect_events_of_file
 from hta.facade.trace.names import shorten_name
@@ -419,11 +419,6 @@ def restore_cpgraph(zip_filename: str, t_full: TraceView, rank: int) -> CPGraph:
     """
     rank_trace = t_full.trace.select([rank]).ranks[rank]
     return CPGraph(t_full, rank, load_path_graph(located(zip_filename), rank_trace))
-
-
-def is_switched_on(variable: str) -> bool:
-    """Return whether an environment variable is 1."""
-    return os.environ.get(variable) == "1"
 
 
 def _patterns(texts: Sequence[str]) -> tuple[str, ...]:

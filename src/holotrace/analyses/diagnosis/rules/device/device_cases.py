@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, concatenated, covered_length, intersection, union
-from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
+from holotrace.algorithms.intervals import Intervals, concatenated, covered_length, intersection, union, union_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import Case, Place
 from holotrace.enrich.critical_path.what_if import Scale
 from holotrace.enrich.events.event_ranges import event_ranges
@@ -82,7 +82,7 @@ def case_of(
         words: what the sentences need besides; `kernel`, `operator`, `count` per step and `shape` are there already.
         waits: time without device work that the cause also explains, all of which fixing it saves.
     """
-    busy = intervals_of(rows)
+    busy = union_of(rows)
     explained = busy if waits is None else union(*concatenated([busy, waits]))
     length = max(1, covered_length(*explained))
     waits_ns = 0 if waits is None else covered_length(*waits)
@@ -128,7 +128,7 @@ def gaps_before(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
 def idle_while_called(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
     """Return when no device works and the host makes the calls of these rows, one after another."""
     spans = host_spans(evidence, rows)
-    return intersection(union(spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy()), evidence.idle)
+    return intersection(union_of(spans), evidence.idle)
 
 
 def host_spans(evidence: RankEvidence, rows: pl.DataFrame) -> pl.DataFrame:

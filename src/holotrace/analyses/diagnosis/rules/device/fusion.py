@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, intersection, union
+from holotrace.algorithms.intervals import Intervals, intersection, union_of
 from holotrace.analyses.diagnosis.evidence.kernel_evidence import ATTAINABLE_BANDWIDTH, BEST_BANDWIDTH, inputs_of
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, RankCase, Rule, Said
@@ -79,7 +79,7 @@ def _chains(work: pl.DataFrame) -> pl.DataFrame:
 def _waits_between(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
     """Return the idle time between the first and the last kernel of each chain."""
     spans = rows.group_by("chain").agg(pl.col("start_ns").min(), pl.col("end_ns").max())
-    return intersection(union(spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy()), evidence.idle)
+    return intersection(union_of(spans), evidence.idle)
 
 
 def casts(evidence: RankEvidence) -> Iterator[Case]:

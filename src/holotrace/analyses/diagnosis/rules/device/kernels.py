@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import covered_before
+from holotrace.algorithms.intervals import covered_before, union_of
 from holotrace.analyses.diagnosis.evidence.kernel_evidence import BEST_BANDWIDTH, with_launch_shapes
-from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.device.device_cases import (
     DURATION,
@@ -58,7 +58,7 @@ def _share_alone(kernels: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
     for (device, stream), of_stream in rows.with_row_index("place").group_by("device", "stream"):
         others = kernels.filter((pl.col("device") == device) & (pl.col("stream") != stream))
         starts, ends = of_stream["start_ns"].to_numpy(), of_stream["end_ns"].to_numpy()
-        within = intervals_of(others)
+        within = union_of(others)
         shared_ns = covered_before(within, ends) - covered_before(within, starts)
         shares[of_stream["place"].to_numpy()] -= shared_ns / np.maximum(1, ends - starts)
     return pl.Series("alone", shares)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
+from holotrace.algorithms.intervals import union_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import NOTHING, OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.analyses.memory_timeline.compute import plan as memory_timeline
@@ -43,7 +44,7 @@ def _allocations(evidence: RankEvidence, first: str = "") -> Iterator[Case]:
     pieces = evidence.while_idle.filter(pl.col("cause") == _ALLOCATION)
     if pieces.is_empty():
         return
-    explained = intervals_of(pieces)
+    explained = union_of(pieces)
     events = pieces["event_index"].drop_nulls().unique()
     matching = pieces.filter(pl.col("name").str.contains(first))
     shown = pieces if matching.is_empty() else matching
@@ -78,7 +79,7 @@ def _are_outside_operators(evidence: RankEvidence, frees: pl.DataFrame) -> bool:
         return False
     columns = ["event_index", "start_ns", "end_ns", "kind"]
     ranges = event_ranges(evidence.rank_trace, (EventKind.CPU_OP, *LAUNCH_KINDS), columns)
-    operators = intervals_of(ranges.filter(pl.col("kind") == EventKind.CPU_OP))
+    operators = union_of(ranges.filter(pl.col("kind") == EventKind.CPU_OP))
     rows = np.searchsorted(operators[0], frees["start_ns"].to_numpy(), side="right") - 1
     inside = (rows >= 0) & (frees["start_ns"].to_numpy() < np.append(operators[1], 0)[rows])
     return bool(inside.mean() < 1 / 2)

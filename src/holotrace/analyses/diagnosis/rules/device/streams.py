@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from holotrace.algorithms.intervals import concatenated, covered_length, difference, intersection, union
-from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
+from holotrace.algorithms.intervals import concatenated, covered_length, difference, intersection, union, union_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.device.device_cases import matches, place_of
 from holotrace.analyses.diagnosis.rules.needs import needs_device
@@ -31,10 +31,10 @@ def copies_in_turn(evidence: RankEvidence) -> Iterator[Case]:
         matches(names, _TO_DEVICE) & ~matches(names, "(?i)pageable")
     )
     others = union(*concatenated([evidence.roles["kernel"], evidence.roles["communication"]]))
-    alone = intersection(difference(intervals_of(copies), others), evidence.step_windows)
-    computing = difference(evidence.roles["kernel"], intervals_of(copies))
+    alone = intersection(difference(union_of(copies), others), evidence.step_windows)
+    computing = difference(evidence.roles["kernel"], union_of(copies))
     alone_ns = covered_length(*alone)
-    if not alone_ns or alone_ns < _MOSTLY * covered_length(*intervals_of(copies)):
+    if not alone_ns or alone_ns < _MOSTLY * covered_length(*union_of(copies)):
         return
     first = copies.row(int(copies["duration_ns"].arg_max() or 0), named=True)
     kernels = evidence.work.filter(pl.col("kernel_kind") == KernelKind.COMPUTATION)

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from holotrace.algorithms.intervals import holding
-from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
+from holotrace.algorithms.intervals import holding, union_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.host.launches import AFTER_BREAK, graph_breaks
 from holotrace.enrich.critical_path.what_if import Remove
@@ -108,7 +108,7 @@ def _without_torch(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame
 def _cases(evidence: RankEvidence, pieces: pl.DataFrame, subject: str) -> Iterator[Case]:
     if pieces.is_empty():
         return
-    explained = intervals_of(pieces)
+    explained = union_of(pieces)
     events = pieces["event_index"].drop_nulls().unique()
     largest = _largest(pieces)
     change = Remove(pl.col("event_index").is_in(events.implode())) if len(events) else None

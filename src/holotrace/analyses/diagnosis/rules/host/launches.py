@@ -8,8 +8,17 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, concatenated, covered_length, holding, intersection, union
-from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
+from holotrace.algorithms.intervals import (
+    Intervals,
+    concatenated,
+    covered_length,
+    holding,
+    intersection,
+    intervals_of,
+    union,
+    union_of,
+)
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.critical_path.what_if import Remove
@@ -101,7 +110,7 @@ def _added_ns(evidence: RankEvidence, causes: Sequence[str]) -> int:
 
 
 def _idle_ns(evidence: RankEvidence, causes: Sequence[str]) -> int:
-    return covered_length(*intervals_of(evidence.while_idle.filter(pl.col("cause").is_in(causes))))
+    return covered_length(*union_of(evidence.while_idle.filter(pl.col("cause").is_in(causes))))
 
 
 def slow_recording(evidence: RankEvidence) -> Iterator[Case]:
@@ -127,7 +136,7 @@ def compiling(evidence: RankEvidence) -> Iterator[Case]:
 def optimizer_not_fused(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case if the optimizer launches many more kernels than a fused one."""
     ranges = _ranges(evidence, _OPTIMIZER)
-    times = intersection(intervals_of(ranges), evidence.step_windows)
+    times = intersection(union_of(ranges), evidence.step_windows)
     is_inside = holding(times, evidence.work["launch_start_ns"].fill_null(-1).to_numpy()) >= 0
     launched = evidence.work.filter(pl.Series(is_inside))
     steps = max(1, len(times[0]))
@@ -137,7 +146,7 @@ def optimizer_not_fused(evidence: RankEvidence) -> Iterator[Case]:
     host = evidence.activity_at(first["launch_start_ns"])
     name = evidence.rank_trace.texts(ranges["name"])[0]
     yield Case(
-        union(*concatenated([intersection(evidence.idle, times), intervals_of(launched)])),
+        union(*concatenated([intersection(evidence.idle, times), union_of(launched)])),
         value=len(launched) / steps,
         saved_fraction=max(0.0, 1 - _FEW_KERNELS * steps / len(launched)),
         count=len(launched),
@@ -159,7 +168,7 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
     regions = _ranges(evidence, _BREAKS)
     names = evidence.rank_trace.texts(regions["name"])
     frames = names.str.extract(r": (\d+)/")
-    times = intersection(intervals_of(regions), evidence.step_windows)
+    times = intersection(union_of(regions), evidence.step_windows)
     count = frames.n_unique()
     if len(times[0]) < 2 * evidence.step_count or count < 2:  # noqa: PLR2004 -- one region has no break
         return
@@ -175,7 +184,7 @@ def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
     While the devices work on a backlog, a break delays only the host. If the devices then idle at the start of the next
     region, the break caused it, so that much of the region counts.
     """
-    step = holding((evidence.steady["start_ns"].to_numpy(), evidence.steady["end_ns"].to_numpy()), regions[0])
+    step = holding(intervals_of(evidence.steady), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))
     begins, ends = regions[1][same], regions[0][same + 1]
     gap = holding(evidence.idle, ends)
@@ -194,7 +203,7 @@ def _ranges(evidence: RankEvidence, pattern: str) -> pl.DataFrame:
 def _case(evidence: RankEvidence, pieces: pl.DataFrame, change: Remove | None, *, count: int = 0) -> Iterator[Case]:
     if pieces.is_empty():
         return
-    explained = intervals_of(pieces)
+    explained = union_of(pieces)
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns")
     sums = pieces.group_by("name", "module", "frame", maintain_order=True).agg(
         time, pl.col("event_index").first(), pl.col("start_ns").first()

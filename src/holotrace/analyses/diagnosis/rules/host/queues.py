@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, covered_before, covered_length, intersection, union
-from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
+from holotrace.algorithms.intervals import Intervals, covered_before, covered_length, intersection, union, union_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import NOTHING, OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.drawing.names import short_name
@@ -82,7 +82,7 @@ def _waits(rank_trace: RankTrace) -> Intervals:
     """Return when the host waits for a device."""
     calls = host_synchronisations(rank_trace).select("event_index").unique()
     times = rank_trace.table("events", ["event_index", "start_ns", "duration_ns"]).join(calls, on="event_index")
-    return intervals_of(times.with_columns((pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns")))
+    return union_of(times.with_columns((pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns")))
 
 
 def _longest(activity: pl.DataFrame) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def profiler_overhead(evidence: RankEvidence) -> Iterator[Case]:
     rows = event_ranges(evidence.rank_trace, [EventKind.OVERHEAD], ["event_index", "start_ns", "end_ns"])
     if rows.is_empty():
         return
-    explained = intersection(intervals_of(rows), evidence.idle)
+    explained = intersection(union_of(rows), evidence.idle)
     first = rows.row(int((rows["end_ns"] - rows["start_ns"]).arg_max() or 0), named=True)
     place = Place(event_index=first["event_index"], at_ns=first["start_ns"])
     yield Case(explained, evidence.share(explained), count=len(rows), place=place)

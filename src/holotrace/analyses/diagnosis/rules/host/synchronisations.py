@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, concatenated, covered_length, difference, intersection, union
-from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence, intervals_of
+from holotrace.algorithms.intervals import (
+    Intervals,
+    concatenated,
+    covered_length,
+    difference,
+    intersection,
+    union,
+    union_of,
+)
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import NOTHING, OF_THE_STEP, Case, Place, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.critical_path.what_if import NoWait, Remove
@@ -70,7 +78,7 @@ def _launching(evidence: RankEvidence, since_ns: int) -> Intervals:
     """
     is_short = pl.col("cause").is_in(["python", "host_idle"]) & (pl.col("end_ns") - pl.col("start_ns") < _LONG_NS)
     pieces = evidence.while_idle.filter((pl.col("cause") == "operator") | is_short)
-    return intersection(intervals_of(pieces), (np.array([since_ns]), np.array([np.iinfo(np.int64).max])))
+    return intersection(union_of(pieces), (np.array([since_ns]), np.array([np.iinfo(np.int64).max])))
 
 
 def _inside(evidence: RankEvidence, calls: pl.DataFrame) -> pl.DataFrame:
@@ -81,7 +89,7 @@ def _inside(evidence: RankEvidence, calls: pl.DataFrame) -> pl.DataFrame:
 
 def _idle_for(calls: pl.DataFrame, inside: pl.DataFrame) -> Intervals:
     gaps = (calls["gap_start_ns"].to_numpy(), calls["gap_end_ns"].to_numpy())
-    return union(*concatenated([gaps, intervals_of(inside)]))
+    return union(*concatenated([gaps, union_of(inside)]))
 
 
 def _without(calls: pl.DataFrame, inside: pl.DataFrame) -> tuple[NoWait, Remove]:
@@ -101,7 +109,7 @@ def pageable_copies(evidence: RankEvidence) -> Iterator[Case]:
     copies = evidence.work.filter(names.str.contains(r"(?i)pageable"))
     if copies.is_empty():
         return
-    alone = difference(intervals_of(copies), evidence.roles["kernel"])
+    alone = difference(union_of(copies), evidence.roles["kernel"])
     after = evidence.synchronisations.filter(pl.col("gap_start_ns").is_in(copies["end_ns"].implode()))
     waits = difference(_idle_for(after, _inside(evidence, after)), alone)
     copied_ns, waited_ns = covered_length(*alone), covered_length(*waits)
