@@ -128,7 +128,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    /// Rows become columns, with or without white space, and the action is dropped.
+    /// The fields of the rows become columns, except the action; white space does not matter.
     #[test]
     fn rows_are_read() {
         let expected = MemoryEvents {

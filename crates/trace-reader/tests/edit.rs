@@ -33,7 +33,7 @@ fn kept_events_are_copied_byte_for_byte() {
     }
 }
 
-/// Each fate changes the events as documented, and commas only separate copied events.
+/// Each fate changes the events as documented, and events that are left out leave no commas behind.
 #[test]
 fn events_are_left_out_marked_and_numbered() {
     let text = br#"[{"ph":"X","name":"a","args":{"x":1}}, {"name":"b" }, {"ph":"X", "name":"c", "args":[]}]"#;

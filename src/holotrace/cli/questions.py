@@ -78,9 +78,10 @@ def show(  # noqa: PLR0913 -- what to show, and how
     *,
     views: Sequence[View] | None = None,
 ) -> None:
-    """Write the figure if wanted, then print tables or a single JSON object: `about`, the tables, findings and `further`.
+    """Write the figure if wanted, then print the result as tables or as a single JSON object.
 
-    The tables are `views`, by default the question's own views; the answer in one sentence comes before them.
+    The object has `about`, all tables, the findings and `further`. The printed tables are `views`, by default those of the
+    question; the answer in one sentence comes before them.
     """
     if shown.figure is not None:
         write_figure(figure_of(question.name, result), shown.figure)

@@ -394,7 +394,7 @@ def _no_trace_in(source: str, skipped: list[SkippedFile]) -> str:
 def _nothing_in(source: str) -> str:
     location = located(source)
     if not location.is_dir():
-        return f"{source} contains no trace: no file"
+        return f"{source} contains no files"
     if children := readable_children(location):
         return f"{source} contains no trace, only: {_listing(children)}"
     return f"{source} is an empty folder; name the folder into which the profiler wrote its .json or .json.gz files"

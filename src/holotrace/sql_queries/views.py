@@ -277,7 +277,7 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "doubts",
-            "a reason to doubt the recording of a rank: what the profiler lost, added or dated wrongly",
+            "a reason to doubt the recording of a rank: what the profiler lost, added or timed wrongly",
             (
                 Column("rule", "text", "name of the rule; docs/reference/analyses/trust.md explains it"),
                 Column("device", "int32", "null if the doubt is about all devices, or the host"),

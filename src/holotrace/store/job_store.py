@@ -91,7 +91,7 @@ class StoredRank:
         """Restore an object from its `asdict`.
 
         Raises:
-            KeyError, TypeError, ValueError: `raw` is something else; for example, its rank is a path.
+            KeyError, TypeError, ValueError: `raw` does not describe a stored rank; for example, its rank is a path.
         """
         if rank_or_none(operator.index(raw["rank"])) is None or not isinstance(raw["source"], str):
             message = "not a rank"

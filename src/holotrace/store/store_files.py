@@ -70,7 +70,7 @@ def read_sealed(path: Location, kind: str) -> Json:
     """Read a JSON file of a store and verify its checksum.
 
     Raises:
-        NotATraceError: the file is something else, or was written by another version of holotrace.
+        NotATraceError: the file does not belong to a store, or was written by another version of holotrace.
         UnreadableTraceError: the file cannot be read, or is damaged.
     """
     with damage_reported(path):

@@ -417,7 +417,8 @@ class Trace:
         try:
             for rank, rank_trace in self.ranks.items():
                 futures[rank] = submit_near(executor, rank_trace.identity, under_current_rules, rank_trace)
-                if futures[rank].done() and self._error_of_rank(futures[rank]) is None:  # raises before others begin
+                # If the work is done at once, its error is raised here, before the next rank begins.
+                if futures[rank].done() and self._error_of_rank(futures[rank]) is None:
                     self._make_room(rank_trace)
             errors = {rank: error for rank, future in futures.items() if (error := self._error_of_rank(future))}
             rest = self._without(errors)

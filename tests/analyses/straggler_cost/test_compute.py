@@ -61,7 +61,7 @@ def test_a_slow_replica_costs_the_difference_to_the_mean() -> None:
     assert result.per_stage.rows() == [(0, 2, 27 / 25, 2.0)]
     assert result.per_worker_step.rows() == [(0, 0, 1.0), (1, 0, 27 / 25)]
     assert result.answer == (
-        "7.4 % of the job's time is lost to stragglers; most of it goes away without the slowest workers, first of all rank 1."
+        "7.4 % of the job's time is lost to stragglers; the slowest workers cause most of it, above all rank 1."
     )
 
 

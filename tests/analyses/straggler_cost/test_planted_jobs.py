@@ -58,7 +58,7 @@ def test_the_late_rank_is_the_slowest_worker(name: str, tmp_path: Path) -> None:
 
 
 def test_waiting_for_a_rank_that_is_not_recorded_is_charged_to_nobody(tmp_path: Path) -> None:
-    """Rank 4 loads slowly; ranks that wait for it behind the missing rank 15 do not look slow."""
+    """Rank 4 loads slowly, and the unrecorded rank 15 waits for it; ranks that wait for rank 15 do not look slow."""
     result = _cost(MISSING, tmp_path)
 
     assert result.per_worker["rank"][0] == 4

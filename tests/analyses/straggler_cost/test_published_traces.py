@@ -98,8 +98,8 @@ def test_the_answer(published: Published) -> None:
     worst, answers = (
         published.result.per_worker.row(0),
         {
-            0: "49.3 % of the job's time is lost to stragglers; most of it goes away without the slowest workers, first of all rank 0.",
-            7: "15.2 % of the job's time is lost to stragglers; most of it goes away without the last pipeline stage, stage 3.",
+            0: "49.3 % of the job's time is lost to stragglers; the slowest workers cause most of it, above all rank 0.",
+            7: "15.2 % of the job's time is lost to stragglers; the last pipeline stage (stage 3) causes most of it.",
         },
     )
     assert published.result.answer == answers[worst[0]]

@@ -78,7 +78,7 @@ def test_an_exact_name_has_priority_over_a_part_of_a_name() -> None:
     [
         ({"annotation": "forwrad"}, "no annotation or operator 'forwrad'; the nearest names: 'forward'"),
         ({"annotation": "qqqq"}, "the nearest names: none is like it"),
-        ({"annotation": "forward", "instance": 3}, "has 3 instances of 'forward', which count from 0"),
+        ({"annotation": "forward", "instance": 3}, "has 3 instances of 'forward', numbered from 0"),
         ({"annotation": "forward", "instance": -1}, "has 3 instances of 'forward'"),
         ({"annotation": "forward", "instance": (2, 1)}, "the first instance must come before the last"),
         ({"instance": 6}, "has no step 6; its 3 steps are: 7, 8, 9"),

@@ -84,7 +84,7 @@ def test_no_device_work_gives_no_row():
 
 
 def test_no_host_events_give_nulls():
-    """A kernel whose correlation no call has gets a row of nulls."""
+    """A kernel whose launch was not recorded gets a row of nulls."""
     assert operators_of(TraceBuilder().kernel("gemm", start_us=0, duration_us=5, correlation=3)) == [
         (0, None, None, None)
     ]

@@ -79,7 +79,7 @@ def test_without_a_device_operators_count_with_their_own_time() -> None:
 
 
 def test_the_work_of_a_graph_has_other_operators() -> None:
-    """An operator that launches a CUDA graph does not do its work; the reason says where the operators are."""
+    """The work of a CUDA graph is not that of the operator that launches it; the reason says that a graph did the work."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=10, args=MATRICES)
     builder.kernel("gemm", start_us=20, duration_us=4, launch_us=1, launch_name="cudaGraphLaunch")
     rank_trace = builder.build().ranks[0]

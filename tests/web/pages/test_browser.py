@@ -344,7 +344,7 @@ def test_names_from_a_trace_are_text_in_the_report(tmp_path, browser) -> None:
 
 
 def test_the_button_switches_the_colours_of_pages_figures_and_tables(small, browser) -> None:
-    """The button turns page, figures and tables dark at once, and the choice stays after a reload."""
+    """The button makes the page, its figures and its tables dark at once, and a reload keeps the choice."""
     session, url = small
     with visit(browser, url + Selection("idle_time", run=session.runs[0].id).query(), color_scheme="light") as seen:
         seen.settle(seen.page.main_frame, "Idle time")

@@ -137,9 +137,9 @@ LATER = (
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_names_the_files_that_it_needs(client, page) -> None:
-    """A page refers to all modules and styles of the shell, to the modules that its own one imports, and to no others.
+    """A page names all modules and styles of the shell, and all modules that the page's own module imports.
 
-    So the browser need not find them one after the other; modules that load later do not delay the first drawing.
+    So the browser need not find them one after the other. It names no modules that load later: they would delay the first drawing.
     """
     folders = {
         "icon.svg",

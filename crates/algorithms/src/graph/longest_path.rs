@@ -7,17 +7,17 @@ use crate::error::{check_lengths, AlgorithmError};
 /// Which edges determine measured times; see [`Edges::measured_binding`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct MeasuredBinding {
-    /// One edge per node, the first of several; [`NO_EDGE`] if it has none.
+    /// The edge that determines the time of each node, the first of several; [`NO_EDGE`] if none leads to the node.
     pub binding: Vec<i64>,
     /// For each edge in `binding`, the time from its arrival to the measured time; 0 for all other
     /// edges.
     pub delay: Vec<i64>,
-    /// The edges that arrive after the measured time.
+    /// The number of edges that arrive after the measured time of their target.
     pub contradicted_count: usize,
 }
 
 impl Edges<'_> {
-    /// For each node, the incoming edge with the latest `arrival`, the first of several; [`NO_EDGE`] if it has none.
+    /// For each node, the incoming edge with the latest `arrival`, the first of several; [`NO_EDGE`] if none leads to it.
     ///
     /// # Errors
     ///

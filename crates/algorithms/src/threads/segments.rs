@@ -59,7 +59,7 @@ fn by_lane(points: &Points<'_>, ranges: &Ranges<'_>) -> Vec<u32> {
 
 /// The segments between the points of the main thread; the first begins, and the last ends, with the window.
 pub(super) struct Segments {
-    /// The points that separate segments, and before and after them the ends of the window.
+    /// The first point of the window, the points that separate segments, and the last point of the window.
     pub(super) node: Vec<u32>,
     /// The times of these points; the last is the end of the host's part of the window.
     pub(super) time: Vec<i64>,

@@ -261,7 +261,7 @@ def _labeled(trace: AnyTrace, label: str) -> LabeledTrace:
 
 
 def _labels(control: LabeledTrace, test: LabeledTrace) -> tuple[str, str]:
-    """Return the labels; if they are equal, extends the label of the test trace."""
+    """Return both labels; if they are equal, that of the test trace gets a suffix."""
     return control.label, test.label if test.label != control.label else f"{test.label}_control_test"
 
 

@@ -77,7 +77,7 @@ class ClockBounds:
         return crossed
 
     def between(self, clock: Int64Array, time: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Return the bounds on z of each clock at each time; outside the knots they widen with the slope bounds."""
+        """Return the bounds on z of clock[i] at time[i]; before the first and after the last knot, they widen as `slopes` allows."""
         position = _Positions.of(self.knots, time)
         before, after = np.maximum(self.knots[0] - time, 0), np.maximum(time - self.knots[-1], 0)
         least, greatest = self.slopes.low[clock], self.slopes.high[clock]

@@ -52,7 +52,7 @@ class Participants(NamedTuple):
     is_together: BoolArray
 
     def rows(self, rows: BoolArray | Int64Array) -> Participants:
-        """Return the selected rows. The numbers of their operations do not change."""
+        """Return the selected rows. They keep their operation numbers, which may then have gaps."""
         return Participants(
             self.operation[rows],
             self.clock[rows],
@@ -63,7 +63,7 @@ class Participants(NamedTuple):
         )
 
     def only(self, rows: BoolArray | Int64Array) -> Participants:
-        """Return some rows in the same order, with their operations renumbered without gaps."""
+        """Return the selected rows, with operations renumbered without gaps."""
         chosen = self.rows(rows)
         return chosen._replace(operation=np.unique(chosen.operation, return_inverse=True)[1])
 
@@ -304,7 +304,7 @@ class _Pair(NamedTuple):
         return not bounds.is_contradictory[1]
 
     def _both(self, kept: Int64Array) -> Participants:
-        """Return the parent as clock 0 and the clock as clock 1, in operations numbered from 0."""
+        """Return both clocks in these operations, renumbered from 0: the parent is clock 0, the child is clock 1."""
         parent, child = self.parent.rows(kept), self.child.rows(kept)
         return Participants(
             operation=np.repeat(np.arange(len(kept)), 2),

@@ -164,7 +164,7 @@ def _is_delay(late: _Group, case: RankCase) -> bool:
 
 
 def _with_delays(group: _Group, evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[RankCase]) -> _Group:
-    """Add what delays the late ranks to the cost: as other rules found it, or else as far as their time is free."""
+    """Add the cost of what delays the late ranks: as other rules measured it or, if none did, up to the time no finding claims."""
     known = {case.rank for case in found}
     missing = [rank for rank in group.delays if rank not in known]
     cases = {case.rank: case for case in group.cases}
@@ -182,7 +182,7 @@ def _own_delay(group: _Group, rank: int, evidence: JobEvidence, of_ranks: Sequen
 
 
 def _together(waiting: RankCase, own: RankCase) -> RankCase:
-    """Add what delays a rank to what it waits."""
+    """Add the cost of a rank's delay to the cost of its waiting."""
     cost_ns, explained_ns = waiting.cost_ns + _stake_ns(own), waiting.explained_ns + own.explained_ns
     return replace(waiting, cost_ns=cost_ns, explained_ns=explained_ns, count=waiting.count + own.count, saved_ns=None)
 

@@ -9,12 +9,12 @@ from holotrace.questions.tables import View
 
 
 def mean_steps_of_ranks(result: Distributed) -> pl.DataFrame:
-    """Return the parts of each rank's mean step and of its time in collectives."""
+    """Return, for each rank, the parts of its mean step and the parts of its time in collectives."""
     return _divided_steps(result.per_rank, ["rank", "step_count"], prefix="mean_")
 
 
 def steps_of_ranks(result: Distributed) -> pl.DataFrame:
-    """Return the parts of every step of each rank and of its time in collectives."""
+    """Return, for each step of each rank, the parts of the step and the parts of the time in collectives."""
     return _divided_steps(result.per_step, ["rank", "step"])
 
 

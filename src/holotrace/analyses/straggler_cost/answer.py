@@ -25,8 +25,8 @@ def answer(result: StragglerCost) -> str:
 def _reason(result: StragglerCost) -> str:
     worst = result.per_worker.row(0, named=True)
     if (result.worker_share or 0) > MOST:
-        return f"most of it goes away without the slowest workers, first of all rank {worst['rank']}"
+        return f"the slowest workers cause most of it, above all rank {worst['rank']}"
     if (result.stage_share or 0) > MOST:
-        return f"most of it goes away without the last pipeline stage, stage {result.per_stage['stage'][-1]}"
+        return f"the last pipeline stage (stage {result.per_stage['stage'][-1]}) causes most of it"
     kind = result.per_kind["operation_kind"][0]
-    return f"neither few workers nor the last stage explain most of it; {kind} varies most"
+    return f"neither the slowest workers nor the last stage cause most of it; uneven times of {kind} cost the most"

@@ -19,8 +19,8 @@ QUESTION = Analysis(
             "S: the step as recorded over the ideal step; of a part: if only this part keeps its recorded times",
         ),
         ("cost", "by how much a part with its recorded times prolongs the ideal step, mean of the steps"),
-        ("worker share", "M_W: part of the slowdown that goes away if the worst 3 % of the workers become ideal"),
-        ("stage share", "M_S: part of the slowdown that goes away if the last pipeline stage becomes ideal"),
+        ("worker share", "M_W: share of the loss that vanishes if the worst 3 % of the workers take ideal times"),
+        ("stage share", "M_S: share of the loss that vanishes if the last pipeline stage takes ideal times"),
         ("replica", "one copy of the model: the stages of one pipeline, or a single rank"),
         (
             "replayed",

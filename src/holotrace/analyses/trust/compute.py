@@ -1,4 +1,4 @@
-"""May this trace be believed?
+"""Can this trace be trusted?
 
 Which events did the profiler lose, add or time wrongly, and how much of the recorded time is affected?
 """

@@ -7,7 +7,7 @@ from holotrace.questions.question import Analysis
 QUESTION = Analysis(
     __package__,
     title="Trust",
-    question="May this trace be believed?",
+    question="Can this trace be trusted?",
     section="Files",
     definitions=(
         ("doubt", "a rule that the recording breaks, so that some of its times or counts are wrong or unknown"),

@@ -37,7 +37,7 @@ _CLASS_OF_KIND = {
 
 
 def device_edges(rank_trace: RankTrace, activities: WindowActivities) -> list[GraphEdges]:
-    """Return the edges into and out of device work; if several edges arrive at the same time, the first one binds."""
+    """Return the edges into and out of device work; if several reach a node at the same time, the first determines its time."""
     return [
         *_stream_order(activities),
         _within_launches(activities),

@@ -21,7 +21,7 @@ _ENDS_ON_THREAD = r"^gloo:(send|recv)"
 
 
 def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: int | None) -> list[GraphEdges]:
-    """Return the edges of the host; if several edges arrive at the same time, the first one binds.
+    """Return the edges of the host; if several reach a node at the same time, the first determines its time.
 
     The points of a thread are the starts and ends of its ranges. The time between two points is the weight of the edge
     between them, except while the thread waits: in a call that waits for a device; in a gap of the main thread in which

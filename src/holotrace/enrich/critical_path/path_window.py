@@ -142,8 +142,8 @@ def _annotation(rank_trace: RankTrace, annotation: str, instance: int | tuple[in
     first, last = _first_and_last(0 if instance is None else instance)
     if not (0 <= first < len(instances) and 0 <= last < len(instances)):
         message = (
-            f"instance={instance}: rank {rank_trace.rank} has {len(instances):,} instances of {annotation!r}, which count "
-            "from 0"
+            f"instance={instance}: rank {rank_trace.rank} has {len(instances):,} instances of {annotation!r}, "
+            "numbered from 0"
         )
         raise InvalidOptionError(message)
     number = f"instance {first}" if first == last else f"instances {first} to {last}"

@@ -327,7 +327,7 @@ def _rows_in(by_event: pl.DataFrame, event_index: pl.Series) -> _Rows:
 
 
 def _callees(ranges: pl.DataFrame, parent: _Rows, owners: _Owners, owner: _Rows) -> _Rows:
-    """Return the callee of each range's line: the outermost range below its frame, ignoring annotations."""
+    """Return, for each range, what its line called: the outermost range, except annotations, directly below the line's frame."""
     names_work, rows = _names_work(ranges), np.arange(len(ranges))
     is_frame = (owners.frame == rows) & _is_python(ranges)
     around = nearest_above(parent, names_work, rows)

@@ -72,9 +72,9 @@ def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
-    """End both sides of a message at the earlier end that comes after both have begun.
+    """Let both calls of a message end at the earlier of their recorded ends, unless the other call begins after it.
 
-    The host notices the end of its sends and receives when it waits for them, perhaps at the end of the step.
+    A host notices that a send or receive has ended only when it waits for it, perhaps at the end of the step.
     """
     end, last_start = pl.col("start_ns") + pl.col("duration_ns"), pl.col("start_ns").max().over("instance")
     marked = calls.with_columns(end.alias("end_ns"), last_start.alias("last_start")).with_columns(
@@ -151,7 +151,7 @@ def _connected(ranks: Collection[int], pairs: Iterable[tuple[int, int]]) -> list
 
 
 def _named(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame, axes: Mapping[int, Axis]) -> pl.DataFrame:
-    """Add kind and sequence: messages by the pass that sends them, collectives by their axis."""
+    """Add kind and sequence; messages are named by their direction, collectives by their axis."""
     names = {group: axis.name for group, axis in axes.items()}
     axis = pl.col("group").replace_strict(names, default="unknown", return_dtype=pl.String).fill_null("unknown")
     collective = pl.col("collective").str.replace_all("_", "-")
@@ -165,7 +165,7 @@ def _named(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame, ax
 
 
 def _directions(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """Return whether each message goes forward or backward: like the pass before its send or, if unknown, by stage."""
+    """Return the direction of each message: that of the pass before its send or, if unknown, from one stage to the other."""
     messages = calls.filter(pl.col("collective").is_in(POINT_TO_POINT))
     ended = computed.filter(pl.col("kind").is_in(["forward-compute", "backward-compute", "weight-compute"])).select(
         "rank", pl.col("end_ns").alias("time"), pl.col("kind").alias("pass")

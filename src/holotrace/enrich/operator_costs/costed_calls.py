@@ -133,7 +133,7 @@ def _calls_on_device(rank_trace: RankTrace, all_work: pl.DataFrame, counted: pl.
 
 
 def _in_graph(rank_trace: RankTrace, work: pl.DataFrame) -> _Bools:
-    """Return whether a CUDA or HIP graph replayed each of these pieces of work without a known operator."""
+    """Return, for each piece of work, whether a CUDA or HIP graph replayed it and its operator is unknown."""
     if not may_graft(rank_trace):
         return np.zeros(work.height, np.bool_)
     nodes, owners = grafts(rank_trace)

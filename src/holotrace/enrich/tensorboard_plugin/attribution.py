@@ -168,7 +168,7 @@ class PluginAttribution(Attribution):
         return OfRank(plugin_communication_ranges(rank_trace, steps), _NO_FACTS)
 
     def job_ranges(self, of_ranks: Mapping[int, OfRank], _: pl.DataFrame) -> JobRanges:
-        """Match the n-th range of the n-th node across all ranks, or nothing if a rank lacks one of them."""
+        """Match the ranges of all ranks by node and place within it; if a rank lacks one of them, all waiting is unknown."""
         table = matched_plugin_ranges({rank: of_rank.calls for rank, of_rank in of_ranks.items()})
         return JobRanges(table, (_NO_VIEW,) if table["wait_ns"].null_count() else ())
 

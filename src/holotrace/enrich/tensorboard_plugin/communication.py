@@ -127,8 +127,8 @@ def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> p
 def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
     """Return the ranges of all ranks as the table of `JobRanges`.
 
-    The n-th range of the n-th node matches on all ranks; its shortest duration is the transfer, and the rest is
-    waiting. If a rank lacks a range, all waiting is unknown.
+    Ranges of different ranks match if they have the same node and place. The shortest of them takes as long as the
+    transfer; what another takes longer is waiting. If a rank lacks a range, all waiting is unknown.
     """
     ranges = of_all_ranks(of_ranks)
     duration = pl.col("end_ns") - pl.col("start_ns")
@@ -138,7 +138,7 @@ def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
 
 
 def step_of_nodes(nodes: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
-    """Return the number of the step (int64) that contains each whole node, null if there is none.
+    """Return, for each node, the number of the step that contains it entirely (int64); null if no step does.
 
     `steps` are `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
     """

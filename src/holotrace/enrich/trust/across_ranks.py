@@ -112,7 +112,7 @@ def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
     """Doubt the first collective of ranks that wait in it for another rank whose recording begins during the collective.
 
-    Only calls that all ranks leave together are compared, and only waits longer than 10 times the shortest call count.
+    Only calls that end together are compared, and only calls more than 10 times as long as the shortest one are doubted.
 
     Source: https://github.com/vllm-project/vllm/pull/57001, where one all-gather takes 30.4, 4.1, 0.04 and 3.8 ms on four
     ranks because their profilers start one after the other.

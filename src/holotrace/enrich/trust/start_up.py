@@ -52,7 +52,7 @@ def slow_first_steps(rank_trace: RankTrace) -> Iterator[Doubt]:
     yield Doubt(
         "slow_first_steps",
         f"{_first_text(leading, 'step')} {duration_text(int(lengths[:leading].max()))}, more than {TIMES_MEDIAN} times the "
-        f"median step ({duration_text(median)}): a start-up transient, which means over all steps should leave out",
+        f"median step ({duration_text(median)}): a start-up transient; leave it out of means over steps",
         count=leading,
         times=times_of(first),
     )

@@ -38,7 +38,7 @@ class TableSums:
         """Restore an object from its `vars`.
 
         Raises:
-            KeyError, TypeError: `raw` is something else.
+            KeyError, TypeError: `raw` lacks a key, or a value has the wrong type.
         """
         return cls(raw["byte_count"], raw["structure"], tuple(raw["columns"]))
 
@@ -77,7 +77,7 @@ def unsealed(data: bytes) -> dict[str, Any]:
     """Return the content that was passed to `sealed`.
 
     Raises:
-        ValueError: a byte was changed, or `data` is something else.
+        ValueError: a byte was changed, or `data` was not written with a checksum.
     """
     seal = _SEALED.match(data)
     if seal is None or checksum(data[seal.end() :]) != seal[1].decode():

@@ -134,7 +134,7 @@ class StoredTable:
         """Restore an object from its `vars`.
 
         Raises:
-            KeyError, TypeError, ValueError: `raw` is something else.
+            KeyError, TypeError, ValueError: `raw` lacks a key, or a value has the wrong type.
         """
         return cls(int(raw["rows"]), int(raw["byte_count"]), str(raw["checksum"]))
 

@@ -129,7 +129,7 @@ def _counted(*amounts: float, shares: tuple[float, ...] = _DRAWN_SHARES) -> _Pla
 
 
 def _once(rule: str, job: JobOptions, _: random.Random) -> Pair:
-    """Plant a mistake that a job either makes or does not make; smaller jobs suffer more from it."""
+    """Plant a mistake that has no amount; if it costs too little, plant it in smaller jobs, which suffer more from it."""
     smaller = (job, replace(job, hidden=job.hidden // 2), replace(job, tokens=job.tokens // 2, vocabulary=8_000))
     return _first_costly(rule, ((each.with_mistake(rule), each) for each in smaller), _LEAST_SHARE)
 

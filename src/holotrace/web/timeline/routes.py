@@ -172,7 +172,7 @@ def _links(session: Session) -> list[dict[str, Any]]:
 
 
 def _neighbour(session: Session) -> dict[str, Any]:
-    """Answer with the event `by` places after `event`, `of` the same row or name."""
+    """Answer with the event that comes `by` events after `event` in its row or among events of its name, as `of` says."""
     of, index = request.args.get("of", ""), _index(session)
     if of not in ("row", "name"):
         message = f"of must be row or name, not {of[:40]!r}"

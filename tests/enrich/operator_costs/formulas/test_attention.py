@@ -181,7 +181,7 @@ def test_gradients_of_xformers() -> None:
     [("aten::_efficient_attention_backward", 6, 14), ("xformers::efficient_attention_backward_ck", 5, 15)],
 )
 def test_gradients_of_memory_efficient_attention(operator, ends, mask) -> None:
-    """Masks as forward; joined sequences have unknown lengths."""
+    """Masks mean the same as in the forward pass; the lengths of joined sequences are unknown."""
     inputs = {0: [B, Q, H, D], **batched(1)}
     assert call(operator, 18, {**inputs, mask: 0}).flops == B * Q * K * PAIR_BACKWARD
     assert call(operator, 18, {**inputs, mask: 2}).flops == B * 42 * PAIR_BACKWARD
@@ -190,7 +190,7 @@ def test_gradients_of_memory_efficient_attention(operator, ends, mask) -> None:
 
 
 def test_attention_of_cudnn() -> None:
-    """Heads come before lengths."""
+    """In cuDNN's shapes, the heads come before the length of the sequence."""
     inputs = {0: [B, H, K, D], 1: [B, H, K, D], 2: [B, H, K, D], 10: True}
     assert call("aten::_cudnn_attention_forward", 12, inputs).flops == B * K * K // 2 * PAIR
     backward = {0: [B, H, K, D], 1: [B, H, K, D], 2: [B, H, K, D], 3: [B, H, K, D], 14: True}

@@ -69,7 +69,7 @@ def test_bytes_are_unknown_if_some_experts_may_be_idle() -> None:
     """2 tokens read the weights of 2 to 4 of 4 experts."""
     cost = fused(2, GATED)
     assert (cost.flops, cost.bytes) == (4 * EACH, None)
-    assert cost.reason == "which of 4 experts 2 tokens chose is data: 2 to 4 of them are read"
+    assert cost.reason == "the trace does not say which experts 2 tokens chose: 2 to 4 of 4"
 
 
 def test_experts_on_other_ranks_make_the_operations_unknown() -> None:
@@ -116,7 +116,7 @@ def test_kernels_of_aiter() -> None:
 
 
 def test_two_stages_of_ck_tile() -> None:
-    """Each stage has its own weights; k comes before the padding."""
+    """Each stage receives only its own weights; the number of experts per token is the argument before the paddings."""
     sorted_ids = [[300], [9], [2]]
     types, values = [BF16] * 3 + [INT] * 3 + ["Scalar"] * 3, [""] * 6 + ["2", "0", "0"]
     first = call("aiter::moe_cktile2stages_gemm1_ck", [[100, 8], GATED[0], [100, 2, 16], *sorted_ids], types, values)

@@ -114,7 +114,7 @@ def test_the_map_moves_the_visible_range(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_map_shows_every_rank(tmp_path, browser) -> None:
-    """Ranks that come first because they are late are on the map too."""
+    """The map also shows the late ranks, which the timeline lists first."""
     write_job(tmp_path, ranks=4, steps=2, layers=1)
     with serving(tmp_path) as address, visit(browser, address) as seen:
         seen.page.wait_for_function("() => window.holotrace.timeline?.minimap?.busy.size === 4", timeout=PATIENCE_MS)

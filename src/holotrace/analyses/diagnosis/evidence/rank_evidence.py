@@ -277,7 +277,7 @@ class RankEvidence:
         return [main, *(track for track in self._working_tracks() if track != main)]
 
     def _working_tracks(self) -> list[int]:
-        """Return the threads that launch a fair share of the kernels or, without a device, run one of the operators.
+        """Return the threads that launch a fair share of the kernels or, without device work, run a fair share of the operators.
 
         A thread that pins batches for the data loader launches no kernels.
         """

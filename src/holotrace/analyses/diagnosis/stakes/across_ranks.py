@@ -28,7 +28,7 @@ _MOST_EVENTS = 600_000
 
 
 class _Replay(NamedTuple):
-    """The measured window of one step of the job, and what its replay saves."""
+    """The measured length of the window of one step of the job, and the time that its replay saves."""
 
     window_ns: int
     saved_ns: int
@@ -37,9 +37,9 @@ class _Replay(NamedTuple):
 def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnosis:
     """Return the diagnosis with the stakes of late ranks from replays, if these reproduce the steps within 3 %.
 
-    The stake is the share of the replayed windows that all replays save together, times the mean step. A share
-    is needed, because a job's window also contains the end of the step before on ranks that are behind, and because a
-    rank may be late in some steps only. The stake is at most the part of the step that the other findings leave.
+    The stake is the mean step times a share: the time that all replays save together, over the length of all replayed
+    windows. These are longer than steps, because they also contain the end of the step before on ranks that are behind.
+    All replays count together, because a rank may be late in some steps only. The stake is at most the part of the step that the other findings leave.
     """
     late = result.per_finding.filter(pl.col("rule") == _RULE)["rank"].to_list()
     if not late or _event_count(trace) > _MOST_EVENTS:
@@ -89,8 +89,8 @@ def _replays_of_step(
 def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl.DataFrame:
     """Return the findings with the new stakes, the costliest first.
 
-    The stake of a late rank competes with the bounds of other findings, which no replay lowers, so it counts double, up to
-    its own bound. If the job is hardly faster without a late rank, its delay is chance and the finding is left out. A
+    To order the findings, the stake of a late rank counts twice, but not more than the bound it replaces, because the
+    other findings are ordered by bounds that no replay has lowered. If the job is hardly faster without a late rank, its delay is chance and the finding is left out. A
     line of code keeps its bound, because other late ranks may hide its effect.
     """
     rows = result.per_finding.to_dicts()

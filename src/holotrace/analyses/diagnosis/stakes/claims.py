@@ -27,7 +27,8 @@ class Claim(NamedTuple):
 def claims(cases: Sequence[tuple[Rule, Case]], steps: Intervals) -> list[Claim]:
     """Return the claim of each case, in the order of `cases`.
 
-    Cases of rules with a lower precedence claim first, and of these the case that can save most. A case that saves only
+    Cases claim time in the order of their rules' `precedence`, the lowest first; within one precedence, the case that can
+    save most claims first. A case that saves only
     a share of its time still claims all of it: two changes that each halve a kernel's time do not add up.
     """
     explained = [intersection(case.explained, steps) for _, case in cases]

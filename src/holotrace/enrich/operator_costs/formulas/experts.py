@@ -10,6 +10,7 @@ from typing import NamedTuple
 from holotrace.enrich.collectives.element_types import element_bytes, type_name
 from holotrace.enrich.operator_costs.arguments import Arguments, Shape
 from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError, unknown
+from holotrace.units import counted
 
 FUSED = re.compile(
     r"(vllm|sglang)::(in|out)place_fused_experts|aiter::fused_moe_?|vllm::rocm_aiter_fused_moe"
@@ -281,7 +282,8 @@ def _reaches_all(experts: int, chosen: int, tokens: int) -> bool:
 
 def _some_experts(experts: int, chosen: int, tokens: int) -> str:
     most = min(experts, chosen * tokens)
-    return f"which of {experts} experts {tokens} tokens chose is data: {min(chosen, most)} to {most} of them are read"
+    read = f"{min(chosen, most)} to {most} of {experts}"
+    return f"the trace does not say which experts {counted(tokens, 'token')} chose: {read}"
 
 
 def _precision(arguments: Arguments, hidden: int, weights: Weights, packed: int) -> str | None:

@@ -113,7 +113,7 @@ def test_a_function_that_takes_long_in_one_step_only_may_be_held_up() -> None:
     found = holotrace.diagnosis(calling_job(("train.py(4): encode",) * 2 + (700,), slow_steps=1)).per_finding
     (row,) = found.filter(rule="slow_function").to_dicts()
 
-    assert row["finding"].endswith("train.py(4): encode, which takes long in 1 of 3 steps only")
+    assert row["finding"].endswith("train.py(4): encode, which is slow in only 1 of 3 steps")
     assert row["confidence"] == "low"
 
 

@@ -105,7 +105,10 @@ def test_the_advice_fits_the_cause(name: str, advice: str) -> None:
 
 
 def multiplying_job(calls: Sequence[Sequence[int]], host_us: Sequence[Sequence[int]]) -> holotrace.Trace:
-    """Return steps of 1 ms: the host of each rank takes this long for this many equal products, then all reduce until 980 µs."""
+    """Return a job with steps of 1 ms: products on the host, then an all-reduce that ends after 980 µs.
+
+    In step s, the host of rank r spends host_us[s][r] on calls[s][r] equal products.
+    """
     trace = TraceBuilder()
     ranks = range(len(host_us[0]))
     for rank in ranks:

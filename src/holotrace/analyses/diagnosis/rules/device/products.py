@@ -148,12 +148,12 @@ def _faster_as(evidence: RankEvidence, device: Device, precision: str, instead_o
 
 
 def _saved_as(device: Device, precision: str, share: float) -> pl.Expr:
-    """Return what products save if they reach this share of the peak in this precision."""
+    """Return the time saved if products reach this share of the peak rate in this precision."""
     return (DURATION - floor_at(precision, device) / share).clip(0).fill_null(0)
 
 
 def _attained(evidence: RankEvidence) -> tuple[pl.Expr, pl.Expr]:
-    """Return what products save if they run as fast as the device can multiply, typically and at best."""
+    """Return the time saved if products run as fast as this device typically multiplies, and as fast as it does at best."""
     return attained(attainable_products(evidence.peaks), BEST_PRODUCTS)
 
 

@@ -169,8 +169,8 @@ def _say_function(cases: Sequence[RankCase]) -> Said:
         )
     if "slow_steps" in words:
         return Said(
-            f"{who_waits(cases[0])} while Python runs {_in(cases[0])}, which takes long in {words['slow_steps']} of "
-            f"{words['steps']} steps only",
+            f"{who_waits(cases[0])} while Python runs {_in(cases[0])}, which is slow in only {words['slow_steps']} of "
+            f"{words['steps']} steps",
             "If the function does the same in each step, something outside holds it up: look for other processes on its cores, and "
             "for threads of Python that hold the GIL.",
         )
