@@ -20,7 +20,7 @@ fn edited(text: &[u8], fate: impl Fn(usize) -> Fate<'static>) -> Result<(String,
     Ok((String::from_utf8(out).expect("the copy is text"), copy.event_count()))
 }
 
-/// Without changes the copy equals the text, byte for byte, in any number of pieces.
+/// If no event changes, the copy equals the text byte for byte, in any number of pieces.
 #[test]
 fn kept_events_are_copied_byte_for_byte() {
     let event = r#"{ "ph":"X",  "name":"é \"}{\\", "args": {"a": [1, {"b":"]"}]} }"#;
@@ -60,7 +60,7 @@ fn damage_is_an_error() {
     }
 }
 
-/// Events of a timeline come with a comma before each, in any number of pieces, without the rest of the file.
+/// The copy for a timeline consists of events only, each after a comma, in any number of pieces.
 #[test]
 fn placed_events_are_those_of_the_list_alone() {
     let line = ClockLine { at_ns: 0, offset_ns: -2_000, drift_ppb: 0.0, last_ns: i64::MAX };

@@ -49,7 +49,7 @@ def _cost(options: PlantedOptions, folder: Path) -> StragglerCost:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_the_late_rank_is_the_slowest_worker(name: str, tmp_path: Path) -> None:
-    """The rank with the planted delay has the highest S_w, and most of the loss goes away with it."""
+    """The rank with the planted delay has the highest S_w and causes most of the loss."""
     result = _cost(JOBS[name], tmp_path)
 
     assert result.per_worker["rank"][0] == JOBS[name].causes[0].rank

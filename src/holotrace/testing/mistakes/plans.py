@@ -243,7 +243,7 @@ def _kernel(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _converted(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Convert activations back and forth; without the mistake, no kernel converts, also not those of autocast."""
+    """Convert activations back and forth; without the mistake, no kernel converts, not even for autocast."""
     planted = (job.with_mistake(rule, count) for count in (2, 4, 8, 12))
     return _first_costly(
         rule, ((each, each.with_remedy("fused_casts")) for each in planted), dice.choice(_DRAWN_SHARES)
@@ -413,7 +413,7 @@ _REMEDIES: dict[str, Callable[[JobOptions], JobOptions]] = {
     "exposed_communication": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
     "exposed_on_one_rank": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
 }
-"""Remedies against the causes that a job may have although nobody planted them."""
+"""Remedies for causes that a job may have even if they were not planted."""
 
 
 def remedied(job: JobOptions, rule: str) -> JobOptions | None:

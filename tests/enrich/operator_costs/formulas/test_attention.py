@@ -16,7 +16,7 @@ from holotrace.enrich.operator_costs.rules import cost_of
 
 BF16, INT, LONG = "c10::BFloat16", "int", "long int"
 B, Q, K, H, G, D = 2, 6, 10, 4, 2, 8
-"""Batch, queries, keys, heads of queries and of keys, width."""
+"""Batch size, number of queries and of keys, heads of queries and of keys, width of a head."""
 PAIR = 2 * H * (D + D)
 """Operations of all heads for a pair of query and key."""
 PAIR_BACKWARD = 2 * H * 5 * D
@@ -205,7 +205,7 @@ def test_a_second_query_or_an_odd_mask_is_unknown() -> None:
 
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(-1, 11), st.integers(-1, 11))
 def test_pairs_in_a_window(queries, keys, left, right) -> None:
-    """The closed form equals counting."""
+    """The formula gives the number of pairs that counting one by one gives."""
     places = ((query + keys - queries, key) for query in range(queries) for key in range(keys))
     counted = sum((left < 0 or key >= at - left) and (right < 0 or key <= at + right) for at, key in places)
     assert pairs_in_window(queries, keys, left, right) == counted

@@ -44,7 +44,7 @@ def test_two_products_for_each_token_and_chosen_expert(operator) -> None:
 
 
 def test_without_a_gate_the_first_product_is_as_wide_as_the_middle() -> None:
-    """N is I instead of 2·I."""
+    """N, the width of the first product, is I instead of 2·I."""
     assert fused(100, [[4, 16, 8], [4, 8, 16]]).flops == 200 * 2 * (8 * 16 + 16 * 8)
 
 

@@ -23,7 +23,7 @@ def rules_of(trace: holotrace.Trace) -> set[str]:
 
 
 def reducing_job(computing_us: Sequence[Sequence[int]]) -> holotrace.Trace:
-    """Return steps of 1 ms: each rank computes for this long in each step, then all reduce together until 980 µs, and wait."""
+    """Return a job with steps of 1 ms: each rank computes, then all ranks reduce until 980 µs, while the hosts wait."""
     trace = TraceBuilder()
     ranks = range(len(computing_us[0]))
     for rank in ranks:
@@ -150,7 +150,7 @@ def test_operators_with_equal_inputs_that_are_slow_in_turn_are_no_uneven_work() 
 
 
 def test_a_rank_counts_once_in_a_finding() -> None:
-    """A finding about three ranks names three, also where one of them has several cases."""
+    """A finding about three ranks names three, even if one of them has several cases."""
     found = holotrace.diagnosis(multiplying_job([[1, 1, 1]] * 4, [[200, 500, 200]] * 4)).per_finding
 
     assert found.filter(rule="late_rank")["rank_count"].to_list() == [3]
