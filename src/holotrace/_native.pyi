@@ -324,6 +324,15 @@ def nearest_above(parent: _Numbers, wanted: _Flags, rows: _Numbers) -> _Numbers:
 def furthest_above(parent: _Numbers, wanted: _Flags, rows: _Numbers) -> _Numbers:
     """Return the wanted ancestor of each of `rows` that is closest to the root; -1 if a row has none or is -1."""
 
+def union(start: _Numbers, end: _Numbers) -> tuple[_Numbers, _Numbers]:
+    """Return the starts and ends of disjoint intervals, in order, that cover the same time."""
+
+def intersection(first: tuple[_Numbers, _Numbers], second: tuple[_Numbers, _Numbers]) -> tuple[_Numbers, _Numbers]:
+    """Return the time that both sets of intervals cover, as `union` does."""
+
+def difference(first: tuple[_Numbers, _Numbers], second: tuple[_Numbers, _Numbers]) -> tuple[_Numbers, _Numbers]:
+    """Return the time that the first set covers and the second does not, as `union` does."""
+
 def covered_by_group(group: _Nodes, start: _Numbers, end: _Numbers, group_count: int) -> _Numbers:
     """Return how much time the intervals of each of the groups 0, 1, … cover; overlaps count once."""
 

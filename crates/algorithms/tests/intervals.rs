@@ -1,7 +1,7 @@
 //! Nesting, coverage and lookup on small columns, and on random ones compared with oracles that check every pair.
 
 use algorithms::ancestors::depths;
-use algorithms::intervals::{holding, Intervals, Nesting};
+use algorithms::intervals::{holding, Intervals, Nesting, TimeSet};
 use algorithms::{AlgorithmError, NO_ROW};
 use proptest::prelude::*;
 
@@ -120,4 +120,35 @@ proptest! {
         let expected = [0, 1].map(|group| (0..40).filter(|&time| is_covered(group, time)).count() as i64);
         prop_assert_eq!(Intervals::new(&group, &start, &end).unwrap().covered(2).unwrap(), expected);
     }
+}
+
+fn times(intervals: &[(i64, i64)]) -> TimeSet {
+    let (start, end): (Vec<i64>, Vec<i64>) = intervals.iter().copied().unzip();
+    TimeSet::union(&start, &end).unwrap()
+}
+
+#[test]
+fn a_union_merges_intervals_that_overlap_or_touch_in_any_order() {
+    let union = times(&[(5, 8), (20, 30), (0, 6), (8, 9), (22, 25), (12, 12), (40, 35)]);
+    assert_eq!(union, TimeSet { start: vec![0, 20], end: vec![9, 30] });
+}
+
+#[test]
+fn intersection_and_difference_divide_a_set() {
+    let (first, second) = (times(&[(0, 10), (12, 20)]), times(&[(3, 4), (8, 14), (20, 25)]));
+    assert_eq!(first.intersection(&second), times(&[(3, 4), (8, 10), (12, 14)]));
+    assert_eq!(first.difference(&second), times(&[(0, 3), (4, 8), (14, 20)]));
+}
+
+#[test]
+fn a_set_without_times_takes_nothing_away() {
+    let all = times(&[(i64::MIN, i64::MAX)]);
+    assert_eq!(all.difference(&times(&[])), all);
+    assert_eq!(times(&[]).difference(&all), times(&[]));
+    assert_eq!(all.difference(&all), times(&[]));
+}
+
+#[test]
+fn columns_of_different_lengths_are_no_times() {
+    assert_eq!(TimeSet::union(&[1], &[]), Err(AlgorithmError::Lengths(1, 0)));
 }

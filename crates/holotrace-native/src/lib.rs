@@ -21,7 +21,9 @@ mod _native {
     #[pymodule_export]
     use crate::arrays::grouping::{summaries, sums_by_name};
     #[pymodule_export]
-    use crate::arrays::intervals::{covered_by_group, holding, nest, nesting_order};
+    use crate::arrays::intervals::{
+        covered_by_group, difference, holding, intersection, nest, nesting_order, union,
+    };
     #[pymodule_export]
     use crate::arrays::matching::{distinct, only_matches, rows_of};
     #[pymodule_export]

@@ -32,15 +32,8 @@ def union_of(table: pl.DataFrame) -> Intervals:
 
 
 def union(start_ns: Int64Array, end_ns: Int64Array) -> Intervals:
-    """Return disjoint intervals, in order, that cover the same time; touching intervals are merged.
-
-    Starts and ends are sorted separately, which is faster than sorting pairs. A new interval begins at the i-th start if, and
-    only if, all i-1 earlier intervals have ended, that is, if the (i-1)-th smallest end precedes it.
-    """
-    has_length = end_ns > start_ns
-    starts, ends = np.sort(start_ns[has_length]), np.sort(end_ns[has_length])
-    begins_anew = ends[:-1] < starts[1:]
-    return _at(starts, begins_anew, first=True), _at(ends, begins_anew, first=False)
+    """Return disjoint intervals, in order, that cover the same time; touching intervals are merged."""
+    return _native.union(*_contiguous((start_ns, end_ns)))
 
 
 def covered_length(start_ns: Int64Array, end_ns: Int64Array) -> int:
@@ -49,8 +42,8 @@ def covered_length(start_ns: Int64Array, end_ns: Int64Array) -> int:
 
 
 def intersection_length(first: Intervals, second: Intervals) -> int:
-    """Return how many nanoseconds both sets of intervals cover: |A ∩ B| = |A| + |B| - |A or B|."""
-    return covered_length(*first) + covered_length(*second) - covered_length(*concatenated((first, second)))
+    """Return how many nanoseconds both sets of intervals cover."""
+    return _length(intersection(first, second))
 
 
 class Overlaps(NamedTuple):
@@ -77,15 +70,12 @@ def overlaps(first: Intervals, second: Intervals) -> Overlaps:
 
 def difference(first: Intervals, second: Intervals) -> Intervals:
     """Return the time that the first set covers and the second does not, as disjoint intervals in order."""
-    starts, ends, rows, others = _pieces(union(*first), union(*second))
-    alone = (rows >= 0) & (others < 0)
-    return union(starts[alone], ends[alone])
+    return _native.difference(_contiguous(first), _contiguous(second))
 
 
 def intersection(first: Intervals, second: Intervals) -> Intervals:
     """Return the time that both sets cover, as disjoint intervals in order."""
-    shared = overlaps(union(*first), union(*second))
-    return union(shared.start_ns, shared.end_ns)
+    return _native.intersection(_contiguous(first), _contiguous(second))
 
 
 def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
@@ -106,7 +96,7 @@ def holding(intervals: Intervals, moments: Int64Array) -> Int64Array:
     Starts are in ascending order. Only the interval that began last counts, even if an earlier one ends later.
     """
     starts, ends = intervals
-    return _native.holding(*(np.ascontiguousarray(times) for times in (starts, ends, moments)))
+    return _native.holding(*_contiguous((starts, ends)), np.ascontiguousarray(moments))
 
 
 def gaps(start_ns: Int64Array, end_ns: Int64Array) -> Intervals:
@@ -177,11 +167,9 @@ def _pieces(first: Intervals, second: Intervals) -> tuple[Int64Array, Int64Array
     return starts, ends, holding(first, starts), holding(second, starts)
 
 
-def _at(values: Int64Array, begins_anew: npt.NDArray[np.bool_], *, first: bool) -> Int64Array:
-    """Select the first of the sorted starts (or the last of the sorted ends) of each merged interval."""
-    chosen = np.ones(len(values), np.bool_)
-    (chosen[1:] if first else chosen[:-1])[:] = begins_anew
-    return values[chosen]
+def _contiguous(intervals: Intervals) -> Intervals:
+    starts, ends = intervals
+    return np.ascontiguousarray(starts), np.ascontiguousarray(ends)
 
 
 def _length(intervals: Intervals) -> int:

@@ -3,9 +3,11 @@
 mod coverage;
 mod holding;
 mod nesting;
+mod sets;
 
 pub use holding::holding;
 pub use nesting::Nesting;
+pub use sets::TimeSet;
 
 use crate::error::{check_lengths, check_row_count, AlgorithmError};
 
