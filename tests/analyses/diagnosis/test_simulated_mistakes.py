@@ -147,6 +147,11 @@ def test_a_healthy_job_has_no_findings(name, tmp_path):
     assert rules_of(HEALTHY[name], tmp_path) == []
 
 
+def test_streams_that_hand_results_over_at_each_turn_are_not_in_turn_by_mistake(tmp_path):
+    """Two streams compute small kernels in turn, each with the result of the one before: only their grids are too small."""
+    assert set(rules_of(BUSY.with_remedy("dependent_branches", MS), tmp_path)) == {"small_grid"}
+
+
 def rules_of(options, folder, *, only_first=False):
     """Return the rules of the findings about a job, without those that are part of others."""
     path = TrainingJob(options).write(folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -62,6 +63,9 @@ LEAST_COST_BETWEEN_RANKS = 0.02
 _MOST_NAMED = 4
 """A caveat names at most this many rules that could not be checked, and counts the rest."""
 
+_MOST_OF_WAITING = 2
+"""A cause that costs all ranks more than this many times what others wait for one rank is not what makes this rank late."""
+
 _ABSORBED = 0.2
 """A finding that keeps less than this share of the time that it explains is part of the finding that took the rest."""
 
@@ -91,7 +95,7 @@ class _Group(NamedTuple):
 def ranking(evidence: JobEvidence, rules: Sequence[Rule], job_rules: Sequence[JobRule]) -> Ranking:
     """Return the findings of all rules, the costliest first."""
     of_job = _job_groups(evidence, job_rules)
-    of_ranks, of_delays = _without_shared(_rank_groups(evidence, rules), of_job)
+    of_ranks, of_delays = _without_shared(_rank_groups(evidence, rules), of_job, len(evidence.ranks))
     with_delays = [_with_delays(group, evidence, of_ranks, own) for group, own in zip(of_job, of_delays, strict=True)]
     groups = [*with_delays, *of_ranks]
     rows = [(group, _finding(group, evidence)) for group in groups]
@@ -142,7 +146,9 @@ def _delays(case: JobCase, cases: Sequence[RankCase]) -> Mapping[int, Delay]:
     return {case.rank: Delay(longest_ns, frozenset() if line is None else frozenset([line]))}
 
 
-def _without_shared(groups: Sequence[_Group], of_job: Sequence[_Group]) -> tuple[list[_Group], list[list[RankCase]]]:
+def _without_shared(
+    groups: Sequence[_Group], of_job: Sequence[_Group], rank_count: int
+) -> tuple[list[_Group], list[list[RankCase]]]:
     """Take out the time that a late rank spends on what makes it late; return it for each finding about late ranks.
 
     A line that delays a rank costs this rank the time that the line takes, and the others the time that they wait.
@@ -152,15 +158,31 @@ def _without_shared(groups: Sequence[_Group], of_job: Sequence[_Group]) -> tuple
     for group in groups:
         kept: list[RankCase] = []
         for case in group.cases:
-            late = next((number for number, other in enumerate(of_job) if _is_delay(other, case)), None)
+            elsewhere_ns = _elsewhere_ns(group, case, rank_count)
+            late = next((number for number, other in enumerate(of_job) if _is_delay(other, case, elsewhere_ns)), None)
             (kept if late is None else of_delays[late]).append(case)
         if kept:
             left.append(group._replace(cases=kept))
     return left, of_delays
 
 
-def _is_delay(late: _Group, case: RankCase) -> bool:
-    return case.rank in late.delays and case.place.source_line in late.delays[case.rank].lines
+def _elsewhere_ns(group: _Group, case: RankCase, rank_count: int) -> float:
+    """Return what the same cause costs on the median other rank."""
+    costs = [other.cost_ns for other in group.cases if other.rank != case.rank]
+    missing = max(0, rank_count - 1 - len(costs))
+    return median([*costs, *[0.0] * missing]) if costs or missing else 0.0
+
+
+def _is_delay(late: _Group, case: RankCase, elsewhere_ns: float) -> bool:
+    """Return whether a case is what delays a late rank.
+
+    The line must be the same, and the case must either cost the rank about as long as others wait for it, or cost the
+    other ranks far less: what slows all ranks alike makes none of them late.
+    """
+    delay = late.delays.get(case.rank)
+    if delay is None or case.place.source_line not in delay.lines:
+        return False
+    return case.cost_ns <= _MOST_OF_WAITING * delay.own_ns or elsewhere_ns <= case.cost_ns / 2
 
 
 def _with_delays(group: _Group, evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[RankCase]) -> _Group:

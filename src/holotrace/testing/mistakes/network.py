@@ -84,6 +84,8 @@ class Network:
         The script that makes the mistake waits for the second branch before it launches the first one.
         """
         remedies = self.options.remedies
+        if remedies.get("dependent_branches"):
+            self._chain(remedies["dependent_branches"])
         in_turn = self.amount("streams_in_turn") or remedies.get("full_branches", 0)
         duration_ns = in_turn or remedies.get("parallel_branches", 0)
         if not duration_ns:
@@ -96,6 +98,14 @@ class Network:
             self._branch("shape", duration_ns, COMPUTE)
             if not in_turn:
                 self.recorder.wait(COMPUTE, SIDE)
+
+    def _chain(self, duration_ns: float) -> None:
+        """Compute small kernels on two streams in turn, each with the result of the one before."""
+        with self.recorder.function("two_branches.py(84): refine"):
+            for _ in range(_CHAIN_TURNS):
+                for name, stream, source in (("texture", SIDE, COMPUTE), ("shape", COMPUTE, SIDE)):
+                    self.recorder.wait(stream, source)
+                    self._branch(name, duration_ns / _CHAIN_TURNS, stream)
 
     def _branch(self, name: str, duration_ns: float, stream: int) -> None:
         grid = 4096 if "full_branches" in self.options.remedies else int(_BRANCH_SMS * self.recorder.gpu.sm_count)
@@ -271,5 +281,5 @@ _TINY_KERNELS = (
 )
 _BATCH_NORM = "void cudnn::bn_{}_nhwc_semiPersist<__nv_bfloat16, 512>(float*, float*, float*)"
 _TINY_NS = 2_300
-_BRANCH_SMS, _BRANCH_KERNELS = 0.36, 4
+_BRANCH_SMS, _BRANCH_KERNELS, _CHAIN_TURNS = 0.36, 4, 3
 """The kernels of a branch have a block for about every third SM."""

@@ -264,8 +264,10 @@ def _in_turn(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _with_branches(job: JobOptions, dice: random.Random) -> JobOptions:
-    """Compute on two streams: at once, or in turn because each branch needs the whole device."""
-    return job.with_remedy(dice.choice(("parallel_branches", "full_branches")), 300_000)
+    """Compute on two streams: at once, or in turn because each branch needs the whole device or the result of the other one."""
+    kind = dice.choice(("parallel_branches", "full_branches", "dependent_branches"))
+    chain_ns = 0.15 * step_ns_of(job) / job.layers
+    return job.with_remedy(kind, chain_ns if kind == "dependent_branches" else 300_000)
 
 
 def _slow_recording(rule: str, job: JobOptions, dice: random.Random) -> Pair:
@@ -410,6 +412,7 @@ _REMEDIES: dict[str, Callable[[JobOptions], JobOptions]] = {
     "scalar_read": lambda job: replace(job, reads_loss=False),
     "casts": lambda job: job.with_remedy("fused_casts"),
     "float8_possible": lambda job: replace(job, precision="float8"),
+    "small_grid": lambda job: job.with_remedy("dependent_branches", 0.36 * job.remedies.get("dependent_branches", 0)),
     "exposed_communication": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
     "exposed_on_one_rank": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
 }

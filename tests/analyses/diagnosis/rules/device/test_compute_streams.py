@@ -55,6 +55,48 @@ def test_other_streams_are_silent(job: dict[str, float]) -> None:
     assert not cases_of(branching_job(**job), "streams_in_turn")  # type: ignore[arg-type]
 
 
+def alternating_job(*, calls: bool = True, asked: bool = True, turns: int = 6) -> holotrace.Trace:
+    """Return steps of 1 ms in which two streams compute in turn for 100 µs each, launched long before.
+
+    A call makes each turn wait for the one before if `asked`; if `calls`, a stream waits somewhere else in any case.
+    """
+    trace = TraceBuilder().header(deviceProperties=[dict(H100)])
+    shape = {"blocks per SM": 0.3, "grid": [40, 1, 1], "block": [256, 1, 1]}
+    for number in range(4):
+        begin = 1000 * number
+        trace.step(number, begin, 1000)
+        for turn in range(turns):
+            launch = begin + 2 + 4 * turn
+            placement = {"stream": 21 if turn % 2 else 7, "start_us": begin + 100 * (turn + 1), "duration_us": 100}
+            trace.kernel(f"turn{turn}", launch_us=launch + 2, args=shape, **placement)
+            if calls and asked and turn:
+                trace.runtime("cudaStreamWaitEvent", start_us=launch, duration_us=1)
+        if calls:
+            trace.runtime("cudaStreamWaitEvent", start_us=begin + 900, duration_us=1)
+    return trace.build()
+
+
+def test_streams_that_wait_at_each_turn_hand_results_over() -> None:
+    """Six kernels in turn, each of which a call makes wait for the one before, or may have: the recording has no such calls."""
+    assert not cases_of(alternating_job(), "streams_in_turn")
+    assert not cases_of(alternating_job(calls=False), "streams_in_turn")
+
+
+def test_a_single_wait_may_be_for_a_result() -> None:
+    """The second of two kernels waits because a call asked for it, which may be necessary."""
+    (case,) = cases_of(alternating_job(turns=2), "streams_in_turn").values()
+
+    assert (case.words["is_asked"], case.words["confidence"]) == (True, "low")
+
+
+def test_streams_in_turn_that_no_call_asked_for_need_no_results() -> None:
+    """Six kernels in turn without a call between them: half of their time is lost, for example to a single hardware queue."""
+    (case,) = cases_of(alternating_job(asked=False), "streams_in_turn").values()
+
+    assert (case.words["is_asked"], case.words["confidence"]) == (False, "medium")
+    assert case.cost_ns == pytest.approx(300_000, rel=0.01)
+
+
 def test_small_grids_cost_nothing_while_other_kernels_run_beside_them() -> None:
     """At once, both kernels share the device; in turn, each leaves most SMs idle."""
     assert not cases_of(branching_job(second_us=50), "small_grid")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from device_jobs import FLOAT32, H100, V100, DeviceJob, cases_of, missing_for, recorded, said
+from device_jobs import BFLOAT16, FLOAT32, H100, V100, DeviceJob, cases_of, missing_for, recorded, said
+from holotrace.testing.builder import TraceBuilder
 
 SIMT = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x128x8_stage3_ffma_aligna4"
 
@@ -82,6 +83,20 @@ def test_float8_is_offered_where_large_products_fill_the_step() -> None:
 
     assert case.value * 1000 == pytest.approx(floor_us(8192, 8192, 2560, 989.4), rel=0.02)
     assert case.cost_ns == pytest.approx(490_000, rel=0.01)
+
+
+def test_float8_gains_nothing_if_the_host_falls_behind() -> None:
+    """The device computes for 490 of 500 µs per step, from a backlog; the host needs 800 µs for each step."""
+    shapes = {"Input Dims": [[8192, 8192], [8192, 2560]], "Input type": [BFLOAT16, BFLOAT16]}
+    trace = TraceBuilder().header(deviceProperties=[dict(H100)])
+    for number in range(3):
+        begin = 800 * number
+        trace.step(number, begin, 800).operator("aten::mm", start_us=begin + 10, duration_us=20, args=shapes)
+        placement = {"start_us": 2500 + 500 * number, "duration_us": 490, "launch_us": begin + 12}
+        trace.kernel("nvjet_sm90_tst_128x128", **placement)
+
+    assert cases_of(trace.build(), "host_falls_behind")
+    assert not cases_of(trace.build(), "float8_possible")
 
 
 def test_sixteen_bits_on_ordinary_cores() -> None:

@@ -104,6 +104,26 @@ def test_the_advice_fits_the_cause(name: str, advice: str) -> None:
     assert (row["rank"], advice in row["advice"]) == (1, True)
 
 
+def test_what_slows_all_ranks_alike_makes_none_of_them_late() -> None:
+    """A function takes 300 µs on two ranks and 340 µs on rank 1, for which the others wait 40 µs: it costs all three ranks."""
+    trace = TraceBuilder()
+    for rank in range(3):
+        trace.rank(rank)
+        for number in range(3):
+            begin, late = 1000 * number, 340 if rank == 1 else 300
+            trace.step(number, begin, 1000).python("train.py(3): step", start_us=begin + 1, duration_us=998)
+            trace.python("train.py(9): mix_samples", start_us=begin + 3, duration_us=late)
+            trace.kernel("gemm", start_us=begin + late + 10, duration_us=200, launch_us=begin + late + 5)
+            start = begin + late + 220
+            placement = {"start_us": start, "duration_us": begin + 900 - start, "launch_us": begin + late + 8}
+            trace.collective(group_ranks=range(3), sequence=number, **placement)
+            trace.runtime("cudaDeviceSynchronize", start_us=begin + late + 12, duration_us=890 - late)
+    found = {row["rule"]: row for row in holotrace.diagnosis(trace.build()).per_finding.to_dicts()}
+
+    assert found["slow_function"]["rank_count"] == 3
+    assert found["late_rank"]["stake_ns"] == pytest.approx(40_000, rel=0.02)
+
+
 def multiplying_job(calls: Sequence[Sequence[int]], host_us: Sequence[Sequence[int]]) -> holotrace.Trace:
     """Return a job with steps of 1 ms: products on the host, then an all-reduce that ends after 980 µs.
 

@@ -18,9 +18,11 @@ from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.enrich.host.forward_backward import forward_of_calls
 from holotrace.schema import EventKind
 
-_ATTAINABLE = 0.3
-"""Share of the peak that fused attention reaches: FlashAttention-2 reports 0.35 to 0.72 for long sequences, and less for
-short ones; https://arxiv.org/abs/2307.08691"""
+_ATTAINABLE, _ATTAINABLE_AMPERE = 0.3, 0.4
+"""Share of the peak that fused attention reaches: FlashAttention-2 reports 0.5 to 0.73 on A100, less for short sequences
+(https://arxiv.org/abs/2307.08691), and only 0.35 on H100 (https://arxiv.org/abs/2407.08608)."""
+_AMPERE = 8
+"""Major compute capability of A100 and its relatives."""
 _BEST = 0.75
 """Share of the peak that the fastest fused attention reaches; FlashAttention-3 on H100; https://arxiv.org/abs/2407.08608"""
 _MATH = r"scaled_dot_product_attention_math"
@@ -42,9 +44,10 @@ def unfused_attention(evidence: RankEvidence) -> Iterator[Case]:
         return
     rate = evidence.peaks.flops_per_s(_precision(evidence, products), matrix=True)
     if rate:
+        attainable = _ATTAINABLE_AMPERE if evidence.capability == _AMPERE else _ATTAINABLE
         fused_at_peak = 1e9 * float(products["flops"].sum()) / rate / float(rows["duration_ns"].sum())
         saved = rows.with_columns(
-            saved_ns=DURATION * (1 - min(1.0, fused_at_peak / _ATTAINABLE)),
+            saved_ns=DURATION * (1 - min(1.0, fused_at_peak / attainable)),
             most_ns=DURATION * (1 - min(1.0, fused_at_peak / _BEST)),
         )
         yield case_of(evidence, saved, waits=idle_while_called(evidence, rows))

@@ -15,7 +15,6 @@ from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.device.launches import runtime_calls
-from holotrace.enrich.device.synchronisations import has_recorded_waits
 from holotrace.schema import KernelKind
 from holotrace.units import percent_text
 
@@ -24,6 +23,8 @@ _SOON_NS = 20_000
 _READY_NS = 30_000
 """Work that was ready this long before the other work ended waited neither for the host nor for its own stream."""
 _CLOCK_NOISE_NS = 1_000
+_OF_BEFORE = ("stream", "start_ns", "end_ns", "launch_start_ns", "last_use")
+"""What a wait keeps of the run for which it waits."""
 _WAIT_CALL = r"(?i)stream_?wait_?event"
 
 
@@ -31,12 +32,14 @@ def streams_in_turn(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the kernels of one stream that wait for those of another, though both together do not fill the device.
 
     Run side by side, two runs of kernels that fill the shares a and b of the SMs take as long as the longer one if a + b is at
-    most 1, and (a + b) times as long otherwise. Whether one needs the results of the other, the recording does not say.
+    most 1, and (a + b) times as long otherwise. The recording rarely shows whether one needs the results of the other. Streams that
+    take turns kernel by kernel presumably do; if no call made a stream wait, it presumably does not.
     """
     kernels = _kernels(evidence)
     if kernels.select("device", "stream").n_unique() == kernels["device"].n_unique():
         return
-    waits = _each_once(_with_use(kernels, _waits(_runs(kernels))))
+    waits = _with_use(kernels, _waits(_runs(kernels)))
+    waits = _each_once(_without_chains(waits.with_columns(is_asked=_is_asked(evidence, waits))))
     if waits.is_empty():
         return
     explained = _explained(waits)
@@ -47,7 +50,8 @@ def streams_in_turn(evidence: RankEvidence) -> Iterator[Case]:
         "count": waits.height / evidence.step_count,
         "streams": (first["stream"], first["stream_before"]),
         "uses": (first["use"], first["use_before"]),
-        "confidence": "medium" if has_recorded_waits(evidence.rank_trace) else "low",
+        "is_asked": first["is_asked"],
+        "confidence": "low" if waits["is_asked"].any() else "medium",
     }
     yield Case(
         explained,
@@ -73,7 +77,8 @@ def _runs(kernels: pl.DataFrame) -> pl.DataFrame:
     """Return the runs of kernels on one stream without a kernel of another stream between them, in order of their start.
 
     run, device, stream, start_ns, end_ns, ready_ns (when the first kernel was launched, and the kernels before it on its stream
-    had ended), the launches of the first and the last kernel, and the first kernel with its event.
+    had ended), first_use and last_use (the shares of the SMs that the first and the last kernel fill), the launches of both, and
+    the first kernel with its event.
     """
     ended_ns = pl.col("end_ns").cum_max().shift().over("device", "stream")
     numbered = kernels.with_columns(
@@ -84,6 +89,8 @@ def _runs(kernels: pl.DataFrame) -> pl.DataFrame:
     return numbered.group_by("run", maintain_order=True).agg(
         pl.col(first).first(),
         pl.col("end_ns").max(),
+        pl.col("use").first().alias("first_use"),
+        pl.col("use").last().alias("last_use"),
         pl.col("launch_index").first().alias("first_launch"),
         pl.col("launch_index").last().alias("last_launch"),
     )
@@ -91,7 +98,7 @@ def _runs(kernels: pl.DataFrame) -> pl.DataFrame:
 
 def _waits(runs: pl.DataFrame) -> pl.DataFrame:
     """Return the runs that wait for the run before, with `shared_ns`: how long the two could run at once."""
-    before = {f"{name}_before": pl.col(name).shift().over("device") for name in ("stream", "start_ns", "end_ns")}
+    before = {f"{name}_before": pl.col(name).shift().over("device") for name in _OF_BEFORE}
     paired = runs.with_columns(**before, launch_before=pl.col("last_launch").shift().over("device"))
     is_waiting = (
         (pl.col("start_ns") - pl.col("end_ns_before")).is_between(-_CLOCK_NOISE_NS, _SOON_NS)
@@ -128,6 +135,37 @@ def _mean_use(kernels: pl.DataFrame, since_ns: Int64Array, length_ns: Int64Array
     return mean
 
 
+def _is_asked(evidence: RankEvidence, waits: pl.DataFrame) -> pl.Series:
+    """Return whether the host asked for each wait: some stream was made to wait while both runs were launched.
+
+    If the recording has no such calls at all, it may lack them, so that all waits count as asked for.
+    """
+    calls = _wait_calls(evidence)["start_ns"].sort()
+    if calls.is_empty():
+        return pl.Series([True] * waits.height, dtype=pl.Boolean)
+    until, since = (np.searchsorted(calls, waits[name]) for name in ("launch_start_ns", "launch_start_ns_before"))
+    return pl.Series(until > since)
+
+
+def _wait_calls(evidence: RankEvidence) -> pl.DataFrame:
+    """Return the calls that make a stream wait."""
+    names = evidence.rank_trace.strings.str.contains(_WAIT_CALL).arg_true().cast(pl.UInt32)
+    return runtime_calls(evidence.rank_trace).filter(pl.col("name").is_in(names.implode()))
+
+
+def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
+    """Leave out streams that take turns although each kernel would fit beside those before and after it.
+
+    A script that merely waits too early does so once, where its branches begin or end. One that waits at each turn hands
+    results over.
+    """
+    fits = pl.col("is_asked") & (pl.col("first_use") + pl.col("last_use_before") <= 1)
+    turns = set(waits.filter(fits)["run"])
+    chained = {run for run in turns if {run - 1, run + 1} & turns}
+    beside = {run + offset for run in chained for offset in (-1, 0, 1)}
+    return waits.filter(~pl.col("run").is_in(list(beside)))
+
+
 def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
     """Keep the waits that save most and leave most SMs free, so that no run is in two: it can run beside one other only."""
     used: set[int] = set()
@@ -149,10 +187,7 @@ def _explained(waits: pl.DataFrame) -> Intervals:
 
 def _place(evidence: RankEvidence, wait: dict[str, Any]) -> Place:
     """Return the first waiting kernel, and the line that made its stream wait or, if that is unknown, launched it."""
-    calls = runtime_calls(evidence.rank_trace)
-    names = evidence.rank_trace.strings.str.contains(_WAIT_CALL).arg_true().cast(pl.UInt32)
-    is_before = pl.col("name").is_in(names.implode()) & (pl.col("start_ns") < wait["launch_start_ns"])
-    asked_ns = calls.filter(is_before)["start_ns"].max()
+    asked_ns = _wait_calls(evidence).filter(pl.col("start_ns") < wait["launch_start_ns"])["start_ns"].max()
     host = evidence.activity_at(asked_ns if isinstance(asked_ns, int) else wait["launch_start_ns"])
     return Place(host.get("module"), None, wait["kernel"], host.get("frame"), wait["event_index"], wait["start_ns"])
 
@@ -160,11 +195,18 @@ def _place(evidence: RankEvidence, wait: dict[str, Any]) -> Place:
 def _say(cases: Sequence[RankCase]) -> Said:
     case = cases[0]
     (waiting, before), (use, use_before) = case.words["streams"], case.words["uses"]
+    turns = f"kernels on stream {waiting} wait for those on stream {before} ({case.words['count']:,.0f} times per step)"
+    room = f"they fill only {percent_text(use)} and {percent_text(use_before)} of the SMs{in_line(case.place)}"
+    if case.words["is_asked"]:
+        return Said(
+            f"{turns}, although {room}; they may need each other's results, which the trace does not show",
+            "If they do not need each other's results, launch both first, and call wait_stream or wait_event right before the "
+            "result is used, so that they run at once; if they do, a second stream gains nothing.",
+        )
     return Said(
-        f"kernels on stream {waiting} wait for those on stream {before} ({case.words['count']:,.0f} times per step), although they "
-        f"fill only {percent_text(use)} and {percent_text(use_before)} of the SMs{in_line(case.place)}",
-        "If they do not need each other's results, launch both first, and call wait_stream or wait_event right before the result "
-        "is used, so that they run at once; if they do, a second stream gains nothing.",
+        f"{turns}, although no call made them wait and {room}",
+        "Set CUDA_DEVICE_MAX_CONNECTIONS higher if it is 1, and keep kernels off the legacy default stream, which waits for all "
+        "blocking streams.",
     )
 
 

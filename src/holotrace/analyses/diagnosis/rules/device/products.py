@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import polars as pl
 
+from holotrace.analyses.diagnosis.evidence.host_pace import FALLS_BEHIND, host_pace
 from holotrace.analyses.diagnosis.evidence.kernel_evidence import (
     ATTAINABLE_PRODUCTS,
     BEST_PRODUCTS,
@@ -118,9 +119,9 @@ def mixed_precision_off(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def float8_possible(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for large 16-bit products on a device with FP8; its value is their share of the step."""
-    device = evidence.peaks
-    if device is None or not device.flops_per_s("float8", matrix=True):
+    """Yield a case for large 16-bit products on a device with FP8, unless the host falls behind, so that no step gets shorter."""
+    device, pace = evidence.peaks, host_pace(evidence)
+    if device is None or not device.flops_per_s("float8", matrix=True) or (pace and pace.ratio >= FALLS_BEHIND):
         return
     intensity = pl.col("flops") / pl.col("bytes_moved")
     is_large = (

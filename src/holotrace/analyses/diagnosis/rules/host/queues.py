@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import median_low
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, covered_before, covered_length, intersection, union, union_of
+from holotrace.algorithms.intervals import covered_length, intersection, union, union_of
+from holotrace.analyses.diagnosis.evidence.host_pace import FALLS_BEHIND, host_pace
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import NOTHING, OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.drawing.names import short_name
-from holotrace.enrich.device.synchronisations import host_synchronisations
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.steps.steps import windows
 from holotrace.schema import EventKind
-from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text
 
 _FEWEST_STARTS = 3
@@ -59,30 +57,18 @@ def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
     Time in which the host waits for a device does not count. The devices idle only when the backlog is used up, so this
     costs nothing in the recorded steps.
     """
+    pace = host_pace(evidence)
+    if pace is None or pace.ratio <= 1:
+        return
     announced = windows(evidence.rank_trace)
-    if not evidence.has_steps or announced.is_empty() or not evidence.step_lengths_ns:
-        return
-    starts, ends = (announced[name].to_numpy() for name in ("start_ns", "end_ns"))
-    waits = _waits(evidence.rank_trace)
-    own_ns = ends - starts - (covered_before(waits, ends) - covered_before(waits, starts))
-    least, device_ns = int(own_ns.min()), median_low(evidence.step_lengths_ns)
-    if least <= device_ns or not device_ns:
-        return
-    main = evidence.within(evidence.activity, union(starts, ends))
+    main = evidence.within(evidence.activity, union_of(announced))
     if main.is_empty():
         return
     longest = _longest(main)
     place = Place(longest["module"], None, None, longest["frame"], longest["event_index"], longest["start_ns"])
-    words = {"host_ns": least, "device_ns": device_ns, "name": longest["name"] or longest["frame"]}
-    words["share"] = longest["time_ns"] / int((ends - starts).sum())
-    yield Case(NOTHING, least / device_ns, count=len(announced), place=place, words=words)
-
-
-def _waits(rank_trace: RankTrace) -> Intervals:
-    """Return when the host waits for a device."""
-    calls = host_synchronisations(rank_trace).select("event_index").unique()
-    times = rank_trace.table("events", ["event_index", "start_ns", "duration_ns"]).join(calls, on="event_index")
-    return union_of(times.with_columns((pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns")))
+    words = {**pace._asdict(), "name": longest["name"] or longest["frame"]}
+    words["share"] = longest["time_ns"] / int((announced["end_ns"] - announced["start_ns"]).sum())
+    yield Case(NOTHING, pace.ratio, count=len(announced), place=place, words=words)
 
 
 def _longest(activity: pl.DataFrame) -> dict[str, Any]:
@@ -158,7 +144,7 @@ RULES = (
     Rule(
         "host_falls_behind",
         "a host whose shortest step, without waits for a device, is longer than the steps of the devices, which work on a backlog",
-        threshold=1.25,
+        threshold=FALLS_BEHIND,
         unit="times the step of the devices",
         reason="In the long run the slower of host and device decides; below a quarter, steps scatter as much.",
         source="https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",

@@ -1,0 +1,52 @@
+"""Whether the host launches steps as fast as the devices finish them."""
+
+from __future__ import annotations
+
+from statistics import median_low
+from typing import NamedTuple
+
+import polars as pl
+
+from holotrace.algorithms.intervals import Intervals, covered_before, union_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
+from holotrace.enrich.device.synchronisations import host_synchronisations
+from holotrace.enrich.steps.steps import windows
+from holotrace.store.trace import RankTrace
+
+FALLS_BEHIND = 1.25
+"""A host whose steps take this many times as long as those of the devices falls behind; below, steps scatter as much."""
+
+
+class HostPace(NamedTuple):
+    """How long host and devices need for a step.
+
+    host_ns    the shortest step of the host, without its waits for a device
+    device_ns  the median step of the devices
+    """
+
+    host_ns: int
+    device_ns: int
+
+    @property
+    def ratio(self) -> float:
+        """The time of the host as a multiple of the time of the devices."""
+        return self.host_ns / self.device_ns
+
+
+def host_pace(evidence: RankEvidence) -> HostPace | None:
+    """Return how long host and devices need for a step; None without steps."""
+    announced = windows(evidence.rank_trace)
+    if not evidence.has_steps or announced.is_empty() or not evidence.step_lengths_ns:
+        return None
+    starts, ends = (announced[name].to_numpy() for name in ("start_ns", "end_ns"))
+    waits = _waits(evidence.rank_trace)
+    own_ns = ends - starts - (covered_before(waits, ends) - covered_before(waits, starts))
+    device_ns = median_low(evidence.step_lengths_ns)
+    return HostPace(int(own_ns.min()), device_ns) if device_ns else None
+
+
+def _waits(rank_trace: RankTrace) -> Intervals:
+    """Return when the host waits for a device."""
+    calls = host_synchronisations(rank_trace).select("event_index").unique()
+    times = rank_trace.table("events", ["event_index", "start_ns", "duration_ns"]).join(calls, on="event_index")
+    return union_of(times.with_columns((pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns")))
