@@ -32,6 +32,7 @@ BEFORE_THE_FIGURE = {
     *(
         "address",
         "callbacks",
+        "figure_names",
         "findings",
         "keys",
         "later",
