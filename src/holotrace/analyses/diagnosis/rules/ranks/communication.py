@@ -13,7 +13,7 @@ from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Delay, JobCase, JobRu
 from holotrace.analyses.diagnosis.rules.needs import needs_results
 from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
 from holotrace.analyses.diagnosis.rules.ranks.late_ranks import blamed
-from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, share_of_step, steps_of
+from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, share_of_step, steps_of, wait_count
 from holotrace.analyses.diagnosis.rules.ranks.own_work import with_own_share
 from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import (
     MORE_CALLS,
@@ -167,7 +167,7 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
     yield JobCase(
         costs,
         share_of_step(evidence, costs),
-        count=int(rest["wait_count"].sum()),
+        count=wait_count(rest),
         place=Place(source_line=first["frame"]),
         words={
             "cause": _named(first),

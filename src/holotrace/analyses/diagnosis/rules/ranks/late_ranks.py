@@ -13,7 +13,7 @@ from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Place, RankCase, Said
 from holotrace.analyses.diagnosis.rules.needs import needs_results
 from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
-from holotrace.analyses.diagnosis.rules.ranks.mean_costs import steps_of
+from holotrace.analyses.diagnosis.rules.ranks.mean_costs import steps_of, wait_count
 from holotrace.analyses.diagnosis.rules.ranks.own_work import with_own_share
 from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import (
     MORE_CALLS,
@@ -66,7 +66,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
             costs,
             fraction,
             row["rank"],
-            int(mine["wait_count"].sum()),
+            wait_count(mine),
             str(row["rank"]),
             Place(
                 module=cause["module"],

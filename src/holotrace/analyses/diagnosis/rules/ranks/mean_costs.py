@@ -26,3 +26,8 @@ def share_of_step(evidence: JobEvidence, costs: dict[int, float]) -> float:
     """Return the mean cost of all ranks as a share of the mean step."""
     mean_ns = sum(costs.values()) / len(evidence.ranks)
     return mean_ns / evidence.step_ns if evidence.step_ns else 0.0
+
+
+def wait_count(costs: pl.DataFrame) -> int:
+    """Return in how many calls ranks waited for the most frequent of these causes; one call may wait for many causes."""
+    return int(costs["wait_count"].max() or 0)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, RankCase, Said
 from holotrace.analyses.diagnosis.rules.needs import needs_results
 from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
-from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, steps_of
+from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, steps_of, wait_count
 
 _UNEVEN = 1.2
 _MOSTLY = 0.8
@@ -40,7 +40,7 @@ def uneven_inputs(evidence: JobEvidence) -> Iterator[JobCase]:
         "steps": caused["step"].n_unique(),
         "of": steps_of(causes),
     }
-    yield JobCase(costs, times, rank if is_one else None, int(caused["wait_count"].sum()), words=words)
+    yield JobCase(costs, times, rank if is_one else None, wait_count(caused), words=words)
 
 
 def without_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFrame:
