@@ -18,6 +18,8 @@ settings.load_profile(
     "quick"
 )  # `make test-all` selects the profile `thorough`, and `make test-lowest` the profile `few`
 
+_LONG_SECONDS = 600
+
 TESTS = Path(__file__).parent / "tests"
 
 
@@ -29,8 +31,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run browser tests first, because they take longest and would keep a single worker busy at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("browser") is None)
+    """Run the tests that may take longest first, then other browser tests: at the end, they would keep one worker busy alone."""
+    items.sort(key=lambda item: (-_longest_seconds(item), item.get_closest_marker("browser") is None))
+
+
+def _longest_seconds(item: pytest.Item) -> float:
+    """Return how long a test may take if that is more than ten minutes, else 0."""
+    timeout = item.get_closest_marker("timeout")
+    seconds = timeout.args[0] if timeout and timeout.args else 0
+    return float(seconds) if seconds > _LONG_SECONDS else 0
 
 
 @pytest.fixture(scope="session")
