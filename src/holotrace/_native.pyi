@@ -34,12 +34,14 @@ __all__ = [
     "covered_by_group",
     "demangled",
     "depths",
+    "difference",
     "distinct",
     "earliest_times",
     "file_checksum",
     "furthest_above",
     "has_cycle",
     "holding",
+    "intersection",
     "measured_binding",
     "memory_events",
     "nearest_above",
@@ -57,6 +59,7 @@ __all__ = [
     "summaries",
     "sums_by_name",
     "thread_edges",
+    "union",
 ]
 
 _Nodes: TypeAlias = npt.NDArray[np.uint32]
