@@ -56,9 +56,11 @@ def per_expert_rank(calls: pl.DataFrame, tokens: pl.DataFrame, products: pl.Data
     return (
         both.with_columns(
             pl.col("call_count").fill_null(0),
-            _to_experts().alias("imbalance"),
+            _over_mean("received_rows").alias("there"),
+            _over_mean("sent_rows").alias("back"),
             _over_mean("computed_tokens").alias("computed_imbalance"),
         )
+        .with_columns(_to_experts().alias("imbalance"))
         .select(list(PER_EXPERT_RANK))
         .sort("process_group", "rank", nulls_last=True)
     )
@@ -89,8 +91,8 @@ def _to_experts() -> pl.Expr:
     direction. Every rank has about as many tokens of its own, so the direction in which the ranks differ more is the
     way to the experts.
     """
-    there, back = _over_mean("received_rows"), _over_mean("sent_rows")
-    is_there = (there.max() >= back.max()).over("process_group")
+    there, back = pl.col("there"), pl.col("back")
+    is_there = there.max().over("process_group") >= back.max().over("process_group")
     return pl.when(is_there).then(there).otherwise(back)
 
 
