@@ -60,7 +60,7 @@ def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
         own = own.filter(~is_break)
     trains = pl.col("operator_share") > _OF_TRAINING
     training = _operator_shares(evidence).filter(trains)["name"].drop_nulls()
-    # The functions that training calls are told apart; those that another function calls are parts of it.
+    # Functions that the training loop calls count separately; a function that another one calls counts as part of its caller.
     is_part = ~pl.col("frame").is_in(training.implode())
     subject = pl.when(is_part).then(pl.col("frame")).otherwise(pl.col("name")).alias("subject")
     for (name,), pieces in own.with_columns(subject).group_by("subject", maintain_order=True):

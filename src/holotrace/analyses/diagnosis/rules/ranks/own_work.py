@@ -19,9 +19,9 @@ def with_own_share(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFra
     """Add `own_ns`: the part of `cost_ns` for which the named cause is to blame.
 
     While a rank waits in a collective, its device goes on with the next work, so at the next collective the late rank seems to
-    have computed more since the last one, although both compute the same. Work is therefore to blame for no more than the late
-    rank works longer in that step than the median of the other ranks. If nothing else is known to make a rank late, its work
-    stays to blame for all of it.
+    have computed more since the last one, although both compute the same. Work is therefore blamed only
+    for the time by which the late rank works longer in that step than the median of the other ranks. If no other cause is
+    known, its work is blamed for the whole delay.
     """
     same = ["step", "cause_rank", "waiting_rank"]
     is_work = pl.col("cause").is_in(_DEVICE_WORK if _has_device_work(evidence) else _HOST_WORK)
