@@ -41,3 +41,12 @@ test("an axis of many ranks names fewer of them in a narrow figure, and says so"
   assert.equal(title?.text, "rank (every 16th is named)");
   assert.equal(fittedAxis(named("rank"), 358).title?.text, "rank (every 2nd is named)");
 });
+
+test("a figure without room, as while a page is laid out, names one category and cuts all of a name", () => {
+  const ranks = ["0", "1", "2", "3", "4"];
+  const axis = { type: "category", tickvals: ranks, ticktext: ranks };
+  for (const width of [-1, 0, 1, 189, 190, 191]) {
+    assert.deepEqual(fittedAxis(axis, width).tickvals, ["0"]);
+  }
+  assert.deepEqual(textsAt(1), ["…", "one<br>two<br>three<br>four", "centred"]);
+});

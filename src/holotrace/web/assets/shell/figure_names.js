@@ -24,7 +24,7 @@ let sizes;
  */
 const cut = (text, length) => {
   const letters = text.match(/&[#a-z0-9]+;|./gsu) ?? [];
-  return letters.length <= length ? text : `${letters.slice(0, length - 1).join("")}…`;
+  return letters.length <= length ? text : `${letters.slice(0, Math.max(0, length - 1)).join("")}…`;
 };
 
 /**
@@ -73,8 +73,9 @@ export const fittedAxis = (axis, width) => {
   const whole = axis.whole ?? axis;
   const { ticktext, tickvals = [], title, type } = whole;
   const [, every = "1"] = /every (\d+)th is named/u.exec(title?.text ?? "") ?? [];
+  const fit = Math.max(1, (width - LABELS_PX) / TICK_PX); // a figure is narrower than its labels while a page is laid out
   let by = 1;
-  while (type === "category" && tickvals.length / by > (width - LABELS_PX) / TICK_PX) {
+  while (type === "category" && tickvals.length / by > fit) {
     by *= 2;
   }
   const nth = Number(every) * by;
