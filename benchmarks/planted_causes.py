@@ -54,7 +54,7 @@ def _compared(seed: int, most_ranks: int) -> Comparison:
 
 
 def _lines(jobs: list[Comparison]) -> Iterator[str]:
-    """Yield the rows of the table: by the kind of the job, by its size, by what is not recorded, and by the kind of the cause."""
+    """Yield the rows of the table: the kinds and sizes of jobs, what was not recorded, and the kinds of causes."""
     yield f"{'':<34} causes  right  planted ms  charged ms    named ms    error ms  unknown ms  first"
     groups = defaultdict(list)
     for job in jobs:

@@ -100,7 +100,7 @@ def _renamed() -> list[tuple[str, str, str]]:
 
 
 def _code(names: str) -> str:
-    """Mark each name as code; what is in brackets is prose."""
+    """Mark each name as code, but not the text in brackets."""
     return ", ".join(part if part == "…" else _marked(part) for part in names.split(", "))
 
 

@@ -210,7 +210,7 @@ def traces_among(source: str, paths: list[str], read_rank: ReadRank) -> JobFiles
 
 
 def _without_captures(paths: list[str]) -> tuple[list[str], list[SkippedFile]]:
-    """Set aside the recordings of captured graphs, which explain the traces beside them; on their own, they are traces."""
+    """Set aside the recordings of captured graphs if there are traces beside them, which they explain; otherwise keep them."""
     captures = [path for path in paths if is_capture_name(path)]
     traces = [path for path in paths if path not in set(captures)]
     if not captures or not any(map(is_or_was_a_trace, traces)):

@@ -17,7 +17,7 @@ META = ("HolisticTraceAnalysis", "traceinsight")
 
 
 class _Watch:
-    """An import finder that never finds any module, but checks the environment on the first `import hta`."""
+    """Checks the environment on the first `import hta`; as an import finder, it never finds a module."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:

@@ -181,8 +181,8 @@ def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
 def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Array:
     """Return, for each knot, the greatest value of all lines that pass below all points with a slope within `slopes`.
 
-    Two points, or one point and a limit of the slope, determine this value: it solves a linear programme with two
-    variables. If the bounds on the slope contradict each other, no line fits, and the value is meaningless.
+    Two points, or one point and a limit of the slope, determine this value: a linear programme with two variables. If the
+    bounds on the slope contradict each other, no line fits, and the value is meaningless.
     """
     low, high = slopes.low[:, None], slopes.high[:, None]
     by_knot = []
@@ -229,7 +229,7 @@ class _Positions(NamedTuple):
 
 @dataclass(frozen=True)
 class _Side:
-    """The starts, or the ends, with the orderings that the rounds need."""
+    """The starts (or the ends) of operations, sorted in the ways that a round needs."""
 
     operation: Int64Array
     clock: Int64Array

@@ -154,7 +154,7 @@ def _align(aligned: Participants, raw: Participants, rows: Int64Array, rate: flo
 
 
 class _Pair(NamedTuple):
-    """The operations of a clock with its hubs, in order of time: the rows of the clock, and both participants."""
+    """The operations of a clock and its hubs, sorted by time: the rows of the clock, and both participants."""
 
     rows: Int64Array
     child: Participants
@@ -171,8 +171,7 @@ class _Pair(NamedTuple):
     def parts(self) -> Iterator[_Part]:
         """Divide the clock into segments.
 
-        Operations without a known hub are assumed to be close: at most one whole span of the other operations before or
-        after it.
+        Operations without a known hub may be at most one span of the other operations before or after them.
         """
         begin, count = 0, len(self.rows)
         length = float(np.ptp(self.parent.reading)) if count else 0.0
@@ -211,7 +210,7 @@ class _Pair(NamedTuple):
             dropped += wrong
 
     def _surely_before(self, fitting: Int64Array, end: int) -> Int64Array:
-        """Leave out operations after the last one in which all wait for all; such ones may be on either side of the jump."""
+        """Leave out operations after the last one in which all wait for all: they may be on either side of the jump."""
         together = fitting[self.child.is_together[fitting]]
         is_unclear = end < len(self.rows) and len(together) >= _FEWEST_IN_SEGMENT
         return fitting[fitting <= together[-1]] if is_unclear else fitting

@@ -169,7 +169,7 @@ def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float6
 
 
 class _Usual(NamedTuple):
-    """The slope that makes the rate of each clock 1, and how many readings this counts for."""
+    """A prior for the slope of each clock: the slope at which its rate is 1, and its weight in readings."""
 
     slope: Float64Array
     weight: float
@@ -197,7 +197,7 @@ def _least_squares(
 
 
 def _closure_error(chunks: pl.DataFrame, graph: ClockGraph) -> float | None:
-    """Return the largest median difference on edges that close a cycle; the rough alignment did not use these edges."""
+    """Return the largest median difference on the edges that close a cycle, which the rough alignment did not use."""
     closing = chunks.filter(~pl.col("edge").is_in(graph.parent_edge.tolist()))
     by_edge = closing.group_by("edge").agg(pl.col("difference").median().abs())
     return None if by_edge.is_empty() else float(by_edge["difference"].to_numpy().max())

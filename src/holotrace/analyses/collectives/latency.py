@@ -81,7 +81,7 @@ def _of_fits(fits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_tiny_messages(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
-    """Return the latency of the groups without a fit that send tiny messages."""
+    """Return the latency of groups that send tiny messages and have no fit."""
     tiny = instances.filter(pl.col("bus_bytes") <= _TINY_BYTES, pl.col("bus_bytes") > 0, pl.col("transfer_ns") > 0)
     latency = tiny.join(fits, on=_GROUP, how="anti", nulls_equal=True).group_by(_GROUP, maintain_order=True)
     return latency.agg(

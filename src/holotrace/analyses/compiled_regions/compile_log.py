@@ -183,7 +183,7 @@ class _Collected:
             self._compilations[region] = Compilation(_function(metrics), _reason(metrics.get("recompile_reason")))
 
     def _add_code(self, region: str, payload: list[str]) -> None:
-        """Remember the file of each kernel, which Inductor names in a comment above the kernel."""
+        """Remember the file of each kernel; Inductor names it in a comment above the kernel."""
         path = ""
         for line in payload:
             if named := _KERNEL_PATH.match(line):

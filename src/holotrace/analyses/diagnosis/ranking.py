@@ -120,7 +120,7 @@ def _rank_groups(evidence: JobEvidence, rules: Sequence[Rule]) -> list[_Group]:
 
 
 def _job_groups(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[_Group]:
-    """Return the cases of the rules about several ranks; together they claim at most the exposed communication."""
+    """Return the cases of the rules about several ranks; together they cost at most the exposed communication."""
     found = [
         (rule, case)
         for rule in rules
@@ -138,7 +138,7 @@ def _job_groups(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[_Group]
 
 
 def _delays(case: JobCase, cases: Sequence[RankCase]) -> Mapping[int, Delay]:
-    """Return what delays the ranks that others wait for: a late rank takes as long as those that wait longest for it."""
+    """Return how long each late rank delays the others: as long as the rank that waits longest for it."""
     if case.rank is None:
         return case.delays
     line = case.place.source_line
@@ -149,9 +149,9 @@ def _delays(case: JobCase, cases: Sequence[RankCase]) -> Mapping[int, Delay]:
 def _without_shared(
     groups: Sequence[_Group], of_job: Sequence[_Group], rank_count: int
 ) -> tuple[list[_Group], list[list[RankCase]]]:
-    """Take out the time that a late rank spends on what makes it late; return it for each finding about late ranks.
+    """Separate the cases that make a rank late: return the other cases, and those of each finding about late ranks.
 
-    A line that delays a rank costs this rank the time that the line takes, and the others the time that they wait.
+    A late line costs its own rank the time of the line, and the other ranks the time of their waiting.
     """
     left = []
     of_delays: list[list[RankCase]] = [[] for _ in of_job]
@@ -174,10 +174,10 @@ def _elsewhere_ns(group: _Group, case: RankCase, rank_count: int) -> float:
 
 
 def _is_delay(late: _Group, case: RankCase, elsewhere_ns: float) -> bool:
-    """Return whether a case is what delays a late rank.
+    """Return whether this case makes a rank late.
 
-    The line must be the same, and the case must either cost the rank about as long as others wait for it, or cost the
-    other ranks far less: what slows all ranks alike makes none of them late.
+    The line must be the same. The case must also cost the rank about as long as others wait for it, or cost the other ranks far
+    less: a cause that slows all ranks makes none of them late.
     """
     delay = late.delays.get(case.rank)
     if delay is None or case.place.source_line not in delay.lines:
@@ -186,7 +186,7 @@ def _is_delay(late: _Group, case: RankCase, elsewhere_ns: float) -> bool:
 
 
 def _with_delays(group: _Group, evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[RankCase]) -> _Group:
-    """Add the cost of what delays the late ranks: as other rules measured it or, if none did, up to the time no finding claims."""
+    """Add the cost of each late rank's delay: as other rules measured it, or at most the time that no finding claims."""
     known = {case.rank for case in found}
     missing = [rank for rank in group.delays if rank not in known]
     cases = {case.rank: case for case in group.cases}
@@ -250,7 +250,7 @@ def _basis(cases: Sequence[RankCase]) -> str:
 
 
 def _stake_ns(case: RankCase) -> float:
-    """Return what fixing the case saves: what the replay predicts, but no more than the case claims."""
+    """Return what fixing the case saves: the prediction of the replay, but at most the cost of the case."""
     return case.cost_ns if case.saved_ns is None else max(0.0, min(case.cost_ns, case.saved_ns))
 
 
@@ -262,7 +262,7 @@ def _absorber(cases: Sequence[RankCase]) -> str | None:
 
 
 def _with_their_whole(kept: Sequence[tuple[_Group, dict[str, Any]]]) -> list[tuple[_Group, dict[str, Any]]]:
-    """Leave out findings that are part of a finding that was left out."""
+    """If a finding is left out, leave out its parts, too."""
     whole = {row["rule"] for _, row in kept if row["part_of"] is None}
     return [(group, row) for group, row in kept if row["part_of"] is None or row["part_of"] in whole]
 

@@ -89,7 +89,7 @@ def _output_token_ns() -> pl.Expr:
 
 
 def _inter_token_ns() -> pl.Expr:
-    """Return how long a request waits for a token: the time from the first to the last steady step over the decoding steps."""
+    """Return how long a request waits for a token: the span of the steady steps, divided by the number of decoding steps."""
     decodes = pl.col("decode_request_count") > 0
     is_known = (pl.col("kind").null_count() == 0) & (pl.col("draft_token_count").filter(decodes) == 0).all(
         ignore_nulls=False

@@ -67,7 +67,7 @@ def per_expert_rank(calls: pl.DataFrame, tokens: pl.DataFrame, products: pl.Data
 
 
 def _with_ways_back(exchanged: pl.DataFrame) -> pl.DataFrame:
-    """Add `is_way_back`: the call returns what an earlier call exchanged, the sent rows as received ones and vice versa."""
+    """Add `is_way_back`: whether the call returns the rows of an earlier exchange."""
     ordered = exchanged.sort("process_group", "rank", "event_index")
     flags: list[bool] = []
     for _, rows in ordered.group_by("process_group", "rank", maintain_order=True):
@@ -85,7 +85,7 @@ def _are_ways_back(exchanges: Iterable[tuple[int, int]]) -> Iterator[bool]:
 
 
 def _to_experts() -> pl.Expr:
-    """Return the tokens that a rank's experts receive over the mean of its group.
+    """Return the tokens that a rank's experts receive, divided by the mean of its group.
 
     A recording may begin after tokens went to the experts and before they come back, so a call may have either
     direction. Every rank has about as many tokens of its own, so the direction in which the ranks differ more is the

@@ -145,7 +145,7 @@ def _expected_by_graph(replays: pl.DataFrame) -> list[int | None]:
 
 
 def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[int | None]:
-    """For each replay that equals no other one, return the row count of the repeated replay that it seems to be part of."""
+    """For each replay without an equal, return the row count of the repeated replay that seems to contain it."""
     signatures = _signatures(rank_trace, replays)
     often = {kernels for kernels, count in Counter(signatures).items() if kernels and count >= _FEWEST_REPLAYS}
     expected: list[int | None] = [len(kernels) if kernels in often else None for kernels in signatures]

@@ -81,7 +81,7 @@ class HostLines(NamedTuple):
 
 
 class _Owners(NamedTuple):
-    """For ranges that determine the line of everything inside them, the line and the row of its frame; -1 for other ranges."""
+    """The line that each range gives to everything inside it, and the row of the line's frame; -1 for ranges without one."""
 
     line: _Rows
     frame: _Rows
@@ -267,7 +267,7 @@ def _owners(
 
 
 def _with_backward(owners: _Owners, parent: _Rows, part: _Rows, caller: _Rows) -> _Owners:
-    """Give each part of the backward pass without a line the line of its caller."""
+    """Give each part of the backward pass without a line its caller's line."""
     around = itself_or_above(parent, owners.line != NO_PARENT, caller)
     known = (around != NO_PARENT) & (owners.line[part] == NO_PARENT)
     part, around = part[known], around[known]

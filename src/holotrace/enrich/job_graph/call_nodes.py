@@ -64,7 +64,7 @@ def _calls(rank_trace: RankTrace, activities: WindowActivities) -> pl.DataFrame:
 
 
 def _asked(activities: WindowActivities, asked_ns: pl.Series, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the last node of the requesting thread at or before each call's request; the start of calls without such a node.
+    """Return, for each call, the last node of the requesting thread up to the request; without one, the call's start.
 
     If a call has its own lane, the thread that recorded it is the requesting thread.
     """

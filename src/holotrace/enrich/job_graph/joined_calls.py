@@ -54,7 +54,7 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
 def _awaited_ns(graph: RankGraph) -> _Int64:
     """Return how long each call lasted after the last event of its own rank that leads to the call's end.
 
-    If a thread begins to wait for a receive late, its wait does not show when the message arrived.
+    If a thread starts waiting late, its wait does not show when the message arrived.
     """
     ends = graph.calls["end"].to_numpy()
     reached = graph.reached_from[ends]

@@ -63,7 +63,7 @@ def _late_starts(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls within steps, starting at the time at which they really began."""
+    """Return the calls within steps, with the times at which they really began."""
     known = calls.drop_nulls("step").join(began, on=["rank", "event_index"], how="left", maintain_order="left")
     earlier = (pl.col("start_ns") - pl.col("began_ns")).fill_null(0)
     start = pl.coalesce("aligned_start_ns", "start_ns") - earlier

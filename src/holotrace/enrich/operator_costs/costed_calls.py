@@ -197,9 +197,9 @@ def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Boo
 def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools) -> _Bools:
     """Return whether each call contains a call inside a call of the same operator, or a product inside a product.
 
-    An operator on a DTensor is recorded with the shapes of the whole tensor, and calls itself on this rank's part; one
-    inside `torch.vmap` is recorded with the shapes of one example, and calls itself, or another product, on all of them.
-    The inner call does the work.
+    An operator on a DTensor is recorded with the shapes of the whole tensor; inside, it calls itself on this rank's part. In
+    `torch.vmap`, an operator is recorded with the shapes of one example; inside, it calls itself, or another product, on all of
+    them. The inner call does the work.
     """
     parent, name, whole = stacks["parent_row"].to_numpy(), stacks["name"].to_numpy(), np.flatnonzero(is_whole)
     around = nearest_above(parent, is_whole, whole)
@@ -259,7 +259,7 @@ def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _Bools:
-    """Whether each call contains a call that counts by its own rule and thus does the outer call's work."""
+    """Whether each call contains a call with its own rule, which replaces the outer call."""
     leaves = np.zeros(len(parent), np.bool_)
     above = nearest_above(parent, is_operator, with_rule)
     while len(above):

@@ -81,7 +81,7 @@ def _furthest(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
 def _repeats_forward(
     rank_trace: RankTrace, stacks: pl.DataFrame, is_backward: _Bools, rows: _Rows, inputs: list[str]
 ) -> _Bools:
-    """Whether each row is inside a backward operator and repeats an outermost call, with its inputs, that is not.
+    """Whether each row is inside a backward operator and repeats an outermost forward call with the same inputs.
 
     The calls compared are those that no other `aten` operator makes: the product inside a layer, called with a transposed
     weight, may look like a product of its gradient.

@@ -164,7 +164,10 @@ def is_lightning(rank_trace: RankTrace) -> bool:
 
 
 def _without_late_end(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the event that ends the recording if it is more than 86.4 s after the start; the plugin meant a day."""
+    """Leave out the event that ends the recording if it is over 86.4 s after the start.
+
+    The plugin does so because it confuses 86.4 s with a day.
+    """
     end = events.filter(pl.col("name").is_in(_ids(rank_trace.strings == "Record Window End"))).tail(1)
     begin = events.filter(pl.col("name").is_in(_ids(rank_trace.strings.str.starts_with("Iteration Start:")))).tail(1)
     if end.is_empty() or begin.is_empty() or end["start_ns"][0] - begin["start_ns"][0] <= _LATE_END_NS:

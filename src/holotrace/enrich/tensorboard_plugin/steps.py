@@ -63,8 +63,8 @@ def _host_steps(events: pl.DataFrame) -> pl.DataFrame:
 def _step_of_runtime(events: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
     """Return the row in `host` of the step that contains each event, if it is a runtime call; else null.
 
-    A step takes the calls that begin before its end and that no earlier step took, but only calls that are entirely
-    inside the step belong to it.
+    A step takes the calls that begin before its end, unless an earlier step took them. A call belongs to the step only if it is
+    entirely inside.
     """
     starts, ends = host["start_ns"].to_numpy(), host["end_ns"].to_numpy()
     step_rows = np.full(len(events), -1, np.int64)

@@ -61,7 +61,7 @@ def _segment_text(rows: pl.DataFrame, pid: int, base_ns: int) -> pl.Expr:
 
 
 def _arrow_text(arrows: pl.DataFrame, phase: str, rank: str, pid: int, base_ns: int) -> pl.Expr:
-    """Return the text of one end of each arrow, which is a nanosecond early, while the previous segment is still running."""
+    """Return the text of one end of each arrow; it is a nanosecond early, while the previous segment still runs."""
     binding = ',"bp":"e"' if phase == "f" else ""
     names = pl.Series([json.dumps(name) for name in arrows["collective"]], dtype=pl.String)
     return joined(

@@ -258,13 +258,13 @@ def _strided(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _in_turn(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Let a stream wait too early for another one; without the mistake, both compute at once."""
+    """Let a stream wait too early for another one; without the mistake, both streams compute at the same time."""
     branch_ns = dice.choice(_DRAWN_SHARES) * 1.2 * step_ns_of(job) / job.layers
     return Pair(rule, job.with_mistake(rule, branch_ns), job.with_remedy("parallel_branches", branch_ns))
 
 
 def _with_branches(job: JobOptions, dice: random.Random) -> JobOptions:
-    """Compute on two streams: at once, or in turn because each branch needs the whole device or the result of the other one."""
+    """Compute on two streams at once, or in turn because each branch needs the whole device or the other one's result."""
     kind = dice.choice(("parallel_branches", "full_branches", "dependent_branches"))
     chain_ns = 0.15 * step_ns_of(job) / job.layers
     return job.with_remedy(kind, chain_ns if kind == "dependent_branches" else 300_000)

@@ -92,7 +92,7 @@ def _figure(flagged: pd.DataFrame) -> go.Figure:
 
 
 def _long_kernels(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:
-    """Return the communication kernels that take at least 1 % of the mean step, with start and duration in mean steps."""
+    """Return the communication kernels that take at least 1 % of the mean step; their times are in mean steps."""
     first = df["ts"].min()
     mean_step = ((df["ts"] + df["dur"]).max() - first) / max(1, df["iteration"].nunique())
     texts = symbol_table.get_sym_table_series()

@@ -207,7 +207,7 @@ class CallGraph:
 
 
 def _callers_first(above: list[int]) -> list[int]:
-    """Return the rows in an order that puts callers first; omits rows that call each other in a cycle."""
+    """Return the rows, callers first; leave out rows that call each other in a cycle."""
     called: dict[int, list[int]] = {}
     for row, caller in enumerate(above):
         called.setdefault(caller, []).append(row)

@@ -232,7 +232,7 @@ def _stack_columns(rank_trace: RankTrace, events: pd.Series[int], origin_ns: int
 
 @dataclass(frozen=True)
 class _Totals:
-    """Totals below each row: the height, and the count, summed duration, first start and last end of device work."""
+    """For each row: its height, and the count, summed duration, first start and last end of the device work below it."""
 
     height: _Numbers
     count: _Numbers

@@ -273,7 +273,7 @@ def _listed(numbers: int | Iterable[int]) -> list[int]:
 
 
 def _has(df: pd.DataFrame, column: str) -> bool:
-    """Return whether a frame has a column; if it does not, filters keep all its rows, as HTA's filters do."""
+    """Return whether the frame has this column; without it, filters keep all rows, as HTA's filters do."""
     if column not in df.columns:
         logger.warning("the frame has no column %s; the filter keeps all rows", column)
     return column in df.columns

@@ -126,7 +126,7 @@ def _data_parallel(rank: _Rank) -> Iterator[_Case]:
 
 
 def _ddp_backend(rank: _Rank) -> Iterator[_Case]:
-    """Yield a case if a device supports NCCL and no communication names it, even if nothing communicates."""
+    """Yield a case if a device supports NCCL and no communication uses it, even if there is no communication."""
     names = communication_events(rank.trace)["name"]
     is_able = any(capability >= _NCCL for capability in rank.capabilities)
     if is_able and rank.calls("DistributedDataParallel.forward") and not names.str.starts_with("nccl:").any():
@@ -140,7 +140,7 @@ def _low_utilization(rank: _Rank) -> Iterator[_Case]:
 
 
 def _mixed_precision(rank: _Rank) -> Iterator[_Case]:
-    """Yield a case if the first device has tensor cores, which operators could use, and no kernel does."""
+    """Yield a case if the first device has tensor cores and no kernel uses them, although operators could."""
     if any(first >= _TENSOR_CORES for first in rank.capabilities[:1]):
         kernels = _owned_kernels(rank.trace)
         if not kernels["uses_tensor_cores"].any():
@@ -153,7 +153,7 @@ def _eligible_fraction(kernels: pl.DataFrame) -> float | None:
 
 
 def _memory_limit(rank: _Rank) -> Iterator[_Case]:
-    """Yield at most one case; by mistake, the plugin compares the CPU's peak with the memory of the last GPU."""
+    """Yield at most one case. The plugin compares the CPU's peak with the last GPU's memory, which is a mistake."""
     sizes = [properties.get("totalGlobalMem") for properties in rank.trace.header.device_properties]
     for row in rank.memory.iter_rows(named=True):
         size = sizes[row["device"]] if -len(sizes) <= row["device"] < len(sizes) else None

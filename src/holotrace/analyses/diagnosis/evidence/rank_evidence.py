@@ -303,8 +303,8 @@ class RankEvidence:
 def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
     """Overlay one table on another; if rows overlap in time, keep the row of `above`.
 
-    The threads of autograd run operators, but none of the user's Python: their rows without a frame get the frame of the row
-    below at their start, which is the line that called `backward`. Python without a frame is PyTorch's own, and keeps none.
+    Autograd's threads do not run the user's Python. Their rows without a frame get the frame of the row below at their start:
+    the line that called `backward`. Python rows without a frame belong to PyTorch and stay without one.
     """
     covered = union_of(above)
     frames = below.select("start_ns", pl.col("frame").alias("frame_below"))

@@ -45,7 +45,7 @@ def _is_certain(evidence: RankEvidence, case: Case, claim: Claim, saved_ns: floa
 
 
 def _with_further(evidence: RankEvidence, case: Case, saved_ns: float | None) -> Case:
-    """If the replay saves more time than the case explains, add the difference from the beginning of its further time."""
+    """If the replay saves more than the case explains, add the difference from `further`, earliest time first."""
     if case.further is None or saved_ns is None:
         return case
     further = difference(case.further, case.explained)
@@ -70,10 +70,10 @@ def _is_idle(evidence: RankEvidence, case: Case) -> bool:
 
 
 def _is_refuted(evidence: RankEvidence, rule: Rule, claim: Claim, saved_ns: float | None) -> bool:
-    """Whether a replay without the cause saves next to nothing, so that another cause may claim the time.
+    """Whether a replay without the cause saves almost nothing, so that another cause may claim the time.
 
-    Less than half of the rule's threshold is also next to nothing, unless Python functions were recorded: recording
-    them slows the host, which hides part of the cost that the cause has without the profiler.
+    Less than half of the rule's threshold also counts as almost nothing. If Python functions were recorded, it does not:
+    recording them slows the host and so hides part of the cost.
     """
     if saved_ns is None:
         return False

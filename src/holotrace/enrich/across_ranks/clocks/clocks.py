@@ -285,8 +285,8 @@ def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
     """Return each line of the clocks with the window (from_ns to to_ns) in which it may apply.
 
     A clock jumps at an unknown time between the last call before the jump and the first call after it. The windows of
-    both lines include this interval, so the line for a time in it is ambiguous. The first window starts, and the last
-    one ends, one whole span of the compared calls outside that span.
+    both lines include this interval, so the line for a time in it is ambiguous. The first window starts one span of the
+    compared calls before the first call; the last one ends one span after the last call.
     """
     ordered = spans.sort("source", "clock")
     beside = ordered.with_columns(

@@ -68,14 +68,14 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Match the k-th calls with equal keys if all ranks with such calls have the same number; return row and instance."""
+    """Match the k-th calls with equal keys if all ranks with such calls have equally many; return row and instance."""
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
     is_even = pl.col("count").min().over(*keys) == pl.col("count").max().over(*keys)
     return instances(counted.filter(is_even), keys)
 
 
 def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Add matches of calls between two operations that all ranks share, if ranks with such calls have the same number."""
+    """Also match calls between two operations that all ranks share, if ranks with such calls have equally many."""
     known = pairs
     for _ in range(2):  # calls matched in the first pass separate the remaining ones, so a second pass matches more
         rest = without(_with_gaps(rows, known), known)
@@ -99,7 +99,7 @@ def _with_instances(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFrame:
-    """Return row and instance, without any operation of a step and signature that has an impossible one."""
+    """Return row and instance; if one operation of a step and signature is impossible, drop all of them."""
     found = rows.drop_nulls("instance")
     spans = operations(corrected(found.filter(pl.col("family").is_in(SYNCHRONISING)), offsets))
     of_groups = found.group_by("group").agg((pl.col("host").n_unique() > 1).alias("has_hosts"))

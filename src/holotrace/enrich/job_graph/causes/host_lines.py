@@ -106,7 +106,7 @@ def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
 
 
 class _Signs(NamedTuple):
-    """Whether the innermost range of each stretch may wait, or says that it does; see `HostRanges`."""
+    """For each stretch: whether its innermost range may wait, and whether it says that it waits; see `HostRanges`."""
 
     waits: npt.NDArray[np.bool_]
     may_wait: npt.NDArray[np.bool_]

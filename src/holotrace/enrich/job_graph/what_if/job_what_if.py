@@ -250,7 +250,7 @@ def _replayed_ns(window: JobWindow, lengths: _Lengths) -> int:
 
 
 def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int64, int]:
-    """Return the points of a rank's nodes; nodes that are not yet points get new numbers from `extra` on."""
+    """Return the points of a rank's nodes, and the next free number; nodes without a point get numbers from `extra` on."""
     place = np.searchsorted(known, nodes).clip(max=len(known) - 1)
     is_known = known[place] == nodes
     new = np.unique(nodes[~is_known])
@@ -269,7 +269,7 @@ def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
 def _delayed_ends(
     graph: JobGraph, source: _Int64, target: _Int64, length: npt.NDArray[np.float64]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.float64]]:
-    """Return the remaining edges to the ends of calls that were bound by their own rank, plus the measured delays."""
+    """Return the edges to the ends of calls that their own rank delayed, with these delays added."""
     delays = _delays(graph)
     rows = np.flatnonzero((graph.type == JoinType.CHAIN) & (delays > 0))
     late_source, late_target = (side[rows].astype(np.int64) for side in (graph.edges.source, graph.edges.target))

@@ -43,7 +43,7 @@ class ChangedRank(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Named(EqualByContent):
-    """The graph, in the form that changes select from."""
+    """The graph with the names of its edges, from which changes select."""
 
     graph: EventGraph
     window: str

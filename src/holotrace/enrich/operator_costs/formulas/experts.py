@@ -43,7 +43,7 @@ class Weights(NamedTuple):
 
 
 class _Layer(NamedTuple):
-    """One expert, by the shapes of the weights: multiplications for a token in each product, and values per element."""
+    """The sizes of one expert: multiplications per token in the two products, and values per stored element."""
 
     first: int
     second: int
@@ -100,7 +100,7 @@ def scored_experts(arguments: Arguments, first: int, second: int) -> Cost:
 
 
 def _packed_cost(arguments: Arguments, hidden: int, chosen: int, weights: Weights) -> Cost:
-    """Return the cost for tokens that may have two 4-bit values in a byte; the second product has as many rows as a token values."""
+    """Return the cost; tokens may pack two 4-bit values into a byte."""
     tokens, width = arguments.shape(hidden, 2)
     if width not in {weights.second[1], weights.second[1] // 2}:
         message = f"weights {list(weights.first)} and {list(weights.second)} do not fit tokens of width {width}"
@@ -265,7 +265,7 @@ def _numbers_chosen(call: Arguments, tokens: int) -> list[int]:
 
 
 def _maps_experts(arguments: Arguments, index: int) -> bool:
-    """Whether this input is a list of integers: the places of experts on other ranks, or the number of tokens that count."""
+    """Whether this input is a list of integers, such as the places of experts on other ranks or a number of tokens."""
     return (
         arguments.has_tensor(index)
         and len(arguments.dims[index]) == 1

@@ -438,7 +438,7 @@ class _Rows:
                 raise InvalidOptionError(_UNFINDABLE.format(column=column, rank=self.rank, way_out=way_out))
 
     def _is_changed_alone(self, column: str) -> bool:
-        """Return whether a derived column has changed while the columns that it is derived from have not."""
+        """Return whether a derived column has changed, but not the columns that it is derived from."""
         given = self._numbers(column)
         start, duration, correlation = (
             self._recorded_values(name, 0) for name in ("start_ns", "duration_ns", "correlation")
@@ -452,7 +452,7 @@ class _Rows:
         return bool((self._is_known & is_as_recorded & (given != follows)).any())
 
     def _partners(self) -> _Numbers:
-        """Return the recorded `index_correlation` among the selected or among all events, whichever equals the frame's."""
+        """Return the `index_correlation` that equals the frame's: either among the selected events, or among all events."""
         given = self._whole_numbers("index_correlation")
         if self.recorded is None:
             return given
@@ -486,7 +486,7 @@ def _first_free(recorded: RankTrace | None) -> int:
 
 
 def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> _Numbers:
-    """Return each row's event_index: its recorded event's or, without a recorded event, the row's `index` if that is unused.
+    """Return each row's event_index: that of its recorded event, else the row's `index` if it is unused.
 
     Further rows with the same event or `index` get new numbers.
     """

@@ -259,7 +259,7 @@ class TraceView:
         return configured(frame, rank_trace, self.parser_config)
 
     def _are_texts_changed(self) -> bool:
-        """Return whether any id maps to a different string than when the frames were created; ignores new ids."""
+        """Return whether the string of any known id has changed since the frames were created."""
         if "symbol_table" not in self.__dict__:  # no script has read it
             return False
         made = self._numbering.get_sym_table()

@@ -66,7 +66,7 @@ def streams_in_turn(evidence: RankEvidence) -> Iterator[Case]:
 def _kernels(evidence: RankEvidence) -> pl.DataFrame:
     """Return the kernels that compute, in order of their start on each device, with `use`: the share of the SMs that they fill.
 
-    It is 1 if the recording does not say.
+    Kernels of unknown size count as 1.
     """
     kernels = evidence.costed.filter(pl.col("kernel_kind") != KernelKind.MEMORY)
     shaped = with_launch_shapes(evidence.rank_trace, kernels)
@@ -74,7 +74,7 @@ def _kernels(evidence: RankEvidence) -> pl.DataFrame:
 
 
 def _runs(kernels: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs of kernels on one stream without a kernel of another stream between them, in order of their start.
+    """Return the runs: consecutive kernels of one stream, with no kernel of another stream between them; sorted by start.
 
     run, device, stream, start_ns, end_ns, ready_ns (when the first kernel was launched, and the kernels before it on its stream
     had ended), first_use and last_use (the shares of the SMs that the first and the last kernel fill), the launches of both, and
@@ -97,7 +97,7 @@ def _runs(kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _waits(runs: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs that wait for the run before, with `shared_ns`: how long the two could run at once."""
+    """Return the runs that wait for the previous run, with `shared_ns`: how long the two could run at once."""
     before = {f"{name}_before": pl.col(name).shift().over("device") for name in _OF_BEFORE}
     paired = runs.with_columns(**before, launch_before=pl.col("last_launch").shift().over("device"))
     is_waiting = (
@@ -111,7 +111,7 @@ def _waits(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_use(kernels: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
-    """Add the shares of the SMs that both runs fill in the time that they could share, and what running at once saves."""
+    """Add the fraction of the SMs that each run fills while they could overlap, and the time that overlapping saves."""
     parts = []
     for (device,), of_device in waits.group_by("device", maintain_order=True):
         on_device = kernels.filter(pl.col("device") == device)
@@ -124,7 +124,7 @@ def _with_use(kernels: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _mean_use(kernels: pl.DataFrame, since_ns: Int64Array, length_ns: Int64Array) -> npt.NDArray[np.float64]:
-    """Return the mean share of the SMs that the kernels of a device fill in each of these stretches of time."""
+    """Return the mean fraction of the SMs that a device's kernels fill in each of these periods."""
     times = np.concatenate([kernels["start_ns"].to_numpy(), kernels["end_ns"].to_numpy()])
     changes = np.concatenate([kernels["use"].to_numpy(), -kernels["use"].to_numpy()])
     order = np.argsort(times, kind="stable")
@@ -136,9 +136,9 @@ def _mean_use(kernels: pl.DataFrame, since_ns: Int64Array, length_ns: Int64Array
 
 
 def _is_asked(evidence: RankEvidence, waits: pl.DataFrame) -> pl.Series:
-    """Return whether the host asked for each wait: some stream was made to wait while both runs were launched.
+    """Return whether the host requested each wait: it made some stream wait while it launched the two runs.
 
-    If the recording has no such calls at all, it may lack them, so that all waits count as asked for.
+    If no such calls were recorded, all waits count as requested.
     """
     calls = _wait_calls(evidence)["start_ns"].sort()
     if calls.is_empty():
@@ -154,10 +154,10 @@ def _wait_calls(evidence: RankEvidence) -> pl.DataFrame:
 
 
 def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
-    """Leave out streams that take turns although each kernel would fit beside those before and after it.
+    """Leave out streams that take turns repeatedly with kernels that are small enough to overlap.
 
-    A script that merely waits too early does so once, where its branches begin or end. One that waits at each turn hands
-    results over.
+    A script that waits too early does so once, where its branches begin or end. A script that waits at each turn passes results
+    on.
     """
     fits = pl.col("is_asked") & (pl.col("first_use") + pl.col("last_use_before") <= 1)
     turns = set(waits.filter(fits)["run"])
@@ -167,7 +167,7 @@ def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
-    """Keep the waits that save most and leave most SMs free, so that no run is in two: it can run beside one other only."""
+    """Let each run overlap with only one other: keep the waits that save the most time and leave the most SMs free."""
     used: set[int] = set()
     kept = []
     room = pl.col("saved_ns") * (2 - pl.col("use") - pl.col("use_before"))
@@ -179,14 +179,14 @@ def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _explained(waits: pl.DataFrame) -> Intervals:
-    """Return the time that each wait could share with the run before: its end, and the beginning of the waiting run."""
+    """Return the time that each wait could share with the previous run: that run's end, and the waiting run's beginning."""
     shared = waits["shared_ns"].to_numpy()
     ends, begins = waits["end_ns_before"].to_numpy(), waits["start_ns"].to_numpy()
     return union(np.concatenate([ends - shared, begins]), np.concatenate([ends, begins + shared]))
 
 
 def _place(evidence: RankEvidence, wait: dict[str, Any]) -> Place:
-    """Return the first waiting kernel, and the line that made its stream wait or, if that is unknown, launched it."""
+    """Return the first waiting kernel, and the line that made its stream wait or, if unknown, the line that launched it."""
     asked_ns = _wait_calls(evidence).filter(pl.col("start_ns") < wait["launch_start_ns"])["start_ns"].max()
     host = evidence.activity_at(asked_ns if isinstance(asked_ns, int) else wait["launch_start_ns"])
     return Place(host.get("module"), None, wait["kernel"], host.get("frame"), wait["event_index"], wait["start_ns"])

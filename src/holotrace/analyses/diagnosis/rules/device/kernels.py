@@ -53,7 +53,7 @@ def small_grids(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _share_alone(kernels: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
-    """Return the share of the time of each row in which no kernel of another stream runs on its device."""
+    """Return the fraction of each row's time in which no other stream runs a kernel on its device."""
     shares = np.ones(len(rows))
     for (device, stream), of_stream in rows.with_row_index("place").group_by("device", "stream"):
         others = kernels.filter((pl.col("device") == device) & (pl.col("stream") != stream))

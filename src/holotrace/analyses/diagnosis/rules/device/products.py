@@ -154,7 +154,7 @@ def _saved_as(device: Device, precision: str, share: float) -> pl.Expr:
 
 
 def _attained(evidence: RankEvidence) -> tuple[pl.Expr, pl.Expr]:
-    """Return the time saved if products run as fast as this device typically multiplies, and as fast as it does at best."""
+    """Return the time saved if products ran at this device's typical rate, and at its best rate."""
     return attained(attainable_products(evidence.peaks), BEST_PRODUCTS)
 
 
@@ -178,7 +178,7 @@ def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _speedup(device: Device | None, precision: str) -> float:
-    """Return how much faster products get at most, by the peak rates; three times if they are unknown."""
+    """Return the largest speedup of products by the peak rates; 3 if they are unknown."""
     rates = device and (device.flops_per_s(precision, matrix=True), device.flops_per_s("float32", matrix=False))
     return max(_LEAST_SPEEDUP, rates[0] / rates[1]) if rates and rates[0] and rates[1] else _LEAST_SPEEDUP
 
@@ -233,7 +233,7 @@ def slow_products(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _has_few_channels(inputs: CallInputs) -> bool:
-    """Whether this is a convolution of images, or another with too few channels to fill tensor cores."""
+    """Whether this is a convolution with too few channels to fill tensor cores, such as one of images."""
     images = [dims for dims in inputs.dims if isinstance(dims, list) and len(dims) >= _IMAGE_DIMENSIONS]
     return any(isinstance(dims[1], int) and dims[1] < _LEAST_CHANNELS for dims in images)
 

@@ -84,7 +84,7 @@ def _steps_of(evidence: RankEvidence, rows: pl.DataFrame) -> int:
 
 
 def _calling_operators(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the functions that run operators for a quarter of their time; the rest of their time is Python's overhead."""
+    """Return the functions that spend a quarter of their time in operators; the rest is Python's overhead."""
     shares = _operator_shares(evidence)
     return shares.filter(pl.col("operator_share") > _OF_MODELS).select("name")
 

@@ -63,7 +63,7 @@ def launch_bound(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _with_little_python(evidence: RankEvidence, case: Case, without_operators: Remove) -> Case:
-    """Let a case explain the Python between the operators, too, if it costs too little to count by itself.
+    """Add the time of Python between operators to a case, if it is too short for a case of its own.
 
     A CUDA graph saves both.
     """
@@ -82,7 +82,7 @@ def python_overhead(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Iterator[Case]) -> Iterator[Case]:
-    """Lower the measured values by the share of idle time that the profiler adds by recording Python functions.
+    """Lower the measured values by the fraction of idle time that recording Python functions adds.
 
     The costs stay those of the recording.
     """
@@ -92,9 +92,9 @@ def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Itera
 
 
 def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
-    """Estimate the share of the idle time with these causes that the profiler adds by recording host events.
+    """Estimate the fraction of the idle time with these causes that recording host events adds.
 
-    What it adds to other events beyond the idle time with their causes delays the host elsewhere, so it counts here.
+    Recording may add more to other events than their idle time; the rest delays the host elsewhere, so it counts here.
     """
     idle_ns, added_ns = _idle_ns(evidence, causes), _added_ns(evidence, causes)
     others = [(_added_ns(evidence, other), _idle_ns(evidence, other)) for other in _ADDED_NS if other != causes]
@@ -181,8 +181,8 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
 def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
     """Return the time between the first and the last region of each step, outside all regions.
 
-    While the devices work on a backlog, a break delays only the host. If the devices then idle at the start of the next
-    region, the break caused it, so that much of the region counts.
+    While the devices have queued work, a break delays only the host. If they then idle in the next region, the break caused
+    this, so up to that much time of the region counts.
     """
     step = holding(intervals_of(evidence.steady), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))

@@ -72,7 +72,7 @@ def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = Fal
 
 
 def _launching(evidence: RankEvidence, since_ns: int) -> Intervals:
-    """Return the idle time after this time in which the host launches work, because it lost its lead in the wait.
+    """Return the later idle time in which the host only launches work: the wait cost the host its lead.
 
     Pieces of Python of 0.1 ms and more belong to another rule.
     """

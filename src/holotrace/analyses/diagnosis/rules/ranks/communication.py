@@ -73,7 +73,7 @@ def _partial_axes(evidence: JobEvidence) -> set[str]:
 
 
 def _typical_shares(evidence: JobEvidence) -> dict[int, float]:
-    """Return the share of each rank's transfer time that remains if transfers far above the typical time of their size are cut.
+    """Return the fraction of each rank's transfer time that remains if very slow transfers take the typical time of their size.
 
     A transfer that takes many times as long as others of its size was delayed, for example by the sender's host.
     """
@@ -182,7 +182,7 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
 
 
 def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
-    """Return what delays each rank: in each step as much as the rank that waits longest for it, work left out."""
+    """Return the delay of each rank: in each step, the longest wait for it, without waits for its work."""
     not_work = rest.filter(~pl.col("cause").is_in(WORK))
     of_waiting = not_work.group_by("cause_rank", "step", "waiting_rank").agg(pl.col("own_ns").sum())
     longest = of_waiting.group_by("cause_rank", "step").agg(pl.col("own_ns").max())
@@ -194,7 +194,7 @@ def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
 def _of_work(evidence: JobEvidence, causes: pl.DataFrame) -> pl.DataFrame:
     """Return the causes that differ because ranks have different work to do.
 
-    Operators of the host that get equal inputs on all ranks do not: something else makes them slow in turn.
+    Operators of the host do not count if all ranks compute equally much: something else makes them slow.
     """
     times = [times_as_many_calls(evidence, rank) for rank in evidence.ranks]
     is_equal = all(rate is not None and 1 / MORE_CALLS <= rate <= MORE_CALLS for rate in times)
