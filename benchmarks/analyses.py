@@ -2,9 +2,9 @@
 
     python benchmarks/analyses.py [--trace BIG.json.gz] [--peer PYTHON] [--rounds 3] [--only NAME ...]
 
-Nearly all calls have the same text on both sides, because `hta.trace_analysis` has HTA's methods. The peer (HTA) loads a
-trace once and forks for each call, so that no call uses what another cached; a call is stopped after `--limit` CPU seconds
-or beyond `--limit-gb` of address space. Our side starts a new process for each call and round, with a filled cache:
+Nearly all calls have the same text on both sides, because `hta.trace_analysis` has HTA's methods. The peer (HTA) loads a trace
+once and forks for each call, so no call uses what another cached. A call is stopped after `--limit` CPU seconds, or when it
+needs more than `--limit-gb` of address space. Our side starts a new process for each call and round, with a filled cache:
 
     alone   the columns that the call reads are in memory, as HTA's frames are after loading, but nothing derived from
             them: launches, call stacks and steps are linked again, although HTA links launches while it loads
@@ -14,10 +14,10 @@ or beyond `--limit-gb` of address space. Our side starts a new process for each 
 CPU time is the user and system time of all threads. The ratios use it because, unlike wall time, it hardly depends on
 other work on the machine. Our times are medians over the rounds; HTA's are from one run.
 
-Memory is what the call adds to the peak resident memory of its process. Some calls need another input than the large trace
-and are skipped without it: `--annotated`, a trace with annotations on the GPU; `--job`, a folder of ranks on which HTA's
-search for stragglers works (kernels named `ncclKernel…`); `--counters`, a trace with CUPTI counters. benchmarks/enlarge.py
-makes them large. open_and_answer.py describes `--peer`.
+Memory is what the call adds to the peak resident memory of its process. Some calls need an input that the large trace lacks,
+and are skipped without it: `--annotated`, a trace with annotations on the GPU; `--job`, a folder of ranks on which HTA's search
+for stragglers works (kernels named `ncclKernel…`); `--counters`, a trace with CUPTI counters. benchmarks/enlarge.py makes them
+large. open_and_answer.py describes `--peer`.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@
 Simulated jobs come from `holotrace.testing.mistakes`: each has one mistake, and a twin without it, whose step says what the mistake
 costs. Recorded jobs are those of `examples/gpu` (one H100) and `tests/reference/traces/planted_causes` (CPUs).
 
-A finding that nobody planted is an alarm. In a simulated job it is true if the job is faster without the cause that it names; in
-recorded jobs, `tests/reference/diagnosis_labels.toml` judges each alarm and says why. Only findings that stand for themselves count.
+A finding that nobody planted is an alarm. In a simulated job, an alarm is true if the job is faster without the named cause. In
+recorded jobs, `tests/reference/diagnosis_labels.toml` judges each alarm and gives the reason. Only findings that stand for
+themselves count.
 """
 
 from __future__ import annotations

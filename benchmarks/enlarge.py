@@ -2,8 +2,8 @@
 
     python benchmarks/enlarge.py SOURCE.json[.gz] TARGET.json[.gz] COPIES [--project]
 
-Each copy has its own ids of linked events and its own ProfilerStep numbers. With `--project`, each host annotation gets
-an event on each stream, from the first to the last kernel launched inside it, as newer profilers write them.
+Each copy has its own ids of linked events and its own ProfilerStep numbers. With `--project`, each host annotation gets an
+event on each stream, as newer profilers write it: from the first to the last kernel launched inside the annotation.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def run(python: str, code: str, cache: Path) -> Run:
 
 
 def measure(trace: Path, peer: str | None, rounds: int) -> dict[str, object]:
-    """Run everything `rounds` times, in turn, and return the medians."""
+    """Run each measurement `rounds` times, alternating, and return the medians."""
     seconds: dict[str, list[float]] = {}
     memory: dict[str, list[float]] = {}
     decoded = 0.0

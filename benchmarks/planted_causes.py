@@ -2,11 +2,11 @@
 
     python benchmarks/planted_causes.py [--seeds 500] [--first 0] [--most-ranks 512] [--workers 2] [--minutes 120]
 
-Each seed is a job of 8 to 512 ranks: data, tensor and pipeline parallel on GPUs with NCCL, or on CPUs with gloo, on one host
-or on several with clocks that are off and drift, with one to three planted causes; four of ten recordings lack something. The
-table shows, by kind of cause, how often the right rank and cause were named, what the planted delays cost (counted by leaving
-them out), what they cost by the definition (computed from the simulation), what `wait_causes` names with its error, how much
-waiting has an unknown cause, and how often the planted cause is the largest of its rank.
+Each seed is a job of 8 to 512 ranks with one to three planted causes: data, tensor and pipeline parallel on GPUs with NCCL, or
+on CPUs with gloo. It runs on one host, or on several hosts whose clocks differ and drift. Four of ten recordings lack
+something. The table shows, by kind of cause: how often the right rank and cause were named; what the planted delays cost if
+they are left out, and by the definition; what `wait_causes` names, with its error; how much waiting has an unknown cause; and
+how often the planted cause is the largest of its rank.
 """
 
 from __future__ import annotations

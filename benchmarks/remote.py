@@ -3,9 +3,9 @@
     python benchmarks/remote.py --trace big.json.gz [--server minio] [--rounds 3]
 
 Three processes alternate: one reads the trace from disk, one reads it from the bucket, and one only downloads its bytes with
-boto3, which shows the cost of server and connection. `--server` names MinIO's program, which
-`go install github.com/minio/minio@latest` builds; the default is moto, a server for tests that may itself be the bottleneck.
-Seconds are wall time and the CPU time of the process; the server uses the same cores, and its CPU time is not included.
+boto3. The last one shows the cost of server and connection. `--server` names the program of MinIO, which `go install
+github.com/minio/minio@latest` builds. The default is moto, a test server that may itself be the bottleneck. Seconds are wall
+time and the CPU time of the process; the server uses the same cores, and its CPU time is not included.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def fill(trace: Path, environment: dict[str, str]) -> None:
 
 
 def measure(trace: Path, environment: dict[str, str], rounds: int) -> dict[str, object]:
-    """Run all processes in turn, `rounds` times, and return the medians."""
+    """Run all processes `rounds` times, alternating, and return the medians."""
     programs = {
         "read from the disk": READ.format(address=str(trace)),
         "read from S3": READ.format(address="s3://traces/trace"),

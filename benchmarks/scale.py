@@ -3,11 +3,11 @@
     python benchmarks/scale.py --real TRACE.json.gz [--ranks 64] [--workers 2]
     python benchmarks/scale.py --synthetic [--ranks 2048] [--workers 2] [--questions collectives,stragglers]
 
-`--real` makes a job from copies of one trace, each with its own rank, then reads it and runs the cross-rank analyses, with
-one visit to each rank. The baseline is one rank in one process with one thread; then come growing jobs in worker processes.
-`--synthetic` does the same with a made-up job of thousands of small ranks, first with an empty cache, then with a filled one.
-Every number is from a separate process. CPU seconds are those of the process and its workers, user and system; only the
-baseline excludes the time of imports.
+`--real` makes a job from copies of one trace, each with its own rank, reads it, and runs the cross-rank analyses in one visit
+to each rank. The baseline is one rank in one process with one thread; then come growing jobs in worker processes. `--synthetic`
+does the same with a simulated job of thousands of small ranks, with an empty and then with a filled cache. Every number is from
+a separate process. CPU seconds are those of the process and its workers, user and system; only the baseline excludes the time
+of imports.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def run(folder: Path, cache: Path, names: str, *, ranks: int, workers: int | Non
 
 
 def write_copies(source: Path, folder: Path, count: int) -> None:
-    """Write `count` files with the events of `source`, for the ranks from 0; only a short head differs between them."""
+    """Write `count` files with the events of `source`, for the ranks from 0; the files differ only in a short head."""
     text = gzip.decompress(source.read_bytes()) if source.suffix == ".gz" else source.read_bytes()
     at = text.index(b'"traceEvents"')
     header, rest = text[:at].decode(), gzip.compress(text[at:], 6)
@@ -104,7 +104,7 @@ def measure_real(source: Path, names: str, ranks: int, workers: int) -> Iterator
 
 
 def measure_synthetic(folder: Path, names: str, ranks: int, workers: int) -> Iterator[dict[str, float]]:
-    """Yield a first and a second run over a made-up job."""
+    """Yield a first and a second run over a simulated job."""
     from holotrace.testing.synthetic import write_job  # noqa: PLC0415
 
     if not (folder / "truth.json").exists():

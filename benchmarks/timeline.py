@@ -2,8 +2,8 @@
 
     python benchmarks/timeline.py big.json.gz [--zooms 300] [--browser]
 
-Starts `holotrace serve` with a filled cache, and sends the browser's requests over HTTP: first those for the whole recording,
-to a new server; then those of zooming and panning, half of them to random windows, half near the previous one. With
+Starts `holotrace serve` with a filled cache, and sends the browser's requests over HTTP. The first requests show the whole
+recording, on a new server. The others zoom and pan, half of them to random windows, half near the previous one. With
 `--browser`, a real browser (playwright and chromium) opens the page as well. Prints JSON: wall seconds, the load of the
 machine, and the CPU seconds of the server where known.
 """

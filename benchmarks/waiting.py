@@ -3,8 +3,8 @@
     python benchmarks/waiting.py [--ranks 512] [--workers 2] [--folder FOLDER]
 
 The job is data, tensor and pipeline parallel, with 2,500 events and 250 communication calls per rank. Every line is a separate
-process with worker processes, first with an empty cache, then with a filled one: wall time, CPU seconds of the process and its
-workers, and the largest memory of the process and of a worker.
+process with worker processes, with an empty and then with a filled cache. It shows wall time, the CPU seconds of the process
+and its workers, and the largest memory of the process and of a worker.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def write(folder: Path, ranks: int) -> None:
 
 
 def measure(folder: Path, cache: Path, workers: int, name: str, arguments: dict[str, object]) -> dict[str, float]:
-    """Ask one question in a process of its own."""
+    """Ask one question in a separate process."""
     script = cache / "job.py"
     settings = f"SOURCE, WORKERS, NAME, OPTIONS = {str(folder)!r}, {workers!r}, {name!r}, {arguments!r}\n"
     script.write_text(settings + JOB)

@@ -1,7 +1,7 @@
 """Damage real traces in many ways and read each result: `make fuzz-files`.
 
-Each file is a piece of a real trace, changed by a numbered mutation, so that the same file can be made again. A worker
-reads it with limits of time and memory. The rules:
+Each file is a piece of a real trace, changed by a numbered mutation, so every file can be made again. A worker reads it with
+limits of time and memory. The rules:
 
     - the reader returns a trace or raises a `HolotraceError`; it does not crash, hang or use much memory
     - if the changed text is still JSON, the trace has what a plain JSON parser returns

@@ -105,7 +105,7 @@ class Residual(nn.Module):
 
 
 class UNet(nn.Module):
-    """One level of a U-Net."""
+    """One level of a U-Net, a convolutional network."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class LanguageModel(nn.Module):
 
 
 class Experts(nn.Module):
-    """A mixture of experts; every word goes to one."""
+    """A mixture of experts; every word is sent to one expert."""
 
     def __init__(self) -> None:
         super().__init__()

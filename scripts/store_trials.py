@@ -8,7 +8,7 @@ race    processes write different ranks (with `--same`, the same ranks) into one
 kills   SIGKILL, at random times, of processes that open a trace through the cache or ingest it
 damage  bytes of one file of a cache or a store change, its size does not
 
-Prints the count of each outcome; the exit code is 1 if an answer was wrong, or something was lost or left behind.
+Prints the count of each outcome; the exit code is 1 if an answer was wrong, or if data was lost or files remained.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class SelectiveScan(nn.Module):
 
 
 class ComputedAgain(torch.autograd.Function):
-    """Two products whose backward pass computes them again by itself."""
+    """Two products that the backward pass computes again."""
 
     @staticmethod
     def forward(context: torch.autograd.function.FunctionCtx, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -150,7 +150,7 @@ def layer(width: int = 32) -> nn.Module:
 
 
 def checkpoint_in_checkpoint() -> Run:
-    """Return three layers in a checkpoint, the second one in a checkpoint of its own."""
+    """Return three layers in a checkpoint; the second layer is in a nested checkpoint."""
     a, b, c, x = layer(), layer(), layer(), features(2, 6, 32)
     inner = partial(checkpoint, b, use_reentrant=True)
     return lambda: checkpoint(lambda y: c(inner(a(y))), x, use_reentrant=True)

@@ -121,7 +121,7 @@ class InvalidOptionError(HolotraceError, ValueError):
     def unknown(
         cls, wanted: Sequence[int] | Sequence[str], available: Iterable[Any], *, what: str
     ) -> InvalidOptionError:
-        """Report that none of `wanted` (for instance, steps) exists: name the first one, and list the values that exist."""
+        """Report that none of `wanted` (for instance, steps) exists: name the first one, and list the existing values."""
         problem = f"there is no {what} {wanted[0]!r} in this trace" if wanted else f"no {what} was given"
         listed = what_exists(available, wanted=wanted[0] if wanted else 0)
         return cls(f"{problem}; its {what}s are: {listed}")

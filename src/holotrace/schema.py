@@ -1,7 +1,7 @@
 """Every stored column: its table, type, unit and meaning.
 
-These tables are the contract between the reader (Rust), the cache, the analyses, SQL and export. Each rank has one set
-of tables. `tests/test_schema.py` checks that the Rust reader agrees with this file.
+The reader (Rust), the cache, the analyses, SQL and export all rely on these tables. Each rank has one set of tables.
+`tests/test_schema.py` checks that the Rust reader agrees with this file.
 
 Types: `string` is stored as a uint32 row number of the table `strings`; `json` is stored like it, but its text
 is a JSON value; `text` is stored in place. Every column may be null except those of `NEVER_NULL`. Times are absolute
@@ -25,7 +25,7 @@ STEP_NAME = r"^ProfilerStep\s*#\s*(\d+)"
 
 
 class EventKind(IntEnum):
-    """The kind of an event; one value stands for all names that its category has had since 2020."""
+    """The kind of an event; one value covers all names of its category since 2020."""
 
     OTHER = 0
     CPU_OP = 1

@@ -16,8 +16,8 @@ _Int64: TypeAlias = npt.NDArray[np.int64]
 def common_subsequence(first: _Int64, second: _Int64) -> _Int64:
     """Return, for each row of `first`, its partner in `second` in a longest common subsequence, else `NO_PARTNER`.
 
-    Equal beginnings and ends are paired directly. Between them, each row of the shorter side updates the lengths for
-    all prefixes of the other side at once, stored as one integer with a bit for each row. Source: H. Hyyrö,
+    Equal beginnings and ends are paired directly. Between them, each row of the shorter side updates the lengths for all
+    prefixes of the other side at once. These lengths are stored as one integer with a bit per row. Source: H. Hyyrö,
     "Bit-Parallel LCS-length Computation Revisited", AWOCA 2004.
 
     >>> common_subsequence(np.array([1, 2, 3, 4]), np.array([2, 9, 4])).tolist()

@@ -41,9 +41,9 @@ class LatencyFit:
 def fit_latency(byte_counts: npt.NDArray[np.int64], times_ns: npt.NDArray[np.int64]) -> LatencyFit | None:
     """Fit `time = latency + bytes / bandwidth` to messages; None if their sizes are too few or too similar.
 
-    The line runs through the median time of each size (Theil-Sen: the median of the slopes between all pairs of sizes),
-    so single slow messages do not move it. The intervals come from 200 bootstrap samples of the messages of each size;
-    the seed is fixed, so equal input gives an equal answer.
+    The line runs through the median time of each size, so single slow messages do not move it (Theil-Sen: its slope is the
+    median of the slopes between all pairs of sizes). The intervals come from 200 bootstrap samples of the messages of each
+    size; the seed is fixed, so equal input gives an equal answer.
 
     >>> sizes = np.array([1_000, 10_000, 100_000])
     >>> fit = fit_latency(sizes, 5_000 + sizes // 10)

@@ -3,7 +3,7 @@
     std::enable_if<(((8)>(0))), void>::type vllm::fused_add_rms_norm_kernel<c10::Half, 8>(c10::Half*, float)
     └─ return type ──────────────────────┘  └ scope ┘└ name ──────────────┘└ arguments ┘  └ parameters ┘
 
-Names come from the traced program, so at most `_SCANNED_LENGTH` characters of a name are read, in linear time, and a string
+Names come from the traced program, so reading a name takes linear time and stops after `_SCANNED_LENGTH` characters. A string
 that does not fit the grammar is not a signature.
 """
 
@@ -131,8 +131,8 @@ def _arguments(group: _Group | None) -> tuple[str, ...] | None:
 def function_name(name: str) -> str:
     """Return only the qualified function name: no return type, anonymous namespace, template or call arguments.
 
-    Template arguments may contain any functors and types; only the function name shows what a kernel does. If the string is not
-    a signature, return the part before the first bracket.
+    The function name shows what a kernel does; template arguments may contain any functors and types. If the string is not a
+    signature, return the part before the first bracket.
     """
     return _function_name(name[:_SCANNED_LENGTH])
 

@@ -25,7 +25,7 @@ def write_groups(formatter: Any, groups: Iterable[tuple[str, list[tuple[str, str
 
 
 class GroupedCommand(TyperCommand):
-    """A command whose help lists its own options first, then the options that it shares with other commands."""
+    """A command whose help lists first its own options, then the options that commands share."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- typer brings its own click
         """Write arguments and options under their headings."""

@@ -1,4 +1,4 @@
-"""The command of a question: opens its traces, computes, prints tables or JSON, and writes the figure if wanted."""
+"""The command of a question: opens its traces, computes, prints tables or JSON, and writes the figure if requested."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def show(  # noqa: PLR0913 -- what to show, and how
     *,
     views: Sequence[View] | None = None,
 ) -> None:
-    """Write the figure if wanted, then print the result as tables or as a single JSON object.
+    """Write the figure if requested, then print the result as tables or as a single JSON object.
 
     The object has `about`, all tables, the findings and `further`. The printed tables are `views`, by default those of the
     question; the answer in one sentence comes before them.

@@ -1,7 +1,7 @@
 """One table of colours, for figures, pages and the timeline: each meaning has its own colour, the same everywhere.
 
-The colours of a figure can be told apart even with the common forms of colour blindness, on light and dark backgrounds. A state
-in which several kinds of work run at once is hatched in their colours.
+The colours of a figure are distinguishable even with the common forms of colour blindness, on light and dark backgrounds. A
+state in which several kinds of work run at once is hatched in their colours.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The option `compat`, with which an analysis gives the numbers of another tool."""
+"""The option `compat`: an analysis then gives the numbers of another tool."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ _KEPT = "dirty_decay_ms:10000,muzzy_decay_ms:10000"
 def keep_freed_memory() -> None:
     """Reuse freed memory for 10 s before it goes back to the system; call this before Polars is imported.
 
-    Polars allocates and frees large columns many times a second. With the default delay, much of their memory goes back
-    to the system at once, and the system clears it again page by page: a third of the system time of
-    `holotrace summary` on a trace of 1 GB. Settings of the user take precedence.
+    Polars allocates and frees large columns many times a second. By default, much of their memory goes back to the system at
+    once and must be cleared again page by page. This took a third of the system time of `holotrace summary` on a trace of 1 GB.
+    Settings of the user take precedence.
 
     Options: https://jemalloc.net/jemalloc.3.html#opt.dirty_decay_ms
     """

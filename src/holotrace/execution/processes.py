@@ -52,7 +52,7 @@ def processes(workers: int | None = None) -> RetryingExecutor:
 class WorkerPool:
     """A pool of worker processes, which start when there is work, and end with the process that created the pool.
 
-    Each worker has its own queue, so that calls with the same key find what their worker remembers.
+    Each worker has its own queue; calls with the same key then find what their worker remembers.
     """
 
     def __init__(self, workers: int) -> None:
@@ -67,7 +67,7 @@ class WorkerPool:
         self._worker_of_key: dict[Hashable, _Worker] = {}
 
     def submit_near(self, key: Hashable, fn: Callable[[], T], /) -> Future[T]:
-        """Call `fn` in the worker that ran the last call with this key, unless it has more to do than the others."""
+        """Call `fn` in the worker that ran the last call with this key, unless this worker has more to do than the others."""
         chosen = self._least_busy()
         if key is None:
             return chosen.call(fn)

@@ -120,7 +120,7 @@ def edited(
 ) -> None:
     """Copy a rank's file, change some of its events, and add others at the end.
 
-    Everything else is copied byte by byte. A file that had to be repaired when it was read is rewritten instead.
+    Everything else is copied byte by byte. If a file was repaired when it was read, it is rewritten instead.
 
     Args:
         rank_trace: the rank; its selections are ignored.

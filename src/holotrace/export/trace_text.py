@@ -22,7 +22,7 @@ _ZSTD_READERS = ("compression.zstd", "backports.zstd", "zstandard")
 
 
 def pieces(path: Address) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a file in order; a truncated compressed stream ends where it breaks off.
+    """Yield the decompressed bytes of a file in order; a truncated compressed stream yields its readable part.
 
     Raises:
         UnreadableTraceError: the file cannot be opened or read.

@@ -8,9 +8,9 @@ a file comes from the first of these that states one:
     3. the collectives in the file, which name the rank that recorded them; this requires reading the whole file
     4. the next free number, in the natural order of the names (a2 before a10)
 
-Two files never share a rank silently. In a folder or a pattern, several files of one rank count as several recordings,
-such as the spans that a profiler schedule writes one after the other: the newest file is opened, and the others are skipped
-with a reason that says how to open them. In a list, the user names every file, so a shared rank is an error.
+Two files never share a rank silently. In a folder or a pattern, several files of one rank count as several recordings, for
+example the spans of a profiler schedule. The newest file is opened; the others are skipped, with a reason that says how to open
+them. In a list, the user names every file, so a shared rank is an error.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The runs in a log folder, with their recordings by worker and by span.
 
-Every folder with traces is a run, named by its path below the log folder; files directly in the log folder form a run
-with the folder's name. The log folder is a path or a URL. PyTorch names a file `<worker>.<number>.pt.trace.json.gz`:
-the number, usually the time, distinguishes the recordings of a worker. Other file names work too: the worker is then
-the name without `.json` and similar suffixes. Compression is detected from the content.
+Every folder with traces is a run, named by its path below the log folder. Files directly in the log folder form a run with the
+folder's name. The log folder is a path or a URL. PyTorch names a file `<worker>.<number>.pt.trace.json.gz`: the number, usually
+the time, distinguishes the recordings of a worker. Other file names work too: the worker is then the name without `.json` and
+similar suffixes. Compression is detected from the content.
 
 The spans of a run are the times at which its workers recorded, counted from 1 in numeric order. If workers have different
-numbers of recordings, recordings made at about the same time are one span; if the numbers are not times, the first recordings
-of all workers are the first span, and so on.
+numbers of recordings, recordings from about the same time are one span. If the numbers are not times, the first recordings of
+all workers are the first span, and so on.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ class Run:
     def open(self, span: int | None = None, *, cache: CacheOption = True, progress: Progress | None = None) -> Trace:
         """Open the workers of a span, by default the last one, as one job.
 
-        If two recordings have the same rank, because two jobs wrote into one folder, the newest is opened and the other
-        is listed in `skipped`.
+        If two jobs wrote into one folder, two recordings may have the same rank. The newest is opened and the other is listed
+        in `skipped`.
 
         Raises:
             UnreadableTraceError: no file of the run can be read.

@@ -1,4 +1,4 @@
-"""Temporary files named after the process that writes them, so that leftovers of killed processes can be removed."""
+"""Temporary files named after the process that writes them, so leftovers of killed processes can be removed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Random access to the bytes of a file behind a URL.
 
-If the connection is lost, reading resumes after the last byte received; it fails after a limited number of tries.
+If the connection is lost, reading resumes after the last byte received, for a limited number of tries.
 """
 
 from __future__ import annotations

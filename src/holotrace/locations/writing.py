@@ -24,8 +24,7 @@ def drafted(location: Path | RemotePath, *, replace: bool = True, sync: bool = T
 
     A local file is synced before it appears, so not even a power cut leaves a partial file; `sync=False` skips this wait. For a
     URL, the content goes into a temporary file and is sent when complete. With `replace=False`, a file that another process has
-    written to the URL in the meantime may be kept, because some file systems cannot replace a file without removing it for a
-    short time.
+    meanwhile written to the URL may be kept: some file systems cannot replace a file without briefly removing it.
 
     Raises:
         OSError: the file cannot be written; an UnreachableError for URLs. Nothing is left behind.

@@ -91,7 +91,7 @@ class Analysis:
 
     @property
     def main_views(self) -> tuple[View, ...]:
-        """Its tables, except those with a row per stream, step or launch, which can be very long."""
+        """Its tables, except very long ones: those with a row per stream, step or launch."""
         return tuple(view for view in self.views if not view.is_detail)
 
     def _module(self, name: str) -> Any:  # noqa: ANN401 -- a module, whose names differ

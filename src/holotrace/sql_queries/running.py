@@ -32,7 +32,7 @@ _POLL_S = 0.5
 
 @dataclass
 class Abandoned:
-    """Queries that did not end after an interrupt; the process should exit without waiting for them."""
+    """Queries that ignored an interrupt; the process should exit without waiting for them."""
 
     count: int = 0
 
@@ -50,7 +50,7 @@ class Limits:
 
 @dataclass
 class RunningQuery:
-    """A query on a connection; if it ignored an interrupt, `is_stuck` is True, and the connection must not be closed."""
+    """A query on a connection. If it ignored an interrupt, `is_stuck` is True, and the connection must stay open."""
 
     connection: Any
     limits: Limits

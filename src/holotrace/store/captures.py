@@ -55,7 +55,7 @@ class CaptureSource(Protocol):
     """The recordings for the ranks of a job; pickles as their addresses."""
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
-        """Return the recordings that fit a rank, given all strings of its trace, which include the batch sizes that it ran."""
+        """Return the recordings that fit a rank; its strings show the batch sizes that it ran."""
 
     def annotations(self) -> Mapping[int, Mapping[str, Any]]:
         """Return what annotation files say about graph nodes, by node id."""
@@ -136,7 +136,7 @@ def _module(said: Mapping[str, Any]) -> str | None:
 
 
 def batch_sizes(texts: pl.Series) -> pl.Series:
-    """Return the batch size, or number of tokens, that each name of a step or file states; null if it states none.
+    """Return the batch size, or number of tokens, that each name of a step or file states; null if the name has none.
 
     >>> batch_sizes(pl.Series(["step[DECODE bs=32]", "execute_8192_context_9(sq8155)", "bs_4_rank0", "aten::mm"])).to_list()
     [32, 8192, 4, None]

@@ -11,14 +11,14 @@
             events.parquet        one file for each table with rows, see `holotrace.store.tables.parquet_tables`
             ...
 
-Any number of processes may write into a store at once: no two of them change the same file unless they write the same
-rank. All of them write the same `_holotrace_store.json`, and `_holotrace_ranks` alone defines which ranks the store has.
+Any number of processes may write into a store at once; two of them change the same file only if they write the same rank. All
+of them write the same `_holotrace_store.json`, and `_holotrace_ranks` alone defines which ranks the store has.
 
-Files are always complete. On a local disk the folder of a rank is created under another name, and renamed once it is
-synced; if two processes write the same rank, the last one to finish wins. Object stores cannot rename. On an object
-store, the state file of a rank names its writer, `_holotrace_rank.json` is written last, and checksums detect a mix of
-two writers. A killed run therefore leaves no partial rank, and the next run continues where it stopped. A store with
-missing ranks cannot be opened; the error lists them.
+Files are always complete. On a local disk, the folder of a rank is created under another name, and renamed once it is synced.
+If two processes write the same rank, the last one to finish wins. Object stores cannot rename. On an object store, the state
+file of a rank names its writer, `_holotrace_rank.json` is written last, and checksums detect a mix of two writers. A killed run
+therefore leaves no partial rank, and the next run continues where it stopped. A store with missing ranks cannot be opened; the
+error lists them.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def is_begun(folder: Location) -> bool:
 
 
 def await_ranks(run: Writing, sources: Mapping[int, str]) -> None:
-    """Announce which ranks a run will write, from which files; the store is unfinished until they are written.
+    """Record which ranks a run will write, from which files; the store is unfinished until they are written.
 
     Raises:
         OSError: the store cannot be written.

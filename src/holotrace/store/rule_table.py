@@ -1,7 +1,7 @@
 """Tables of rules about names: finds the rules in force, sends them to workers, and reads rule files.
 
-Rules have this order of priority: rules added by a program, rules in the file that an environment variable names, rules that
-ship with holotrace. `Trace.map` sends the rules in force along with its function, so workers apply the caller's rules.
+Rules have this priority: first those that a program added, then those in the file that an environment variable names, then
+those of holotrace. `Trace.map` sends the rules in force along with its function, so workers apply the caller's rules.
 """
 
 from __future__ import annotations

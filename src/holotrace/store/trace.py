@@ -203,8 +203,8 @@ class RankTrace:
     def strings(self) -> pl.Series:
         """All strings: string id `i` stands for `strings[i]`; the series is named `text`.
 
-        The strings of the file come first, then the strings of its captures, the modules that annotations of graphs name, and
-        the names of inferred layers.
+        The strings of the file come first, then those of its captures, the modules in annotations of graphs, and the names of
+        inferred layers.
         """
         texts = self._own_strings
         if not replays_graphs(texts):
@@ -331,7 +331,7 @@ Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
 
 @runtime_checkable
 class DeviceSelection(Protocol):
-    """A selection that can be evaluated for device work alone, which is a fifth of a trace and all that many analyses need."""
+    """A selection that can be evaluated for device work alone. Many analyses need only device work, a fifth of a trace."""
 
     def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
         """Return whether to keep each row of `holotrace.enrich.device.device_work.device_rows`, as calling the selection would."""
@@ -408,9 +408,9 @@ class Trace:
     def visit(self, function: Callable[[RankTrace], T], executor: Executor = IN_PROCESS) -> Visit[T]:
         """Call `function(rank_trace)` for each rank.
 
-        The first error is raised, and work that has not started is cancelled. If the trace was opened with
-        `on_error="skip"` and the error is specific to one rank, that rank is skipped instead, with a warning. For an
-        executor with processes, `function` must be a module-level function or a `functools.partial` of one.
+        The first error is raised, and work that has not started is cancelled. If the trace was opened with `on_error="skip"`
+        and only one rank causes the error, that rank is skipped instead, with a warning. For an executor with processes,
+        `function` must be a module-level function or a `functools.partial` of one.
         """
         under_current_rules = functools.partial(under_rules, rules_in_force(), function)
         futures: dict[int, Future[T]] = {}

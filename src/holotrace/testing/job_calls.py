@@ -74,7 +74,7 @@ class CallsOptions:
 
     @classmethod
     def drawn(cls, seed: int) -> CallsOptions:
-        """Draw a random job of 2 to 64 hosts, in which anything may go wrong except that clocks do not jump."""
+        """Draw a random job of 2 to 64 hosts, with any kind of fault except clocks that jump."""
         dice = np.random.default_rng(seed)
         hosts = int(dice.choice((2, 4, 8, 16, 32, 64)))
         a_host = int(dice.integers(hosts))

@@ -1,8 +1,8 @@
 """Simulates a training job: when each piece of its work runs, on one true clock.
 
 The host of each rank makes calls one after another, and launches work ahead of its device. A device begins a piece of work once
-its stream is free, its dependencies have ended, and the launch has arrived. A collective begins on each rank when that rank
-arrives; it ends on all ranks at the same time, `duration_ns` after the last rank has arrived.
+its stream is free, its dependencies have ended, and the launch has arrived. A collective begins on each rank when the rank
+arrives; it ends on all ranks at the same time, `duration_ns` after the last arrival.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def write_job(  # noqa: PLR0913 -- one option per property of the job
     clock_drift_ppm: int = 20,
     seed: int = 0,
 ) -> JobTruth:
-    """Write the trace files of a job and the truth about it; the same options give the same bytes.
+    """Write the trace files of a job and the truth about it; equal options give equal bytes.
 
     Args:
         folder: created if necessary.

@@ -1,8 +1,8 @@
 """The work of one training step of a transformer on an H100 with PyTorch's data parallelism.
 
-Names, launch shapes and proportions are taken from bfloat16 training with 2,048 tokens and a width of 4,096. A step
-copies a batch to the device, clears gradients, runs the forward and backward pass, reduces the gradients of each layer
-over all ranks during the backward pass of the layer below, updates parameters, gathers them within the host, and copies
+Names, launch shapes and proportions are taken from bfloat16 training with 2,048 tokens and a width of 4,096. A step copies a
+batch to the device, clears gradients, and runs the forward and backward pass. During the backward pass of each layer, it
+reduces the gradients of the layer above over all ranks. It then updates parameters, gathers them within the host, and copies
 the loss to the host.
 """
 

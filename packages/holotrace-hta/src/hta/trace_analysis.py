@@ -1,8 +1,8 @@
 """TraceAnalysis, with HTA's interface.
 
-Names, arguments, defaults and columns are HTA's; results are pandas frames with times in microseconds. They come from the
-analyses of `holotrace`, so numbers are exact where HTA rounds or guesses; docs/reference/from_hta.md lists the differences and
-explains them. In new code, use `holotrace.open_trace` and the functions of `holotrace` instead.
+Names, arguments, defaults and columns are HTA's; results are pandas frames with times in microseconds. Its numbers come from
+the analyses of `holotrace`, so they are exact where HTA rounds or guesses. docs/reference/from_hta.md explains the differences.
+In new code, use `holotrace.open_trace` and the functions of `holotrace` instead.
 """
 
 from __future__ import annotations

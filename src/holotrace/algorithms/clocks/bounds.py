@@ -1,14 +1,14 @@
 """Hard bounds on clocks, from operations in which some participants wait for others.
 
 When clock a shows t, the reference clock shows t + z_a(t). Clocks run at constant rates, so z_a(t) = o + d·t. Each operation
-has a time G, which is after the start of every participant that others wait for, and before the end of every participant that
+has a time G. It is after the start of every participant that others wait for, and before the end of every participant that
 waits:
 
     start + z_a(start) ≤ G ≤ end + z_a(end)
 
-Bounds on the clocks give bounds on every G, and these give tighter bounds on the clocks, even on clocks that share no
-operation with the reference. Every round only draws conclusions from the inequalities, so the true values stay within
-the bounds, however many rounds run.
+Bounds on the clocks bound every G, and these bounds in turn tighten the bounds on the clocks, even on clocks that share no
+operation with the reference. Every round only draws conclusions from the inequalities, so the true values stay within the
+bounds, however many rounds run.
 
 Times are float64 nanoseconds, counted from a time close to the data. For two clocks, the bounds are the convex hulls of
 Zhang, Liu and Xia, Clock Synchronization Algorithms for Network Measurements (INFOCOM 2002).
@@ -58,7 +58,7 @@ class Slopes(NamedTuple):
 
 @dataclass(frozen=True)
 class ClockBounds:
-    """Bounds on z(t) = o + d·t of each clock: what to add to the time t on the clock to get the reference time.
+    """Bounds on z(t) = o + d·t of each clock: z(t) is added to the time t on the clock to get the reference time.
 
     knots      float64 [times]          times on every clock at which its z is bounded
     low, high  float64 [clocks, times]  least and greatest z of each clock at each knot; infinite if unbounded

@@ -96,9 +96,8 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
 
     Wrong matches are `DROPPED`, and operations that may be before or after a jump are `UNDECIDED`.
 
-    Clocks are examined in order of their distance from the reference. Each is compared with its hubs, in the operations
-    that both share, so that a jump of a hub does not look like a jump of the other clocks. The reference itself has one
-    segment.
+    Clocks are examined in order of their distance from the reference. Each clock is compared with its hubs in the operations
+    that both share. A jump of a hub then does not look like a jump of the other clocks. The reference itself has one segment.
     """
     segment = np.full(len(participants.operation), DROPPED)
     start, end, reading = np.full((3, len(segment)), np.nan)

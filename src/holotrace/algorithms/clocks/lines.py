@@ -1,9 +1,8 @@
 """Estimates of clocks, from operations that end at about the same time for all participants.
 
-A `reading` is the time that a clock shows at the end of an operation. The operations connect the clocks in a graph: in
-each operation, the hub is the participant nearest to the reference clock, and an edge leads from it to every other
-participant. The median difference between the two readings of an edge changes little if one participant ends a few
-operations late.
+A `reading` is the time that a clock shows at the end of an operation. The operations connect the clocks in a graph. In each
+operation, the hub is the participant nearest to the reference clock, and an edge leads from the hub to every other participant.
+The median difference between the two readings of an edge changes little if one participant ends a few operations late.
 """
 
 from __future__ import annotations
@@ -153,9 +152,9 @@ def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float6
         rate: the rates of the rough lines; not a number if unknown.
 
     With z_a(t) = v_a + s_a·t, and t relative to the middle, each chunk of n readings of an edge from hub h to clock a, with
-    median time t and median difference r, contributes n·(z_a(t) - z_h(t) - r)² to the sum that is minimised. Each clock
-    adds a term that pulls its rate towards 1, weighted by the ratio of the usual jitter to the usual drift; it only
-    matters in short recordings.
+    median time t and median difference r, contributes n·(z_a(t) - z_h(t) - r)² to the sum that is minimised. Each clock adds a
+    term that pulls its rate towards 1, weighted by the ratio of the usual jitter to the usual drift; this matters only in short
+    recordings.
     """
     together = readings.is_together | (graph.parent_edge[readings.clock] == graph.edge)
     rows = np.flatnonzero((graph.edge >= 0) & together)

@@ -90,10 +90,10 @@ def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _
     The points of the main thread divide its time into segments. Another lane works from the point at which it begins after a
     pause until it pauses again. A pause is a gap between ranges that continues into a later segment.
 
-    The main thread waits in a segment if another lane ends its work there, and other lanes are busy for at least half of
-    the segment. Such work counts in gaps of the main thread and in ranges in which the main thread waits. Inside other
-    ranges, only the lanes `works_inside` count, whose gaps count as work too. Segments in which the main thread waits
-    have no weight, and neither do the pauses of other lanes.
+    The main thread waits in a segment if another lane ends its work in the segment and other lanes are busy for at least half
+    of it. Such work counts in gaps of the main thread and in ranges in which the main thread waits. Inside other ranges, only
+    the lanes `works_inside` count, whose gaps count as work too. Segments in which the main thread waits have weight 0, as have
+    the pauses of other lanes.
 
     Args:
         ranges: the activities.

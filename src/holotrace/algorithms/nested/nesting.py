@@ -34,8 +34,8 @@ def nesting(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> Nesting
     """Find the innermost interval of the same group that wholly contains each interval.
 
     If two intervals are equal, the earlier row is the outer one. If several intervals contain an interval, its parent is the
-    one that begins last; if their starts are equal, the shortest. An interval that begins inside another and ends after it is
-    its sibling; the parent of both is the nearest interval that contains both.
+    one that begins last; if several of these begin last, the shortest. An interval that begins inside another and ends after it
+    is its sibling: both have the nearest interval that contains both as their parent.
     """
     return Nesting(*_native.nest(*_columns(group, start, end)))
 

@@ -1,4 +1,4 @@
-"""Whether the time of a collective goes into its transfer or into waiting for a late rank."""
+"""Whether a collective spends its time in the transfer or in waiting for a late rank."""
 
 from __future__ import annotations
 

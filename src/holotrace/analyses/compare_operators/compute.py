@@ -129,8 +129,8 @@ def compare_operators(
     Args:
         control: the trace to compare with.
         test: the trace in question.
-        by: the time to compare and sort by. By default, this is device time if both traces have it, otherwise host time; data
-            loading, and phases that launch nothing, are compared by host time in either case.
+        by: the time to compare and sort by; by default device time if both traces have it, otherwise host time. Data
+            loading, and phases that launch nothing, are always compared by host time.
         compat: "torch_tb_profiler" aligns as the last version of the TensorBoard plugin did: only the first thread of
             the first rank of each trace, in order. A pair whose names differ is named `control → test`.
         executor: runs the work on the ranks.

@@ -1,9 +1,9 @@
 """The logs that torch.compile writes into the folder TORCH_TRACE: functions, failed guards, and the lines behind kernels.
 
 Each process writes a file `dedicated_log_torch_trace_<…>.log`; with distributed training, `…_rank_<N>_<…>.log`. A record is one
-line, with glog's prefix and JSON; its payload, if any, is the lines after it that begin with a tab. Files may be compressed
-with gzip. https://github.com/pytorch/tlparse reads the same files and copies them into its own output, as `raw.log`; with
-`--all-ranks-html`, as `rank_<N>/raw.log`.
+line, with glog's prefix and JSON. If it has a payload, the payload is the following lines that begin with a tab. Files may be
+compressed with gzip. https://github.com/pytorch/tlparse reads the same files, and copies them into its output as `raw.log` or,
+with `--all-ranks-html`, as `rank_<N>/raw.log`.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class CompileLogs:
 
 
 def read_compile_logs(address: Address) -> CompileLogs:
-    """Read the folder TORCH_TRACE, one of its files, or the folder that tlparse made of them.
+    """Read the folder TORCH_TRACE, one of its files, or a folder that tlparse wrote from them.
 
     Raises:
         InvalidOptionError: the file does not exist, or no file in the folder records a compilation.

@@ -110,7 +110,7 @@ def critical_path_across_ranks(
 def critical_path_in(
     window: JobWindow, *, segment_limit: int | None = 2_000, executor: Executor = IN_PROCESS
 ) -> JobCriticalPath:
-    """Find what bounds a window whose ranks are already joined; a `segment_limit` of None lists all segments."""
+    """Find what bounds a window whose ranks are already joined; with `segment_limit=None`, all segments are listed."""
     found = legs(window.graph)
     wanted = wanted_of_ranks(found)
     expand = partial(_expanded, spans=window.spans, wanted=wanted, data_loading=window.options.data_loading)

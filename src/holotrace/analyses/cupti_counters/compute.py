@@ -80,9 +80,9 @@ def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCou
     """Join the range profiler's measurements with the kernels' launches and the operators around the launches.
 
     A range belongs to the launch with the same correlation. If no range has a correlation, the n-th range of a kernel
-    belongs to the n-th launch of that kernel. If the names of launched kernels were not recorded either, because the
-    profiler replaced the kernel events, the n-th range belongs to the n-th launch, provided that the counts agree. Other ranges
-    keep their values and have no operators.
+    belongs to the n-th launch of that kernel. If the profiler replaced the kernel events, the names of launched kernels were
+    not recorded either. Then the n-th range belongs to the n-th launch, provided that the counts agree. Other ranges keep their
+    values and have no operators.
 
     Args:
         trace: the job.

@@ -26,7 +26,7 @@ def headline_text(result: Diagnosis) -> str:
 
 
 def finding_texts(result: Diagnosis) -> list[tuple[dict[str, Any], str]]:
-    """Return the findings that are not part of others, each with the sentence that says what it costs and what happens."""
+    """Return the findings that are not part of others, each with a sentence about its cost and cause."""
     whole = "each step" if result.headline["step_count"][0] else "the recording"
     return [(row, _finding_text(row, whole)) for row in shown_findings(result)]
 

@@ -102,8 +102,8 @@ class Diagnosis(Result):
 def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
     """Look for everything that is known to make jobs slow, and rank what was found by its cost.
 
-    Each rule looks for one cause. A cause costs the time that it explains, or less if a replay of the step without the
-    cause saves less. Causes that explain the same time share it: certain causes claim it before symptoms do.
+    A cause costs the time that it explains, or less if a replay of the step without the cause saves less. Causes that explain
+    the same time share it: certain causes claim it before symptoms do.
 
     Args:
         trace: the job.
@@ -138,7 +138,7 @@ def _plan(compares: Mapping[str, Callable[[], Plan[Any, Any]]]) -> Plan[dict[str
 
 
 def examination_plan() -> Plan[RankExamination, dict[int, RankExamination]]:
-    """Return the part of `diagnosis` that examines each rank by itself; `diagnosed` does the rest."""
+    """Return the part of `diagnosis` that examines each rank alone; `diagnosed` does the rest."""
     return Plan(partial(examined, rules=RULES), dict)
 
 

@@ -81,7 +81,7 @@ def in_line(place: Place) -> str:
 
 
 class Delay(NamedTuple):
-    """What makes a rank late for which others wait.
+    """What delays a rank for which others wait.
 
     own_ns  the time per step that it takes on that rank
     lines   the lines of code that take it, as far as they are known

@@ -30,7 +30,7 @@ _NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 def parts_of_steps(
     layers: Mapping[str, Intervals], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
 ) -> pl.DataFrame:
-    """Return the `PARTS` of each step; each moment counts only for the first part that covers it, so they add up to the step.
+    """Return the `PARTS` of each step; time counts only for the first part that covers it, so the parts add up to the step.
 
     Args:
         layers: when each part except the last runs, on any device or stream.
@@ -47,7 +47,7 @@ def parts_of_steps(
 
 
 def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Intervals]:
-    """Return when launched work has not yet begun, and when the cause of idle time is unknown, as before work without a launch.
+    """Return when launched work has not begun yet, and when the cause of idle time is unknown: before work without a launch.
 
     Args:
         work: start_ns, end_ns and launch_start_ns (null if unknown) of all work of the rank, sorted by start.

@@ -1,4 +1,4 @@
-"""Which steps belong to the steady state, and why the others are set apart."""
+"""Which steps belong to the steady state, and why the others do not."""
 
 from __future__ import annotations
 

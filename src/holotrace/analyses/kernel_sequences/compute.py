@@ -67,8 +67,8 @@ def kernel_sequences(
 ) -> KernelSequences:
     """Count the sequences of kernels, copies and memsets that calls of operators launched.
 
-    A call owns all work that its thread launched while it ran, including work of operators inside it. Of nested calls
-    that match, only the outermost counts.
+    A call owns all work that its thread launched during the call, including work of operators inside it. Of nested calls that
+    match, only the outermost counts.
 
     Args:
         trace: the job.

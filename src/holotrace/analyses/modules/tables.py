@@ -9,7 +9,7 @@ from holotrace.questions.tables import View, known_columns
 
 
 def times_of_modules(result: Modules) -> pl.DataFrame:
-    """Return the time of each module, summed over the ranks; a module comes after the one that contains it."""
+    """Return the time of each module, summed over the ranks; enclosing modules come first."""
     device = ("device_total_ns", "device_self_ns", "backward_device_total_ns")
     host = ("host_total_ns", "host_self_ns", "backward_host_total_ns")
     placed = pl.lit("· ").repeat_by("depth").list.join("") + pl.col("module")

@@ -72,7 +72,7 @@ def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Ex
     """Assign every kernel to the operator that launched it, and backward kernels also to their forward operator.
 
     The operator is the innermost one around the launch, on the same thread; see `holotrace.enrich.host.operators`. A backward
-    operator is one that the profiler links to a forward operator, or one nested inside a linked operator.
+    operator is an operator that the profiler links to a forward operator, or an operator inside a linked operator.
 
     Args:
         trace: the job.

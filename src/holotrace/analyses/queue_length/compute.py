@@ -90,9 +90,9 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
     """Count the work in each stream's queue: work that the host has launched but the device has not begun.
 
     A piece of work enters the queue of its stream when the call that launches it begins, and leaves it when the work
-    begins. Every runtime and driver call counts, and so does every kernel of a graph launch. Work that seems to begin
-    before its launch, because the clocks of host and device disagree, enters and leaves at the launch, so a length is
-    never negative. If work leaves at the very time other work enters, it leaves first.
+    begins. Every runtime and driver call counts, and so does every kernel of a graph launch. Work may seem to begin before its
+    launch, because the clocks of host and device disagree. It then enters and leaves at the launch, so a length is never
+    negative. If work leaves at the very time other work enters, it leaves first.
 
     Args:
         trace: the job.

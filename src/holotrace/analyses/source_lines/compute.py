@@ -99,9 +99,9 @@ def source_lines(
 ) -> SourceLines:
     """Divide host time and device time among the lines of the user's code.
 
-    Frames of PyTorch, of installed libraries, of generated files and of Python itself do not count, nor do built-in functions
-    and modules; see `holotrace.enrich.host.frames`. Work of the backward pass belongs to the line of the forward operator
-    whose gradient it computes.
+    Frames of PyTorch, installed libraries, generated files and Python itself do not count, nor do built-in functions and
+    modules; see `holotrace.enrich.host.frames`. Work of the backward pass belongs to the line of the forward operator whose
+    gradient it computes.
 
     Args:
         trace: the job, recorded with `with_stack=True`.

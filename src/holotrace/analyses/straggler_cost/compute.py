@@ -1,4 +1,4 @@
-"""What do stragglers cost: how much faster would the job be if all its ranks, stages and microbatches were alike?"""
+"""What do stragglers cost: how much faster would the job be if all its ranks, stages and microbatches took equally long?"""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class StragglerCost(Result):
 
 
 def straggler_cost(job: Trace | pl.DataFrame, *, executor: Executor = IN_PROCESS) -> StragglerCost:
-    """Compute how much faster the job would be if all its ranks, stages, microbatches and steps were alike.
+    """Compute how much faster the job would be if all its ranks, stages, microbatches and steps took equally long.
 
     Args:
         job: a trace, or a table of operations such as `holotrace.read_operations` returns.

@@ -39,7 +39,7 @@ class Scenarios:
         self.ideal_ns = self._replay.step_ns(self._ideal)
 
     def only(self, rows: npt.NDArray[np.bool_]) -> Int64Array:
-        """Return the length of each step if only these operations kept their times, and all others took their ideal time."""
+        """Return the length of each step if only these operations kept their times, and all others took their ideal times."""
         return self._replay.step_ns(np.where(rows, self._work, self._ideal))
 
     def without(self, rows: npt.NDArray[np.bool_]) -> Int64Array:

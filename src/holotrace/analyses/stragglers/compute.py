@@ -112,8 +112,8 @@ class Stragglers(Result):
     def candidates(self, count: int) -> list[int]:
         """Return at most `count` ranks that came last at least once, the worst one first.
 
-        Ranks are sorted by the waiting they cause minus their own waiting, so a rank that is late only because it
-        waited in another group comes after the rank it waited for.
+        Ranks are sorted by the waiting they cause minus their own waiting. A rank that is late only because it waited in
+        another group then comes after the rank it waited for.
         """
         late = self.per_rank.filter(pl.col("last_count") > 0)
         net = pl.col("caused_wait_ns") - pl.col("wait_ns")
@@ -165,8 +165,8 @@ def plan(
 ) -> Plan[_Partial, Stragglers]:
     """Return `stragglers` in two parts: what runs on each rank, and how the results of the ranks combine.
 
-    With `by_durations`, the wait of a rank is its duration minus the shortest one in the collective, as in earlier versions
-    and in the interface of HTA.
+    With `by_durations`, the wait of a rank is its duration minus the shortest duration in the collective, as in the interface
+    of HTA.
     """
     combine = partial(_combine, steps=steps, annotation=annotation, by_durations=by_durations)
     return Plan(partial(_one_rank, annotation=annotation, is_followed=not by_durations), combine)

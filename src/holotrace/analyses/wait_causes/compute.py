@@ -132,9 +132,9 @@ def wait_causes(
     """Divide all waiting between ranks among its causes.
 
     A rank waits in a collective, send or receive for the last rank to arrive. The cause is what took longer on the late rank
-    since the two ranks last met: a kernel, an operator, a Python function, data loading … If the late rank itself
-    waited in that time, the cause of its own wait is also the cause of this wait, and so on, until a cause is found
-    that is not a wait. The costs of all causes add up to the total waiting, to the nanosecond.
+    since the two ranks last met: a kernel, an operator, a Python function, data loading … If the late rank itself waited in
+    that time, the cause of that wait is also the cause of this one, and so on. The costs of all causes add up to the total
+    waiting, to the nanosecond.
 
     Args:
         trace: the job.

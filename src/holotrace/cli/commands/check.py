@@ -36,7 +36,7 @@ def check(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the health of each file; exit with 1 if none is readable or if `strict` finds a broken error rule or a doubt."""
+    """Print the health of each file; exit with 1 if none is readable or if `strict` finds a doubt or a broken error rule."""
     with opened_job(job) as (trace, executor):
         checked = check_files(trace, strict=strict, executor=executor)
     if as_json:

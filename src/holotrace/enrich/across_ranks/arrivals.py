@@ -25,8 +25,8 @@ def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
         wait      the last start - start of the rank, at most its duration
         transfer  the last end - the last start
 
-    If the clocks are not known well enough, a rank is missing, or a rank ends before another has arrived, durations are used
-    instead. All ranks leave at about the same time, so with d the duration of each rank:
+    Durations are used instead if the clocks are not known well enough, a rank is missing, or a rank ends before another has
+    arrived. All ranks leave at about the same time, so with d the duration of each rank:
 
         wait      d - the shortest d
         transfer  the shortest d, an upper bound: it may contain waiting for a rank that was not recorded

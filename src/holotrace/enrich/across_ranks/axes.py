@@ -96,7 +96,7 @@ class Use(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """The axis of a group; several candidates if the trace does not decide between them.
+    """The axis of a group; several candidates if the trace leaves it open.
 
     by_collective  the axis of each kind of communication, if the group serves several purposes; else empty
     """
@@ -136,7 +136,7 @@ def axis_of_use(use: Use) -> Axis:
     all_reduce                      dp if DDP asks for them or if nearly all bytes are requested in or after the backward pass, tp if many are
                                     requested in the forward pass
 
-    A group that does several of these serves several purposes, each with its own axis: a recommender exchanges the rows of its
+    A group that does several of these has one axis for each purpose. A recommender, for example, exchanges the rows of its
     embedding tables and reduces gradients among the same ranks. All-reduces in a group that also has all_gather or
     reduce_scatter count as a separate purpose only if DDP asks for them.
     """
@@ -187,8 +187,8 @@ def _of_all_reduces(forward_fraction: float | None) -> tuple[str, ...]:
 def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, Axis]:
     """Return {group: its axis}.
 
-    A description that names an axis decides. The remaining groups of equal size and stride share one axis: if descriptions give
-    exactly one axis to groups of this shape, it is that axis; otherwise the collectives decide. The default group is `world` if
+    A description that names an axis decides. The remaining groups of equal size and stride share one axis. If descriptions give
+    groups of this shape exactly one axis, it is that axis; otherwise the collectives decide. The default group is `world` if
     the job has other axes; otherwise it is an axis itself.
 
     Args:

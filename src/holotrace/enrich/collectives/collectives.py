@@ -116,7 +116,7 @@ def collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def stable_numbers(texts: pl.Series) -> pl.Series:
-    """Return a uint64 hash of each string that is the same in every process; ranks send hashes instead of strings."""
+    """Return a uint64 hash of each string, equal in every process; ranks send hashes instead of strings."""
     return answers(texts, stable_number, pl.UInt64).alias(texts.name)
 
 

@@ -23,19 +23,19 @@ _ENDS_ON_THREAD = r"^gloo:(send|recv)"
 def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: int | None) -> list[GraphEdges]:
     """Return the edges of the host; if several reach a node at the same time, the first determines its time.
 
-    The points of a thread are the starts and ends of its ranges. The time between two points is the weight of the edge
-    between them, except while the thread waits: in a call that waits for a device; in a gap of the main thread in which
-    other threads work; and, in other threads, between the parts of their work that the main thread starts. The main
-    thread is `track_id` or, if that has no points, the thread with the most ranges.
+    The points of a thread are the starts and ends of its ranges. The time between two points is the weight of the edge between
+    them, except while the thread waits: in a call that waits for a device; in a gap of the main thread in which other threads
+    work; and, in other threads, between the parts of work that the main thread starts. The main thread is `track_id` or, if
+    that has no points, the thread with the most ranges.
 
     Another thread works in a gap of the main thread if it ends its work within the gap and is busy for at least half of the
     gap. If a thread runs the backward operators that belong to the main thread's forward operators, its gaps count as
     work. Such a thread may also work inside an operator of the main thread, which requests the backward pass and waits
     for it.
 
-    If the main thread begins to wait for a collective on another lane after the collective has started, an edge leads from the
+    If the main thread starts waiting for a collective on another lane after the collective has started, an edge leads from the
     start of this wait to the end of the collective. PyTorch's ranges `gloo:send` and `gloo:recv` always end in such a wait,
-    however early the message arrived:
+    even if the message arrived early:
     https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupGloo.cpp (`SendWork::wait`).
     """
     if not activities.is_host.any():

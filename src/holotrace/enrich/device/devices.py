@@ -44,7 +44,7 @@ def properties_of(rank_trace: RankTrace, devices: list[int]) -> list[dict[str, A
     """Return the `deviceProperties` of each of these devices; an empty dict if the file has none.
 
     ROCm numbers CPUs as devices, too: on a machine with two CPUs, GPU 0 is device 2. Yet `deviceProperties` lists only
-    GPUs. In such a file, a device that is not listed gets the properties that all listed devices share.
+    GPUs. In such a file, a device that is not listed gets the properties that all listed devices have in common.
     """
     listed = rank_trace.header.device_properties
     by_number = {_number(properties, place): properties for place, properties in enumerate(listed)}

@@ -46,8 +46,7 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
 
     A replay with rows is compared with the other replays of its graph, which the graph's number identifies. Most traces lack
     that number. Without it, a replay is incomplete if three conditions hold: no other replay has the same kernels; a repeated
-    replay has these kernels and more; and the launches before and after the replay are the same as those around a
-    complete replay.
+    replay has these kernels and more; and the replay has the same launches before and after it as a complete replay.
 
     Returns:
         Sorted by start_ns; empty without graphs:

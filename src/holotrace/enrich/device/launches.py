@@ -21,8 +21,8 @@ def launches(rank_trace: RankTrace) -> pl.DataFrame:
 
     The row and the call have the same `correlation`, which is above 0. One call may launch many rows, as the launch of
     a CUDA graph does. Several calls may have the same correlation, because a runtime call contains a driver call, or
-    because the file joins several processes. The preferred call is, in this order: a call with the same `external_id`
-    as the row; a call that began no later than the row; a runtime call; the call that began last.
+    because the file joins several processes. The preferred call is, in this order: a call with the row's `external_id`; a call
+    that began no later than the row; a runtime call; the call that began last.
 
     Returns:
         The rows of `device_rows`, in the same order:
@@ -52,12 +52,12 @@ def launched_work(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return when the host asked for each device row, which decides the step of the row.
+    """Return when the host requested each device row; this time decides the step of the row.
 
-    The host asks for a row when its launch starts. If the launch is unknown, the start of the row counts instead,
-    unless the row was launched before the recording. Streams work in order, so all rows of a stream before its first
-    row with a known launch were launched earlier. On a stream without any known launch (NCCL's calls are not always
-    recorded), only rows that start before the first known launch of the rank were launched before the recording.
+    The host requests a row when its launch starts. If the launch is unknown, the start of the row counts instead, unless the
+    row was launched before the recording. Streams work in order, so all rows of a stream before its first row with a known
+    launch were launched earlier. On a stream without any known launch, only rows that start before the first known launch of
+    the rank were launched before the recording. NCCL's calls are not always recorded.
 
     Returns:
         The rows of `device_rows`, in the same order:

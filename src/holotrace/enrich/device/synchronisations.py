@@ -35,8 +35,8 @@ _HOST_WAIT = ("call_index", "sync_index", "scope", *_STREAM, "record_index", "so
 def event_records(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls that record an event in a stream.
 
-    A call records an event if its name says so, or if a wait or a device row, which also gives the stream, refers to
-    the call's correlation.
+    A call records an event if its name says so, or if a wait or a device row refers to the call's correlation; the row also
+    gives the stream.
 
     Returns:
         In file order:
@@ -89,9 +89,8 @@ def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
 
     A call waits for the last work launched before it into its stream, or into every stream of its device. A call that
     waits for an event waits for the last work launched before the event was recorded. A call that launched a copy, and
-    returned after the copy ended, waited for the copy. If the profiler did not record the stream of a call, assume the
-    stream whose work was the last to end before the call did. A call that returned before the work ended only queried
-    its state and did not wait.
+    returned after the copy ended, waited for the copy. If the stream of a call was not recorded, assume the stream whose work
+    ended last before the call ended. A call that returned before the work ended only queried its state and did not wait.
 
     Returns:
         One row for each call and each stream it waits for, sorted by event_index, device and stream:

@@ -11,7 +11,7 @@ from holotrace.store.trace import RankTrace
 
 
 def recorded_list(text: str | None) -> list[Any]:
-    """Return a recorded list; an empty one if the text is missing, damaged, nested too deep, or not a list."""
+    """Return a recorded list; empty if the text is missing, damaged, nested too deeply, or not a list."""
     try:
         listed = json.loads(text) if text is not None else []
     except (ValueError, RecursionError):
@@ -28,7 +28,7 @@ def one_spacing(text: str) -> str:
 
 
 def texts_with_one_spacing(rank_trace: RankTrace, ids: pl.Series) -> pl.Series:
-    """Return the texts of string ids; equal values give equal texts, even if the file spaces them differently."""
+    """Return the texts of string ids, with equal spacing, so that equal values have equal texts."""
     distinct = ids.unique().drop_nulls()
     texts = [one_spacing(text) for text in rank_trace.texts(distinct)]
     return ids.replace_strict(distinct, pl.Series(texts, dtype=pl.String), default=None)

@@ -1,4 +1,4 @@
-"""Operators that the layers of another recording suggest for the layers of a graph.
+"""Operators that another recording's layers suggest for the layers of a graph.
 
 A recording may run the same layers with partly different kernels, such as a prefill when the graph is a decode step.
 Such a recording explains too little of a replay. Kernels with equal names at the same position of a layer are still

@@ -1,7 +1,6 @@
 """The operators and modules that launched the kernels of a graph when it was captured, once for each replay.
 
-The host trees get these operators and modules at the launch of the graph, without host time, because a replay does not
-call them again.
+The host trees get these operators and modules at the launch of the graph, without host time: a replay does not call them.
 """
 
 from __future__ import annotations

@@ -39,9 +39,8 @@ _COLUMNS = {
 def inferred_layers(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the layer of each piece of work of replays that no recording explains.
 
-    A graph that replays a whole model is divided on its own. Piecewise graphs, each of which replays a part of a layer,
-    are divided together if they belong to one annotation or to one pass through the model. A pass begins with the same
-    graph each time.
+    A graph that replays a whole model is divided on its own. Piecewise graphs each replay a part of a layer; they are divided
+    together if they belong to one annotation or to one pass through the model. A pass begins with the same graph each time.
 
     Returns:
         Only work inside layers, in the order of `replayed_work`:

@@ -56,7 +56,7 @@ def _mangled_function(name: str) -> str:
 
 
 def numbered_names(first: list[str | None], second: list[str | None]) -> tuple[npt.NDArray[np.int64], ...]:
-    """Return a number for each name, equal where two names may belong to one kernel; -1 for None.
+    """Return a number for each name, equal if two names may belong to one kernel; -1 for None.
 
     A name that occurs in only one of the lists is compared by its function alone, because recordings may write it
     differently.

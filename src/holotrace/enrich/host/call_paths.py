@@ -62,8 +62,7 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
         forward and other  everything else
         no operator        device work that belongs to none of the above
 
-    Steps, data-parallel wrappers and other annotations are not part of paths; the path of a call inside them leaves
-    them out.
+    Steps, data-parallel wrappers and other annotations are not part of paths.
 
     Args:
         rank_trace: the rank.

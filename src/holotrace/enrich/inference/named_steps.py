@@ -1,4 +1,4 @@
-"""Host ranges whose names mark inference steps; nested ranges that mark the same step count as one."""
+"""Host ranges whose names mark inference steps; nested ranges for the same step count as one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reasons why the traces of a folder may not be one whole job.
 
-A folder may mix files of different jobs, and files may be cut off or unreadable. A verdict on such traces would look
-like a verdict on the whole job, so the reasons are shown before the verdict.
+A folder may mix files of different jobs, and files may be cut off or unreadable. A verdict on such traces would look like a
+verdict on the job, so these reasons are shown first.
 """
 
 from __future__ import annotations

@@ -79,8 +79,8 @@ class _Known(NamedTuple):
 def job_window(trace: Trace, options: WindowOptions, executor: Executor) -> JobWindow:
     """Return the joined graph of all ranks.
 
-    Each rank is visited twice: once for its communication and, when the clocks are known, once for its graph. The job's window
-    begins when its first rank begins, so the graph of a rank that begins later also contains the end of the rank's previous
+    Each rank is visited twice: first for its communication, then, with known clocks, for its graph. The job's window begins
+    when its first rank begins. The graph of a rank that begins later therefore also contains the end of the rank's previous
     step.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The times that operations would take if all ranks, stages, microbatches and steps were alike."""
+"""The times that operations would take if all ranks, stages, microbatches and steps took equally long."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def rank_operations(rank_trace: RankTrace) -> RankOperations:
     """Return the operations of a rank.
 
     All time of a step except waits for calls counts as computation, including gaps on the host: a rank that sleeps or collects
-    garbage is slow. Computation is divided where a call begins and where the phase changes.
+    garbage counts as slow. Computation is divided where a call begins and where the phase changes.
     """
     communicating = of_rank(rank_trace)
     steps = device_extended_windows(rank_trace).rename({"window": "step"})

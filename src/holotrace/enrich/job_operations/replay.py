@@ -21,7 +21,7 @@ transfer."""
 
 
 def work_ns(operations: pl.DataFrame, dependencies: Dependencies) -> pl.Series:
-    """Return the time that each operation needs by itself, without waiting for other ranks.
+    """Return the time that each operation needs without waiting for other ranks.
 
     computation    its duration; also for communication that waits for no one
     communication  its end - the last start of any rank; 0 if the difference is -10 ms or less, because then the clocks

@@ -49,8 +49,8 @@ _DEVICE_TYPES = {
 def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the memory events, each with the total after it.
 
-    The total comes from the file. Files from before 2022 have none; for them, it is the sum of all changes plus the
-    smallest initial amount that keeps the total from ever being negative.
+    The total comes from the file. Files from before 2022 have none. It is then the sum of all changes, plus the smallest
+    initial amount that keeps it from ever being negative.
 
     Returns:
         Sorted by device_type, device, time_ns:
@@ -111,7 +111,7 @@ def _nodes(rank_trace: RankTrace) -> Rows:
 def innermost_nodes(nodes: pl.DataFrame, tree: npt.NDArray[np.integer], time_ns: Rows) -> Rows:
     """Return the innermost node of a tree at each time, -1 if there is none.
 
-    That is the last node that has begun, or the nearest node above it that is still open.
+    This is the last node that has begun, or the nearest node above it that is still open.
     """
     if nodes.is_empty():
         return np.full(len(time_ns), NO_PARENT, np.int64)

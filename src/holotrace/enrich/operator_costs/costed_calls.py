@@ -1,7 +1,7 @@
 """The calls of operators that cause the work of a rank, each with its cost and its time.
 
-On a rank with a device, a call counts if its kernels, copies or memsets ran there, and its time is the time during which at
-least one of them ran. On a rank without a device, every call that does work itself counts, with its own time on the host.
+On a rank with a device, a call counts if its kernels, copies or memsets ran there. Its time is the time in which at least one
+of them ran. On a rank without a device, every call that itself does work counts, with its self time on the host.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _longest(names: pl.Series, lengths: _Rows, group: _Rows, count: int) -> pl.S
 
 
 def owners_of_work(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
-    """For each piece of work, return the row in `call_stacks` of the call that it counts for; -1 if no operator is known."""
+    """For each piece of work, return the row in `call_stacks` of the call to which it belongs; -1 if no operator is known."""
     stacks = call_stacks(rank_trace)
     operators = of_work(launching_operator(rank_trace), work)["operator_index"]
     return owning_call(rank_trace, stacks, rows_of_events(stacks, operators))
@@ -164,8 +164,8 @@ def owners_of_work(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
 def owning_call(rank_trace: RankTrace, stacks: pl.DataFrame, innermost: _Rows) -> _Rows:
     """Return the call whose rule covers each of these calls: the call itself, or one around it.
 
-    The outermost call whose cost includes the calls inside it is the first choice, then the innermost call with a rule,
-    then the call itself.
+    The first choice is the outermost call whose cost includes the calls inside it, then the innermost call with a rule, then
+    the call itself.
     """
     has_rule, is_whole = _rules_of(rank_trace, stacks)
     parent = stacks["parent_row"].to_numpy()

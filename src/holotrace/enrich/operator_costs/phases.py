@@ -30,8 +30,8 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
 
     Activation checkpointing computes the forward pass again inside the backward pass. Operators of this second forward
     pass are inside a backward operator, but autograd records them again. Such operators have a sequence number, but do
-    not name the thread of a forward operator. The same is true of operators whose gradients are differentiated again
-    (`create_graph=True`), but these do not repeat a call with the same shapes outside the backward pass.
+    not name the thread of a forward operator. Operators whose gradients are differentiated again (`create_graph=True`) also
+    have one, but do not repeat a call with the same shapes outside the backward pass.
 
     Autograd does not record a compiled backward pass. In a compiled backward pass, an operator computes again if it
     repeats a forward call with the same shapes and strides. The products of a gradient have one factor transposed, so

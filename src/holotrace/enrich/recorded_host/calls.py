@@ -20,9 +20,9 @@ PYTHON_KINDS = (EventKind.PYTHON_FUNCTION,)
 def recorded_calls(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the caller of each operator, annotation, runtime and driver call.
 
-    One event contains another of the same process and thread if it begins no later and ends no earlier; if two events are
-    equal, the first in the file contains the second. The parent is the innermost event that contains the whole event, so an
-    event that outlives the event in which it began becomes its sibling. Python functions are in a separate table,
+    One event contains another of the same process and thread if it begins no later and ends no earlier. If two events are
+    equal, the first in the file contains the second. The parent is the innermost event that contains the whole event. An event
+    that ends after the event in which it began becomes its sibling. Python functions are in a separate table,
     `recorded_frames`, so that depths do not depend on whether Python was recorded.
 
     Returns:

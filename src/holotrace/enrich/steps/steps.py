@@ -154,9 +154,9 @@ def rows_of_windows(within: pl.DataFrame, times_ns: npt.NDArray[np.int64]) -> np
 class BeforeLastStep:
     """A selection for `Trace.where`: the events before the last step.
 
-    The last step, which is the one that begins last, is often cut short or slowed down by the profiler itself. With
-    fewer than two distinct steps, every event is kept. Host events, and device work without a known launch, are kept if
-    they begin before the last step; other device work is kept if the call that launched it begins before the last step.
+    The last step is the one that begins last. It is often cut short, or slowed down by the profiler. With fewer than two
+    distinct steps, every event is kept. Host events, and device work without a known launch, are kept if they begin before the
+    last step. Other device work is kept if it was launched before the last step.
     """
 
     def __call__(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
@@ -186,7 +186,7 @@ def _start_of_last_step(known: pl.DataFrame) -> int | None:
 
 
 def asked_for_ns(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the start of every event; for device rows, when the host asked for them; see `asked_rows`."""
+    """Return the start of every event; for device rows, the time of the host's request; see `asked_rows`."""
     rows, asked_ns = asked_rows(rank_trace)
     starts = start_ns.copy()
     starts[rows] = asked_ns
@@ -194,7 +194,7 @@ def asked_for_ns(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) -> npt.
 
 
 def asked_rows(rank_trace: RankTrace) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the rows of `events` with device work, and when the host asked for it: `_BEFORE_ALL` if before the recording."""
+    """Return the rows of `events` with device work, and when the host requested it: `_BEFORE_ALL` if before the recording."""
     asked = asked_for(rank_trace)
     event_index = rank_trace.table("events", ["event_index"])["event_index"].to_numpy()
     return rows_of(event_index, asked["event_index"].to_numpy()), asked["asked_ns"].fill_null(_BEFORE_ALL).to_numpy()

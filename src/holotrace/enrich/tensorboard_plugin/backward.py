@@ -53,8 +53,8 @@ class _Node:
 def with_backward_modules(rank_trace: RankTrace, summed: pl.DataFrame) -> pl.DataFrame:
     """Return the trees with the plugin's backward nodes; `summed_row` is each node's earlier row, -1 for backward nodes.
 
-    The nodes under an `evaluate_function` of autograd move from their thread to a node `<module>.backward` of the main
-    thread, if an arrow connects it to an operator of the module; otherwise they are lost.
+    The nodes under an `evaluate_function` of autograd move from their thread to a node `<module>.backward` of the main thread,
+    if an arrow connects them to an operator of the module. Otherwise they are lost.
     """
     unchanged = summed.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("summed_row"))
     links = _links(rank_trace)

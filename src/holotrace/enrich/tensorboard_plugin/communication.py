@@ -62,7 +62,7 @@ def communication_kernels(rank_trace: RankTrace) -> pl.DataFrame:
 def communication_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the communication nodes, one for each external id; if events have the same id, the last one counts.
 
-    A rank that uses both NCCL and gloo has no nodes, because the plugin cannot distinguish the two.
+    A rank that uses both NCCL and gloo has no nodes, because the plugin cannot tell the two apart.
 
     Returns:
         Sorted by start, longest first: event_index uint32, name str, start_ns, end_ns int64, external_id int64 or
@@ -127,8 +127,8 @@ def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> p
 def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
     """Return the ranges of all ranks as the table of `JobRanges`.
 
-    Ranges of different ranks match if they have the same node and place. The shortest of them takes as long as the
-    transfer; what another takes longer is waiting. If a rank lacks a range, all waiting is unknown.
+    Ranges of different ranks match if they have the same node and place. The shortest of them is the duration of the transfer;
+    the rest of a longer range is waiting. If a rank lacks a range, all waiting is unknown.
     """
     ranges = of_all_ranks(of_ranks)
     duration = pl.col("end_ns") - pl.col("start_ns")

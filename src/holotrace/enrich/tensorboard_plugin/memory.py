@@ -50,9 +50,8 @@ def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.Data
 def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
     """Return the plugin's `memory_blocks`.
 
-    The plugin pairs allocations and frees by address alone, on any device. The plugin forgets an allocation if the
-    address is allocated again before a free, and keeps only the last of several frees of an address without an
-    allocation.
+    The plugin pairs allocations and frees by address alone, on any device. The plugin forgets an allocation if the address is
+    allocated again before a free. Of several frees of an address without an allocation, it keeps only the last.
     """
     changes = changes_by_address(events, ["address"])
     frees = changes.filter(~pl.col("is_allocation"))

@@ -81,9 +81,8 @@ def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
 def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the columns of `runtime_owner` with rows of `summed_trees`.
 
-    All calls with an external id belong to the first host range with this id, by thread and then by start, even if it
-    is on another thread. Calls without an id belong to the first range without one. Calls with id 0 also belong to the
-    root of their thread.
+    All calls with an external id belong to the first host range with this id, by thread and then by start, even on another
+    thread. Calls without an id belong to the first range without one. Calls with id 0 also belong to the root of their thread.
     """
     calls = plugin_events(rank_trace).filter(pl.col("type") == PluginType.RUNTIME)
     columns = ["event_index", "node", (pl.col("end_ns") - pl.col("start_ns")).alias("of_parent_ns")]

@@ -110,7 +110,7 @@ def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt the first collective of ranks that wait in it for another rank whose recording begins during the collective.
+    """Doubt the first collective of ranks that wait in it for a rank whose recording begins during the collective.
 
     Only calls that end together are compared, and only calls more than 10 times as long as the shortest one are doubted.
 

@@ -27,8 +27,8 @@ def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt the time in which two pieces of work overlap on one stream, which runs its work in order.
 
     A sum of durations counts that time twice; busy time, which is a union, does not. Kernels of one graph replay may
-    overlap. Kernels that programmatic dependent launch started early may overlap, too; on CUDA, this could be any
-    kernel without a recorded launch. Overlaps of up to 2 µs come from the resolution of clocks.
+    overlap. Kernels may also overlap if programmatic dependent launch started them early. On CUDA, this could be any kernel
+    without a recorded launch. Overlaps of up to 2 µs come from the resolution of clocks.
 
     Source: https://github.com/AMD-AGI/TraceLens/issues/669, durations on ROCm that reach into the next kernel.
     """

@@ -22,8 +22,8 @@ def collective_arrows(
     """Yield two events for each arrow as JSON, each preceded by a comma.
 
     Arrows lead from the last rank to arrive to each other rank, at the time of this arrival: from then on, nobody waits. For a
-    send, the arrow leads from the start of the send to the end of the receive. Arrows never lead back in time: if the
-    clocks are not known well enough, an arrow may begin at the other rank instead.
+    send, the arrow leads from the start of the send to the end of the receive. Arrows never lead back in time: if the clocks
+    are not known well enough, an arrow may begin at the other rank.
 
     Args:
         calls: as in `holotrace.enrich.across_ranks.matching.matching.Matching`.

@@ -9,7 +9,7 @@ read the same trace at once: the slower process finds the name taken and uses th
 wrote an entry can read it. If data does not match its checksum, the trace is read again.
 
 Several machines can share a cache behind a URL: entries are copied from there into the user's cache folder, and
-new entries are copied there. The shared cache and the user's cache name their folders alike.
+new entries are copied there. The folders in the shared cache and in the user's cache have the same names.
 """
 
 from __future__ import annotations

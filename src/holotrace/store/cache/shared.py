@@ -21,7 +21,7 @@ _COPIED_AT_ONCE = 8 << 20
 
 
 def shared_manifests(home: RemotePath) -> Iterator[tuple[RemotePath, dict[str, Any]]]:
-    """Yield the folder and the manifest of each complete entry of this version; skip entries that cannot be read."""
+    """Yield the folder and the manifest of each complete entry of this version; skip unreadable entries."""
     for folder in _entry_folders(home):
         try:
             yield folder, unsealed((folder / MANIFEST).read_bytes())

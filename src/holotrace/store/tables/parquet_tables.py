@@ -1,9 +1,9 @@
 """The tables of one rank as Parquet files that any engine can read, and reading them back.
 
-The columns of `holotrace.schema.TABLES` are made readable: `string` and `json` columns contain the string itself, the `kind` of
-an event is its name in lower case, and `collectives.rank` is called `recorded_rank`, since the folder is named after the rank.
-Strings are dictionary-encoded. String ids are not stored: they are looked up in `strings`, which keeps its order. A table
-without rows has no file, except those in `ALWAYS_WRITTEN`.
+The columns of `holotrace.schema.TABLES` are made readable: `string` and `json` columns contain the string itself, and the
+`kind` of an event is its name in lower case. `collectives.rank` is called `recorded_rank`, because the folder is named after
+the rank. Strings are dictionary-encoded. String ids are not stored: they are looked up in `strings`, which keeps its order. A
+table without rows has no file, except those in `ALWAYS_WRITTEN`.
 """
 
 from __future__ import annotations

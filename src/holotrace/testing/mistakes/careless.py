@@ -20,7 +20,7 @@ def read_scalar(torch: Operators, _: Tensor) -> None:
 
 
 def select_rows(torch: Operators, x: Tensor) -> None:
-    """Select rows by a mask; the host has to know how many rows it selects."""
+    """Select rows by a mask; the host has to know how many rows these are."""
     rows = x.elements // x.dims[-1]
     flat, mask = Tensor((rows, x.dims[-1]), x.type), Tensor((rows,), "bool")
     with torch.operator("aten::index", flat, None):

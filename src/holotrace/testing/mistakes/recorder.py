@@ -132,7 +132,7 @@ class Recorder:
 
     @contextmanager
     def function(self, name: str) -> Iterator[None]:
-        """Record a Python function or module around the `with` block; its own code takes time whether it is recorded or not."""
+        """Record a Python function or module around the `with` block; its code takes time even if it is not recorded."""
         self.spend(1_200 + self.amount("python_overhead"))
         self._profiled(_PROFILED_FUNCTION_NS)
         if not self.options.stacks:
@@ -222,7 +222,7 @@ class Recorder:
         stream: int,
         **args: object,
     ) -> None:
-        """Launch a collective of a process group after the computation so far; it waits until all its ranks have arrived."""
+        """Launch a collective of a process group after the computation so far; it starts once all its ranks have arrived."""
         name, members = group
         self._sequences[members] += 1
         number = self._sequences[members]

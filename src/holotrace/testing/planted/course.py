@@ -1,6 +1,6 @@
 """The course of a job as points in time, each of which follows earlier points after a minimum time.
 
-A planted delay is a minimum time between two points, so the job without the delay is the same graph with that time set to 0.
+A planted delay is a minimum time between two points. The job without the delay is the same graph with this time set to 0.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Course:
         return len(self._before) - 1
 
     def also_after(self, point: int, earlier: int, least_ns: int = 0) -> None:
-        """Let a point also come after another point, even one that was added later."""
+        """Let a point also come after another point, even one added later."""
         self._before[point].append(_Edge(earlier, least_ns, _NOT_PLANTED))
 
     def times(self, without: Collection[int] = ()) -> npt.NDArray[np.int64]:
@@ -70,7 +70,7 @@ class Course:
         return np.array(times, np.int64)
 
     def binding(self, point: int, times: npt.NDArray[np.int64]) -> After | None:
-        """Return the earlier point that determines when this point comes, and the time between them; None for the beginning."""
+        """Return the earlier point that determines the time of a point, and the time between them; None for the beginning."""
         before = self._before[point]
         if not before:
             return None

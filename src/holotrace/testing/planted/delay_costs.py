@@ -1,9 +1,9 @@
 """The delay costs of a simulated job, computed call by call from the true reason for every point of its course.
 
 For every wait, the waiting rank and the last rank to arrive each have a history since the two were last synchronised.
-Both histories are divided into activities and waits for other ranks. The wait is split in proportion to how much longer
-the late rank worked and how much longer it waited. The first part is charged to the activities on which the late rank
-spent more time, in proportion to the excess; the second part is charged to the causes of its waits.
+Both histories consist of activities and waits for other ranks. The wait is split in proportion to how much longer the late rank
+worked and how much longer it waited. The first part is charged to the activities on which the late rank spent more time, in
+proportion to the excess. The second part is charged to the causes of its waits.
 
 Source: D. Böhme, M. Geimer, L. Arnold, F. Voigtlaender, F. Wolf: Identifying the root causes of wait states in large-scale
 parallel applications. ACM Transactions on Parallel Computing 3(2), 2016. https://doi.org/10.1145/2934661

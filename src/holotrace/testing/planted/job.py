@@ -1,8 +1,8 @@
 """A simulated job with planted delays: its trace files, and what each delay costs the other ranks.
 
-The cost of a cause is how much longer all ranks wait in the job than in the same job without this cause. It does
-not depend on how an analysis attributes waiting. If ranks wait for no other reason, an exact analysis reports the same
-cost. If they also wait for other reasons, as in a pipeline, part of a wait may have several causes.
+The cost of a cause is how much longer all ranks wait in the job than in the same job without this cause. The truth does not
+depend on how an analysis attributes waiting. If ranks wait for no other reason, an exact analysis reports the same cost. If
+they also wait for other reasons, as in a pipeline, part of a wait may have several causes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The findings of the diagnosis as a list; a click on one shows its ranks, location and rule, and puts it into the address."""
+"""The findings of the diagnosis as a list; a click on one shows its ranks, location and rule, and changes the address."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def verdict(session: Session, scope: Scope) -> tuple[str, pl.DataFrame]:
 
 
 def covers_one_job(session: Session, scope: Scope) -> bool:
-    """Whether the traces belong to one job; otherwise, numbers of the whole job mean nothing."""
+    """Whether the traces belong to one job; otherwise, numbers of the job mean nothing."""
     return not _whole(session, scope).unrelated
 
 

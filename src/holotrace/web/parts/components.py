@@ -19,7 +19,7 @@ _SHORT_CAVEAT = 160
 
 
 def shown(sentence: str) -> str:
-    """Return a sentence as the pages show it: without control characters, and with each number beside its unit."""
+    """Return a sentence as the pages show it: without control characters or line breaks between a number and its unit."""
     return unbroken(printable(sentence))
 
 

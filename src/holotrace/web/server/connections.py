@@ -1,8 +1,8 @@
 """A waitress server that keeps answering while some clients hold connections open without requests.
 
-waitress itself accepts 100 connections, drops a silent one after two minutes, and never drops one that sends a byte now and
-then. So 100 silent connections block waitress before any token is checked. On this server, a request must arrive within
-half a minute, and if all connections are taken, the one that has waited longest is closed to make room.
+waitress itself accepts 100 connections, drops a silent one after two minutes, and never drops one that keeps sending single
+bytes. 100 silent connections therefore block waitress before any token is checked. On this server, a request must arrive within
+half a minute. If all connections are taken, the one that has waited longest is closed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A WSGI wrapper that protects the server from pages of other sites.
 
-A page of another site can make a browser send requests to 127.0.0.1, or to a name that it points there (DNS rebinding). So
-the Host header must name this server, and a POST must come from one of its own pages. Other users of this machine, and of
-machines that can reach it, need the token. The content security policy lets a page run only scripts of this server and
-connect to nothing else.
+A page of another site can make a browser send requests to 127.0.0.1, or to a name that resolves to it (DNS rebinding). The Host
+header must therefore name this server, and a POST must come from one of its own pages. Other users of this machine, and of
+machines that can reach it, need the token. The content security policy lets a page run only scripts of this server and connect
+to nothing else.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _with_policy(
 
 
 def content_policy(html: bytes) -> str:
-    """Return the content security policy of a page; it allows the page's inline scripts, by their hashes, and this server.
+    """Return the content security policy of a page, which allows its inline scripts, by their hashes, and this server.
 
     Plotly's WebGL traces need `unsafe-eval`; without it they fail silently.
     """

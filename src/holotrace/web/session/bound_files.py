@@ -1,7 +1,7 @@
 """The files that a server may read, checked again each time one is opened.
 
-A path that led to a trace when its run was opened may be a link to another file when the trace is read or downloaded. So
-a file is opened from the served folder downwards, without following links, and read through its descriptor.
+The path of a trace may become a link to another file between opening the run and reading the file. Each file is therefore
+opened from the served folder downwards, without following links, and read through its descriptor.
 """
 
 from __future__ import annotations

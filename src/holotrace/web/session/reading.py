@@ -51,7 +51,7 @@ class Reading:
             self._ranks.pop(threading.get_ident(), None)
 
     def text(self) -> str:
-        """Say what is going on, such as `reading rank0.json.gz: 45 %; 3 of 128 ranks done`; empty if nothing."""
+        """Say what is being read or computed, such as `reading rank0.json.gz: 45 %; 3 of 128 ranks done`; empty if nothing."""
         files = (f"reading {file.name}: {_percent(file)} %" for file in list(self._files.values()))
         return "; ".join((*files, *list(self._ranks.values())))
 

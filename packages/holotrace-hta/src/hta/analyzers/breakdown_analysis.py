@@ -18,7 +18,7 @@ if not TYPE_CHECKING:
 
 
 class BreakdownAnalysis:
-    """Class methods that take `analyzer.t`; each calls the `TraceAnalysis` method that its docstring names."""
+    """Class methods that take `analyzer.t`; each calls the `TraceAnalysis` method named in its docstring."""
 
     @classmethod
     def get_gpu_kernel_breakdown(  # noqa: PLR0913, PLR0917 -- HTA's signature

@@ -18,7 +18,7 @@ if not TYPE_CHECKING:
 
 
 class CudaKernelAnalysis:
-    """Class methods that take `analyzer.t`; each calls the `TraceAnalysis` method that its docstring names."""
+    """Class methods that take `analyzer.t`; each calls the `TraceAnalysis` method named in its docstring."""
 
     @classmethod
     def get_frequent_cuda_kernel_sequences(  # noqa: PLR0913, PLR0917 -- HTA's signature

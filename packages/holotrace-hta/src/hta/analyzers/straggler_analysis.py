@@ -16,7 +16,7 @@ if not TYPE_CHECKING:
 
 
 class StragglerAnalysis:
-    """Class methods that take `analyzer.t`; each calls the `TraceAnalysis` method that its docstring names."""
+    """Class methods that take `analyzer.t`; each calls the `TraceAnalysis` method named in its docstring."""
 
     @classmethod
     def get_profiler_steps(cls, t: TraceView) -> list[int]:

@@ -19,7 +19,7 @@ if not TYPE_CHECKING:
 
 
 class TraceCounters:
-    """Class methods that take `analyzer.t`; each calls the `TraceAnalysis` method that its docstring names."""
+    """Class methods that take `analyzer.t`; each calls the `TraceAnalysis` method named in its docstring."""
 
     @classmethod
     def get_queue_length_time_series(cls, t: TraceView, ranks: Iterable[int] | None = None) -> dict[int, pd.DataFrame]:

@@ -46,7 +46,7 @@ class HTAEnvOptions:
         _set(HTA_DISABLE_NS_ROUNDING_ENV, is_on=value)
 
     def disable_call_graph_depth(self) -> bool:
-        """Return whether HTA_DISABLE_CG_DEPTH is 1; it has no effect, because a CallGraph always adds its columns."""
+        """Return whether HTA_DISABLE_CG_DEPTH is 1; this has no effect."""
         return is_switched_on(HTA_DISABLE_CG_DEPTH_ENV)
 
     def set_disable_call_graph_depth(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature

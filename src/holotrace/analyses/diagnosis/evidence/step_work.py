@@ -1,4 +1,4 @@
-"""How much a rank works in each step, by which ranks with more work than others stand out."""
+"""How much a rank works in each step; ranks with more work than others are outliers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holotrace.schema import KernelKind
 
 
 def working_ns(evidence: RankEvidence) -> dict[int, int]:
-    """Return {step: how long a device computes or copies in it}; without device work, how long operators run."""
+    """Return {step: how long a device computes or copies in it}; without device work, how long operators run in it."""
     within = _working(evidence)
     starts, ends = (evidence.steady[column].to_numpy() for column in ("start_ns", "end_ns"))
     lengths = covered_before(within, ends) - covered_before(within, starts)

@@ -38,8 +38,9 @@ def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnos
     """Return the diagnosis with the stakes of late ranks from replays, if these reproduce the steps within 3 %.
 
     The stake is the mean step times a share: the time that all replays save together, over the length of all replayed
-    windows. These are longer than steps, because they also contain the end of the step before on ranks that are behind.
-    All replays count together, because a rank may be late in some steps only. The stake is at most the part of the step that the other findings leave.
+    windows. These windows are longer than steps: on ranks that are behind, they also contain the end of the previous step. All
+    replays count together, because a rank may be late in some steps only. The stake is at most the part of the step that the
+    other findings leave.
     """
     late = result.per_finding.filter(pl.col("rule") == _RULE)["rank"].to_list()
     if not late or _event_count(trace) > _MOST_EVENTS:

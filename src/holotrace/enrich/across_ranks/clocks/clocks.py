@@ -12,7 +12,7 @@ same on all ranks: see `holotrace.algorithms.clocks.lines`.
 
 The bounds hold if clocks run at constant rates, and if the calls are matched correctly. A half-width cannot be much smaller
 than the duration of the shortest call, from its last start to its first end. A jump that is shorter than the waits in the calls
-around it may look like drift; then the bounds can be wrong by the size of the jump.
+around it may look like drift. The bounds can then be wrong by the size of the jump.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def clocks(calls: pl.DataFrame, hosts: Mapping[int, str]) -> Clocks:
             by their times are not used.
         hosts: the host of each rank.
 
-    The reference is the host with the most ranks; if several hosts have the most, it is the one with the lowest rank.
+    The reference is the host with the most ranks; on a tie, the host with the lowest rank.
     """
     known_hosts = {**{int(rank): f"rank {rank}" for rank in calls["rank"].unique()}, **hosts}
     waiting = waiting_calls(calls)

@@ -21,9 +21,8 @@ _TRANSFER = ("source", "destination")
 def by_partners(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
     """Match batches by their recorded partners or, if no partners are recorded in a group of more than two ranks, by order.
 
-    When matching by order, the k-th batches of a step match if all ranks of the group that are in the trace have the same
-    number of batches, and no rank leaves before another enters. Batches that would connect two batches of one rank are not
-    matched.
+    Without partners, the k-th batches of a step match if all recorded ranks of the group have the same number of batches, and
+    no rank leaves before another enters. Batches that would connect two batches of one rank are not matched.
 
     Args:
         rows: the calls of all ranks, from `rows_of`, with inferred groups.

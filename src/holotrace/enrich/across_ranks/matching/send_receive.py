@@ -23,8 +23,8 @@ _IS_SEND = pl.col("family") == "send"
 def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
     """Return row, peer and group of sends and receives for which only the peer's number within a group was recorded.
 
-    The chosen group is the one in which the peer has about as many receives from this rank as this rank has sends to the peer.
-    If several groups with the same peer fit, the smallest is chosen; if different peers fit equally well, no group is chosen.
+    The group is chosen in which the peer has about as many receives from this rank as this rank has sends to the peer. If
+    several groups with the same peer fit, the smallest is chosen; if different peers fit equally well, no group is chosen.
 
     Args:
         rows: the calls of all ranks, from `rows_of`.
@@ -61,8 +61,8 @@ def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
 def by_order(rows: pl.DataFrame) -> pl.DataFrame:
     """Match sends with receives by source, destination, tag, type, size and order.
 
-    If one rank has one more call than the other in a step, times decide which call is missing; calls for which they do
-    not decide stay unmatched.
+    If one rank has one more call than the other in a step, times decide which call is missing; calls stay unmatched if times
+    leave it open.
 
     Args:
         rows: the calls of all ranks, from `rows_of`, with peers.

@@ -1,7 +1,7 @@
 """Match calls of a group by their signature (family, element type and size) and order.
 
 A call that is missing on a rank, or recorded only there, must not shift the calls after it. If ranks have different numbers of
-equal calls, the calls around them show which call is missing; if not, times decide.
+equal calls, the calls around them show which call is missing. If these do not, times decide.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     1. The k-th calls of one signature in a step match if all ranks with such calls have the same number of them.
     2. The same applies to the calls between two operations that all ranks share.
     3. The same applies to those ranks that have the most common number of such calls.
-    4. Calls that then remain, or whose match is impossible because a rank leaves before another enters, match by the
-    nearest end.
+    4. Remaining calls, and calls whose match is impossible because a rank leaves before another enters, match by the nearest
+    end.
 
     Kernels that show only their kind are matched in the first way only.
 

@@ -14,7 +14,7 @@ _FAR_NS = 2**62
 
 
 def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
-    """Match a call to the possible operation that ends clearly nearest to it, unless another call of the rank is nearer.
+    """Match a call to the possible operation that clearly ends nearest to it, unless another call of the rank is nearer.
 
     Known operations come first. Among the remaining calls that may be the same operation, each call of the rank with
     the most calls becomes an operation.

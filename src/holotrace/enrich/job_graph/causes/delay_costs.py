@@ -74,8 +74,8 @@ def delay_costs(
 ) -> DelayCosts:
     """Divide the waits of a job among their causes.
 
-    Rank b waits in a communication for rank a, the last to arrive. Both ranks have divided their time among causes p
-    since the ranks of this communication were last together. If t(p) is the time spent on a cause:
+    Rank b waits in a communication for rank a, the last to arrive. Both ranks have divided their time among causes p since the
+    ranks of this communication last met. If t(p) is the time spent on a cause:
 
         excess(p) = max(0, t_a(p) - t_b(p))
         cost(p)   = wait_b * excess(p) / sum of excess

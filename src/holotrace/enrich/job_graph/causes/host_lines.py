@@ -88,8 +88,8 @@ class Runs(NamedTuple):
 def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
     """Return the runs of a thread.
 
-    A stretch is spent inside a call of the host if its name says that it waits (`<built-in method wait …>`), or if no
-    name says what the thread does, and the call covers most of the stretch and ends with it.
+    A stretch is inside a call of the host if its name says that it waits (`<built-in method wait …>`). It is also inside the
+    call if no name says what the thread does, and the call covers most of the stretch and ends with it.
 
     Args:
         known: the host ranges of the rank.

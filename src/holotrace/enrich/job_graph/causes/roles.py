@@ -88,8 +88,8 @@ def main_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
     """Return the largest cause of each rank; a function or operator that occurs in several modules counts once.
 
-    If a rank's own work makes up at least half of its cost, transfers and launches are left out. If a function of the user
-    loses its time in many calls, none of which explains half of it, the function itself is the cause (`name` is `frame`).
+    If a rank's own work makes up at least half of its cost, transfers and launches are left out. If a user's function loses its
+    time in many calls, none of which explains half of it, the function itself is the cause (`name` is `frame`).
 
     Returns:
         cause_rank, cause, name, frame, cost_ns over all modules, and module, where the largest part of the cost arises

@@ -68,10 +68,9 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
 ) -> WhatIf:
     """Predict how long the step of the job would take with these changes.
 
-    Every start and end on every rank is computed anew. A rank that gets faster arrives earlier in its collectives, and
-    ranks that waited for it continue earlier, unless another rank then arrives last. Delays and gaps stay as measured.
-    If Python functions were recorded, changes also select them; this applies to their time outside the operators and
-    calls that they contain.
+    Every start and end on every rank is computed anew. A faster rank arrives earlier in its collectives, and ranks that waited
+    for it continue earlier, unless another rank then arrives last. Delays and gaps stay as measured. If Python functions were
+    recorded, changes also select them; this applies to their time outside the operators and calls that they contain.
 
     Args:
         trace: the job.

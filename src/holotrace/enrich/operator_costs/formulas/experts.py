@@ -73,8 +73,8 @@ def fused_experts_into(arguments: Arguments) -> Cost:
 def chosen_experts(arguments: Arguments, hidden: int = 0) -> Cost:
     """As `fused_experts`: `tokens, numbers of chosen experts, weights in the result, weights, …`, without or with biases.
 
-    The first four whole numbers in a row are the size of the group that divides each expert, the rank in it, and the same
-    for the group that divides the experts. Whole numbers do not follow each other before.
+    The first four consecutive whole numbers are: the size of the group that divides each expert, the rank in this group, and
+    the same for the group that divides the experts. Whole numbers do not follow each other before.
     """
     weights = [index for index in arguments.tensors() if index > hidden + 2 and len(arguments.shape(index)) == 3][:2]  # noqa: PLR2004 -- experts, rows, columns
     if len(weights) != 2:  # noqa: PLR2004 -- of both products

@@ -1,4 +1,4 @@
-"""Names that HTA's modules re-export, imported on first use from the modules that define them."""
+"""Names that HTA's modules re-export; importing one loads the module that defines it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules and functions that are imported on first use, so that a script waits only for what it uses."""
+"""Modules and functions that are imported on first use, so that a script loads only what it needs."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ pd = _Pandas()
 
 @cache
 def import_pandas_aside() -> None:
-    """Import pandas once, on another thread; code that needs pandas before that is done waits for it.
+    """Import pandas once, on another thread; code that needs pandas waits until this is done.
 
     The native reader and Polars release the GIL, so the analysis runs in the meantime.
     """

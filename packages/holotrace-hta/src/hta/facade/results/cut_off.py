@@ -1,4 +1,4 @@
-"""How many rows HTA's tables keep before the rest is merged into one row, `others`."""
+"""How many rows HTA's tables keep; the remaining rows become one row, `others`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A rank whose events come from a frame, so that changes to `analyzer.t.traces` affect every analysis.
 
-The frame determines an event's time, name, category, track, stream and correlation. The rest (args, arrows, memory
-events) comes from the recorded event with that `index`; rows without a recorded event have neither args nor arrows.
+The frame determines an event's time, name, category, track, stream and correlation. Args, arrows and memory events come from
+the recorded event with that `index`; a row without a recorded event has no args and no arrows.
 """
 
 from __future__ import annotations

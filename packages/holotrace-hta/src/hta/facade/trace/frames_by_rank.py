@@ -24,7 +24,10 @@ Fingerprint: TypeAlias = tuple[Any, ...]
 
 
 class FramesByRank(MutableMapping[int, "pd.DataFrame"]):
-    """{rank: frame}. Creates each frame on first access and then keeps returning the same object; scripts may assign others."""
+    """{rank: frame}.
+
+    Creates each frame on first access, then returns the same object each time; scripts may assign other frames.
+    """
 
     def __init__(self, ranks: Iterable[int], make: Callable[[int], pd.DataFrame]) -> None:
         """Create the frames of these ranks with `make` on access."""

@@ -1,4 +1,4 @@
-"""The rule about computation on several streams that runs in turn although the device has room for it at once."""
+"""The rule about computation on several streams that runs one after the other, although the device has room for both."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ _WAIT_CALL = r"(?i)stream_?wait_?event"
 def streams_in_turn(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the kernels of one stream that wait for those of another, though both together do not fill the device.
 
-    Run side by side, two runs of kernels that fill the shares a and b of the SMs take as long as the longer one if a + b is at
-    most 1, and (a + b) times as long otherwise. The recording rarely shows whether one needs the results of the other. Streams that
-    take turns kernel by kernel presumably do; if no call made a stream wait, it presumably does not.
+    Let two runs of kernels fill the fractions a and b of the SMs. If they overlap, they take as long as the longer run if a + b
+    is at most 1, otherwise (a + b) times as long. The recording rarely shows whether one needs the results of the other.
+    Streams that take turns kernel by kernel presumably need each other's results. If no call made a stream wait, they
+    presumably do not.
     """
     kernels = _kernels(evidence)
     if kernels.select("device", "stream").n_unique() == kernels["device"].n_unique():

@@ -39,7 +39,7 @@ DURATION, FLOOR = pl.col("duration_ns"), pl.col("floor_ns")
 
 
 def attained(share: float | pl.Expr, best: float | pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Return `saved_ns` and `most_ns` of `case_of`, given the share of the peak that such work reaches typically and at best.
+    """Return `saved_ns` and `most_ns` of `case_of`, given the typical and the best fraction of the peak for such work.
 
     Both are 0 if the lower bound is unknown.
     """
@@ -70,14 +70,14 @@ def case_of(
 ) -> Case:
     """Return the case of these rows of `RankEvidence.costed`.
 
-    Recording Python functions makes the host up to twice as slow, so device work may look hidden behind the host that
-    would not be hidden without the profiler. Such a recording is not replayed.
+    Recording Python functions makes the host up to twice as slow. Device work may then look hidden by the host, although it
+    would not be without the profiler. Such a recording is not replayed.
 
     Args:
         evidence: the rank.
-        rows: at least one row, with `saved_ns`: what fixing the cause saves of its time. If the speed of the fixed work
-            is only known within limits, `saved_ns` is the typical saving, which decides whether the rule applies, and
-            `most_ns` the largest possible saving, which is the stake.
+        rows: at least one row, with `saved_ns`: what fixing the cause saves of its time. If this is only known within
+            limits, `saved_ns` is the typical saving, which decides whether the rule applies. `most_ns` is then the largest
+            possible saving: the stake.
         subject: tells several cases of one rule apart.
         words: what the sentences need besides; `kernel`, `operator`, `count` per step and `shape` are there already.
         waits: time without device work that the cause also explains, all of which fixing it saves.

@@ -67,7 +67,7 @@ def _share_alone(kernels: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
 def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each long kernel of which few warps fit on an SM, except matrix products.
 
-    The names of kernels that users write do not show whether they use tensor cores; such kernels count.
+    The names of kernels that users write do not show whether they use tensor cores; the rule counts such kernels.
     """
     limits = _limits(evidence)
     if limits is None:

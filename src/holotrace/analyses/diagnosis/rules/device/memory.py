@@ -86,7 +86,7 @@ def _are_outside_operators(evidence: RankEvidence, frees: pl.DataFrame) -> bool:
 
 
 def near_limit(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each device whose allocated memory comes close to its capacity; it costs no time by itself."""
+    """Yield a case for each device whose allocated memory comes close to its capacity; this costs no time yet."""
     for device in evidence.memory_peaks:
         share = device["peak_bytes"] / device["capacity_bytes"] if device["capacity_bytes"] else 0.0
         if share >= _NEAR_LIMIT:

@@ -162,7 +162,7 @@ def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for products of unknown shapes if no kernel uses tensor cores, although every device has them.
 
     The rule judges by the names of operators and kernels. Kernels whose names do not show their cores might use tensor
-    cores. Attention does not count, because its float32 kernels use tensor cores without being asked.
+    cores. Attention does not count: its float32 kernels use tensor cores by default.
     """
     types = _common_precisions(evidence)
     named = evidence.costed.drop_nulls("operator").filter(~_IS_ATTENTION)

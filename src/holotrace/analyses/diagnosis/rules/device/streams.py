@@ -20,7 +20,7 @@ _MOSTLY = 0.8
 
 
 def copies_in_turn(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for asynchronous copies to a device that computes nothing in the meantime, although it could.
+    """Yield a case for asynchronous copies to a device that could compute in the meantime, but does not.
 
     Copies from pageable memory do not count, because they are not asynchronous. Computation can hide at most its own
     duration.

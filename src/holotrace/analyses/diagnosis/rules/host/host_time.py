@@ -49,8 +49,8 @@ def garbage_collection(evidence: RankEvidence) -> Iterator[Case]:
 def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each Python function that keeps the devices idle for long at a time.
 
-    Many short pieces are Python's overhead between operators, which another rule reports, as it does functions that resume
-    after a graph break.
+    Many short pieces are Python's overhead between operators; other rules report these, and functions that resume after a graph
+    break.
     """
     is_slow = (pl.col("cause") == "python") & pl.col("frame").is_not_null() & _IS_LONG
     python = _without_torch(evidence, evidence.while_idle.filter(is_slow))

@@ -163,7 +163,7 @@ def optimizer_not_fused(evidence: RankEvidence) -> Iterator[Case]:
 def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time between the compiled regions of a step, if each step runs several.
 
-    What runs after the last region counts if torch.compile names it as the rest of a function after a break.
+    Work after the last region counts if torch.compile names it as the rest of a function after a break.
     """
     regions = _ranges(evidence, _BREAKS)
     names = evidence.rank_trace.texts(regions["name"])

@@ -42,8 +42,8 @@ _DEVICE = r"(?i)device_?synchroni[sz]e|synchroni[sz]e_?device"
 def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = False) -> Iterator[Case]:
     """Yield a case for the idle time after the chosen calls, and in operators that exist to wait, such as `aten::item`.
 
-    Recording Python functions makes the host up to twice as slow. The device may then run dry even without the wait, so
-    a replay shows no gain; needless calls still cost the idle time after them.
+    Recording Python functions makes the host up to twice as slow. Without the wait, the device may still become idle, so a
+    replay shows no gain; needless calls still cost the idle time after them.
     """
     calls = evidence.synchronisations.filter(chosen.fill_null(value=False))
     if calls.is_empty():
